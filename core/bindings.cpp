@@ -1,0 +1,443 @@
+// The Python module marginrank._core: numpy arrays in, numpy arrays out, no mathematics.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <omp.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <variant>
+
+#include "diagonal.hpp"
+#include "fused.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace marginrank {
+namespace {
+
+template <class T>
+using Array1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Array2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Rows2 = nb::ndarray<const T, nb::ndim<2>, nb::any_contig, nb::device::cpu>;
+template <class T>
+using Strided2 = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+
+template <class T>
+using Result1 = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+template <class T>
+using Result2 = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
+
+template <class T>
+Result1<T> new_array(std::size_t n) {
+  T* data = new T[n];
+  return Result1<T>(data, {n},
+                    nb::capsule(data, [](void* p) noexcept { delete[] static_cast<T*>(p); }));
+}
+
+template <class T>
+Result1<T> to_array(std::vector<T>&& values) {
+  auto* held = new std::vector<T>(std::move(values));
+  return Result1<T>(held->data(), {held->size()}, nb::capsule(held, [](void* p) noexcept {
+                      delete static_cast<std::vector<T>*>(p);
+                    }));
+}
+
+void require(bool condition, const char* message) {
+  if (!condition) throw nb::value_error(message);
+}
+
+// X, whatever its layout, together with the Python objects its memory belongs to.
+class Matrix {
+ public:
+  using View =
+      std::variant<Dense<float>, Dense<double>, Csr<float, std::int32_t>, Csr<double, std::int32_t>,
+                   Csr<float, std::int64_t>, Csr<double, std::int64_t>>;
+
+  template <class T>
+  static Matrix dense(const Strided2<T>& x) {
+    require(x.shape(1) <= 1 || x.stride(1) == 1, "the rows of a dense matrix must be contiguous");
+    return Matrix(Dense<T>(x.data(), static_cast<Index>(x.shape(0)), static_cast<Index>(x.shape(1)),
+                           x.stride(0)),
+                  nb::cast(x), nb::none(), nb::none());
+  }
+
+  template <class T, class I>
+  static Matrix csr(const Array1<T>& data, const Array1<I>& indices, const Array1<I>& indptr,
+                    Index n_columns) {
+    require(indptr.size() >= 1 && indptr(0) == 0, "indptr must begin with 0");
+    const auto n_rows = static_cast<Index>(indptr.size()) - 1;
+    const auto nnz = static_cast<Index>(indptr(indptr.size() - 1));
+    require(static_cast<Index>(data.size()) >= nnz && static_cast<Index>(indices.size()) >= nnz,
+            "indptr points beyond the stored entries");
+    {
+      nb::gil_scoped_release release;
+      require(is_canonical(indices.data(), indptr.data(), n_rows, n_columns),
+              "column indices must lie inside the matrix and increase strictly in each row");
+    }
+    return Matrix(Csr<T, I>(data.data(), indices.data(), indptr.data(), n_rows, n_columns),
+                  nb::cast(data), nb::cast(indices), nb::cast(indptr));
+  }
+
+  template <class F>
+  auto visit(F&& f) const {
+    return std::visit(std::forward<F>(f), view_);
+  }
+
+  Index n_rows() const {
+    return visit([](const auto& X) { return X.n_rows(); });
+  }
+  Index n_columns() const {
+    return visit([](const auto& X) { return X.n_columns(); });
+  }
+
+ private:
+  Matrix(View view, nb::object a, nb::object b, nb::object c)
+      : view_(std::move(view)), owners_{std::move(a), std::move(b), std::move(c)} {}
+
+  template <class I>
+  static bool is_canonical(const I* indices, const I* indptr, Index n_rows, Index n_columns) {
+    for (Index i = 0; i < n_rows; ++i) {
+      if (indptr[i] > indptr[i + 1]) return false;
+    }
+    bool fine = true;
+#pragma omp parallel for reduction(&& : fine)
+    for (Index i = 0; i < n_rows; ++i) {
+      Index previous = -1;
+      for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
+        fine = fine && indices[k] > previous && indices[k] < n_columns;
+        previous = indices[k];
+      }
+    }
+    return fine;
+  }
+
+  View view_;
+  nb::object owners_[3];
+};
+
+// The pairs of a data set and the loss on them; checks everything the kernels rely on.
+class Pairs {
+ public:
+  Pairs(Index n_rows, Array1<Index> offsets, std::optional<Array1<Index>> rows, Array1<Level> level,
+        Array1<Level> n_levels, Array1<double> query_weight,
+        std::optional<Array2<double>> preferred, std::optional<Array2<double>> other,
+        std::optional<Array1<double>> margin, bool adjacent, const Array2<double>& pieces)
+      : offsets_(std::move(offsets)),
+        rows_(std::move(rows)),
+        level_(std::move(level)),
+        n_levels_(std::move(n_levels)),
+        query_weight_(std::move(query_weight)),
+        preferred_(std::move(preferred)),
+        other_(std::move(other)),
+        margin_(std::move(margin)),
+        n_rows_(n_rows) {
+    check_sizes(pieces);
+    problem_.n_queries = static_cast<Index>(n_levels_.size());
+    problem_.offsets = offsets_.data();
+    problem_.rows = rows_ ? rows_->data() : nullptr;
+    problem_.level = level_.data();
+    problem_.n_levels = n_levels_.data();
+    problem_.query_weight = query_weight_.data();
+    problem_.rank = preferred_ ? static_cast<int>(preferred_->shape(1)) : 0;
+    problem_.preferred = preferred_ ? preferred_->data() : nullptr;
+    problem_.other = other_ ? other_->data() : nullptr;
+    problem_.margin = margin_ ? margin_->data() : nullptr;
+    problem_.selection = adjacent ? Selection::adjacent : Selection::all;
+    for (std::size_t m = 0; m < pieces.shape(0); ++m) {
+      problem_.pieces.push_back({pieces(m, 0), pieces(m, 1), static_cast<int>(pieces(m, 2))});
+    }
+    check_contents();
+  }
+
+  const PairProblem& problem() const { return problem_; }
+  std::size_t n_documents() const { return level_.size(); }
+
+  // Solvers make and drop points all the time; one is kept, as fresh memory costs a page fault
+  // each.
+  std::unique_ptr<PairPoint> new_point() {
+    return spare_ ? std::move(spare_) : std::make_unique<PairPoint>(problem_);
+  }
+  void recycle(std::unique_ptr<PairPoint> point) { spare_ = std::move(point); }
+
+  void check_matrix(const Matrix& X) const {
+    require(X.n_rows() == n_rows_, "the matrix has another number of rows than the pairs");
+  }
+
+ private:
+  void check_sizes(const Array2<double>& pieces) const {
+    const std::size_t l = level_.size();
+    require(offsets_.size() == n_levels_.size() + 1,
+            "offsets must have one entry more than queries");
+    require(query_weight_.size() == n_levels_.size(), "query_weight must have an entry a query");
+    require(!rows_ || rows_->size() == l, "rows must have an entry a document");
+    require(rows_ || static_cast<Index>(l) == n_rows_, "without rows, documents must be the rows");
+    require(preferred_.has_value() == other_.has_value(), "preferred and other come together");
+    require(!preferred_ || (preferred_->shape(0) == l && other_->shape(0) == l &&
+                            preferred_->shape(1) == other_->shape(1) && preferred_->shape(1) > 0),
+            "preferred and other must be documents x rank");
+    require(!margin_ || margin_->size() == l, "margin must have an entry a document");
+    require(pieces.shape(0) > 0 && pieces.shape(1) == 3, "pieces must be rows of three numbers");
+    for (std::size_t m = 0; m < pieces.shape(0); ++m) {
+      require(pieces(m, 2) == 1.0 || pieces(m, 2) == 2.0, "a piece has power 1 or 2");
+    }
+  }
+
+  void check_contents() const {
+    const auto l = static_cast<Index>(level_.size());
+    require(problem_.offsets[0] == 0 && problem_.n_documents() == l,
+            "offsets must span all documents");
+    for (Index q = 0; q < problem_.n_queries; ++q) {
+      const Range docs = problem_.documents(q);
+      require(docs.size() >= 0 && docs.size() < (Index{1} << 31), "offsets must increase");
+      for (Index i = docs.first; i < docs.last; ++i) {
+        require(problem_.level[i] >= 0 && problem_.level[i] < problem_.n_levels[q],
+                "levels must lie between 0 and the query's number of levels");
+        require(!rows_ || (problem_.rows[i] >= 0 && problem_.rows[i] < n_rows_),
+                "rows must lie inside the matrix");
+      }
+    }
+  }
+
+  Array1<Index> offsets_;
+  std::optional<Array1<Index>> rows_;
+  Array1<Level> level_, n_levels_;
+  Array1<double> query_weight_;
+  std::optional<Array2<double>> preferred_, other_;
+  std::optional<Array1<double>> margin_;
+  Index n_rows_;
+  PairProblem problem_;
+  std::unique_ptr<PairPoint> spare_;
+};
+
+// A PairPoint that keeps its pairs alive and gives its memory back to them.
+class Point {
+ public:
+  explicit Point(nb::object owner)
+      : owner_(std::move(owner)), pairs_(nb::cast<Pairs*>(owner_)), state_(pairs_->new_point()) {}
+  Point(Point&&) = default;
+  ~Point() {
+    if (state_) pairs_->recycle(std::move(state_));
+  }
+
+  const Pairs& pairs() const { return *pairs_; }
+  PairPoint& state() { return *state_; }
+  const PairPoint& state() const { return *state_; }
+
+ private:
+  nb::object owner_;
+  Pairs* pairs_;
+  std::unique_ptr<PairPoint> state_;
+};
+
+void check_vector(const Array1<double>& v, Index n, const char* message) {
+  require(static_cast<Index>(v.size()) == n, message);
+}
+
+// (value, score gradient, gradient, scores, point) at w
+auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, int threads) {
+  const auto& pairs = nb::cast<const Pairs&>(owner);
+  pairs.check_matrix(X);
+  check_vector(w, X.n_columns(), "w must have an entry a column");
+  const std::size_t l = pairs.n_documents();
+  auto scores = new_array<double>(l), z = new_array<double>(l);
+  auto gradient = new_array<double>(w.size());
+  Point point(owner);
+  double value;
+  {
+    nb::gil_scoped_release release;
+    value = X.visit([&](const auto& view) {
+      return evaluate(view, pairs.problem(), w.data(), scores.data(), z.data(), gradient.data(),
+                      point.state(), threads);
+    });
+  }
+  return std::make_tuple(value, z, gradient, scores, std::move(point));
+}
+
+// (value, score gradient, point) at given scores
+auto evaluate_scores(nb::object owner, const Array1<double>& scores, const Point* like,
+                     int threads) {
+  const auto& pairs = nb::cast<const Pairs&>(owner);
+  check_vector(scores, static_cast<Index>(pairs.n_documents()),
+               "scores must have an entry a document");
+  auto z = new_array<double>(pairs.n_documents());
+  Point point(owner);
+  const PairPoint* guess = like && &like->pairs() == &pairs ? &like->state() : nullptr;
+  double value;
+  {
+    nb::gil_scoped_release release;
+    value = evaluate_pairs(pairs.problem(), scores.data(), z.data(), point.state(), guess, threads);
+  }
+  return std::make_tuple(value, z, std::move(point));
+}
+
+auto active_weights_at(nb::object owner, const Array1<double>& scores, int threads) {
+  const auto& pairs = nb::cast<const Pairs&>(owner);
+  check_vector(scores, static_cast<Index>(pairs.n_documents()),
+               "scores must have an entry a document");
+  auto weights = new_array<double>(static_cast<std::size_t>(pairs.problem().n_queries));
+  Point point(owner);
+  nb::gil_scoped_release release;
+  active_weights(pairs.problem(), scores.data(), point.state(), weights.data(), threads);
+  return weights;
+}
+
+auto hess_vec_scores(const Point& point, const Array1<double>& u, int threads) {
+  check_vector(u, static_cast<Index>(point.pairs().n_documents()),
+               "u must have an entry a document");
+  auto z = new_array<double>(u.size());
+  nb::gil_scoped_release release;
+  hess_vec_pairs(point.pairs().problem(), point.state(), u.data(), z.data(), threads);
+  return z;
+}
+
+// (H v, X v)
+auto hess_vec_at(const Matrix& X, const Point& point, const Array1<double>& v, int threads) {
+  point.pairs().check_matrix(X);
+  check_vector(v, X.n_columns(), "v must have an entry a column");
+  auto out = new_array<double>(v.size());
+  auto u = new_array<double>(point.pairs().n_documents());
+  {
+    nb::gil_scoped_release release;
+    X.visit([&](const auto& view) {
+      hess_vec(view, point.pairs().problem(), point.state(), v.data(), u.data(), out.data(),
+               threads);
+    });
+  }
+  return std::make_tuple(out, u);
+}
+
+auto hessian_at(const Matrix& X, const Point& point, int threads) {
+  point.pairs().check_matrix(X);
+  const auto n = static_cast<std::size_t>(X.n_columns());
+  auto* data = new double[n * n];
+  Result2<double> H(data, {n, n},
+                    nb::capsule(data, [](void* p) noexcept { delete[] static_cast<double*>(p); }));
+  nb::gil_scoped_release release;
+  X.visit([&](const auto& view) {
+    hessian(view, point.pairs().problem(), point.state(), data, threads);
+  });
+  return H;
+}
+
+auto hess_diag_at(const Matrix& X, const Point& point, int threads) {
+  point.pairs().check_matrix(X);
+  auto diag = new_array<double>(static_cast<std::size_t>(X.n_columns()));
+  nb::gil_scoped_release release;
+  X.visit([&](const auto& view) {
+    hess_diag(view, point.pairs().problem(), point.state(), diag.data(), threads);
+  });
+  return diag;
+}
+
+auto transpose_at(const Matrix& X, const Pairs& pairs, const Array1<double>& z, int threads) {
+  pairs.check_matrix(X);
+  check_vector(z, static_cast<Index>(pairs.n_documents()), "z must have an entry a document");
+  auto out = new_array<double>(static_cast<std::size_t>(X.n_columns()));
+  nb::gil_scoped_release release;
+  X.visit([&](const auto& view) {
+    Sweeper(view, pairs.problem(), threads).transpose(z.data(), out.data());
+  });
+  return out;
+}
+
+auto dot_at(const Matrix& X, const Array1<double>& v, std::optional<Array1<Index>> rows,
+            int threads) {
+  check_vector(v, X.n_columns(), "v must have an entry a column");
+  const Index n_documents = rows ? static_cast<Index>(rows->size()) : X.n_rows();
+  const Index* row = rows ? rows->data() : nullptr;
+  for (Index i = 0; row && i < n_documents; ++i) {
+    require(row[i] >= 0 && row[i] < X.n_rows(), "rows must lie inside the matrix");
+  }
+  auto u = new_array<double>(static_cast<std::size_t>(n_documents));
+  nb::gil_scoped_release release;
+  X.visit([&](const auto& view) {
+    for_each_row_block(n_documents, threads,
+                       [&](Index, Range block) { view.dots(row, block, v.data(), u.data()); });
+  });
+  return u;
+}
+
+double sum_of(const Matrix& X, int threads) {
+  nb::gil_scoped_release release;
+  return X.visit([&](const auto& view) { return sum(view, threads); });
+}
+
+auto ranked_labels(const Array1<double>& y, const Array1<Index>& offsets, int threads) {
+  require(offsets.size() >= 1 && offsets(0) == 0, "offsets must begin with 0");
+  require(offsets(offsets.size() - 1) == static_cast<Index>(y.size()),
+          "offsets must end with the number of documents");
+  for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
+    require(offsets(q) <= offsets(q + 1), "offsets must increase");
+  }
+  Levels levels;
+  {
+    nb::gil_scoped_release release;
+    levels = rank_labels(y.data(), offsets.data(), static_cast<Index>(offsets.size()) - 1, threads);
+  }
+  return std::make_tuple(to_array(std::move(levels.level)), to_array(std::move(levels.n_levels)),
+                         to_array(std::move(levels.n_pairs)),
+                         to_array(std::move(levels.n_adjacent_pairs)));
+}
+
+template <class T>
+void bind_layouts(nb::class_<Matrix>& matrix) {
+  matrix.def_static("dense", &Matrix::dense<T>, "x"_a.noconvert());
+  matrix.def_static("csr", &Matrix::csr<T, std::int32_t>, "data"_a.noconvert(),
+                    "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_columns"_a);
+  matrix.def_static("csr", &Matrix::csr<T, std::int64_t>, "data"_a.noconvert(),
+                    "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_columns"_a);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "Native kernels of marginrank; use them through marginrank.objective.";
+  nb::set_leak_warnings(false);
+
+  nb::class_<Matrix> matrix(m, "Matrix", "A view of X; never copies it.");
+  bind_layouts<float>(matrix);
+  bind_layouts<double>(matrix);
+  matrix.def_prop_ro("n_rows", &Matrix::n_rows);
+  matrix.def_prop_ro("n_columns", &Matrix::n_columns);
+  matrix.def("dot", &dot_at, "v"_a, "rows"_a = nb::none(), "threads"_a = 1,
+             "X v, for all rows or those given.");
+  matrix.def("sum", &sum_of, "threads"_a = 1, "Sum of all entries: one plain sweep over X.");
+
+  nb::class_<Pairs>(m, "Pairs", "Documents grouped by query, the pairs among them and their loss.")
+      .def(
+          nb::init<Index, Array1<Index>, std::optional<Array1<Index>>, Array1<Level>, Array1<Level>,
+                   Array1<double>, std::optional<Array2<double>>, std::optional<Array2<double>>,
+                   std::optional<Array1<double>>, bool, const Array2<double>&>(),
+          "n_rows"_a, "offsets"_a, "rows"_a.none(), "level"_a, "n_levels"_a, "query_weight"_a,
+          "preferred"_a.none(), "other"_a.none(), "margin"_a.none(), "adjacent"_a, "pieces"_a);
+
+  nb::class_<Point>(m, "Point", "What a vector of scores leaves for Hessian-vector products.");
+
+  m.def("evaluate", &evaluate_at, "X"_a, "pairs"_a, "w"_a, "threads"_a,
+        "Value, score gradient, gradient, scores and point at w, in one sweep over X.");
+  m.def("evaluate_scores", &evaluate_scores, "pairs"_a, "scores"_a, "like"_a.none(), "threads"_a,
+        "Value, score gradient and point at given scores; X is not touched.");
+  m.def("active_weights", &active_weights_at, "pairs"_a, "scores"_a, "threads"_a,
+        "By query, the weight of the pairs that are active for the first piece.");
+  m.def("hess_vec", &hess_vec_at, "X"_a, "point"_a, "v"_a, "threads"_a,
+        "Hessian-vector product and X v, in one sweep over X.");
+  m.def("hess_vec_scores", &hess_vec_scores, "point"_a, "u"_a, "threads"_a,
+        "Product of the Hessian in score space with u.");
+  m.def("hessian", &hessian_at, "X"_a, "point"_a, "threads"_a);
+  m.def("hess_diag", &hess_diag_at, "X"_a, "point"_a, "threads"_a);
+  m.def("transpose_dot", &transpose_at, "X"_a, "pairs"_a, "z"_a, "threads"_a, "X' z.");
+  m.def("rank_labels", &ranked_labels, "y"_a, "offsets"_a, "threads"_a,
+        "Level of each document; by query: levels, pairs, pairs of adjacent levels.");
+  m.def("max_threads", [] { return omp_get_max_threads(); });
+}
+
+}  // namespace marginrank

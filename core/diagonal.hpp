@@ -1,0 +1,155 @@
+// The diagonal of X' H X, where H is the Hessian in score space.
+#pragma once
+
+#include "fused.hpp"
+
+namespace marginrank {
+
+// Dense rows: every column takes part in every query.
+template <class T>
+void hess_diag(const Dense<T>& X, const PairProblem& problem, const PairPoint& point, double* diag,
+               int threads) {
+  auto begin = [] { return Vec8{}; };
+  auto update = [](Vec8& sums, Index, const std::vector<Index>& rows,
+                   const std::vector<Vec8>& columns, const std::vector<Vec8>& images) {
+    for (std::size_t t = 0; t < rows.size(); ++t) {
+      for (int c = 0; c < 8; ++c) sums.lane[c] += columns[t].lane[c] * images[t].lane[c];
+    }
+  };
+  auto end = [&](const Vec8& sums, Index first) {
+    std::copy_n(sums.lane, std::min<Index>(8, X.n_columns() - first), diag + first);
+  };
+  for_each_column_group(X, problem, point, threads, begin, update, end);
+}
+
+// The stored entries of one column in one query, in sorted order of the scores.
+struct ColumnEntry {
+  Index column;
+  Position position;
+  double value;
+};
+
+// x' H x for a vector x with few entries: the diagonal part, less twice the active pairs in which
+// both documents have an entry.
+class SparseQuadratic {
+ public:
+  SparseQuadratic(const PairProblem& problem, const PairPoint& point)
+      : problem_(problem), point_(point) {}
+
+  double operator()(Index q, const ColumnEntry* entries, Index count) {
+    const Index first = problem_.offsets[q];
+    double result = 0;
+    for (Index a = 0; a < count; ++a) {
+      const ColumnEntry& e = entries[a];
+      result += point_.curvature[first + e.position] * e.value * e.value;
+    }
+    if (count < 2) return result;
+    Index at = first;
+    for (const Piece& piece : problem_.pieces) {
+      if (piece.power != 2) continue;
+      const double scale = 4.0 * piece.coefficient * problem_.query_weight[q];
+      compact_windows(entries, count, first, at);
+      for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
+        result -= scale * product_over_pairs(q, entries, count, r);
+      }
+      at += problem_.n_documents();
+    }
+    return result;
+  }
+
+ private:
+  void compact_windows(const ColumnEntry* entries, Index count, Index first, Index at) {
+    level_.resize(static_cast<std::size_t>(count));
+    end_.resize(static_cast<std::size_t>(count));
+    Position inside = 0;
+    for (Index a = 0; a < count; ++a) {
+      const Position limit = point_.end[at + entries[a].position];
+      while (inside < count && entries[inside].position < limit) ++inside;
+      end_[a] = inside;
+      level_[a] = point_.level[first + entries[a].position];
+    }
+  }
+
+  double product_over_pairs(Index q, const ColumnEntry* entries, Index count, int r) {
+    const auto m = static_cast<std::size_t>(count);
+    values_.resize(m);
+    sums_.resize(m);
+    for (std::size_t a = 0; a < m; ++a) {
+      values_[a] = entries[a].value * weight(q, entries[a].position, r, problem_.preferred);
+    }
+    // Setting up the counters costs about the number of levels; short columns do without.
+    const Index brute = count * count;
+    if (brute <= problem_.n_levels[q] + 50 * count) {
+      sum_directly(count);
+    } else {
+      workspace_.resize(static_cast<std::size_t>(partner_sums_workspace(problem_.n_levels[q], 1)));
+      const Windows windows{static_cast<Position>(count), problem_.n_levels[q], level_.data(),
+                            end_.data(), nullptr};
+      simd().partner_sums(windows, Partners::preferred, problem_.selection, 1, values_.data(),
+                          sums_.data(), workspace_.data());
+    }
+    double total = 0;
+    for (std::size_t a = 0; a < m; ++a) {
+      total += sums_[a] * entries[a].value * weight(q, entries[a].position, r, problem_.other);
+    }
+    return total;
+  }
+
+  void sum_directly(Index count) {
+    const bool adjacent = problem_.selection == Selection::adjacent;
+    for (Index a = 0; a < count; ++a) {
+      sums_[a] = 0;
+      for (Position b = 0; b < end_[a]; ++b) {
+        const Level above = level_[b] - level_[a];
+        if (adjacent ? above == 1 : above > 0) sums_[a] += values_[b];
+      }
+    }
+  }
+
+  double weight(Index q, Position position, int r, const double* side) const {
+    if (problem_.rank == 0) return 1.0;
+    const Index first = problem_.offsets[q];
+    return side[(first + point_.order[first + position]) * problem_.rank + r];
+  }
+
+  const PairProblem& problem_;
+  const PairPoint& point_;
+  std::vector<Level> level_;
+  std::vector<Position> end_;
+  std::vector<double> values_, sums_;
+  std::vector<Vec8> workspace_;
+};
+
+// Sparse rows: each thread owns a range of columns and gathers their entries query by query.
+template <class T, class I>
+void hess_diag(const Csr<T, I>& X, const PairProblem& problem, const PairPoint& point, double* diag,
+               int threads) {
+  const std::vector<Index> bounds = X.split_columns(threads);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int thread = 0; thread < threads; ++thread) {
+    const Index lower = bounds[thread], upper = bounds[thread + 1];
+    std::fill(diag + lower, diag + std::max(lower, upper), 0.0);
+    SparseQuadratic quadratic(problem, point);
+    std::vector<ColumnEntry> entries;
+    for (Index q = 0; q < problem.n_queries; ++q) {
+      if (!problem.has_pairs(q)) continue;
+      const Range docs = problem.documents(q);
+      entries.clear();
+      for (Position t = 0; t < docs.size(); ++t) {
+        const Index i = docs.first + point.order[docs.first + t];
+        X.for_each(problem.rows ? problem.rows[i] : i, lower, upper,
+                   [&](Index j, double x) { entries.push_back({j, t, x}); });
+      }
+      std::sort(entries.begin(), entries.end(), [](const ColumnEntry& a, const ColumnEntry& b) {
+        return a.column != b.column ? a.column < b.column : a.position < b.position;
+      });
+      const auto size = static_cast<Index>(entries.size());
+      for (Index a = 0, b; a < size; a = b) {
+        for (b = a + 1; b < size && entries[b].column == entries[a].column;) ++b;
+        diag[entries[a].column] += quadratic(q, entries.data() + a, b - a);
+      }
+    }
+  }
+}
+
+}  // namespace marginrank

@@ -1,0 +1,350 @@
+// Sweeps over X: a query's rows are read once for X v, the pair statistics and X' z.
+//
+// Work is cut into blocks that depend on the data alone, and partial sums are added in block order,
+// so that results are bitwise the same for any number of threads.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "matrix.hpp"
+#include "pairs.hpp"
+
+namespace marginrank {
+
+struct Block {
+  Range queries;
+  Range documents;
+  bool whole;  // whole queries, not a part of one
+  bool fused;  // whole queries that fit in cache
+};
+
+constexpr Index kBlocks = 64;
+constexpr Index kSmallBlock = 512;              // documents; less is not worth a task
+constexpr double kCacheBytes = 8 << 20;         // rows of one query beyond this leave the cache
+constexpr Index kManyColumns = Index{1} << 16;  // more columns than this: no partial sums by block
+
+inline std::vector<Block> make_blocks(const PairProblem& problem, double bytes_per_row) {
+  const Index target = std::max(problem.n_documents() / kBlocks, kSmallBlock);
+  std::vector<Block> blocks;
+  Block open{{0, 0}, {0, 0}, true, true};
+  auto close = [&](Index q) {
+    if (open.documents.size() > 0) blocks.push_back(open);
+    open = {{q, q}, {problem.offsets[q], problem.offsets[q]}, true, true};
+  };
+  for (Index q = 0; q < problem.n_queries; ++q) {
+    const Range docs = problem.documents(q);
+    if (docs.size() > target || static_cast<double>(docs.size()) * bytes_per_row > kCacheBytes) {
+      close(q);
+      for (Index i = docs.first; i < docs.last; i += target) {
+        blocks.push_back(
+            {{q, q + 1}, {i, std::min(i + target, docs.last)}, docs.size() <= target, false});
+      }
+      close(q + 1);
+      continue;
+    }
+    open.queries.last = q + 1;
+    open.documents.last = docs.last;
+    if (open.documents.size() >= target) close(q + 1);
+  }
+  close(problem.n_queries);
+  return blocks;
+}
+
+enum class Done { nothing, fused_blocks };
+
+// z = f(q, u, z, scratch) for every query that is not done yet.
+template <class F>
+void map_queries(const PairProblem& problem, const std::vector<Block>& blocks, Done done,
+                 const double* u, F&& f, double* z, int threads) {
+  auto apply = [&](Index q, Scratch& scratch) {
+    f(q, u + problem.offsets[q], z + problem.offsets[q], scratch);
+  };
+#pragma omp parallel num_threads(threads)
+  {
+    Scratch scratch;
+#pragma omp for schedule(dynamic, 1)
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (!blocks[b].whole || (blocks[b].fused && done == Done::fused_blocks)) continue;
+      const Range queries = blocks[b].queries;
+      for (Index q = queries.first; q < queries.last; ++q) apply(q, scratch);
+    }
+  }
+  Scratch scratch;
+  scratch.parallel = threads > 1;
+  for (const Block& block : blocks) {
+    const Index q = block.queries.first;
+    if (!block.whole && block.documents.first == problem.offsets[q]) apply(q, scratch);
+  }
+}
+
+// A vector of n sums for each block, kept two cache lines apart: neighbouring blocks are worked on
+// by different threads, which must not write to one line.
+class Partials {
+ public:
+  Partials(std::size_t n_blocks, Index n)
+      : n_(n), lines_(static_cast<std::size_t>(n) / 8 + 3), sums_(n_blocks * lines_) {}
+
+  double* operator[](std::size_t block) { return sums_[block * lines_].lane; }
+
+  void add_up(double* out) {
+    std::fill_n(out, n_, 0.0);
+    for (std::size_t block = 0; block * lines_ < sums_.size(); ++block) {
+      const double* part = (*this)[block];
+      for (Index j = 0; j < n_; ++j) out[j] += part[j];
+    }
+  }
+
+ private:
+  Index n_;
+  std::size_t lines_;
+  std::vector<Vec8> sums_;
+};
+
+template <class Matrix>
+class Sweeper {
+ public:
+  Sweeper(const Matrix& X, const PairProblem& problem, int threads)
+      : X_(X),
+        problem_(problem),
+        threads_(threads),
+        blocks_(make_blocks(problem, X.bytes_per_row())),
+        by_column_(X.n_columns() > kManyColumns) {}
+
+  // u = X v; z = f(q, u, z, scratch) for every query q; out = X' z. Without v, u is taken as
+  // given. f gets the parts of u and z that belong to its query.
+  template <class F>
+  void sweep(const double* v, double* u, F&& f, double* z, double* out) const {
+    Partials partials(by_column_ ? 0 : blocks_.size(), X_.n_columns());
+#pragma omp parallel num_threads(threads_)
+    {
+      Scratch scratch;
+#pragma omp for schedule(dynamic, 1)
+      for (std::size_t b = 0; b < blocks_.size(); ++b) {
+        if (blocks_[b].fused && !by_column_) {
+          sweep_block(blocks_[b], v, u, f, z, partials[b], scratch);
+        } else if (v) {
+          X_.dots(problem_.rows, blocks_[b].documents, v, u);
+        }
+      }
+    }
+    const Done done = by_column_ ? Done::nothing : Done::fused_blocks;
+    map_queries(problem_, blocks_, done, u, f, z, threads_);
+    if (by_column_) {
+      transpose_by_column(z, out);
+      return;
+    }
+#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      if (!blocks_[b].fused) accumulate(blocks_[b].documents, z, partials[b]);
+    }
+    partials.add_up(out);
+  }
+
+  // out = X' z
+  void transpose(const double* z, double* out) const {
+    if (by_column_) {
+      transpose_by_column(z, out);
+      return;
+    }
+    Partials partials(blocks_.size(), X_.n_columns());
+#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      accumulate(blocks_[b].documents, z, partials[b]);
+    }
+    partials.add_up(out);
+  }
+
+ private:
+  template <class F>
+  void sweep_block(const Block& block, const double* v, double* u, F&& f, double* z, double* part,
+                   Scratch& scratch) const {
+    const Range all = block.queries;
+    if (v) X_.dots(problem_.rows, problem_.documents(all.first), v, u);
+    for (Index q = all.first; q < all.last; ++q) {
+      const Range docs = problem_.documents(q);
+      f(q, u + docs.first, z + docs.first, scratch);
+      const bool more = v && q + 1 < all.last;
+      const Range next = more ? problem_.documents(q + 1) : Range{docs.last, docs.last};
+      X_.accumulate_then_dots(problem_.rows, docs, z, part, next, v, u);
+    }
+  }
+
+  void accumulate(Range docs, const double* z, double* out) const {
+    X_.accumulate_then_dots(problem_.rows, docs, z, out, {docs.last, docs.last}, nullptr, nullptr);
+  }
+
+  // Each thread owns a range of columns and adds to it in document order.
+  void transpose_by_column(const double* z, double* out) const {
+    const std::vector<Index> bounds = X_.split_columns(threads_);
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
+    for (int t = 0; t < threads_; ++t) {
+      std::fill(out + bounds[t], out + std::max(bounds[t], bounds[t + 1]), 0.0);
+      for (Index i = 0; i < problem_.n_documents(); ++i) {
+        if (z[i] == 0.0) continue;
+        const Index row = problem_.rows ? problem_.rows[i] : i;
+        X_.for_each(row, bounds[t], bounds[t + 1], [&](Index j, double x) { out[j] += x * z[i]; });
+      }
+    }
+  }
+
+  const Matrix& X_;
+  const PairProblem& problem_;
+  int threads_;
+  std::vector<Block> blocks_;
+  bool by_column_;
+};
+
+// f(block, rows) for blocks of rows that depend on their number alone.
+template <class F>
+void for_each_row_block(Index n_rows, int threads, F&& f) {
+  const Index size = std::max(n_rows / kBlocks, kSmallBlock);
+  const Index n_blocks = (n_rows + size - 1) / size;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
+  for (Index b = 0; b < n_blocks; ++b) f(b, Range{b * size, std::min((b + 1) * size, n_rows)});
+}
+
+template <class Matrix>
+double sum(const Matrix& X, int threads) {
+  std::vector<double> part(static_cast<std::size_t>(X.n_rows() / kSmallBlock + kBlocks + 1));
+  for_each_row_block(X.n_rows(), threads, [&](Index b, Range rows) { part[b] = X.sum_rows(rows); });
+  return std::accumulate(part.begin(), part.end(), 0.0);
+}
+
+// The value at given scores; z is its gradient with respect to them.
+inline double evaluate_pairs(const PairProblem& problem, const double* scores, double* z,
+                             PairPoint& point, const PairPoint* like, int threads) {
+  const PairKernel kernel(problem);
+  std::vector<double> value(static_cast<std::size_t>(problem.n_queries));
+  auto f = [&](Index q, const double* s, double* out, Scratch& scratch) {
+    value[q] = kernel.evaluate(q, s, out, point, like, scratch);
+  };
+  map_queries(problem, make_blocks(problem, 0), Done::nothing, scores, f, z, threads);
+  return std::accumulate(value.begin(), value.end(), 0.0);
+}
+
+// By query, the weight of the pairs that are active for the first piece at given scores.
+inline void active_weights(const PairProblem& problem, const double* scores, PairPoint& point,
+                           double* weights, int threads) {
+  const PairKernel kernel(problem);
+  std::vector<double> unused(static_cast<std::size_t>(problem.n_documents()));
+  auto f = [&](Index q, const double* s, double*, Scratch& scratch) {
+    weights[q] = kernel.active_weight(q, s, point, scratch);
+  };
+  map_queries(problem, make_blocks(problem, 0), Done::nothing, scores, f, unused.data(), threads);
+}
+
+// z = H u in score space.
+inline void hess_vec_pairs(const PairProblem& problem, const PairPoint& point, const double* u,
+                           double* z, int threads) {
+  const PairKernel kernel(problem);
+  auto f = [&](Index q, const double* in, double* out, Scratch& scratch) {
+    kernel.hess_vec(q, in, out, point, scratch);
+  };
+  map_queries(problem, make_blocks(problem, 0), Done::nothing, u, f, z, threads);
+}
+
+// The value at w; scores, their gradient z and the gradient on return.
+template <class Matrix>
+double evaluate(const Matrix& X, const PairProblem& problem, const double* w, double* scores,
+                double* z, double* gradient, PairPoint& point, int threads) {
+  const PairKernel kernel(problem);
+  std::vector<double> value(static_cast<std::size_t>(problem.n_queries));
+  auto f = [&](Index q, const double* u, double* out, Scratch& scratch) {
+    value[q] = kernel.evaluate(q, u, out, point, nullptr, scratch);
+  };
+  Sweeper(X, problem, threads).sweep(w, scores, f, z, gradient);
+  return std::accumulate(value.begin(), value.end(), 0.0);
+}
+
+// out = X' H X v and u = X v.
+template <class Matrix>
+void hess_vec(const Matrix& X, const PairProblem& problem, const PairPoint& point, const double* v,
+              double* u, double* out, int threads) {
+  const PairKernel kernel(problem);
+  std::vector<double> z(static_cast<std::size_t>(problem.n_documents()));
+  auto f = [&](Index q, const double* in, double* result, Scratch& scratch) {
+    kernel.hess_vec(q, in, result, point, scratch);
+  };
+  Sweeper(X, problem, threads).sweep(v, u, f, z.data(), out);
+}
+
+// Rows of X of a query's documents, in sorted order.
+inline void gather_rows(const PairProblem& problem, const PairPoint& point, Index q,
+                        std::vector<Index>& rows) {
+  const Range docs = problem.documents(q);
+  rows.resize(static_cast<std::size_t>(docs.size()));
+  for (Index t = 0; t < docs.size(); ++t) {
+    const Index i = docs.first + point.order[docs.first + t];
+    rows[t] = problem.rows ? problem.rows[i] : i;
+  }
+}
+
+// Eight columns of the given rows, less the first row: H maps constants to zero, and taking a
+// common offset off keeps it from drowning the digits.
+template <class Matrix>
+void gather_columns(const Matrix& X, const std::vector<Index>& rows, Index first,
+                    std::vector<Vec8>& columns) {
+  const Index last = std::min(first + 8, X.n_columns());
+  columns.assign(rows.size(), Vec8{});
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    X.for_each(rows[t], first, last, [&](Index j, double x) { columns[t].lane[j - first] = x; });
+  }
+  const Vec8 offset = columns[0];
+  for (Vec8& row : columns) {
+    for (int c = 0; c < 8; ++c) row.lane[c] -= offset.lane[c];
+  }
+}
+
+// For each group of eight columns of X: `state` = begin(), then f(state, first column, rows,
+// columns, H columns) for each query, then end(state, first column). A group belongs to one thread.
+template <class Matrix, class Begin, class F, class End>
+void for_each_column_group(const Matrix& X, const PairProblem& problem, const PairPoint& point,
+                           int threads, Begin&& begin, F&& f, End&& end) {
+  const PairKernel kernel(problem);
+  const Index n_groups = (X.n_columns() + 7) / 8;
+#pragma omp parallel num_threads(threads)
+  {
+    Scratch scratch;
+    std::vector<Index> rows;
+    std::vector<Vec8> columns, images;
+#pragma omp for schedule(dynamic, 1)
+    for (Index g = 0; g < n_groups; ++g) {
+      auto state = begin();
+      for (Index q = 0; q < problem.n_queries; ++q) {
+        if (!problem.has_pairs(q)) continue;
+        gather_rows(problem, point, q, rows);
+        gather_columns(X, rows, 8 * g, columns);
+        kernel.apply_sorted8(q, columns, point, images, scratch);
+        f(state, 8 * g, rows, columns, images);
+      }
+      end(state, 8 * g);
+    }
+  }
+}
+
+// H = X' H_s X, n x n row-major, with the Hessian H_s in score space.
+template <class Matrix>
+void hessian(const Matrix& X, const PairProblem& problem, const PairPoint& point, double* H,
+             int threads) {
+  const Index n = X.n_columns();
+  auto begin = [&] { return std::vector<Vec8>(static_cast<std::size_t>(n)); };
+  auto update = [&](std::vector<Vec8>& block, Index first, const std::vector<Index>& rows,
+                    const std::vector<Vec8>&, const std::vector<Vec8>& images) {
+    X.rank_update(rows, first, images.data(), block.data());
+  };
+  auto end = [&](const std::vector<Vec8>& block, Index first) {
+    const Index width = std::min<Index>(8, n - first);
+    for (Index a = first; a < n; ++a) {
+      for (Index c = 0; c < width; ++c) {
+        H[a * n + first + c] = H[(first + c) * n + a] = block[a].lane[c];
+      }
+    }
+  };
+  for_each_column_group(X, problem, point, threads, begin, update, end);
+}
+
+}  // namespace marginrank

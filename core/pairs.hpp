@@ -1,0 +1,448 @@
+// Pair statistics in score space: everything here is a function of scores and labels alone.
+//
+// The loss of a query is  weight * sum over pairs (i, j) of  c_ij * sum over pieces of
+// a * max(0, theta - (s_i - s_j))^e,  with pair weights  c_ij = sum_r preferred[i, r] * other[j,
+// r]. Both the value and its derivatives are sums over partners in a window of the sorted scores.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "simd.hpp"
+#include "sorting.hpp"
+
+namespace marginrank {
+
+struct Piece {
+  double coefficient;
+  double theta;
+  int power;  // 1 or 2
+};
+
+// The documents, grouped by query, and the pairs among them.
+struct PairProblem {
+  Index n_queries = 0;
+  const Index* offsets = nullptr;   // query q has the documents offsets[q] .. offsets[q + 1]
+  const Index* rows = nullptr;      // row of X of each document, or null if they are the same
+  const Level* level = nullptr;     // dense rank of a document's label inside its query
+  const Level* n_levels = nullptr;  // by query
+  const double* query_weight = nullptr;
+  int rank = 0;                       // 0: all c_ij = 1
+  const double* preferred = nullptr;  // documents x rank
+  const double* other = nullptr;      // documents x rank
+  const double* margin = nullptr;     // d_i, if the pair's margin is theta + d_i - d_j
+  Selection selection = Selection::all;
+  std::vector<Piece> pieces;
+
+  Index n_documents() const { return offsets[n_queries]; }
+  Range documents(Index q) const { return {offsets[q], offsets[q + 1]}; }
+  bool has_pairs(Index q) const { return n_levels[q] > 1 && query_weight[q] != 0.0; }
+  Index n_curved() const {
+    return std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return p.power == 2; });
+  }
+};
+
+// Memory that is not touched before the threads that use it do.
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(Index size) : data_(std::make_unique_for_overwrite<T[]>(size)) {}
+  T& operator[](Index i) { return data_[i]; }
+  const T& operator[](Index i) const { return data_[i]; }
+  T* at(Index i) { return data_.get() + i; }
+  const T* at(Index i) const { return data_.get() + i; }
+
+ private:
+  std::unique_ptr<T[]> data_;
+};
+
+// What a point (a vector of scores) leaves for Hessian-vector products: the sorted order of each
+// query, the windows of each quadratic piece, and the diagonal of the Hessian in score space. All
+// but the order is left unset for queries without pairs.
+struct PairPoint {
+  Buffer<Position> order;       // document at each sorted position, relative to its query
+  Buffer<Level> level;          // by sorted position
+  Buffer<double> curvature;     // by sorted position
+  Buffer<Position> end, begin;  // quadratic pieces x documents, by sorted position
+
+  explicit PairPoint(const PairProblem& problem)
+      : order(problem.n_documents()),
+        level(problem.n_documents()),
+        curvature(problem.n_documents()),
+        end(problem.n_documents() * problem.n_curved()),
+        begin(problem.n_documents() * problem.n_curved()) {}
+};
+
+// Work space of one thread.
+struct Scratch {
+  bool parallel =
+      false;  // both kinds of partners at once, for a query that has the machine to itself
+  ScoreSorter sorter;
+  std::vector<double> key, gradient;
+  std::vector<double> weight[2], values[2], sums[2];  // of the preferred side, of the other side
+  std::vector<Position> end, begin;
+  std::vector<Vec8> workspace[2], values8, sums8;
+};
+
+class PairKernel {
+ public:
+  explicit PairKernel(const PairProblem& problem) : problem_(problem) {}
+
+  // Value of query q at its scores s; writes the gradient with respect to them to z and what
+  // products need to `point`. The order of the point `like`, if given, is taken as a first guess.
+  double evaluate(Index q, const double* s, double* z, PairPoint& point, const PairPoint* like,
+                  Scratch& scratch) const {
+    const Range docs = problem_.documents(q);
+    Position* order = point.order.at(docs.first);
+    if (like) {
+      std::copy_n(like->order.at(docs.first), docs.size(), order);
+    } else {
+      std::iota(order, order + docs.size(), 0);
+    }
+    if (!problem_.has_pairs(q)) {
+      std::fill_n(z, docs.size(), 0.0);
+      return 0.0;
+    }
+    if (!sort_scores(q, s, point, scratch)) {
+      blank(docs, point);
+      std::fill_n(z, docs.size(), std::nan(""));
+      return std::nan("");
+    }
+    const auto m = static_cast<std::size_t>(docs.size());
+    double* curvature = point.curvature.at(docs.first);
+    std::fill_n(curvature, m, 0.0);
+    scratch.gradient.assign(m, 0.0);
+    double value = 0;
+    Index curved = 0;
+    for (const Piece& piece : problem_.pieces) {
+      Position *end, *begin;
+      if (piece.power == 2) {
+        const Index at = curved++ * problem_.n_documents() + docs.first;
+        end = point.end.at(at);
+        begin = point.begin.at(at);
+      } else {
+        scratch.end.resize(m);
+        scratch.begin.resize(m);
+        end = scratch.end.data();
+        begin = scratch.begin.data();
+      }
+      find_windows(piece.theta, scratch.key, end, begin);
+      for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
+        value += add_piece(q, piece, r, windows(q, point, end, begin), point, scratch);
+      }
+    }
+    const double weight = problem_.query_weight[q];
+    for (std::size_t t = 0; t < m; ++t) {
+      z[order[t]] = weight * scratch.gradient[t];
+      curvature[t] *= weight;
+    }
+    return weight * value;
+  }
+
+  // Sum of the weights of the pairs of query q that are active for the first piece at scores s.
+  double active_weight(Index q, const double* s, PairPoint& point, Scratch& scratch) const {
+    const Range docs = problem_.documents(q);
+    std::iota(point.order.at(docs.first), point.order.at(docs.last), 0);
+    if (!problem_.has_pairs(q)) return 0.0;
+    if (!sort_scores(q, s, point, scratch)) return std::nan("");
+    const auto m = static_cast<std::size_t>(docs.size());
+    scratch.end.resize(m);
+    scratch.begin.resize(m);
+    find_windows(problem_.pieces[0].theta, scratch.key, scratch.end.data(), scratch.begin.data());
+    const Windows w = windows(q, point, scratch.end.data(), scratch.begin.data());
+    double total = 0;
+    for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
+      load_weights(q, r, point, scratch);
+      sum_partners(w, 1, both_sides(scratch.weight[0].data(), scratch.weight[1].data()), scratch);
+      total += std::inner_product(scratch.weight[1].begin(), scratch.weight[1].end(),
+                                  scratch.sums[0].begin(), 0.0);
+    }
+    return problem_.query_weight[q] * total;
+  }
+
+  // z = H u, with the Hessian H of query q in score space at `point`.
+  void hess_vec(Index q, const double* u, double* z, const PairPoint& point,
+                Scratch& scratch) const {
+    const Range docs = problem_.documents(q);
+    if (!problem_.has_pairs(q)) {
+      std::fill_n(z, docs.size(), 0.0);
+      return;
+    }
+    const Position* order = point.order.at(docs.first);
+    scratch.key.resize(static_cast<std::size_t>(docs.size()));
+    // H maps constants to zero; taking one off keeps a common offset from drowning the digits.
+    for (Index t = 0; t < docs.size(); ++t) scratch.key[t] = u[order[t]] - u[order[0]];
+    const double* u_sorted = scratch.key.data();
+    const double* curvature = point.curvature.at(docs.first);
+    scratch.gradient.resize(scratch.key.size());
+    for (Index t = 0; t < docs.size(); ++t) scratch.gradient[t] = curvature[t] * u_sorted[t];
+    Index at = docs.first;
+    for (const Piece& piece : problem_.pieces) {
+      if (piece.power != 2) continue;
+      const Windows w = windows(q, point, point.end.at(at), point.begin.at(at));
+      const double scale = -2.0 * piece.coefficient * problem_.query_weight[q];
+      for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
+        add_partners(q, r, w, u_sorted, scale, point, scratch);
+      }
+      at += problem_.n_documents();
+    }
+    for (Index t = 0; t < docs.size(); ++t) z[order[t]] = scratch.gradient[t];
+  }
+
+  // image = H u for eight vectors at once, in sorted order.
+  void apply_sorted8(Index q, const std::vector<Vec8>& u, const PairPoint& point,
+                     std::vector<Vec8>& image, Scratch& scratch) const {
+    const Range docs = problem_.documents(q);
+    const auto m = static_cast<std::size_t>(docs.size());
+    image.assign(m, Vec8{});
+    const double* curvature = point.curvature.at(docs.first);
+    for (std::size_t t = 0; t < m; ++t) add_product(image[t], curvature[t], u[t]);
+    Index at = docs.first;
+    for (const Piece& piece : problem_.pieces) {
+      if (piece.power != 2) continue;
+      const Windows w = windows(q, point, point.end.at(at), point.begin.at(at));
+      const double scale = -2.0 * piece.coefficient * problem_.query_weight[q];
+      for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
+        load_weights(q, r, point, scratch);
+        for (int side = 0; side < 2; ++side) add_partners8(w, side, scale, u, image, scratch);
+      }
+      at += problem_.n_documents();
+    }
+  }
+
+ private:
+  using Values = std::array<const double*, 2>;  // for preferred partners and for others
+
+  Windows windows(Index q, const PairPoint& point, const Position* end,
+                  const Position* begin) const {
+    const Range docs = problem_.documents(q);
+    return {static_cast<Position>(docs.size()), problem_.n_levels[q], point.level.at(docs.first),
+            end, begin};
+  }
+
+  // Fills scratch.key with the sorted scores, less one of them: pairs see differences only, and
+  // small numbers lose fewer digits. False if a score is not finite.
+  bool sort_scores(Index q, const double* s, PairPoint& point, Scratch& scratch) const {
+    const Range docs = problem_.documents(q);
+    const auto m = static_cast<std::size_t>(docs.size());
+    const double* margin = problem_.margin ? problem_.margin + docs.first : nullptr;
+    Position* order = point.order.at(docs.first);
+    auto key = [&](Position i) { return margin ? s[i] - margin[i] : s[i]; };
+    const double origin = key(order[m / 2]);
+    double finite = 0;
+    scratch.sorter.entries.resize(m);
+    for (std::size_t t = 0; t < m; ++t) {
+      const double k = key(order[t]) - origin;
+      scratch.sorter.entries[t] = {k, order[t]};
+      finite += k * 0.0;
+    }
+    if (finite != 0.0) return false;  // also true for NaN
+    scratch.sorter.sort();
+    scratch.key.resize(m);
+    const Level* level = problem_.level + docs.first;
+    for (std::size_t t = 0; t < m; ++t) {
+      scratch.key[t] = scratch.sorter.entries[t].key;
+      order[t] = scratch.sorter.entries[t].document;
+      point.level[docs.first + static_cast<Index>(t)] = level[order[t]];
+    }
+    return true;
+  }
+
+  // No active pairs at all, for scores that are not finite.
+  void blank(Range docs, PairPoint& point) const {
+    for (Index piece = 0; piece < problem_.n_curved(); ++piece) {
+      const Index at = piece * problem_.n_documents() + docs.first;
+      std::fill_n(point.end.at(at), docs.size(), 0);
+      std::fill_n(point.begin.at(at), docs.size(), static_cast<Position>(docs.size()));
+    }
+    std::fill_n(point.level.at(docs.first), docs.size(), 0);
+    std::fill_n(point.curvature.at(docs.first), docs.size(), 0.0);
+  }
+
+  // A pair (i, j) is active when s_i < s_j + theta. `begin` follows from `end`, not from a second
+  // comparison, so that both sides agree on every pair whatever the rounding.
+  static void find_windows(double theta, const std::vector<double>& key, Position* end,
+                           Position* begin) {
+    const auto m = static_cast<Position>(key.size());
+    Position e = 0;
+    for (Position t = 0; t < m; ++t) {
+      const double limit = key[t] + theta;
+      while (e < m && key[e] < limit) ++e;
+      end[t] = e;
+    }
+    // begin[t] is the number of positions whose end is at most t.
+    std::fill_n(begin, m, 0);
+    for (Position t = 0; t < m && end[t] < m; ++t) ++begin[end[t]];
+    std::partial_sum(begin, begin + m, begin);
+  }
+
+  // Sums values[0] over the preferred partners of each document into scratch.sums[0], and values[1]
+  // over the others into scratch.sums[1].
+  void sum_partners(const Windows& w, int channels, const Values& values, Scratch& scratch) const {
+    for (auto& sums : scratch.sums) sums.resize(static_cast<std::size_t>(channels * w.size));
+    if (w.n_levels <= kFewLevels && problem_.selection == Selection::all) {
+      simd().few_level_sums(w, channels, values[0], values[1], scratch.sums[0].data(),
+                            scratch.sums[1].data());
+      return;
+    }
+    const auto size = static_cast<std::size_t>(partner_sums_workspace(w.n_levels, channels));
+#pragma omp parallel for num_threads(2) if (scratch.parallel)
+    for (int side = 0; side < 2; ++side) {
+      if (scratch.workspace[side].size() < size) scratch.workspace[side].resize(size);
+      simd().partner_sums(w, side == 0 ? Partners::preferred : Partners::other, problem_.selection,
+                          channels, values[side], scratch.sums[side].data(),
+                          scratch.workspace[side].data());
+    }
+  }
+
+  // Weights of the documents as the preferred and as the other side, in sorted order.
+  void load_weights(Index q, int r, const PairPoint& point, Scratch& scratch) const {
+    const Range docs = problem_.documents(q);
+    for (auto& weight : scratch.weight) weight.resize(static_cast<std::size_t>(docs.size()));
+    for (Index t = 0; t < docs.size(); ++t) {
+      const Index i = docs.first + point.order[docs.first + t];
+      scratch.weight[0][t] = problem_.rank ? problem_.preferred[i * problem_.rank + r] : 1.0;
+      scratch.weight[1][t] = problem_.rank ? problem_.other[i * problem_.rank + r] : 1.0;
+    }
+  }
+
+  // Adds one piece (and one rank of the pair weights) to gradient and curvature; returns its value.
+  double add_piece(Index q, const Piece& piece, int r, const Windows& w, PairPoint& point,
+                   Scratch& scratch) const {
+    const Index m = w.size;
+    const double* key = scratch.key.data();
+    load_weights(q, r, point, scratch);
+    for (int side = 0; side < 2; ++side) {
+      scratch.values[side].resize(2 * static_cast<std::size_t>(m));
+      for (Index t = 0; t < m; ++t) {
+        scratch.values[side][t] = scratch.weight[side][t];
+        scratch.values[side][m + t] = scratch.weight[side][t] * key[t];
+      }
+    }
+    sum_partners(w, 2, both_sides(scratch.values[0].data(), scratch.values[1].data()), scratch);
+    const double *above = scratch.sums[0].data(), *below = scratch.sums[1].data();
+    double* curvature = point.curvature.at(problem_.offsets[q]);
+    double value = 0;
+    for (Index t = 0; t < m; ++t) {
+      const double pairs_lost = scratch.weight[0][t] * below[t];
+      const double pairs_won = scratch.weight[1][t] * above[t];
+      // Slack of the active pairs of t: summed as their preferred side, then as their other side.
+      const double lost = pairs_lost * (piece.theta - key[t]) + scratch.weight[0][t] * below[m + t];
+      const double won = pairs_won * (piece.theta + key[t]) - scratch.weight[1][t] * above[m + t];
+      if (piece.power == 2) {
+        value += lost * (piece.theta - key[t]) + won * key[t];
+        scratch.gradient[t] += 2.0 * piece.coefficient * (won - lost);
+        curvature[t] += 2.0 * piece.coefficient * (pairs_won + pairs_lost);
+      } else {
+        value += lost;
+        scratch.gradient[t] += piece.coefficient * (pairs_won - pairs_lost);
+      }
+    }
+    return piece.coefficient * value;
+  }
+
+  // scratch.gradient += scale * (weighted sums of u over the partners of each document).
+  void add_partners(Index q, int r, const Windows& w, const double* u, double scale,
+                    const PairPoint& point, Scratch& scratch) const {
+    const Index m = w.size;
+    if (problem_.rank == 0) {
+      sum_partners(w, 1, {u, u}, scratch);
+      for (Index t = 0; t < m; ++t) {
+        scratch.gradient[t] += scale * (scratch.sums[0][t] + scratch.sums[1][t]);
+      }
+      return;
+    }
+    load_weights(q, r, point, scratch);
+    for (int side = 0; side < 2; ++side) {
+      scratch.values[side].resize(static_cast<std::size_t>(m));
+      for (Index t = 0; t < m; ++t) scratch.values[side][t] = scratch.weight[side][t] * u[t];
+    }
+    sum_partners(w, 1, both_sides(scratch.values[0].data(), scratch.values[1].data()), scratch);
+    for (Index t = 0; t < m; ++t) {
+      scratch.gradient[t] += scale * (scratch.weight[1][t] * scratch.sums[0][t] +
+                                      scratch.weight[0][t] * scratch.sums[1][t]);
+    }
+  }
+
+  static void add_product(Vec8& sum, double scale, const Vec8& value) {
+    for (int c = 0; c < 8; ++c) sum.lane[c] += scale * value.lane[c];
+  }
+
+  // image += scale * (weighted sums of u over the partners of each document on one side).
+  void add_partners8(const Windows& w, int side, double scale, const std::vector<Vec8>& u,
+                     std::vector<Vec8>& image, Scratch& scratch) const {
+    const auto m = static_cast<std::size_t>(w.size);
+    const auto& partner_weight = scratch.weight[side];
+    const auto& own_weight = scratch.weight[1 - side];
+    scratch.values8.assign(m, Vec8{});
+    scratch.sums8.resize(m);
+    for (std::size_t t = 0; t < m; ++t) add_product(scratch.values8[t], partner_weight[t], u[t]);
+    const auto size = static_cast<std::size_t>(w.n_levels) + 1;
+    if (scratch.workspace[0].size() < size) scratch.workspace[0].resize(size);
+    simd().partner_sums8(w, side == 0 ? Partners::preferred : Partners::other, problem_.selection,
+                         scratch.values8.data(), scratch.sums8.data(), scratch.workspace[0].data());
+    for (std::size_t t = 0; t < m; ++t) {
+      add_product(image[t], scale * own_weight[t], scratch.sums8[t]);
+    }
+  }
+
+  // Without weights both sides have the same values, and saying so saves half the work.
+  Values both_sides(const double* preferred, const double* other) const {
+    return {preferred, problem_.rank == 0 ? preferred : other};
+  }
+
+  const PairProblem& problem_;
+};
+
+// Dense ranks of the labels inside each query, and how many pairs there are.
+struct Levels {
+  std::vector<Level> level, n_levels;
+  std::vector<Index> n_pairs, n_adjacent_pairs;
+};
+
+inline void rank_query(const double* y, Index m, Level* level, Level& n_levels, Index& n_pairs,
+                       Index& n_adjacent, std::vector<double>& distinct) {
+  distinct.assign(y, y + m);
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  n_levels = static_cast<Level>(distinct.size());
+  std::vector<Index> count(distinct.size(), 0);
+  for (Index i = 0; i < m; ++i) {
+    const auto at = std::lower_bound(distinct.begin(), distinct.end(), y[i]) - distinct.begin();
+    level[i] = static_cast<Level>(at);
+    ++count[static_cast<std::size_t>(at)];
+  }
+  Index below = 0;
+  n_pairs = n_adjacent = 0;
+  for (std::size_t r = 0; r < count.size(); ++r) {
+    n_pairs += count[r] * below;
+    if (r > 0) n_adjacent += count[r] * count[r - 1];
+    below += count[r];
+  }
+}
+
+inline Levels rank_labels(const double* y, const Index* offsets, Index n_queries, int threads) {
+  Levels result;
+  result.level.resize(static_cast<std::size_t>(offsets[n_queries]));
+  for (auto* per_query : {&result.n_pairs, &result.n_adjacent_pairs}) {
+    per_query->resize(static_cast<std::size_t>(n_queries));
+  }
+  result.n_levels.resize(static_cast<std::size_t>(n_queries));
+#pragma omp parallel num_threads(threads)
+  {
+    std::vector<double> distinct;
+#pragma omp for schedule(dynamic, 16)
+    for (Index q = 0; q < n_queries; ++q) {
+      const auto i = static_cast<std::size_t>(q);
+      rank_query(y + offsets[q], offsets[q + 1] - offsets[q], result.level.data() + offsets[q],
+                 result.n_levels[i], result.n_pairs[i], result.n_adjacent_pairs[i], distinct);
+    }
+  }
+  return result;
+}
+
+}  // namespace marginrank

@@ -1,0 +1,64 @@
+"""Native kernels of marginrank; use them through marginrank.objective."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Levels = NDArray[np.int32]
+
+class Matrix:
+    """A view of X; never copies it."""
+
+    @staticmethod
+    def dense(x: NDArray[Any]) -> Matrix: ...
+    @staticmethod
+    def csr(
+        data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], n_columns: int
+    ) -> Matrix: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_columns(self) -> int: ...
+    def dot(self, v: Floats, rows: Integers | None = None, threads: int = 1) -> Floats: ...
+    def sum(self, threads: int = 1) -> float: ...
+
+class Pairs:
+    """Documents grouped by query, the pairs among them and their loss."""
+
+    def __init__(
+        self,
+        n_rows: int,
+        offsets: Integers,
+        rows: Integers | None,
+        level: Levels,
+        n_levels: Levels,
+        query_weight: Floats,
+        preferred: Floats | None,
+        other: Floats | None,
+        margin: Floats | None,
+        adjacent: bool,
+        pieces: Floats,
+    ) -> None: ...
+
+class Point:
+    """What a vector of scores leaves for Hessian-vector products."""
+
+def evaluate(
+    X: Matrix, pairs: Pairs, w: Floats, threads: int
+) -> tuple[float, Floats, Floats, Floats, Point]: ...
+def evaluate_scores(
+    pairs: Pairs, scores: Floats, like: Point | None, threads: int
+) -> tuple[float, Floats, Point]: ...
+def active_weights(pairs: Pairs, scores: Floats, threads: int) -> Floats: ...
+def hess_vec(X: Matrix, point: Point, v: Floats, threads: int) -> tuple[Floats, Floats]: ...
+def hess_vec_scores(point: Point, u: Floats, threads: int) -> Floats: ...
+def hessian(X: Matrix, point: Point, threads: int) -> Floats: ...
+def hess_diag(X: Matrix, point: Point, threads: int) -> Floats: ...
+def transpose_dot(X: Matrix, pairs: Pairs, z: Floats, threads: int) -> Floats: ...
+def rank_labels(
+    y: Floats, offsets: Integers, threads: int
+) -> tuple[Levels, Levels, Integers, Integers]: ...
+def max_threads() -> int: ...

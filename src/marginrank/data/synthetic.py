@@ -1,0 +1,399 @@
+"""Synthetic ranking problems with the difficulties of real ones, of any size."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_array
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+
+# Enough to amortise the interpreter, too few to matter for the peak memory.
+_BLOCK_ELEMENTS = 1 << 18
+_FEATURES_PER_FACTOR = 10
+# Bounds the memory of the factors when there are very many features.
+_MAX_FACTORS = 16
+_QUERY_OFFSET = 0.5
+# expm1(10 * 7) * 1e3 is still far below the largest float32, so no feature overflows.
+_MAX_HEAVY_TAIL = 10.0
+
+
+def make_ranking(
+    n_queries: int = 100,
+    docs_per_query: int | tuple[int, int] = 20,
+    n_features: int = 20,
+    *,
+    n_levels: int | None = 5,
+    noise: float = 0.5,
+    informative: int | None = None,
+    correlation: float = 0.0,
+    heavy_tail: float = 0.0,
+    density: float = 1.0,
+    dtype: DTypeLike = np.float64,
+    shuffle: bool = False,
+    return_coef: bool = False,
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+) -> tuple[Any, ...]:
+    r"""Draw a random ranking problem whose true linear model is known.
+
+    A document :math:`i` of query :math:`q` has the latent features and the utility
+
+    .. math::
+
+        z_{ij} = \sqrt{1 - \rho}\, g_{ij}
+                 + \sigma_j \bigl(\sqrt{\rho}\, f_{i,k(j)} + \tfrac12 b_{q,k(j)}\bigr),
+        \qquad u_i = z_i^\top w + \text{noise} \cdot \varepsilon_i,
+
+    with :math:`g, f, b, \varepsilon` standard normal, :math:`\sigma_j = \pm 1` and :math:`\rho` the
+    `correlation`. Every feature :math:`j` belongs to one of at most 16 factors :math:`k(j)`, about
+    ten features to a factor if there are at most 160. The offset :math:`b_q` is common to all
+    documents of a query. The true weights :math:`w` are scaled so that the part of
+    :math:`z_i^\top w` that differs between the documents of a query has about unit variance,
+    hence `noise` is relative to the signal. Labels are made from :math:`u`, features from
+    :math:`z`.
+
+    Parameters
+    ----------
+    n_queries : int, default=100
+        Number of queries.
+    docs_per_query : int or (int, int), default=20
+        Documents in each query, or the smallest and largest number (both included) between
+        which the size of each query is drawn uniformly.
+    n_features : int, default=20
+        Number of features.
+    n_levels : int or None, default=5
+        Labels are ``0, ..., n_levels - 1``, cut from the utility at quantiles over all documents,
+        such that each level is half as frequent as the one below it (for more than five levels the
+        ratio is closer to one, with the top level 1/20 as frequent as level 0). None gives the
+        utility itself as a real-valued label.
+    noise : float, default=0.5
+        Standard deviation of the noise in the utility.
+    informative : int or None, default=None
+        Number of features with a non-zero true weight, None for all. In sparse data popular
+        features are the more likely ones.
+    correlation : float in [0, 1), default=0.0
+        Correlation of two features of the same factor, up to sign. The closer to one, the worse
+        the condition of the Hessian.
+    heavy_tail : float in [0, 10], default=0.0
+        If positive, ``X[i, j] = c_j * sign(z) * expm1(heavy_tail * abs(z)) / heavy_tail`` with
+        ``log10(c_j)`` uniform between plus and minus ``min(2 * heavy_tail, 3)``: columns of very
+        different scales with outliers, like raw web search features. Zero gives ``X = z``. The
+        labels do not depend on it.
+    density : float in (0, 1], default=1.0
+        Expected fraction of stored entries. Below one, `X` is sparse and feature popularity
+        follows a power law: the feature of rank r occurs about 1/r times as often as the first.
+        An entry that is not stored counts as a zero of z, and a document may have no entry.
+    dtype : {numpy.float32, numpy.float64}, default=numpy.float64
+        Type of the values of `X`.
+    shuffle : bool, default=False
+        If True, documents come in random order, so that queries are not contiguous.
+    return_coef : bool, default=False
+        If True, also return the true weights.
+    random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
+        Source of randomness; an int gives the same data on every call.
+
+    Returns
+    -------
+    X : ndarray or scipy.sparse.csr_array of shape (n_documents, n_features)
+        Features; CSR in canonical format if ``density < 1``.
+    y : ndarray of shape (n_documents,), float64
+        Labels.
+    qid : ndarray of shape (n_documents,), int64
+        The query of each document, from 0 to ``n_queries - 1``.
+    coef : ndarray of shape (n_features,), float64
+        The true weights w. Only if `return_coef` is True.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
+    Examples
+    --------
+    >>> from marginrank import make_ranking
+    >>> X, y, qid = make_ranking(n_queries=3, docs_per_query=4, n_features=2, random_state=0)
+    >>> X.shape, qid.tolist()
+    ((12, 2), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+
+    Without noise the real-valued label is the score of the true model:
+
+    >>> X, y, qid, coef = make_ranking(n_levels=None, noise=0, return_coef=True, random_state=0)
+    >>> bool(abs(X @ coef - y).max() < 1e-12)
+    True
+
+    Sparse data with many features:
+
+    >>> X, y, qid = make_ranking(n_features=100_000, density=1e-4, random_state=0)
+    >>> type(X).__name__, X.shape, 8 < X.nnz / 2000 < 12
+    ('csr_array', (2000, 100000), True)
+    """
+    _check_sizes(n_queries, docs_per_query, n_features, n_levels, informative)
+    _check_shape_of_features(noise, correlation, heavy_tail, density)
+    value_type = _check_dtype(dtype)
+    rng = _generator(random_state)
+    qid = _draw_qid(rng, n_queries, docs_per_query)
+    if shuffle:
+        # Documents are exchangeable given their query, so this spares a permuted copy of X.
+        rng.shuffle(qid)
+    presence = _draw_presence(rng, n_features, density)
+    model = _draw_model(rng, n_queries, presence, informative, correlation, heavy_tail)
+    draw = _draw_dense if density == 1 else _draw_sparse
+    X, utility = draw(rng, model, qid, value_type)
+    utility += noise * rng.standard_normal(qid.size)
+    y = utility if n_levels is None else _cut_into_levels(utility, n_levels)
+    return (X, y, qid, model.coef) if return_coef else (X, y, qid)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What stays fixed from document to document."""
+
+    presence: _Floats  # the probability that a feature is stored, by feature
+    factor: _Ints  # by feature
+    sign: _Floats  # by feature
+    scale: _Floats  # by feature
+    coef: _Floats  # by feature
+    offset: _Floats  # by query and factor
+    correlation: float
+    heavy_tail: float
+
+    def draw_factors(self, rng: np.random.Generator, qid: _Ints, dtype: Any) -> NDArray[Any]:
+        """Factor values of some documents, the share of their queries included."""
+        factors = rng.standard_normal((qid.size, self.offset.shape[1]), dtype=dtype)
+        factors *= math.sqrt(self.correlation)
+        factors += self.offset[qid]
+        return factors
+
+    def stretch(self, z: NDArray[Any], scale: _Floats) -> None:
+        """Give z heavy tails and its features their scales, in place."""
+        if self.heavy_tail == 0:
+            return
+        size = np.abs(z)
+        size *= self.heavy_tail
+        np.expm1(size, out=size)
+        np.copysign(size, z, out=z)
+        z *= scale.astype(z.dtype)
+
+
+def _draw_model(
+    rng: np.random.Generator,
+    n_queries: int,
+    presence: _Floats,
+    informative: int | None,
+    correlation: float,
+    heavy_tail: float,
+) -> _Model:
+    n_features = presence.size
+    n_factors = min(_MAX_FACTORS, math.ceil(n_features / _FEATURES_PER_FACTOR))
+    factor = rng.permutation(np.arange(n_features) % n_factors)
+    sign = rng.choice([-1.0, 1.0], size=n_features)
+    offset = _QUERY_OFFSET * rng.standard_normal((n_queries, n_factors))
+    scale = _draw_scale(rng, n_features, heavy_tail)
+    coef = _draw_coef(rng, n_features if informative is None else informative, presence)
+    coef /= math.sqrt(_signal_variance(coef, presence, factor, sign, correlation))
+    return _Model(presence, factor, sign, scale, coef, offset, correlation, heavy_tail)
+
+
+def _draw_scale(rng: np.random.Generator, n_features: int, heavy_tail: float) -> _Floats:
+    """Column scales; they include the 1 / heavy_tail that makes expm1 tend to the identity."""
+    # Drawn even if unused, so that heavy_tail changes nothing else for a given random_state.
+    exponent = min(2 * heavy_tail, 3.0) * rng.uniform(-1, 1, size=n_features)
+    return np.asarray(10**exponent / (heavy_tail or 1.0), dtype=np.float64)
+
+
+def _draw_coef(rng: np.random.Generator, informative: int, presence: _Floats) -> _Floats:
+    # The smallest of exponential variables divided by weights are a weighted sample without
+    # replacement. Features that hardly ever occur would leave most utilities at zero.
+    key = rng.standard_exponential(presence.size) / presence
+    chosen = np.argpartition(key, informative - 1)[:informative]
+    coef = np.zeros(presence.size)
+    coef[chosen] = rng.standard_normal(informative)
+    return coef
+
+
+def _signal_variance(
+    coef: _Floats, presence: _Floats, factor: _Ints, sign: _Floats, correlation: float
+) -> float:
+    """Variance of coef @ z without the query offset; entries are stored independently."""
+    by_factor = np.bincount(factor, weights=presence * sign * coef)
+    own = (1 - correlation) * (presence @ coef**2)
+    scattered = (presence * (1 - presence)) @ coef**2
+    return float(own + correlation * (by_factor @ by_factor + scattered))
+
+
+def _draw_presence(rng: np.random.Generator, n_features: int, density: float) -> _Floats:
+    """Probabilities p_j = min(ceiling, c * popularity_j) in random order with mean density."""
+    if density == 1:
+        return np.ones(n_features)
+    # Short of one: a sure feature would need infinitely many draws in _draw_sparse_block.
+    ceiling = max(0.9, (1 + density) / 2)
+    popularity = 1 / np.arange(1, n_features + 1)
+    # Candidate m puts the m most popular features at the ceiling; the first consistent one holds.
+    tail = np.cumsum(popularity[::-1])[::-1]
+    c = (density * n_features - ceiling * np.arange(n_features)) / tail
+    first = np.argmax(c * popularity <= ceiling)
+    return rng.permutation(np.minimum(c[first] * popularity, ceiling))
+
+
+def _draw_dense(
+    rng: np.random.Generator, model: _Model, qid: _Ints, dtype: Any
+) -> tuple[NDArray[Any], _Floats]:
+    X = np.empty((qid.size, model.coef.size), dtype=dtype)
+    utility = np.empty(qid.size)
+    for rows in _blocks(qid.size, model.coef.size):
+        z = X[rows]
+        rng.standard_normal(dtype=dtype, out=z)
+        z *= math.sqrt(1 - model.correlation)
+        common = model.draw_factors(rng, qid[rows], dtype).take(model.factor, axis=1)
+        common *= model.sign.astype(dtype)
+        z += common
+        # In float64 even when X is not, lest documents tie by rounding.
+        utility[rows] = z @ model.coef
+        model.stretch(z, model.scale)
+    return X, utility
+
+
+def _draw_sparse(
+    rng: np.random.Generator, model: _Model, qid: _Ints, dtype: Any
+) -> tuple[Any, _Floats]:
+    shape = (qid.size, model.coef.size)
+    hits = np.cumsum(-np.log1p(-model.presence))
+    blocks = [
+        _draw_sparse_block(rng, model, hits, qid[rows], dtype)
+        for rows in _blocks(qid.size, math.ceil(hits[-1]) + model.offset.shape[1])
+    ]
+    values, columns, counts, utility = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    index_type = _index_type(max(indptr[-1], *shape))
+    indices = columns.astype(index_type, copy=False)
+    return csr_array((values, indices, indptr.astype(index_type)), shape=shape), utility
+
+
+def _index_type(largest: int) -> type[np.signedinteger[Any]]:
+    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
+
+
+def _draw_sparse_block(
+    rng: np.random.Generator, model: _Model, hits: _Floats, qid: _Ints, dtype: Any
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Values, columns, stored entries by row and utility of some documents."""
+    # Poisson hits of mean -log(1 - p_j) strike a cell at least once with probability p_j, so that
+    # merging the duplicates yields independent entries without a visit to any empty cell.
+    row = np.repeat(np.arange(qid.size), rng.poisson(hits[-1], size=qid.size))
+    column = np.searchsorted(hits, hits[-1] * rng.random(row.size), side="right")
+    row, column = np.divmod(np.unique(row * hits.size + column), hits.size)
+    column = column.astype(_index_type(hits.size))
+    z = rng.standard_normal(row.size, dtype=dtype)
+    z *= math.sqrt(1 - model.correlation)
+    factors = model.draw_factors(rng, qid, dtype)
+    z += model.sign[column] * factors[row, model.factor[column]]
+    utility = np.bincount(row, weights=z * model.coef[column], minlength=qid.size)
+    model.stretch(z, model.scale[column])
+    # Without any entry bincount ignores its weights and counts in integers.
+    utility = utility.astype(np.float64, copy=False)
+    return z, column, np.bincount(row, minlength=qid.size), utility
+
+
+def _blocks(n_rows: int, elements_per_row: int) -> Iterator[slice]:
+    step = max(1, _BLOCK_ELEMENTS // elements_per_row)
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def _draw_qid(
+    rng: np.random.Generator, n_queries: int, docs_per_query: int | tuple[int, int]
+) -> _Ints:
+    low, high = np.broadcast_to(docs_per_query, 2)
+    sizes = rng.integers(low, high, size=n_queries, endpoint=True)
+    return np.repeat(np.arange(n_queries, dtype=np.int64), sizes)
+
+
+def _cut_into_levels(utility: _Floats, n_levels: int) -> _Floats:
+    # A fixed ratio of 1/2 would leave the top ones of many levels empty.
+    ratio = max(0.5, 0.05 ** (1 / max(1, n_levels - 1)))
+    share = np.cumsum(ratio ** np.arange(n_levels))
+    cuts = np.quantile(utility, share[:-1] / share[-1])
+    return np.searchsorted(cuts, utility).astype(np.float64)
+
+
+def _generator(random_state: object) -> np.random.Generator:
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    if random_state is None:
+        return np.random.default_rng()
+    allowed = "None, an integer >= 0, a numpy Generator or a RandomState"
+    _require(_is_integer(random_state, low=0), "random_state", random_state, allowed)
+    return np.random.default_rng(random_state)  # type: ignore[arg-type]
+
+
+def _check_sizes(
+    n_queries: object,
+    docs_per_query: object,
+    n_features: int,
+    n_levels: object,
+    informative: object,
+) -> None:
+    _require(_is_integer(n_queries), "n_queries", n_queries, "an integer >= 1")
+    _require(_is_integer(n_features), "n_features", n_features, "an integer >= 1")
+    _require(
+        _is_integer(docs_per_query) or _is_size_range(docs_per_query),
+        "docs_per_query",
+        docs_per_query,
+        "an integer >= 1 or a pair (low, high) of integers with 1 <= low <= high",
+    )
+    valid = n_levels is None or _is_integer(n_levels)
+    _require(valid, "n_levels", n_levels, "None or an integer >= 1")
+    valid = informative is None or _is_integer(informative, high=n_features)
+    allowed = f"None or an integer from 1 to n_features = {n_features}"
+    _require(valid, "informative", informative, allowed)
+
+
+def _check_shape_of_features(
+    noise: float, correlation: float, heavy_tail: float, density: float
+) -> None:
+    valid = _is_real(noise) and 0 <= noise < math.inf
+    _require(valid, "noise", noise, "a finite number >= 0")
+    valid = _is_real(correlation) and 0 <= correlation < 1
+    _require(valid, "correlation", correlation, "a number in [0, 1)")
+    valid = _is_real(heavy_tail) and 0 <= heavy_tail <= _MAX_HEAVY_TAIL
+    _require(valid, "heavy_tail", heavy_tail, f"a number in [0, {_MAX_HEAVY_TAIL:g}]")
+    valid = _is_real(density) and 0 < density <= 1
+    _require(valid, "density", density, "a number in (0, 1]")
+
+
+def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    try:
+        result = np.dtype(dtype)
+        valid = result in (np.float32, np.float64)
+    except TypeError:
+        valid = False
+    _require(valid, "dtype", dtype, "float32 or float64")
+    return result
+
+
+def _require(valid: bool, name: str, value: object, allowed: str) -> None:
+    if not valid:
+        raise ValueError(f"{name} must be {allowed}, got {value!r}.")
+
+
+def _is_integer(value: object, low: int = 1, high: float = math.inf) -> bool:
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return is_integer and low <= value <= high  # type: ignore[operator]
+
+
+def _is_size_range(value: object) -> bool:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        return False
+    return _is_integer(value[0]) and _is_integer(value[1], low=value[0])
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

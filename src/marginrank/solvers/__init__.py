@@ -1,0 +1,9 @@
+"""Solvers: one algorithm a file, each sees only an Objective."""
+
+from marginrank.solvers.newton import newton
+from marginrank.solvers.result import Iteration, SolverResult, StopReason
+from marginrank.solvers.tron import tron
+
+SOLVERS = {"newton": newton, "tron": tron}
+
+__all__ = ["SOLVERS", "Iteration", "SolverResult", "StopReason", "newton", "tron"]

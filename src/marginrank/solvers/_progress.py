@@ -1,0 +1,60 @@
+"""The bookkeeping that solvers share: history, timing, the certificate."""
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank.objective import Objective, Point
+from marginrank.solvers.result import Callback, Iteration, SolverResult, StopReason
+
+Floats = NDArray[np.float64]
+
+
+class Progress:
+    """Records iterations and builds the result."""
+
+    def __init__(self, objective: Objective, callback: Callback | None) -> None:
+        self.history: list[Iteration] = []
+        self.n_iter = 0
+        self._objective = objective
+        self._callback = callback
+        self._start = time.perf_counter()
+        self._sweeps_before = objective.sweeps
+
+    def record(self, point: Point, estimate: float, inner_iterations: int) -> None:
+        """Add one iteration that ended at `point`."""
+        full = point.objective is self._objective
+        self.n_iter += full
+        line = Iteration(
+            iteration=len(self.history) + 1,
+            seconds=time.perf_counter() - self._start,
+            objective=point.value,
+            gap=point.gap,
+            estimate=estimate,
+            gradient_norm=float(np.linalg.norm(point.gradient)),
+            inner_iterations=inner_iterations,
+            sweeps=self._objective.sweeps - self._sweeps_before,
+            fraction=point.objective.fraction,
+        )
+        self.history.append(line)
+        if self._callback:
+            self._callback(line)
+
+    def result(self, point: Point, estimate: float, stop: StopReason) -> SolverResult:
+        """Return `point` as the outcome."""
+        return SolverResult(
+            w=point.w,
+            scores=point.scores,
+            objective=point.value,
+            gap=point.gap,
+            estimate=estimate,
+            n_iter=self.n_iter,
+            stop=stop,
+            history=self.history,
+        )
+
+
+def is_certified(point: Point, tol: float) -> bool:
+    """Whether (F − F*) / F* ≤ tol is certain: gap ≤ tol · (F − gap) with F − gap ≤ F*."""
+    return point.gap <= tol * (point.value - point.gap)

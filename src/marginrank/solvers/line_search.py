@@ -1,0 +1,58 @@
+"""Exact line search in score space."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank.objective import Point
+
+Floats = NDArray[np.float64]
+
+
+class Step(NamedTuple):
+    """A step along a direction and the point it leads to."""
+
+    size: float
+    point: Point
+
+
+def line_search(
+    start: Point, direction: Floats, direction_scores: Floats, slope_tol: float = 0.05
+) -> Step | None:
+    """Minimise φ(a) = F(w + a · direction) over a > 0, from a = 1.
+
+    φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept inside the bracket found
+    so far, ends in a few steps. It ends when |φ'(a)| ≤ slope_tol · |φ'(0)|. X is not touched.
+
+    Returns
+    -------
+    Step or None
+        None if the direction does not descend, or not measurably.
+    """
+    slope0 = start.slope(direction, direction_scores)
+    if not slope0 < 0:
+        return None
+    low, high = 0.0, np.inf
+    size = 1.0
+    for _ in range(50):
+        point = start.move(size, direction, direction_scores)
+        slope = point.slope(direction, direction_scores)
+        if not np.isfinite(point.value):
+            high, size = size, 0.5 * (low + size)
+            continue
+        if abs(slope) <= slope_tol * abs(slope0):
+            break
+        low, high = (size, high) if slope < 0 else (low, size)
+        size = _next_size(size, slope, point.curvature(direction, direction_scores), low, high)
+        if not low < size < high:
+            break
+    return Step(size, point) if point.value < start.value else None
+
+
+def _next_size(size: float, slope: float, curvature: float, low: float, high: float) -> float:
+    """Newton's step on φ', or the middle of the bracket where that leads outside."""
+    newton = size - slope / curvature if curvature > 0 else np.inf
+    if low < newton < high and newton <= 10.0 * size:
+        return newton
+    return 0.5 * (low + high) if np.isfinite(high) else 10.0 * size

@@ -1,0 +1,189 @@
+"""Truncated Newton with a sampled preconditioner and progressive sampling: the default solver.
+
+Each iteration solves ∇²F(w) d = −∇F(w) and searches exactly along d in score space. Three things
+keep the number of sweeps over X small:
+
+* The system is solved by conjugate gradients preconditioned with the Hessian of a small sample of
+  the documents, which has nearly the same shape. Where the sample would be most of the data, the
+  Hessian itself is factorised; where there are too many features for either, its diagonal is used.
+* X d comes out of the conjugate gradients, so that the line search does not touch X.
+* The problem is first solved on growing nested samples, each starting from the last one's solution,
+  so that the full data sees the last few steps only.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank.objective import Objective, Point
+from marginrank.solvers._progress import Progress, is_certified
+from marginrank.solvers.line_search import line_search
+from marginrank.solvers.preconditioner import Preconditioner, precondition
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+
+Floats = NDArray[np.float64]
+
+GROWTH = 8  # from one sample to the next
+SMALLEST_SAMPLE = 2048  # documents
+SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
+MAX_CG = 250
+STALE_CG = 10  # more conjugate gradient steps than this ask for a new preconditioner
+SAFETY = 2.0  # on estimates that decide when to stop
+
+
+class Outcome(NamedTuple):
+    """Where the iteration on one objective ended."""
+
+    point: Point
+    estimate: float
+    stop: StopReason
+
+
+class Direction(NamedTuple):
+    """An approximate Newton direction."""
+
+    vector: Floats
+    scores: Floats
+    decrement: float
+    n_products: int
+
+
+def newton(
+    objective: Objective,
+    *,
+    w0: Floats | None = None,
+    scores0: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimise an objective with a smooth loss.
+
+    Stops on the certificate ½‖∇F‖² ≤ tol · F*, or on an estimate of F − F*: the Newton decrement,
+    half of gᵀH⁻¹g.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to minimise.
+    w0, scores0 : ndarray, optional
+        Where to start, and X w0 if known; zero by default.
+    tol : float
+        Relative distance to the optimal objective, (F − F*) / F*.
+    max_iter : int
+        Limit on the iterations on the full data, and on each sample.
+    seed : int
+        For the samples.
+    callback : callable, optional
+        Called with each :class:`~marginrank.solvers.result.Iteration`.
+    """
+    progress = Progress(objective, callback)
+    iteration = NewtonIteration(max_iter, seed + 1, progress)
+    w = np.zeros(objective.n_features) if w0 is None else w0
+    if w0 is None:
+        for sample in _samples(objective, seed):
+            outcome = iteration.run(sample.at(w), max(tol, SAMPLE_TOL))
+            w = outcome.point.w
+            if outcome.stop is StopReason.INTERRUPTED:
+                return progress.result(objective.at(w), np.inf, outcome.stop)
+    return progress.result(*iteration.run(objective.at(w, scores0), tol))
+
+
+def _samples(objective: Objective, seed: int) -> Iterator[Objective]:
+    """Yield nested samples, growing, the full data excluded."""
+    smallest = max(SMALLEST_SAMPLE, 8 * objective.n_features)
+    fractions = []
+    fraction = 1.0 / GROWTH
+    while fraction * objective.n_documents >= smallest:
+        fractions.append(fraction)
+        fraction /= GROWTH
+    for fraction in reversed(fractions):
+        yield objective.sample(fraction, seed)
+
+
+class NewtonIteration:
+    """Newton's method on one objective after another, handing the preconditioner on."""
+
+    def __init__(self, max_iter: int, seed: int, progress: Progress) -> None:
+        self._max_iter = max_iter
+        self._seed = seed
+        self._progress = progress
+        self._preconditioner: Preconditioner | None = None
+
+    def run(self, point: Point, tol: float) -> Outcome:
+        """Minimise the objective of `point` from there."""
+        estimate = np.inf
+        try:
+            if is_certified(point, tol):
+                return Outcome(point, point.gap, StopReason.CERTIFIED)
+            for _ in range(self._max_iter):
+                direction = _solve(point, self._refresh(point), tol)
+                step = line_search(point, direction.vector, direction.scores)
+                if step is None:
+                    return Outcome(point, estimate, StopReason.PRECISION)
+                point = step.point
+                estimate = self._estimate(point, direction)
+                self._progress.record(point, estimate, direction.n_products)
+                if is_certified(point, tol):
+                    return Outcome(point, estimate, StopReason.CERTIFIED)
+                if estimate <= tol * point.value:
+                    return Outcome(point, estimate, StopReason.ESTIMATED)
+                if direction.n_products > STALE_CG:
+                    self._preconditioner = None
+        except KeyboardInterrupt:
+            return Outcome(point, estimate, StopReason.INTERRUPTED)
+        return Outcome(point, estimate, StopReason.MAX_ITER)
+
+    def _refresh(self, point: Point) -> Preconditioner:
+        if self._preconditioner is None or self._preconditioner.exact:
+            self._preconditioner = precondition(point, self._seed)
+        return self._preconditioner
+
+    def _estimate(self, point: Point, last: Direction) -> float:
+        """Estimate F(w) − F* after a step: by P if it is near H, else by what the step promised."""
+        if self._preconditioner is None or not self._preconditioner.faithful:
+            return SAFETY * last.decrement
+        g = point.gradient
+        return SAFETY * 0.5 * float(g @ self._preconditioner.solve(g))
+
+
+def _solve(point: Point, preconditioner: Preconditioner, tol: float) -> Direction:
+    """Solve the Newton system, exactly if the preconditioner is the Hessian."""
+    if not preconditioner.exact:
+        return _conjugate_gradient(point, preconditioner, tol)
+    vector = -preconditioner.solve(point.gradient)
+    decrement = -0.5 * float(point.gradient @ vector)
+    return Direction(vector, point.objective.scores(vector), decrement, 0)
+
+
+def _conjugate_gradient(point: Point, preconditioner: Preconditioner, tol: float) -> Direction:
+    """Solve ∇²F d = −∇F by preconditioned conjugate gradients, and X d along with it.
+
+    Ends when the residual, in the norm of P⁻¹, is a tenth of the gradient, or when what is left to
+    gain is small against tol · F.
+    """
+    residual = -point.gradient
+    z = preconditioner.solve(residual)
+    rho = rho0 = float(residual @ z)
+    enough = max(0.01 * rho0, 0.1 * tol * point.value)
+    d, d_scores = np.zeros_like(residual), np.zeros_like(point.scores)
+    p = z
+    decrement = 0.0
+    n_products = 0
+    while n_products < MAX_CG:
+        hp, p_scores = point.hess_vec(p)
+        n_products += 1
+        alpha = rho / float(p @ hp)
+        d += alpha * p
+        d_scores += alpha * p_scores
+        residual -= alpha * hp
+        decrement += 0.5 * alpha * rho
+        z = preconditioner.solve(residual)
+        rho, rho_before = float(residual @ z), rho
+        if not rho > enough:
+            break
+        p = z + (rho / rho_before) * p
+    return Direction(d, d_scores, decrement, n_products)

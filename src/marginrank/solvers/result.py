@@ -1,0 +1,77 @@
+"""What every solver returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class StopReason(Enum):
+    """Why a solver stopped."""
+
+    CERTIFIED = "the certified gap is below tol"
+    ESTIMATED = "the estimated distance to the optimum is below tol"
+    PRECISION = "no further progress is possible in floating point"
+    MAX_ITER = "max_iter iterations were made"
+    INTERRUPTED = "the fit was interrupted"
+
+    @property
+    def converged(self) -> bool:
+        """Whether the result is as good as was asked for, or as good as it gets."""
+        return self not in (StopReason.MAX_ITER, StopReason.INTERRUPTED)
+
+
+class Iteration(NamedTuple):
+    """One line of a fit's history.
+
+    `gap` is the certified bound on F − F*, `estimate` the solver's own estimate of it; `sweeps`
+    counts sweeps over X since the start; `fraction` is the share of the documents in use.
+    """
+
+    iteration: int
+    seconds: float
+    objective: float
+    gap: float
+    estimate: float
+    gradient_norm: float
+    inner_iterations: int
+    sweeps: float
+    fraction: float
+
+
+Callback = Callable[[Iteration], None]
+
+
+@dataclass
+class SolverResult:
+    """The best point a solver found.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,)
+        The weights.
+    scores : ndarray of shape (n_documents,)
+        Xw in the order of the grouped documents, for a warm start.
+    objective, gap, estimate : float
+        F(w); a certified upper bound on F(w) − F*; the solver's estimate of it.
+    n_iter : int
+        Iterations on the full data.
+    stop : StopReason
+        Why the solver stopped.
+    history : list of Iteration
+        One entry an iteration, those on samples included.
+    """
+
+    w: Floats
+    scores: Floats
+    objective: float
+    gap: float
+    estimate: float
+    n_iter: int
+    stop: StopReason
+    history: list[Iteration] = field(default_factory=list)

@@ -1,0 +1,66 @@
+"""The objective written down pair by pair: slow, obvious, and the reference for every kernel."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+
+@dataclass
+class ExplicitPairs:
+    """All pairs of a problem, with weight and margin shift each."""
+
+    preferred: np.ndarray
+    other: np.ndarray
+    weight: np.ndarray
+    shift: np.ndarray
+
+
+def explicit_pairs(
+    y, qid, *, sample_weight=None, query_weight=None, pair_weight=None, margin=None, adjacent=False
+):
+    """List the pairs of rows of one query with y_i > y_j; `query_weight` is by row."""
+    y, qid = np.asarray(y), np.asarray(qid)
+    n = len(y)
+    a = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
+    omega = np.ones(n) if query_weight is None else np.asarray(query_weight)
+    d = np.zeros(n) if margin is None else np.asarray(margin)
+    rows = []
+    for i in range(n):
+        for j in range(n):
+            if qid[i] != qid[j] or y[i] <= y[j]:
+                continue
+            between = (qid == qid[i]) & (y > y[j]) & (y < y[i])
+            if adjacent and between.any():
+                continue
+            delta = 1.0 if pair_weight is None else pair_weight(y[i], y[j])
+            rows.append((i, j, omega[i] * a[i] * a[j] * delta, d[i] - d[j]))
+    table = np.array(rows, dtype=float).reshape(-1, 4)
+    return ExplicitPairs(table[:, 0].astype(int), table[:, 1].astype(int), table[:, 2], table[:, 3])
+
+
+class BruteForce:
+    """F(w) = ½‖w‖² + C Σ weight · ℓ(s_i − s_j − shift) and its derivatives, over explicit pairs."""
+
+    def __init__(self, X, pairs, loss, C):
+        X = X.toarray() if sp.issparse(X) else np.asarray(X)
+        X = X.astype(np.float64)
+        self.differences = X[pairs.preferred] - X[pairs.other]
+        self.pairs, self.loss, self.C = pairs, loss, C
+        self.n = X.shape[1]
+
+    def _t(self, w):
+        return self.differences @ w - self.pairs.shift
+
+    def value(self, w):
+        return 0.5 * w @ w + self.C * np.sum(self.pairs.weight * self.loss.value(self._t(w)))
+
+    def gradient(self, w):
+        slope = self.pairs.weight * self.loss.derivative(self._t(w))
+        return w + self.C * self.differences.T @ slope
+
+    def hessian(self, w):
+        curvature = self.pairs.weight * self.loss.curvature(self._t(w))
+        return np.eye(self.n) + self.C * self.differences.T @ (
+            curvature[:, None] * self.differences
+        )
