@@ -95,6 +95,9 @@ class Matrix {
   Index n_rows() const {
     return visit([](const auto& X) { return X.n_rows(); });
   }
+  Index n_entries() const {
+    return visit([](const auto& X) { return X.n_entries(); });
+  }
   Index n_columns() const {
     return visit([](const auto& X) { return X.n_columns(); });
   }
@@ -371,13 +374,29 @@ double sum_of(const Matrix& X, int threads) {
   return X.visit([&](const auto& view) { return sum(view, threads); });
 }
 
-auto ranked_labels(const Array1<double>& y, const Array1<Index>& offsets, int threads) {
+void check_offsets(const Array1<Index>& offsets, std::size_t n_documents) {
   require(offsets.size() >= 1 && offsets(0) == 0, "offsets must begin with 0");
-  require(offsets(offsets.size() - 1) == static_cast<Index>(y.size()),
+  require(offsets(offsets.size() - 1) == static_cast<Index>(n_documents),
           "offsets must end with the number of documents");
   for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
     require(offsets(q) <= offsets(q + 1), "offsets must increase");
   }
+}
+
+auto ranked_documents(const Array1<double>& scores, const Array1<Index>& offsets, int threads) {
+  check_offsets(offsets, scores.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    require(std::isfinite(scores(i)), "scores must be finite");
+  }
+  auto order = new_array<Index>(scores.size());
+  nb::gil_scoped_release release;
+  rank_documents(scores.data(), offsets.data(), static_cast<Index>(offsets.size()) - 1,
+                 order.data(), threads);
+  return order;
+}
+
+auto ranked_labels(const Array1<double>& y, const Array1<Index>& offsets, int threads) {
+  check_offsets(offsets, y.size());
   Levels levels;
   {
     nb::gil_scoped_release release;
@@ -408,6 +427,7 @@ NB_MODULE(_core, m) {
   bind_layouts<double>(matrix);
   matrix.def_prop_ro("n_rows", &Matrix::n_rows);
   matrix.def_prop_ro("n_columns", &Matrix::n_columns);
+  matrix.def_prop_ro("n_entries", &Matrix::n_entries);
   matrix.def("dot", &dot_at, "v"_a, "rows"_a = nb::none(), "threads"_a = 1,
              "X v, for all rows or those given.");
   matrix.def("sum", &sum_of, "threads"_a = 1, "Sum of all entries: one plain sweep over X.");
@@ -437,6 +457,8 @@ NB_MODULE(_core, m) {
   m.def("transpose_dot", &transpose_at, "X"_a, "pairs"_a, "z"_a, "threads"_a, "X' z.");
   m.def("rank_labels", &ranked_labels, "y"_a, "offsets"_a, "threads"_a,
         "Level of each document; by query: levels, pairs, pairs of adjacent levels.");
+  m.def("rank_documents", &ranked_documents, "scores"_a, "offsets"_a, "threads"_a,
+        "Documents of each query by descending score, ties in document order.");
   m.def("max_threads", [] { return omp_get_max_threads(); });
 }
 

@@ -198,6 +198,23 @@ class Sweeper {
   bool by_column_;
 };
 
+// Documents of each query by descending score, ties in document order; positions in the whole.
+inline void rank_documents(const double* scores, const Index* offsets, Index n_queries,
+                           Index* order, int threads) {
+#pragma omp parallel num_threads(threads)
+  {
+    ScoreSorter sorter;
+#pragma omp for schedule(dynamic, 16)
+    for (Index q = 0; q < n_queries; ++q) {
+      const Index first = offsets[q], size = offsets[q + 1] - first;
+      sorter.entries.resize(static_cast<std::size_t>(size));
+      for (Position i = 0; i < size; ++i) sorter.entries[i] = {-scores[first + i], i};
+      sorter.sort();
+      for (Index t = 0; t < size; ++t) order[first + t] = first + sorter.entries[t].document;
+    }
+  }
+}
+
 // f(block, rows) for blocks of rows that depend on their number alone.
 template <class F>
 void for_each_row_block(Index n_rows, int threads, F&& f) {

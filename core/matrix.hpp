@@ -17,6 +17,7 @@ class Dense {
 
   Index n_rows() const { return n_rows_; }
   Index n_columns() const { return n_columns_; }
+  Index n_entries() const { return n_rows_ * n_columns_; }
   double bytes_per_row() const {
     return static_cast<double>(sizeof(T)) * static_cast<double>(n_columns_);
   }
@@ -77,6 +78,7 @@ class Csr {
 
   Index n_rows() const { return n_rows_; }
   Index n_columns() const { return n_columns_; }
+  Index n_entries() const { return indptr_[n_rows_]; }
   double bytes_per_row() const {
     const double nnz = static_cast<double>(indptr_[n_rows_]);
     return (sizeof(T) + sizeof(I)) * nnz / static_cast<double>(std::max<Index>(n_rows_, 1));

@@ -156,6 +156,11 @@ class Objective:
         return self._matrix.n_columns
 
     @property
+    def entries_per_document(self) -> float:
+        """Stored entries of X by row, on average."""
+        return self._matrix.n_entries / self._matrix.n_rows
+
+    @property
     def n_documents(self) -> int:
         """Number of documents."""
         return self._queries.n_documents
@@ -324,17 +329,17 @@ class Point:
         return v + product, scores
 
     def hessian(self) -> Floats:
-        """Return ∇²F(w), an n × n matrix; about n/8 sweeps."""
+        """Return ∇²F(w), an n × n matrix; a sweep for each eight columns."""
         o = self.objective
-        o.count_sweep(o.n_features / 8)
+        o.count_sweep(max(1.0, o.n_features / 8))
         hessian: Floats = _core.hessian(o._matrix, self.state, o._threads)
         hessian[np.diag_indices_from(hessian)] += 1.0
         return hessian
 
     def hess_diag(self) -> Floats:
-        """Return the diagonal of ∇²F(w); about n/8 sweeps if X is dense, a few if it is sparse."""
+        """Return the diagonal of ∇²F(w); a sweep for each eight columns that a row has entries in."""
         o = self.objective
-        o.count_sweep(o.n_features / 8)
+        o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal: Floats = _core.hess_diag(o._matrix, self.state, o._threads)
         return 1.0 + diagonal
 

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from marginrank import _core
 from marginrank._threads import effective_threads, serial_blas
 from marginrank.data import RankingData
 from marginrank.data._grouping import group_rows
@@ -269,11 +270,9 @@ class RankSVM(BaseEstimator):
         scores = self.predict(X)
         offsets, rows, _ = group_rows(len(scores), qid, group)
         rows = np.arange(len(scores)) if rows is None else rows
-        sizes = np.diff(offsets)
-        query = np.repeat(np.arange(len(sizes)), sizes)
-        order = rows[np.lexsort((-scores[rows], query))]
+        order = _core.rank_documents(scores[rows], offsets, effective_threads(self.n_jobs))
         ranks = np.empty(len(scores), dtype=np.int64)
-        ranks[order] = np.arange(len(scores)) - np.repeat(offsets[:-1], sizes) + 1
+        ranks[rows[order]] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
         return ranks
 
     def score(

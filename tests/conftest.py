@@ -1,0 +1,35 @@
+"""Fixtures that several test files share."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from sklearn.datasets import load_svmlight_file
+
+# Derandomised, so that a failure in CI is the same failure everywhere.
+settings.register_profile("marginrank", deadline=None, derandomize=True, database=None)
+settings.load_profile("marginrank")
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    """Return a function from files such as "MQ2008/S1.txt.gz" to (X, y, qid), stacked."""
+    folder = os.environ.get("MARGINRANK_DATA")
+    if not folder:
+        pytest.skip("MARGINRANK_DATA is unset: it must name the folder of real ranking data")
+
+    @cache
+    def load(*names):
+        parts = [load_svmlight_file(Path(folder) / name, query_id=True) for name in names]
+        n_features = max(X.shape[1] for X, _, _ in parts)
+        X = np.zeros((sum(X.shape[0] for X, _, _ in parts), n_features))
+        at = 0
+        for part, _, _ in parts:
+            X[at : at + part.shape[0], : part.shape[1]] = part.toarray()
+            at += part.shape[0]
+        return X, *(np.concatenate([part[k] for part in parts]) for k in (1, 2))
+
+    return load

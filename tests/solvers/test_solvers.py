@@ -1,0 +1,239 @@
+"""Every solver on every kind of problem: optimal, honest about it, and stopped when asked."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from brute_force import BruteForce, explicit_pairs
+from sklearn.svm import LinearSVC
+
+from marginrank import RankingData, make_ranking
+from marginrank.losses import LOSSES
+from marginrank.objective import Objective
+from marginrank.solvers import SOLVERS, StopReason, newton, tron
+from marginrank.solvers.line_search import line_search
+
+SQUARED_HINGE = LOSSES["squared_hinge"]
+LAYOUTS = {"dense": np.asarray, "csr": sp.csr_array}
+
+
+@pytest.fixture(params=SOLVERS.values(), ids=SOLVERS)
+def solver(request):
+    return request.param
+
+
+def make_objective(*shape, seed=0, C=0.1, loss=SQUARED_HINGE, layout="dense", **kwargs):
+    X, y, qid = make_ranking(*shape, random_state=seed)
+    return Objective(RankingData(LAYOUTS[layout](X), y, qid), loss, C=C, threads=2, **kwargs)
+
+
+@pytest.mark.parametrize("pair_selection", ["all", "adjacent"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_every_solver_finds_the_certified_optimum(loss, layout, pair_selection):
+    X, y, qid = make_ranking(8, (1, 12), 6, random_state=4)
+    data = RankingData(LAYOUTS[layout](X), y, qid)
+    pairs = explicit_pairs(y, qid, adjacent=pair_selection == "adjacent")
+    reference = BruteForce(X, pairs, loss, C=2.0)
+    results = [
+        solve(Objective(data, loss, C=2.0, pair_selection=pair_selection), tol=1e-10)
+        for solve in SOLVERS.values()
+    ]
+    for result in results:
+        assert result.stop.converged
+        gradient = reference.gradient(result.w)
+        value = reference.value(result.w)
+        assert result.objective == pytest.approx(value, rel=1e-12)
+        assert result.gap == pytest.approx(0.5 * gradient @ gradient, rel=1e-6, abs=1e-20 * value)
+        assert result.gap <= 1e-6 * value
+        assert result.objective == pytest.approx(results[0].objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_optimum_is_that_of_a_classifier_of_differences(solver, C):
+    X, y, qid = make_ranking(5, 12, 4, random_state=1)
+    pairs = explicit_pairs(y, qid)
+    differences = X[pairs.preferred] - X[pairs.other]
+    sign = np.where(np.arange(len(differences)) % 2, 1, -1)
+    classifier = LinearSVC(
+        C=C, loss="squared_hinge", fit_intercept=False, tol=1e-10, max_iter=100_000, dual=False
+    ).fit(sign[:, None] * differences, sign)
+    result = solver(Objective(RankingData(X, y, qid), SQUARED_HINGE, C=C), tol=1e-12)
+    expected = BruteForce(X, pairs, SQUARED_HINGE, C).value(classifier.coef_[0])
+    assert result.objective == pytest.approx(expected, rel=1e-6)
+    np.testing.assert_allclose(result.w, classifier.coef_[0], rtol=1e-4, atol=1e-5)
+
+
+SHAPES = {"queries": (40, (2, 30), 10), "one query": (1, 400, 5), "few documents": (6, 4, 30)}
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, loss):
+    objective = make_objective(*shape, seed=2, C=C, loss=loss)
+    optimum = newton(objective, tol=1e-13).objective
+    for tol in (1e-3, 1e-6, 1e-9):
+        result = solver(objective, tol=tol, max_iter=5000)
+        assert result.stop.converged
+        distance = result.objective - optimum
+        assert distance <= tol * optimum
+        assert distance <= result.gap + 1e-13 * optimum
+
+
+@pytest.mark.parametrize("n_levels", [5, None], ids=["five levels", "real labels"])
+def test_tol_holds_with_samples_of_the_data(n_levels):
+    """Enough documents for progressive sampling and a sampled preconditioner."""
+    X, y, qid = make_ranking(1000, 30, 20, n_levels=n_levels, random_state=3)
+    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, threads=2)
+    optimum = newton(objective, tol=1e-13).objective
+    for tol in (1e-3, 1e-6, 1e-9):
+        result = newton(objective, tol=tol)
+        assert result.stop.converged
+        assert result.objective - optimum <= tol * optimum
+    assert any(line.fraction < 1 for line in result.history)
+    assert tron(objective, tol=1e-10).objective == pytest.approx(optimum, rel=1e-8)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+@pytest.mark.parametrize("shape", [(40, 20, 8), (1000, 30, 8)], ids=["exact", "sampled"])
+def test_scaling_a_feature_costs_newton_no_iterations(shape, factor):
+    X, y, qid = make_ranking(*shape, random_state=5)
+    scaled = X.copy()
+    scaled[:, 3] *= factor
+    plain, other = (
+        newton(Objective(RankingData(features, y, qid), SQUARED_HINGE), tol=1e-8)
+        for features in (X, scaled)
+    )
+    assert other.stop.converged
+    assert abs(other.n_iter - plain.n_iter) <= 3
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_many_features_use_the_diagonal(loss):
+    """More than 1,024 features: no Hessian is formed."""
+    X, y, qid = make_ranking(30, 20, 2000, density=0.01, random_state=6)
+    objective = Objective(RankingData(X, y, qid), loss, C=1.0, threads=2)
+    by_newton, by_tron = (solve(objective, tol=1e-10) for solve in (newton, tron))
+    assert by_newton.stop.converged
+    assert by_newton.objective == pytest.approx(by_tron.objective, rel=1e-8)
+    assert max(line.inner_iterations for line in by_newton.history) > 0
+
+
+def test_max_iter(solver):
+    result = solver(make_objective(20, 20, 10), tol=1e-12, max_iter=1)
+    assert result.stop is StopReason.MAX_ITER
+    assert not result.stop.converged
+    assert result.n_iter == 1
+    assert result.objective < make_objective(20, 20, 10).at(np.zeros(10)).value
+
+
+@pytest.mark.parametrize("at", [1, 3])
+@pytest.mark.parametrize("shape", [(20, 20, 10), (1000, 30, 10)], ids=["small", "sampled"])
+def test_an_interrupt_keeps_the_best_point(solver, shape, at):
+    def interrupt(line):
+        if line.iteration == at:
+            raise KeyboardInterrupt
+
+    objective = make_objective(*shape, C=10.0)
+    result = solver(objective, tol=1e-12, callback=interrupt)
+    assert result.stop is StopReason.INTERRUPTED
+    assert len(result.history) == at
+    assert np.isfinite(result.w).all()
+    assert result.w.any()
+    assert result.objective == pytest.approx(objective.at(result.w).value, rel=1e-12)
+    assert result.objective < objective.at(np.zeros_like(result.w)).value
+
+
+@pytest.mark.parametrize("known_scores", [False, True])
+def test_a_warm_start_from_the_solution_ends_at_once(solver, known_scores):
+    objective = make_objective(40, 30, 10)
+    first = solver(objective, tol=1e-9)
+    again = solver(
+        objective, w0=first.w, scores0=first.scores if known_scores else None, tol=1e-9
+    )
+    assert again.stop.converged
+    assert again.n_iter <= 2
+    assert again.objective <= first.objective
+
+
+def test_the_start_is_not_modified(solver):
+    objective = make_objective(20, 10, 5)
+    w0 = np.full(5, 0.1)
+    scores0 = objective.scores(w0)
+    before = scores0.copy()
+    solver(objective, w0=w0, scores0=scores0)
+    np.testing.assert_array_equal(w0, 0.1)
+    np.testing.assert_array_equal(scores0, before)
+
+
+@pytest.mark.parametrize("shape", [(40, 20, 10), (1000, 30, 10)], ids=["small", "sampled"])
+def test_history(solver, shape):
+    objective = make_objective(*shape, C=10.0)
+    lines = []
+    result = solver(objective, tol=1e-10, callback=lines.append)
+    assert lines == result.history
+    full = [line for line in lines if line.fraction == 1]
+    assert len(full) == result.n_iter
+    assert full[-1].objective == result.objective
+    for earlier, later in pairwise(full):
+        assert later.objective <= earlier.objective
+    for earlier, later in pairwise(lines):
+        assert later.iteration == earlier.iteration + 1
+        assert later.seconds >= earlier.seconds
+        assert later.sweeps >= earlier.sweeps
+    assert all(line.gap == pytest.approx(line.gradient_norm**2 / 2) for line in lines)
+
+
+def test_scores_of_the_result_are_those_of_its_weights(solver):
+    objective = make_objective(20, 20, 10)
+    result = solver(objective, tol=1e-9)
+    np.testing.assert_allclose(result.scores, objective.scores(result.w), rtol=1e-10, atol=1e-12)
+
+
+def test_the_seed_changes_samples_but_not_the_optimum():
+    objective = make_objective(1000, 30, 10)
+    a, b = (newton(objective, tol=1e-12, seed=seed) for seed in (0, 1))
+    assert a.history[0].objective != b.history[0].objective
+    np.testing.assert_allclose(a.w, b.w, atol=1e-6)
+
+
+def test_a_problem_without_loss_is_solved_by_zero(solver):
+    data = RankingData(np.ones((4, 3)), [0, 1, 2, 3], query_weight=[0.0])
+    result = solver(Objective(data, SQUARED_HINGE))
+    np.testing.assert_array_equal(result.w, 0.0)
+    assert result.objective == 0.0
+    assert result.stop.converged
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("length", [1e-6, 1.0, 1e6])
+def test_line_search_minimises_along_the_direction(loss, length):
+    objective = make_objective(20, 20, 10, loss=loss)
+    start = objective.at(np.random.default_rng(0).normal(size=10))
+    direction = -length * start.gradient
+    scores = objective.scores(direction)
+    step = line_search(start, direction, scores, slope_tol=1e-6)
+    slope0, slope = start.slope(direction, scores), step.point.slope(direction, scores)
+    assert abs(slope) <= 1e-6 * abs(slope0)
+    assert step.point.value < start.value
+    np.testing.assert_array_equal(step.point.w, start.w + step.size * direction)
+    for factor in (0.9, 1.1):
+        assert start.move(factor * step.size, direction, scores).value > step.point.value
+
+
+def test_line_search_does_not_touch_the_features():
+    objective = make_objective(20, 20, 10)
+    start = objective.at(np.ones(10))
+    direction = -start.gradient
+    scores = objective.scores(direction)
+    before = objective.sweeps
+    line_search(start, direction, scores)
+    assert objective.sweeps == before
+
+
+def test_line_search_refuses_to_ascend():
+    objective = make_objective(20, 20, 10)
+    start = objective.at(np.ones(10))
+    assert line_search(start, start.gradient, objective.scores(start.gradient)) is None

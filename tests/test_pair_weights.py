@@ -1,0 +1,62 @@
+"""Pair weights as products of factors."""
+
+import numpy as np
+import pytest
+
+from marginrank.pair_weights import gain_difference, weight_matrix
+
+Y = np.array([0.0, 5.0, 1.0, 5.0, 0.0])
+PAIRS = [(i, j) for i in range(5) for j in range(5) if Y[i] > Y[j]]
+
+
+def delta(factors):
+    return np.array([factors.preferred[i] @ factors.other[j] for i, j in PAIRS])
+
+
+def test_gain_difference_of_labels():
+    np.testing.assert_array_equal(delta(gain_difference(Y)), [Y[i] - Y[j] for i, j in PAIRS])
+
+
+def test_gain_difference_of_a_gain():
+    expected = [2.0 ** Y[i] - 2.0 ** Y[j] for i, j in PAIRS]
+    np.testing.assert_array_equal(delta(gain_difference(Y, lambda y: 2**y - 1)), expected)
+
+
+def test_gain_difference_has_rank_two_for_any_number_of_labels():
+    assert gain_difference(np.arange(100.0)).preferred.shape == (100, 2)
+
+
+def test_weight_matrix_looks_up_the_two_labels():
+    matrix = np.array([[np.pi, 7, 7], [1, 7, 7], [4, 2, 7]])  # only below the diagonal counts
+    level = {0.0: 0, 1.0: 1, 5.0: 2}
+    expected = [matrix[level[Y[i]], level[Y[j]]] for i, j in PAIRS]
+    np.testing.assert_array_equal(delta(weight_matrix(Y, matrix)), expected)
+
+
+def test_weight_matrix_of_a_single_label():
+    assert weight_matrix([3.0, 3.0], [[0.0]]).preferred.shape == (2, 1)
+
+
+def test_weight_matrix_of_the_wrong_shape():
+    with pytest.raises(ValueError, match=r"matrix has shape \(2, 2\).* 3 distinct labels"):
+        weight_matrix(Y, np.zeros((2, 2)))
+
+
+def test_negative_weight_is_named():
+    matrix = np.zeros((3, 3))
+    matrix[2, 1] = -1.5
+    with pytest.raises(ValueError, match=r"matrix\[2, 1\] is -1.5"):
+        weight_matrix(Y, matrix)
+
+
+def test_weights_above_the_diagonal_may_be_anything():
+    matrix = np.triu(np.full((3, 3), -1.0))
+    np.testing.assert_array_equal(delta(weight_matrix(Y, matrix)), 0.0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weight_that_is_not_finite_is_named(bad):
+    matrix = np.zeros((3, 3))
+    matrix[1, 0] = bad
+    with pytest.raises(ValueError, match=r"matrix\[1, 0\]"):
+        weight_matrix(Y, matrix)
