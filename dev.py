@@ -2,6 +2,7 @@
 
     python3 dev.py demo
     python3 dev.py test [pytest arguments]
+    python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behaviour checks
 
 Needs only Python 3.11 or newer, a C++ compiler and a package index.
 """
@@ -21,9 +22,9 @@ ROOT = Path(__file__).resolve().parent
 BUILD_INPUTS = ("core", "src", "CMakeLists.txt", "pyproject.toml")
 
 
-def fingerprint(werror: bool) -> str:
+def fingerprint(options: list[str]) -> str:
     """Hash everything the installed package depends on."""
-    digest = hashlib.sha256(f"{sys.version} werror={werror}".encode())
+    digest = hashlib.sha256(f"{sys.version} {options}".encode())
     for name in BUILD_INPUTS:
         path = ROOT / name
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
@@ -39,7 +40,7 @@ def require_compiler() -> None:
         sys.exit("No C++ compiler found: install g++ or clang++, or set CXX to the one to use.")
 
 
-def prepare(env: Path) -> None:
+def prepare(env: Path, options: list[str]) -> None:
     """Create the environment and install the project in it, unless that is already done."""
     if not (env / "bin" / "pip").exists():
         print(f"Creating the environment {env}", flush=True)
@@ -51,24 +52,27 @@ def prepare(env: Path) -> None:
                 "ensurepip modules, or choose another folder with --venv."
             )
 
-    werror = os.environ.get("MARGINRANK_WERROR") == "1"
-    current = fingerprint(werror)
+    if os.environ.get("MARGINRANK_WERROR") == "1":
+        options = [*options, "MARGINRANK_WERROR=ON"]
+    current = fingerprint(options)
     stamp = env / "marginrank.sha256"
     if stamp.exists() and stamp.read_text() == current:
         return
     require_compiler()
     print("Building marginrank and installing its tools (a few minutes the first time)", flush=True)
     command: list[str | Path] = [env / "bin" / "pip", "install", "-qq", ".[dev]"]
-    if werror:
-        command += ["-C", "cmake.define.MARGINRANK_WERROR=ON"]
+    for option in options:
+        command += ["-C", f"cmake.define.{option}"]
     if run(command) != 0:
         sys.exit("The build failed: fix the first error pip shows above, then run this again.")
     stamp.write_text(current)
 
 
-def run(command: list[str | Path]) -> int:
+def run(command: list[str | Path], environment: dict[str, str] | None = None) -> int:
     """Run a command from the root of the project and return its exit status."""
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    return subprocess.run(
+        command, cwd=ROOT, check=False, env=os.environ | (environment or {})
+    ).returncode
 
 
 def test(env: Path, pytest_args: list[str]) -> int:
@@ -91,26 +95,44 @@ def test(env: Path, pytest_args: list[str]) -> int:
     return 1 if failed else 0
 
 
+def sanitize(env: Path, pytest_args: list[str]) -> int:
+    """Run pytest on a build whose memory accesses and arithmetic are checked."""
+    compiler = os.environ.get("CXX", "g++")
+    libraries = [
+        subprocess.run(
+            [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in ("libasan.so", "libubsan.so", "libstdc++.so")
+    ]
+    checks = {
+        "LD_PRELOAD": " ".join(libraries),
+        "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter's own are not ours to judge
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    }
+    return run([env / "bin" / "python", "-m", "pytest", *pytest_args], checks)
+
+
 def main() -> int:
     """Parse the command line and run the chosen command."""
     parser = argparse.ArgumentParser(
         description="Build marginrank in its own environment, then run the demo or the tests.",
-        epilog="Other arguments of `test` are passed on to pytest.",
+        epilog="Other arguments of test and sanitize are passed on to pytest.",
         allow_abbrev=False,
     )
-    parser.add_argument("command", choices=["demo", "test"])
+    parser.add_argument("command", choices=["demo", "test", "sanitize"])
     parser.add_argument(
-        "--venv", type=Path, default=ROOT / ".venv", metavar="DIR", help="environment to use"
+        "--venv", type=Path, metavar="DIR", help="environment to use (default: .venv)"
     )
     args, rest = parser.parse_known_args()
     if args.command == "demo" and rest:
         parser.error(f"demo takes no arguments, remove: {' '.join(rest)}")
 
-    env = args.venv.absolute()
-    prepare(env)
+    checked = args.command == "sanitize"
+    env = (args.venv or ROOT / (".venv-sanitize" if checked else ".venv")).absolute()
+    prepare(env, ["MARGINRANK_SANITIZE=ON"] if checked else [])
     if args.command == "demo":
         return run([env / "bin" / "python", "examples/quickstart.py"])
-    return test(env, rest)
+    return sanitize(env, rest) if checked else test(env, rest)
 
 
 if __name__ == "__main__":

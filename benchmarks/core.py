@@ -62,30 +62,34 @@ def fit_in_sweeps(X, y, qid, *, repeats: int = 5, **options) -> tuple[float, flo
 
 def products(scale: int) -> Rows:
     """One Hessian-vector product, value and gradient, against a sweep."""
-    rows: Rows = []
-    for name, levels in (("five levels", 5), ("real-valued labels", None)):
-        X, y, qid = make(scale, n_levels=levels)
-        data = RankingData(X, y, qid)
-        threads = effective_threads(None)
-        objective = Objective(data, LOSSES["squared_hinge"], C=1.0, threads=threads)
-        w = RankSVM(tol=1e-2).fit(X, y, qid=qid).coef_
-        v = np.random.default_rng(0).normal(size=FEATURES)
-        point = objective.at(w)
-        with serial_blas():
-            sweep, product, gradient, scores = alternate(
-                lambda: data.matrix.sum(threads),
-                lambda: point.hess_vec(v),
-                lambda: objective.at(w),
-                lambda: point.move(1e-3, v, point.scores),
-                repeats=41,
-            )
-        limit = 1.5 if levels else None
-        rows.append((f"Hessian-vector product, {name} [sweeps]", f"{product / sweep:.2f}", limit))
-        rows.append((f"value and gradient, {name} [sweeps]", f"{gradient / sweep:.2f}", None))
-        rows.append(
-            (f"trial step of a line search, {name} [sweeps]", f"{scores / sweep:.2f}", None)
+    return [
+        *product_rows(scale, "five levels", 5, limit=1.5),
+        *product_rows(scale, "real-valued labels", None, limit=None),
+    ]
+
+
+def product_rows(scale: int, name: str, levels: int | None, limit: float | None) -> Rows:
+    """Measure one kind of labels."""
+    X, y, qid = make(scale, n_levels=levels)
+    data = RankingData(X, y, qid)
+    threads = effective_threads(None)
+    objective = Objective(data, LOSSES["squared_hinge"], C=1.0, threads=threads)
+    w = RankSVM(tol=1e-2).fit(X, y, qid=qid).coef_
+    v = np.random.default_rng(0).normal(size=FEATURES)
+    point = objective.at(w)
+    with serial_blas():
+        sweep, product, gradient, scores = alternate(
+            lambda: data.matrix.sum(threads),
+            lambda: point.hess_vec(v),
+            lambda: objective.at(w),
+            lambda: point.move(1e-3, v, point.scores),
+            repeats=41,
         )
-    return rows
+    return [
+        (f"Hessian-vector product, {name} [sweeps]", f"{product / sweep:.2f}", limit),
+        (f"value and gradient, {name} [sweeps]", f"{gradient / sweep:.2f}", None),
+        (f"trial step of a line search, {name} [sweeps]", f"{scores / sweep:.2f}", None),
+    ]
 
 
 def fits(scale: int) -> Rows:

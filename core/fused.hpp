@@ -73,11 +73,18 @@ void map_queries(const PairProblem& problem, const std::vector<Block>& blocks, D
       for (Index q = queries.first; q < queries.last; ++q) apply(q, scratch);
     }
   }
-  Scratch scratch;
-  scratch.parallel = threads > 1;
+  std::vector<Index> split;
   for (const Block& block : blocks) {
     const Index q = block.queries.first;
-    if (!block.whole && block.documents.first == problem.offsets[q]) apply(q, scratch);
+    if (!block.whole && block.documents.first == problem.offsets[q]) split.push_back(q);
+  }
+  // Long queries: side by side if there are enough of them, else each with two threads.
+  const bool side_by_side = split.size() >= static_cast<std::size_t>(threads);
+#pragma omp parallel for num_threads(side_by_side ? threads : 1) schedule(dynamic, 1)
+  for (std::size_t k = 0; k < split.size(); ++k) {
+    Scratch scratch;
+    scratch.parallel = !side_by_side;
+    apply(split[k], scratch);
   }
 }
 

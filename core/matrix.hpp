@@ -12,6 +12,8 @@ namespace marginrank {
 template <class T>
 class Dense {
  public:
+  using Value = T;
+
   Dense(const T* data, Index n_rows, Index n_columns, Index stride)
       : data_(data), n_rows_(n_rows), n_columns_(n_columns), stride_(stride) {}
 
@@ -73,6 +75,8 @@ class Dense {
 template <class T, class I>
 class Csr {
  public:
+  using Value = T;
+
   Csr(const T* data, const I* indices, const I* indptr, Index n_rows, Index n_columns)
       : data_(data), indices_(indices), indptr_(indptr), n_rows_(n_rows), n_columns_(n_columns) {}
 

@@ -107,7 +107,7 @@ class PairKernel {
       std::fill_n(z, docs.size(), 0.0);
       return 0.0;
     }
-    if (!sort_scores(q, s, point, scratch)) {
+    if (!sort_scores<Keys::centred>(q, s, point, scratch)) {
       blank(docs, point);
       std::fill_n(z, docs.size(), std::nan(""));
       return std::nan("");
@@ -148,7 +148,7 @@ class PairKernel {
     const Range docs = problem_.documents(q);
     std::iota(point.order.at(docs.first), point.order.at(docs.last), 0);
     if (!problem_.has_pairs(q)) return 0.0;
-    if (!sort_scores(q, s, point, scratch)) return std::nan("");
+    if (!sort_scores<Keys::as_they_are>(q, s, point, scratch)) return std::nan("");
     const auto m = static_cast<std::size_t>(docs.size());
     scratch.end.resize(m);
     scratch.begin.resize(m);
@@ -224,15 +224,18 @@ class PairKernel {
             end, begin};
   }
 
-  // Fills scratch.key with the sorted scores, less one of them: pairs see differences only, and
-  // small numbers lose fewer digits. False if a score is not finite.
+  enum class Keys { centred, as_they_are };
+
+  // Fills scratch.key with the sorted scores, centred by taking one of them off: pairs see
+  // differences only, and small numbers lose fewer digits. False if a score is not finite.
+  template <Keys keys>
   bool sort_scores(Index q, const double* s, PairPoint& point, Scratch& scratch) const {
     const Range docs = problem_.documents(q);
     const auto m = static_cast<std::size_t>(docs.size());
     const double* margin = problem_.margin ? problem_.margin + docs.first : nullptr;
     Position* order = point.order.at(docs.first);
     auto key = [&](Position i) { return margin ? s[i] - margin[i] : s[i]; };
-    const double origin = key(order[m / 2]);
+    const double origin = keys == Keys::centred ? key(order[m / 2]) : 0.0;
     double finite = 0;
     scratch.sorter.entries.resize(m);
     for (std::size_t t = 0; t < m; ++t) {

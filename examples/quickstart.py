@@ -18,12 +18,10 @@ start = time.perf_counter()
 model.fit(X[train], y[train], qid=qid[train])
 seconds = time.perf_counter() - start
 
-scores = model.predict(X[test])
+accuracy = metrics.pairwise_accuracy(y[test], model.predict(X[test]), qid[test])
 print()
 print(f"documents           {train.sum():,} to learn from, {test.sum():,} to judge on")
 print(f"pairs               {model.n_pairs_:,}, none of them written down")
 print(f"seconds             {seconds:.2f}")
 print(f"objective           {model.objective_:.6f} ({model.stop_reason_.value})")
-print(
-    f"pairwise accuracy   {metrics.pairwise_accuracy(y[test], scores, qid[test]):.4f} on new queries"
-)
+print(f"pairwise accuracy   {accuracy:.4f} on new queries")

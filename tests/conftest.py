@@ -9,21 +9,29 @@ import pytest
 from hypothesis import settings
 from sklearn.datasets import load_svmlight_file
 
+from marginrank._threads import serial_blas
+
 # Derandomised, so that a failure in CI is the same failure everywhere.
 settings.register_profile("marginrank", deadline=None, derandomize=True, database=None)
 settings.load_profile("marginrank")
 
 
 @pytest.fixture(scope="session")
-def real_data():
-    """Return a function from files such as "MQ2008/S1.txt.gz" to (X, y, qid), stacked."""
+def real_folder():
+    """Return the folder of real data."""
     folder = os.environ.get("MARGINRANK_DATA")
     if not folder:
         pytest.skip("MARGINRANK_DATA is unset: it must name the folder of real ranking data")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def real_data(real_folder):
+    """Return a function from files such as "MQ2008/S1.txt.gz" to (X, y, qid), stacked."""
 
     @cache
     def load(*names):
-        parts = [load_svmlight_file(Path(folder) / name, query_id=True) for name in names]
+        parts = [load_svmlight_file(real_folder / name, query_id=True) for name in names]
         n_features = max(X.shape[1] for X, _, _ in parts)
         X = np.zeros((sum(X.shape[0] for X, _, _ in parts), n_features))
         at = 0
@@ -33,3 +41,10 @@ def real_data():
         return X, *(np.concatenate([part[k] for part in parts]) for k in (1, 2))
 
     return load
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_blas_thread():
+    """As in a fit: the threads of BLAS would fight with those of the kernels for the cores."""
+    with serial_blas():
+        yield

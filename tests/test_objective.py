@@ -1,6 +1,7 @@
 """Value and derivatives of the objective against brute force over explicit pairs."""
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from marginrank import RankingData, make_ranking
 from marginrank.losses import LOSSES, Loss, Piece
 from marginrank.objective import NORMALIZATIONS, Objective
 from marginrank.pair_weights import gain_difference, weight_matrix
+from marginrank.solvers import SOLVERS
 
 HINGE = Loss("hinge", (Piece(1.0, 1.0, 1),))
 MIXED = Loss("mixed", (Piece(0.5, 1.5, 1), Piece(2.0, 0.25, 2), Piece(0.25, -0.5, 1)))
@@ -116,22 +118,23 @@ def random_labels(rng, n, kind):
 def problems(draw, losses=ALL_LOSSES, normalizations=("none",)):
     """Problems of every kind that has a path of its own through the kernels."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    n, n_features = draw(st.integers(1, 60)), draw(st.integers(1, 20))
+    n = draw(st.one_of(st.integers(15, 60), st.integers(1, 60)))
+    n_features = draw(st.integers(1, 20))
     X = rng.normal(size=(n, n_features)) * (rng.random((n, n_features)) < draw(st.floats(0.1, 1)))
-    w, v = rng.normal(size=(2, n_features)) * draw(st.sampled_from([0.0, 0.1, 1.0, 4.0]))
+    w, v = rng.normal(size=(2, n_features)) * draw(st.sampled_from([1.0, 0.1, 0.3, 4.0, 0.0]))
     margin = rng.normal(size=n) if draw(st.booleans()) else None
     if draw(st.booleans()):  # quarters: many ties and kinks, and every score is exact
         X, w = np.round(X), np.round(4 * w) / 4
         margin = None if margin is None else np.round(4 * margin) / 4
-    y = random_labels(rng, n, draw(st.sampled_from([1, 2, 3, 7, 8, 9, 70, "distinct", "real"])))
-    qid = rng.integers(draw(st.sampled_from([1, 2, 5, n])), size=n)
+    y = random_labels(rng, n, draw(st.sampled_from([3, 2, 7, 8, 9, 70, "distinct", "real", 1])))
+    qid = rng.integers(draw(st.sampled_from([1, 2, 3, 5, n])), size=n)
     if draw(st.booleans()):
         qid = np.sort(qid)
     weights = {}
     if draw(st.booleans()):
-        weights["sample_weight"] = rng.choice([0.0, 0.5, 1.0, 2.7], size=n)
+        weights["sample_weight"] = rng.choice([0.0, 0.5, 1.0, 2.7, 3.0], size=n)
     if draw(st.booleans()):
-        weights["query_weight"] = rng.choice([0.0, 0.3, 2.0], size=60)[qid]
+        weights["query_weight"] = rng.choice([0.0, 0.3, 1.0, 2.0, 5.0], size=60)[qid]
     factors, pair_weight = random_pair_weights(
         draw(st.sampled_from([None, "gain", "matrix"])), y, rng
     )
@@ -411,15 +414,25 @@ def test_weight_two_equals_a_repeated_row(normalization, adjacent):
     np.testing.assert_allclose(a.hess_vec(v)[0], b.hess_vec(v)[0], rtol=1e-11, atol=1e-12)
 
 
+def test_features_so_large_that_sums_overflow_are_named():
+    rng = np.random.default_rng(7)
+    X = np.column_stack([rng.normal(size=20), 1e200 * rng.normal(size=20)])
+    objective = Problem(X, rng.normal(size=20), np.zeros(20), *np.ones((2, 2))).objective()
+    for solver in SOLVERS.values():
+        with pytest.raises(ValueError, match=r"X\[:, \d\].* overflow"):
+            solver(objective, w0=np.full(2, 1e150))
+
+
 def test_scores_that_are_not_finite_give_nan_and_no_crash():
     rng = np.random.default_rng(7)
-    X = 1e200 * rng.normal(size=(20, 3))
+    X = rng.normal(size=(20, 3))
     objective = Problem(X, rng.normal(size=20), np.zeros(20), *np.ones((2, 3))).objective()
-    point = objective.at(np.full(3, 1e150))
-    assert np.isnan(point.value)
-    assert np.isnan(point.gradient).all()
-    assert np.isfinite(point.hessian()).all()
-    assert np.isfinite(point.hess_diag()).all()
+    for bad in (np.nan, np.inf, -np.inf):
+        point = objective.at(np.ones(3), np.where(np.arange(20) == 4, bad, 1.0))
+        assert np.isnan(point.value)
+        assert np.isnan(point.gradient).all()
+        assert np.isfinite(point.hessian()).all()
+        assert np.isfinite(point.hess_diag()).all()
 
 
 def test_points_of_one_objective_do_not_disturb_each_other():
@@ -473,7 +486,7 @@ def test_a_sample_has_about_its_share_of_the_documents(shape, fraction):
 def test_samples_of_one_seed_are_nested(shape):
     objective = ranking_objective(*shape)
     samples = [sampled_rows(objective, fraction) for fraction in (0.02, 0.1, 0.3, 0.8)]
-    for smaller, larger in zip(samples, samples[1:], strict=False):
+    for smaller, larger in pairwise(samples):
         assert smaller <= larger
     assert sampled_rows(objective, 0.3, seed=1) != samples[2]
 
@@ -518,7 +531,5 @@ def test_a_sample_of_a_sample_keeps_weights_and_margins():
         threads=2,
     )
     w = np.array([0.2, 0.1, -0.3])
-    estimates = [
-        objective.sample(0.6, seed).sample(0.6, seed + 1).at(w).value for seed in range(5)
-    ]
+    estimates = [objective.sample(0.6, seed).sample(0.6, seed + 1).at(w).value for seed in range(5)]
     assert np.mean(estimates) == pytest.approx(objective.at(w).value, rel=0.1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from marginrank.pair_weights import gain_difference, weight_matrix
+from marginrank.pair_weights import document_weights, gain_difference, weight_matrix
 
 Y = np.array([0.0, 5.0, 1.0, 5.0, 0.0])
 PAIRS = [(i, j) for i in range(5) for j in range(5) if Y[i] > Y[j]]
@@ -11,6 +11,12 @@ PAIRS = [(i, j) for i in range(5) for j in range(5) if Y[i] > Y[j]]
 
 def delta(factors):
     return np.array([factors.preferred[i] @ factors.other[j] for i, j in PAIRS])
+
+
+def test_document_weights_multiply():
+    a, b = np.arange(1.0, 6.0), np.array([1.0, 0.5, 2.0, 4.0, 0.25])
+    np.testing.assert_array_equal(delta(document_weights(a, b)), [a[i] * b[j] for i, j in PAIRS])
+    np.testing.assert_array_equal(delta(document_weights(a)), [a[i] for i, _ in PAIRS])
 
 
 def test_gain_difference_of_labels():

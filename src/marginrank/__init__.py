@@ -1,9 +1,54 @@
-"""marginrank: large-scale linear RankSVM."""
+"""marginrank: large-scale linear RankSVM.
 
-from marginrank import metrics
-from marginrank.data import RankingData, make_ranking
-from marginrank.estimators import RankSVM
-from marginrank.solvers import Iteration, StopReason
+Names are imported when they are first used, so that ``marginrank --help`` need not wait for NumPy
+and scikit-learn.
+"""
 
-__all__ = ["Iteration", "RankSVM", "RankingData", "StopReason", "make_ranking", "metrics"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from marginrank import metrics
+    from marginrank.data import RankingData, make_ranking
+    from marginrank.data.letor import dump_letor, load_letor
+    from marginrank.estimators import RankSVM
+    from marginrank.models import load_model
+    from marginrank.solvers import Iteration, StopReason
+
+__all__ = [
+    "Iteration",
+    "RankSVM",
+    "RankingData",
+    "StopReason",
+    "dump_letor",
+    "load_letor",
+    "load_model",
+    "make_ranking",
+    "metrics",
+]
 __version__ = "0.1.0"
+
+_MODULES = {
+    "Iteration": "marginrank.solvers",
+    "RankSVM": "marginrank.estimators",
+    "RankingData": "marginrank.data",
+    "StopReason": "marginrank.solvers",
+    "dump_letor": "marginrank.data.letor",
+    "load_letor": "marginrank.data.letor",
+    "load_model": "marginrank.models",
+    "make_ranking": "marginrank.data",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "metrics":
+        return import_module("marginrank.metrics")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'marginrank' has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value  # the next access does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

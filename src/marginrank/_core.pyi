@@ -48,6 +48,35 @@ class Pairs:
 class Point:
     """What a vector of scores leaves for Hessian-vector products."""
 
+class LetorReader:
+    """Parses LETOR text, piece by piece."""
+
+    def __init__(
+        self,
+        float64: bool,
+        first_index: int,
+        n_features: int,
+        missing: float | None,
+        keep_comments: bool,
+    ) -> None: ...
+    def begin_source(self) -> None: ...
+    def feed(
+        self, text: bytes, first: int, last: int, threads: int
+    ) -> tuple[int, int, bytes] | None: ...
+    def shape(self) -> tuple[int, int, int, bool]: ...
+    def dense(self, threads: int) -> NDArray[Any]: ...
+    def csr(self) -> tuple[NDArray[Any], NDArray[np.int32], Integers]: ...
+    def documents(self) -> tuple[Floats, Integers, list[bytes], list[bytes]]: ...
+
+def format_letor(
+    X: Matrix,
+    y: Floats,
+    first: int,
+    last: int,
+    prefixes: list[bytes],
+    suffixes: list[bytes],
+    first_index: int,
+) -> bytes: ...
 def evaluate(
     X: Matrix, pairs: Pairs, w: Floats, threads: int
 ) -> tuple[float, Floats, Floats, Floats, Point]: ...

@@ -1,4 +1,4 @@
-"""Optional dependencies: imported where they are used, with a clear message where they are missing."""
+"""Optional dependencies: imported where they are used, with a clear message if missing."""
 
 from importlib import import_module
 from types import ModuleType

@@ -8,14 +8,20 @@ from threadpoolctl import ThreadpoolController
 
 from marginrank import _core
 
+MOST_THREADS = 256  # asking for more than there are cores is harmless, for thousands is not
+
 
 def effective_threads(n_jobs: int | None) -> int:
     """Return the number of threads for `n_jobs`: None all, −1 all, −2 all but one, and so on."""
     available: int = _core.max_threads()
     if n_jobs is None:
         return available
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
-        raise ValueError(f"n_jobs={n_jobs!r} must be None or an integer other than 0.")
+    most = max(available, MOST_THREADS)
+    integer = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if not integer or n_jobs == 0 or n_jobs > most:
+        raise ValueError(
+            f"n_jobs={n_jobs!r} must be None or an integer other than 0, at most {most}."
+        )
     return int(n_jobs) if n_jobs > 0 else max(available + 1 + int(n_jobs), 1)
 
 

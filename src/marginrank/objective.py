@@ -22,6 +22,7 @@ Integers = NDArray[np.int64]
 
 PAIR_SELECTIONS = ("all", "adjacent")
 NORMALIZATIONS = ("none", "pairs", "query")
+LONG_QUERIES = 256  # a query with more than this part of the documents is thinned in samples
 
 
 @dataclass
@@ -86,7 +87,7 @@ class Objective:
         )
         weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
         self._query_weight = C * weight * self._normalizer(normalization, weight)
-        self._pairs = self._native_pairs(self._query_weight, loss.as_array())
+        self._pairs = self._native_pairs(self._query_weight, loss.as_array(), self._margins)
 
     def _setup(
         self,
@@ -113,7 +114,9 @@ class Objective:
         self.fraction = fraction
         self._counter = counter
 
-    def _native_pairs(self, query_weight: Floats, pieces: Floats) -> _core.Pairs:
+    def _native_pairs(
+        self, query_weight: Floats, pieces: Floats, margins: Floats | None
+    ) -> _core.Pairs:
         queries = self._queries
         return _core.Pairs(
             self._matrix.n_rows,
@@ -124,7 +127,7 @@ class Objective:
             query_weight,
             None if self._factors is None else np.ascontiguousarray(self._factors.preferred),
             None if self._factors is None else np.ascontiguousarray(self._factors.other),
-            self._margins,
+            margins,
             self._adjacent,
             pieces,
         )
@@ -134,9 +137,11 @@ class Objective:
         if normalization == "none":
             return np.ones(self.n_queries)
         pair_weight = self._pair_weight_by_query()
+        has_pairs = (pair_weight > 0) & (query_weight > 0)
+        if not has_pairs.any():
+            return np.ones(self.n_queries)
         if normalization == "pairs":
             return np.full(self.n_queries, 1.0 / np.sum(query_weight * pair_weight))
-        has_pairs = pair_weight > 0
         inverse = np.divide(1.0, pair_weight, out=np.zeros(self.n_queries), where=has_pairs)
         return inverse / np.sum(query_weight[has_pairs])
 
@@ -146,7 +151,7 @@ class Objective:
         if self._factors is None:
             return counts.astype(np.float64)
         # At scores 0 every pair is inside the margin of 1.
-        inside = self._native_pairs(np.ones(self.n_queries), np.array([[1.0, 1.0, 1.0]]))
+        inside = self._native_pairs(np.ones(self.n_queries), np.array([[1.0, 1.0, 1.0]]), None)
         weights: Floats = _core.active_weights(inside, np.zeros(self.n_documents), self._threads)
         return weights
 
@@ -218,8 +223,8 @@ class Objective:
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return the objective of a random sample of about `fraction` of the documents.
 
-        Whole queries are drawn; a query that is long compared with the sample is thinned instead,
-        document by document. Weights are scaled up so that the sample's objective estimates this
+        Whole queries are drawn; a query that has much of the data is thinned instead, document by
+        document. Weights are scaled up so that the sample's objective estimates this
         one. For one seed, smaller samples are part of larger ones.
         """
         documents, query_of_document = self._draw(fraction, np.random.default_rng(seed))
@@ -240,14 +245,16 @@ class Objective:
             counter=self._counter,
         )
         result._query_weight = self._scaled_up(result, chosen)
-        result._pairs = result._native_pairs(result._query_weight, self.loss.as_array())
+        result._pairs = result._native_pairs(
+            result._query_weight, self.loss.as_array(), result._margins
+        )
         return result
 
     def _draw(self, fraction: float, rng: np.random.Generator) -> tuple[Integers, Integers]:
         sizes = np.diff(self._queries.offsets)
         query_of_document = np.repeat(np.arange(self.n_queries), sizes)
         drawn_query = rng.random(self.n_queries) < fraction
-        long_query = sizes > fraction * self.n_documents / 16
+        long_query = sizes > self.n_documents / LONG_QUERIES
         keep = drawn_query[query_of_document]
         if long_query.any():
             drawn_document = rng.random(self.n_documents) < fraction
@@ -337,7 +344,7 @@ class Point:
         return hessian
 
     def hess_diag(self) -> Floats:
-        """Return the diagonal of ∇²F(w); a sweep for each eight columns that a row has entries in."""
+        """Return the diagonal of ∇²F(w); a sweep for each eight columns a row has entries in."""
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal: Floats = _core.hess_diag(o._matrix, self.state, o._threads)

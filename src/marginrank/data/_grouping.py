@@ -70,10 +70,18 @@ def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:
         hint = " It sums to the number of rows: pass group sizes as group=." if sums else ""
         raise ValueError(f"qid has {ids.size} entries but X has {n} rows.{hint}")
     if ids.dtype.kind in "fOmM":
-        missing = np.flatnonzero([i is None or i != i for i in ids.tolist()])
+        missing = np.flatnonzero([_is_missing(i) for i in ids.tolist()])
         if missing.size:
             raise ValueError(f"qid[{missing[0]}] is missing; give every document a query id.")
     return ids
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, NaT or another value that does not equal itself."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither
+        return True
 
 
 def _factorize(ids: NDArray[Any]) -> tuple[NDArray[Any], Integers]:

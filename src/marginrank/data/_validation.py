@@ -1,5 +1,6 @@
-"""Checks of user input: each failure is one sentence that names the argument, the place, the fix."""
+"""Checks of user input: a failure is one sentence that names the argument, the place, the fix."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,6 @@ from marginrank import _core
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-EXACT_INTEGERS = 2**53  # larger integers do not all have a float64
 
 
 def check_features(X: Any) -> Any:
@@ -45,6 +44,7 @@ def _check_sparse(X: Any) -> Any:
         raise ValueError("X must hold real numbers: Complex data not supported.")
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s) and needs 2 (documents × features).")
+    _check_indices(X)
     original, X = X, X.tocsr()
     _check_not_empty(X)
     if X.dtype not in (np.float32, np.float64):
@@ -56,6 +56,22 @@ def _check_sparse(X: Any) -> Any:
         X = X.copy() if X is original else X
         X.sum_duplicates()
     return X
+
+
+def _check_indices(X: Any) -> None:
+    """Refuse index arrays that point outside the matrix, on which scipy itself would crash."""
+    try:
+        if hasattr(X, "check_format"):
+            X.check_format(full_check=True)
+        if hasattr(X, "coords"):
+            for axis, coordinates in enumerate(X.coords):
+                if (
+                    coordinates.size
+                    and not 0 <= coordinates.min() <= coordinates.max() < X.shape[axis]
+                ):
+                    raise ValueError(f"a coordinate of axis {axis} lies outside the matrix")
+    except ValueError as error:
+        raise ValueError(f"X is not a valid sparse matrix: {error}; rebuild it.") from error
 
 
 def _check_not_empty(X: Any) -> None:
@@ -91,8 +107,10 @@ def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
     """Return `values` as n finite float64."""
     try:
         array = np.asarray(values)
-        if array.dtype.kind not in "biuf":
-            array = np.array([float(v) for v in array.ravel()]).reshape(array.shape)
+        if array.dtype.kind in "OUS":
+            for value in array.ravel():
+                if isinstance(value, (str, bytes)):
+                    raise ValueError(f"{value!r} is a string")
         array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold real numbers ({meaning}): {error}.") from error
@@ -122,6 +140,13 @@ def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
     return weights
 
 
+def _has_inexact_integers(values: NDArray[Any]) -> bool:
+    """Whether these are integers that float64 cannot tell apart."""
+    kind = values.dtype.kind
+    integers = kind in "iu" or (kind == "O" and all(isinstance(v, Integral) for v in values))
+    return bool(integers and values.size and max(-int(values.min()), int(values.max())) > 2**53)
+
+
 def check_labels(y: ArrayLike, n: int) -> Floats:
     """Return labels as n finite float64; large integers are replaced by their ranks, in order."""
     if y is None:
@@ -129,6 +154,6 @@ def check_labels(y: ArrayLike, n: int) -> Floats:
     labels = np.asarray(y)
     if labels.dtype.kind == "c":
         raise ValueError("y holds complex numbers; Complex data not supported: pass real labels.")
-    if labels.dtype.kind in "iu" and labels.size and np.abs(labels).max() >= EXACT_INTEGERS:
+    if labels.ndim == 1 and _has_inexact_integers(labels):
         labels = np.unique(labels, return_inverse=True)[1]
     return check_vector(labels, "y", n, "one label a document")

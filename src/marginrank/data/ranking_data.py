@@ -1,8 +1,10 @@
 """RankingData: features, labels and queries, ready for an objective."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,6 +103,10 @@ class RankingData:
         document.
     query_weight : array-like of shape (n_queries,) or (n_documents,), optional
         Query weights, in the order in which queries first appear, or repeated for each document.
+    feature_names : sequence of str, optional
+        Names of the features.
+    comments : sequence of str, optional
+        A comment for each document.
     n_jobs : int, optional
         Threads for the checks; all by default.
 
@@ -112,6 +118,10 @@ class RankingData:
         The grouped documents.
     query_ids : ndarray of shape (n_queries,)
         The id of each query.
+    feature_names : list of str or None
+        As given.
+    comments : sequence of str or None
+        As given, in the order of the rows.
     n_pairs : int
         Number of pairs of documents of one query with different labels, exactly.
 
@@ -132,6 +142,8 @@ class RankingData:
         *,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        comments: Sequence[str] | None = None,
         n_jobs: int | None = None,
     ) -> None:
         threads = effective_threads(n_jobs)
@@ -140,13 +152,147 @@ class RankingData:
         self.y = check_labels(y, n)
         grouping = group_rows(n, qid, group)
         self.query_ids = grouping.queries
-        self.matrix = as_matrix(self.X)
         check_finite(self.X, self.matrix, threads)
         rows = grouping.rows
         labels = self.y if rows is None else self.y[rows]
         self.queries = Queries.from_labels(labels, grouping.offsets, rows, threads)
         self.sample_weight = self._document_order(sample_weight)
         self.query_weight = self._by_query(query_weight)
+        self.feature_names = _check_texts(
+            feature_names, "feature_names", self.n_features, "one name a feature"
+        )
+        self.comments: Sequence[str] | None = _check_texts(
+            comments, "comments", n, "one comment a document"
+        )
+
+    @classmethod
+    def _from_parts(
+        cls,
+        *,
+        X: Any,
+        y: Floats,
+        queries: Queries,
+        query_ids: NDArray[Any],
+        sample_weight: Floats | None,
+        query_weight: Floats | None,
+        feature_names: list[str] | None,
+        comments: Sequence[str] | None,
+    ) -> Self:
+        """Put together what another instance had checked and grouped."""
+        self = cls.__new__(cls)
+        self.X = X
+        self.y = y
+        self.queries = queries
+        self.query_ids = query_ids
+        self.sample_weight = sample_weight
+        self.query_weight = query_weight
+        self.feature_names = feature_names
+        self.comments = comments
+        return self
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: Any = "label",
+        qid: Any = "qid",
+        features: Sequence[Any] | None = None,
+        sample_weight: Any = None,
+        query_weight: Any = None,
+        comments: Any = None,
+        n_jobs: int | None = None,
+    ) -> "RankingData":
+        """Take the columns of a data frame.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
+            One row a document.
+        label, qid : str
+            Columns of the labels and of the query ids; ``qid=None`` makes one query of all rows.
+        features : sequence of str, optional
+            Columns of the features, in this order; by default all that have no other use. Those of
+            float32, small integers and booleans make X float32, others float64. X shares the
+            memory of a pandas frame that holds them in row order.
+        sample_weight, query_weight : str, optional
+            Columns of the weights; a query's weight is repeated for each of its documents.
+        comments : str, optional
+            Column of the comments.
+        n_jobs : int, optional
+            Threads for the checks; all by default.
+
+        Returns
+        -------
+        RankingData
+            With :attr:`feature_names`.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from marginrank import RankingData
+        >>> frame = pd.DataFrame({"qid": ["a", "a"], "label": [1, 0], "bm25": [2.5, 0.5]})
+        >>> data = RankingData.from_frame(frame)
+        >>> data.feature_names, data.n_pairs
+        (['bm25'], 1)
+        """
+        from marginrank.data.frames import from_frame
+
+        return from_frame(
+            frame,
+            label=label,
+            qid=qid,
+            features=features,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+            comments=comments,
+            n_jobs=n_jobs,
+        )
+
+    def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write a store: a folder that :meth:`open` maps into memory.
+
+        The folder appears only when it is complete.
+
+        Parameters
+        ----------
+        folder : str or path
+            The folder to make.
+        overwrite : bool, default=False
+            Replace the store that is there.
+        """
+        from marginrank.data.store import save_store
+
+        save_store(self, folder, overwrite=overwrite)
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> "RankingData":
+        """Open a store without reading it: X is mapped into memory, read-only.
+
+        Parameters
+        ----------
+        folder : str or path
+            A folder written by :meth:`save`.
+        verify : bool, default=False
+            Read every file and compare its checksum; else only those of small files are.
+
+        Returns
+        -------
+        RankingData
+
+        Raises
+        ------
+        ValueError
+            If the store is damaged, of a newer version, or no store.
+        """
+        from marginrank.data.store import open_store
+
+        return open_store(folder, verify=verify)
+
+    @cached_property
+    def matrix(self) -> _core.Matrix:
+        """X for the kernels; indices of CSR are checked when it is first asked for."""
+        return as_matrix(self.X)
 
     def _document_order(self, weights: ArrayLike | None) -> Floats | None:
         if weights is None:
@@ -214,3 +360,11 @@ class RankingData:
             f"RankingData({self.n_documents} documents, {self.n_queries} queries, "
             f"{self.n_features} features, {self.n_pairs} pairs)"
         )
+
+
+def _check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -> list[str] | None:
+    if values is None:
+        return None
+    if len(values) != n:
+        raise ValueError(f"{name} has {len(values)} entries and needs {n}, {meaning}.")
+    return list(values)

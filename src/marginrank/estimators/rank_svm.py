@@ -1,5 +1,6 @@
 """RankSVM: the linear ranking machine."""
 
+import os
 import warnings
 from typing import Any, Self
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginrank import _core
@@ -15,7 +16,12 @@ from marginrank._threads import effective_threads, serial_blas
 from marginrank.data import RankingData
 from marginrank.data._grouping import group_rows
 from marginrank.data._validation import as_matrix, check_features, check_finite
-from marginrank.estimators._parameters import check_choice, check_integer, check_number
+from marginrank.estimators._parameters import (
+    check_choice,
+    check_integer,
+    check_number,
+    check_seed,
+)
 from marginrank.losses import LOSSES
 from marginrank.metrics import pairwise_accuracy
 from marginrank.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
@@ -158,6 +164,7 @@ class RankSVM(BaseEstimator):
             The fitted estimator.
         """
         self._check_parameters()
+        seed = check_seed(self.random_state)
         X_checked = check_features(X)
         validate_data(self, X, skip_check_array=True)
         data = RankingData(
@@ -184,7 +191,7 @@ class RankSVM(BaseEstimator):
                 w0=self._start(objective.n_features),
                 tol=self.tol,
                 max_iter=self.max_iter,
-                seed=check_random_state(self.random_state).randint(2**31),
+                seed=seed,
                 callback=_print_iteration if self.verbose else None,
             )
         self.n_pairs_ = objective.n_pairs
@@ -218,11 +225,11 @@ class RankSVM(BaseEstimator):
         self.history_ = result.history
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        if not result.stop.converged:
+        distance = min(result.estimate, result.gap) / result.objective
+        if not result.stop.converged and distance > self.tol:
             warnings.warn(
-                f"RankSVM stopped because {result.stop.value}, about "
-                f"{result.estimate / result.objective:.1e} above the optimum, relatively; increase "
-                "max_iter or tol.",
+                f"RankSVM stopped because {result.stop.value}, at most about {distance:.1e} above "
+                "the optimum, relatively; increase max_iter or tol, or scale the features.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -304,6 +311,21 @@ class RankSVM(BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it appears only when it is complete.
+        format : {"json", "liblinear", "svmrank"}, default="json"
+            JSON keeps everything but the history; the model formats of LIBLINEAR-ranksvm and of
+            SVM^rank keep the weights.
+        """
+        from marginrank.models import save_model
+
+        save_model(self, path, format)
+
     def __sklearn_tags__(self) -> Tags:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
@@ -320,7 +342,8 @@ def _check_pairs(objective: Objective, data: RankingData) -> None:
         )
     if not objective.has_weight:
         raise ValueError(
-            "sample_weight or query_weight is zero for every pair; give some pair a positive weight."
+            "sample_weight or query_weight is zero for every pair; "
+            "give some pair a positive weight."
         )
 
 

@@ -1,5 +1,39 @@
-"""Metrics of a ranking, computed query by query."""
+"""Metrics of a ranking, computed query by query.
 
-from marginrank.metrics.pairwise import pairwise_accuracy
+Each is called as ``metric(y, scores, qid=…, per_query=False)`` and returns the mean over queries,
+or with ``per_query=True`` an array of their values, in order of first appearance. Where a metric
+has no value for a query, its entry is nan and the mean is over the others.
+"""
 
-__all__ = ["pairwise_accuracy"]
+from marginrank.metrics._names import get_metric
+from marginrank.metrics.binary_relevance import (
+    auc,
+    average_precision,
+    precision,
+    recall,
+    reciprocal_rank,
+)
+from marginrank.metrics.cascade import err
+from marginrank.metrics.comparison import Comparison, compare
+from marginrank.metrics.cumulative_gain import dcg, letor_mean_ndcg, ndcg
+from marginrank.metrics.pairwise import kendall_tau, pairwise_accuracy
+from marginrank.metrics.scorers import RankingScorer, make_ranking_scorer
+
+__all__ = [
+    "Comparison",
+    "RankingScorer",
+    "auc",
+    "average_precision",
+    "compare",
+    "dcg",
+    "err",
+    "get_metric",
+    "kendall_tau",
+    "letor_mean_ndcg",
+    "make_ranking_scorer",
+    "ndcg",
+    "pairwise_accuracy",
+    "precision",
+    "recall",
+    "reciprocal_rank",
+]

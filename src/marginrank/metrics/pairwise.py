@@ -1,13 +1,16 @@
 """Metrics on pairs of documents."""
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
-from marginrank._threads import effective_threads
-from marginrank.data._grouping import group_rows
-from marginrank.data._validation import check_labels, check_vector, check_weights
-from marginrank.data.ranking_data import Queries
+from marginrank.data._validation import check_weights
+from marginrank.metrics._options import Value, check_choice, report
+from marginrank.metrics._ranking import Ranking
+
+Floats = NDArray[np.float64]
 
 
 def pairwise_accuracy(
@@ -17,53 +20,154 @@ def pairwise_accuracy(
     *,
     group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    ties: str = "wrong",
+    per_query: bool = False,
     n_jobs: int | None = None,
-) -> float:
+) -> Value:
     """Return the share of pairs (y_i > y_j, same query) that the scores put in order, s_i > s_j.
 
-    Tied scores do not count as in order, as in the papers. O(l log l).
+    The share is over the pairs of all queries together, as in the papers, so that a query counts by
+    its number of pairs. O(l log l).
 
     Parameters
     ----------
     y, scores : array-like of shape (n_documents,)
-        Labels, and the scores to judge.
+        Labels, any real numbers, and the scores to judge.
     qid, group : array-like, optional
         Queries, as in :class:`~marginrank.RankingData`.
     sample_weight : array-like of shape (n_documents,), optional
         A pair weighs the product of its two weights.
+    ties : {"wrong", "half"}, default="wrong"
+        A pair with tied scores is not in order, as in the papers, or half in order. (LIBLINEAR
+        counts it as in order, so that w = 0 scores 100 %.)
+    per_query : bool, default=False
+        Return the share by query, in order of first appearance.
     n_jobs : int, optional
         Number of threads; all by default.
 
     Returns
     -------
-    float
-        Between 0 and 1; nan if there is no pair.
+    float or ndarray of shape (n_queries,)
+        Between 0 and 1; nan if there is no pair, as in a query of one document.
 
     Examples
     --------
     >>> from marginrank.metrics import pairwise_accuracy
     >>> pairwise_accuracy([2, 1, 0], [0.3, 0.1, 0.2])
     0.6666666666666666
+    >>> pairwise_accuracy([1, 0, 1, 0], [1.0, 0.0, 1.0, 1.0], [1, 1, 2, 2], per_query=True)
+    array([1., 0.])
     """
-    threads = effective_threads(n_jobs)
-    n = len(np.asarray(scores))
-    s = check_vector(scores, "scores", n, "one score a document")
-    labels = check_labels(y, n)
-    offsets, rows, _ = group_rows(n, qid, group)
-    order = slice(None) if rows is None else rows
-    queries = Queries.from_labels(labels[order], offsets, None, threads)
-    weight = None
-    if sample_weight is not None:
-        weight = check_weights(sample_weight, "sample_weight", n, "one weight a document")
-        weight = np.ascontiguousarray(weight[order, None])
+    check_choice("ties", ties, ("wrong", "half"))
+    ranking = Ranking.of(y, scores, qid, group, n_jobs, ordinal=True)
+    pairs = _Pairs.of(ranking, sample_weight)
+    good, total = pairs.in_order(), pairs.total
+    if ties == "half":
+        good = (good + pairs.in_order_or_tied()) / 2
+    if not per_query:
+        good, total = good.sum(keepdims=True), total.sum(keepdims=True)
+    return report(_ratio(good, total), per_query)
 
-    def active(theta: float, at: np.ndarray) -> float:
+
+def kendall_tau(
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    group: ArrayLike | None = None,
+    per_query: bool = False,
+    n_jobs: int | None = None,
+) -> Value:
+    """Return Kendall's τ_b between labels and scores, a query at a time.
+
+    τ_b = (P − Q) / √((pairs with different labels) · (pairs with different scores)), where P counts
+    the pairs that the scores put in order and Q those that they put out of order. As in
+    ``scipy.stats.kendalltau``, but O(l log l) for all queries together. See `Returns` for the one
+    exception.
+
+    Parameters
+    ----------
+    y, scores : array-like of shape (n_documents,)
+        Labels, any real numbers, and the scores to judge.
+    qid, group : array-like, optional
+        Queries, as in :class:`~marginrank.RankingData`.
+    per_query : bool, default=False
+        Return values by query, in order of first appearance, instead of their mean.
+    n_jobs : int, optional
+        Number of threads; all by default.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        Between −1 and 1. A query with one label only is nan and left out of the mean. Scores that
+        are all tied are worth 0 (SciPy: nan), so that no model can drop queries from its mean.
+
+    Examples
+    --------
+    >>> from marginrank.metrics import kendall_tau
+    >>> round(kendall_tau([3, 2, 1, 0], [4.0, 2.0, 3.0, 1.0]), 4)
+    0.6667
+    """
+    ranking = Ranking.of(y, scores, qid, group, n_jobs, ordinal=True)
+    pairs = _Pairs.of(ranking)
+    apart = ranking.sizes * (ranking.sizes - 1) / 2 - ranking.total(ranking.ties.place)
+    surplus = pairs.in_order() + pairs.in_order_or_tied() - pairs.total
+    tau = _ratio(surplus, np.sqrt(pairs.total * apart))
+    return report(np.where((apart == 0) & (pairs.total > 0), 0.0, tau), per_query)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of documents of one query with different labels, counted or weighed by query.
+
+    The kernel sees the documents best first, and the number of their tie group in place of their
+    score: nothing is left to sort, and scores of very different size are told apart.
+    """
+
+    ranking: Ranking
+    level: NDArray[np.int32]
+    n_levels: NDArray[np.int32]
+    n_pairs: NDArray[np.int64]
+    weight: Floats | None
+
+    @classmethod
+    def of(cls, ranking: Ranking, sample_weight: ArrayLike | None = None) -> "_Pairs":
+        labels = ranking.best_first(ranking.labels)
+        level, n_levels, n_pairs, _ = _core.rank_labels(labels, ranking.offsets, ranking.threads)
+        if sample_weight is None:
+            return cls(ranking, level, n_levels, n_pairs, None)
+        meaning = "one weight a document"
+        checked = check_weights(sample_weight, "sample_weight", labels.size, meaning)
+        weight = ranking.best_first(ranking.grouped(checked))
+        return cls(ranking, level, n_levels, n_pairs, weight[:, None])
+
+    @property
+    def total(self) -> Floats:
+        if self.weight is None:
+            return self.n_pairs.astype(np.float64)
+        return self._with_lead(-np.inf)
+
+    def in_order(self) -> Floats:
+        return self._with_lead(1)
+
+    def in_order_or_tied(self) -> Floats:
+        return self._with_lead(0)
+
+    def _with_lead(self, lead: float) -> Floats:
+        """Sum the weights of the pairs that are ranked `lead` tie groups or more apart."""
+        groups = self.ranking.ties
+        number = groups.spread(np.arange(float(groups.sizes.size)))
+        theta = min(0.5 - lead, number.size + 1.0)
         pairs = _core.Pairs(
-            n, offsets, None, queries.level, queries.n_levels, np.ones(queries.n_queries),
-            weight, weight, None, False, np.array([[1.0, theta, 1.0]]),
+            number.size, self.ranking.offsets, None, self.level, self.n_levels,
+            np.ones(self.n_levels.size), self.weight, self.weight, None, False,
+            np.array([[1.0, theta, 1.0]]),
         )  # fmt: skip
-        return float(np.sum(_core.active_weights(pairs, at, threads)))
+        return _core.active_weights(pairs, number, self.ranking.threads)
 
-    # A pair is active where s_i < s_j + theta: with negated scores, where it is in order.
-    total = active(1.0, np.zeros(n))
-    return active(0.0, np.ascontiguousarray(-s[order])) / total if total > 0 else float("nan")
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    """Return part / whole, nan where the whole is 0."""
+    ratio = np.full_like(whole, np.nan)
+    np.divide(part, whole, out=ratio, where=whole > 0)
+    return ratio

@@ -55,6 +55,21 @@ class Progress:
         )
 
 
+def start(name: str, objective: Objective, w: Floats, scores: Floats | None = None) -> Point:
+    """Look at the first w, and refuse what the solver `name` cannot minimise."""
+    if not objective.loss.smooth:
+        raise ValueError(
+            f"solver={name!r} needs a smooth loss, which {objective.loss.name!r} is not."
+        )
+    point = objective.at(w, scores)
+    overflow = np.flatnonzero(~np.isfinite(point.gradient))
+    if overflow.size:
+        raise ValueError(
+            f"X[:, {overflow[0]}] has values so large that sums overflow; scale the feature."
+        )
+    return point
+
+
 def is_certified(point: Point, tol: float) -> bool:
     """Whether (F − F*) / F* ≤ tol is certain: gap ≤ tol · (F − gap) with F − gap ≤ F*."""
     return point.gap <= tol * (point.value - point.gap)

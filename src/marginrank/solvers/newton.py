@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank.objective import Objective, Point
-from marginrank.solvers._progress import Progress, is_certified
+from marginrank.solvers._progress import Progress, is_certified, start
 from marginrank.solvers.line_search import line_search
 from marginrank.solvers.preconditioner import Preconditioner, precondition
 from marginrank.solvers.result import Callback, SolverResult, StopReason
@@ -30,7 +30,8 @@ SMALLEST_SAMPLE = 2048  # documents
 SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
 MAX_CG = 250
 STALE_CG = 10  # more conjugate gradient steps than this ask for a new preconditioner
-SAFETY = 2.0  # on estimates that decide when to stop
+CG_TOL = 0.1  # see _conjugate_gradient
+RESIDUAL_TOL = 0.03
 
 
 class Outcome(NamedTuple):
@@ -63,7 +64,9 @@ def newton(
     """Minimise an objective with a smooth loss.
 
     Stops on the certificate ½‖∇F‖² ≤ tol · F*, or on an estimate of F − F*: the Newton decrement,
-    half of gᵀH⁻¹g.
+    half of gᵀH⁻¹g, of a step that was then taken and gained about what the decrement promised. As H
+    changes along the way, this must happen twice in a row, unless there are so many more documents
+    than features that H hardly changes.
 
     Parameters
     ----------
@@ -83,13 +86,19 @@ def newton(
     progress = Progress(objective, callback)
     iteration = NewtonIteration(max_iter, seed + 1, progress)
     w = np.zeros(objective.n_features) if w0 is None else w0
-    if w0 is None:
-        for sample in _samples(objective, seed):
-            outcome = iteration.run(sample.at(w), max(tol, SAMPLE_TOL))
-            w = outcome.point.w
-            if outcome.stop is StopReason.INTERRUPTED:
-                return progress.result(objective.at(w), np.inf, outcome.stop)
-    return progress.result(*iteration.run(objective.at(w, scores0), tol))
+    try:
+        if w0 is None:
+            for sample in _samples(objective, seed):
+                w = iteration.run(
+                    start("newton", sample, w), max(tol, SAMPLE_TOL), careful=False
+                ).point.w
+        outcome = iteration.run(start("newton", objective, w, scores0), tol)
+    except KeyboardInterrupt:
+        point = iteration.point
+        if point is None or point.objective is not objective:
+            point = objective.at(w if point is None else point.w)
+        outcome = Outcome(point, np.inf, StopReason.INTERRUPTED)
+    return progress.result(*outcome)
 
 
 def _samples(objective: Objective, seed: int) -> Iterator[Objective]:
@@ -105,49 +114,57 @@ def _samples(objective: Objective, seed: int) -> Iterator[Objective]:
 
 
 class NewtonIteration:
-    """Newton's method on one objective after another, handing the preconditioner on."""
+    """Newton's method on one objective after another, handing the preconditioner on.
+
+    Attributes
+    ----------
+    point : Point or None
+        The best point so far.
+    """
 
     def __init__(self, max_iter: int, seed: int, progress: Progress) -> None:
+        self.point: Point | None = None
         self._max_iter = max_iter
         self._seed = seed
         self._progress = progress
         self._preconditioner: Preconditioner | None = None
 
-    def run(self, point: Point, tol: float) -> Outcome:
-        """Minimise the objective of `point` from there."""
+    def run(self, point: Point, tol: float, *, careful: bool = True) -> Outcome:
+        """Minimise the objective of `point` from there; `careful` confirms estimates."""
+        self.point = point
         estimate = np.inf
-        try:
+        confirmations = 0
+        if is_certified(point, tol):
+            return Outcome(point, point.gap, StopReason.CERTIFIED)
+        for _ in range(self._max_iter):
+            preconditioner = self._refresh(point)
+            direction = _solve(point, preconditioner, tol)
+            step = line_search(point, direction.vector, direction.scores)
+            if step is None:
+                estimate = preconditioner.safety * direction.decrement
+                met = estimate <= tol * point.value
+                stop = StopReason.ESTIMATED if met else StopReason.PRECISION
+                return Outcome(point, estimate, stop)
+            gained = point.value - step.point.value
+            self.point = point = step.point
+            estimate = preconditioner.safety * max(
+                direction.decrement, gained - direction.decrement
+            )
+            self._progress.record(point, estimate, direction.n_products)
             if is_certified(point, tol):
-                return Outcome(point, point.gap, StopReason.CERTIFIED)
-            for _ in range(self._max_iter):
-                direction = _solve(point, self._refresh(point), tol)
-                step = line_search(point, direction.vector, direction.scores)
-                if step is None:
-                    return Outcome(point, estimate, StopReason.PRECISION)
-                point = step.point
-                estimate = self._estimate(point, direction)
-                self._progress.record(point, estimate, direction.n_products)
-                if is_certified(point, tol):
-                    return Outcome(point, estimate, StopReason.CERTIFIED)
-                if estimate <= tol * point.value:
-                    return Outcome(point, estimate, StopReason.ESTIMATED)
-                if direction.n_products > STALE_CG:
-                    self._preconditioner = None
-        except KeyboardInterrupt:
-            return Outcome(point, estimate, StopReason.INTERRUPTED)
+                return Outcome(point, estimate, StopReason.CERTIFIED)
+            confirmations = confirmations + 1 if estimate <= tol * point.value else 0
+            sampled = preconditioner.faithful and not preconditioner.exact
+            if confirmations == (2 if careful and not sampled else 1):
+                return Outcome(point, estimate, StopReason.ESTIMATED)
+            if direction.n_products > STALE_CG:
+                self._preconditioner = None
         return Outcome(point, estimate, StopReason.MAX_ITER)
 
     def _refresh(self, point: Point) -> Preconditioner:
         if self._preconditioner is None or self._preconditioner.exact:
             self._preconditioner = precondition(point, self._seed)
         return self._preconditioner
-
-    def _estimate(self, point: Point, last: Direction) -> float:
-        """Estimate F(w) − F* after a step: by P if it is near H, else by what the step promised."""
-        if self._preconditioner is None or not self._preconditioner.faithful:
-            return SAFETY * last.decrement
-        g = point.gradient
-        return SAFETY * 0.5 * float(g @ self._preconditioner.solve(g))
 
 
 def _solve(point: Point, preconditioner: Preconditioner, tol: float) -> Direction:
@@ -162,28 +179,31 @@ def _solve(point: Point, preconditioner: Preconditioner, tol: float) -> Directio
 def _conjugate_gradient(point: Point, preconditioner: Preconditioner, tol: float) -> Direction:
     """Solve ∇²F d = −∇F by preconditioned conjugate gradients, and X d along with it.
 
-    Ends when the residual, in the norm of P⁻¹, is a tenth of the gradient, or when what is left to
-    gain is small against tol · F.
+    The k-th step raises the decrement by some gain. As gains to come are about k times the last one
+    (Nash and Sofer, 1990), it ends when that is a tenth of the decrement, or small against tol · F.
+    Where P may be far from H, that alone says little: the residual must have become small as well.
     """
     residual = -point.gradient
     z = preconditioner.solve(residual)
-    rho = rho0 = float(residual @ z)
-    enough = max(0.01 * rho0, 0.1 * tol * point.value)
+    rho = float(residual @ z)
+    small = np.inf if preconditioner.faithful else RESIDUAL_TOL**2 * rho
     d, d_scores = np.zeros_like(residual), np.zeros_like(point.scores)
     p = z
     decrement = 0.0
     n_products = 0
-    while n_products < MAX_CG:
+    while n_products < MAX_CG and rho > 0:
         hp, p_scores = point.hess_vec(p)
         n_products += 1
         alpha = rho / float(p @ hp)
         d += alpha * p
         d_scores += alpha * p_scores
         residual -= alpha * hp
-        decrement += 0.5 * alpha * rho
+        gain = 0.5 * alpha * rho
+        decrement += gain
         z = preconditioner.solve(residual)
         rho, rho_before = float(residual @ z), rho
-        if not rho > enough:
+        enough = max(CG_TOL * decrement, 0.1 * tol * point.value)
+        if n_products * gain <= enough and rho <= small:
             break
         p = z + (rho / rho_before) * p
     return Direction(d, d_scores, decrement, n_products)

@@ -19,7 +19,8 @@ class Preconditioner(ABC):
     """An operator P close to ∇²F(w)."""
 
     exact = False  # P is the Hessian
-    faithful = False  # gᵀP⁻¹g is near gᵀH⁻¹g, so that it may decide when to stop
+    faithful = False  # P is near the Hessian, so that conjugate gradients end in a few steps
+    safety = 1e4  # on the Newton decrement as an estimate of F − F*
 
     @abstractmethod
     def solve(self, v: Floats) -> Floats:
@@ -30,6 +31,7 @@ class Factorised(Preconditioner):
     """The Hessian, or that of a sample, by its Cholesky factor."""
 
     faithful = True
+    safety = 2.0
 
     def __init__(self, hessian: Floats, exact: bool) -> None:
         self.exact = exact

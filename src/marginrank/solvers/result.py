@@ -22,8 +22,8 @@ class StopReason(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the result is as good as was asked for, or as good as it gets."""
-        return self not in (StopReason.MAX_ITER, StopReason.INTERRUPTED)
+        """Whether the result is as good as was asked for."""
+        return self in (StopReason.CERTIFIED, StopReason.ESTIMATED)
 
 
 class Iteration(NamedTuple):

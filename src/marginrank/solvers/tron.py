@@ -2,7 +2,9 @@
 
 It differs from the paper's program in one point: after a rejected step, products use the Hessian at
 the current iterate, not at the rejected one. As everywhere, `tol` is the relative distance to the
-optimal objective; the paper's rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖ with ε = √tol, must hold as well.
+optimal objective. The paper's rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖, says nothing of that distance when
+features differ in scale, so it must hold with ε = √tol *and* the distance must be certified: TRON
+has no preconditioner whose estimate could be trusted.
 """
 
 from typing import NamedTuple
@@ -11,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank.objective import Objective, Point
-from marginrank.solvers._progress import Progress, is_certified
+from marginrank.solvers._progress import Progress, is_certified, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 Floats = NDArray[np.float64]
@@ -47,15 +49,14 @@ def tron(
     `seed` is not used: nothing here is random.
     """
     progress = Progress(objective, callback)
-    point = objective.at(np.zeros(objective.n_features) if w0 is None else w0, scores0)
-    estimate = np.inf
+    point = start("tron", objective, np.zeros(objective.n_features) if w0 is None else w0, scores0)
     stop = StopReason.MAX_ITER
     try:
-        reference = _norm_at_zero(objective, point)
+        small = np.sqrt(tol) * _norm_at_zero(objective, point)
         radius = float(np.linalg.norm(point.gradient))
         for iteration in range(max_iter):
-            if is_certified(point, tol):
-                estimate, stop = point.gap, StopReason.CERTIFIED
+            if is_certified(point, tol) and np.linalg.norm(point.gradient) <= small:
+                stop = StopReason.CERTIFIED
                 break
             step = _steihaug(point, radius)
             trial = point.move(1.0, step.vector, step.scores)
@@ -68,19 +69,13 @@ def tron(
             accepted = change < ETA0 * step.model_change
             if accepted:
                 point = trial
-            progress.record(point, -step.model_change, step.n_products)
-            small_gradient = np.linalg.norm(point.gradient) <= np.sqrt(tol) * reference
-            if not step.at_boundary and small_gradient:
-                estimate = -step.model_change
-                if estimate <= tol * point.value:
-                    stop = StopReason.ESTIMATED
-                    break
-            if abs(step.model_change) <= 1e-15 * abs(point.value) and not accepted:
+            progress.record(point, point.gap, step.n_products)
+            if not accepted and abs(step.model_change) <= 1e-15 * abs(point.value):
                 stop = StopReason.PRECISION
                 break
     except KeyboardInterrupt:
         stop = StopReason.INTERRUPTED
-    return progress.result(point, estimate, stop)
+    return progress.result(point, point.gap, stop)
 
 
 def _norm_at_zero(objective: Objective, point: Point) -> float:

@@ -1,0 +1,138 @@
+"""Data by the kind of its path: LETOR text, a table, or a store."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from marginrank.cli._options import Reading
+from marginrank.cli._progress import Phases
+
+if TYPE_CHECKING:
+    from marginrank import RankingData
+
+TABLES = (".parquet", ".csv", ".tsv")
+COMPRESSED = (".gz", ".bz2", ".zst")
+KINDS = ("text", "store", "table")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a command wants of the data: the features of a model, and what it can do without."""
+
+    n_features: int | None = None
+    feature_names: Sequence[str] | None = None
+    comments: bool = False
+    labels: bool = True
+    queries: bool = True
+
+
+def kind_of(path: str) -> str:
+    """Return "text", "store" or "table"."""
+    if Path(path).is_dir():
+        return "store"
+    *others, last = Path(path.lower()).suffixes or [""]
+    if last in COMPRESSED and others[-1:] in ([".csv"], [".tsv"]):
+        return "table"
+    return "table" if last in TABLES else "text"
+
+
+def open_data(
+    files: Sequence[str], reading: Reading, phases: Phases, wanted: Wanted | None = None
+) -> "RankingData":
+    """Read data of any kind; several text files are read as one."""
+    wanted = wanted or Wanted()
+    kinds = {kind_of(path) for path in files}
+    if len(files) > 1 and kinds != {"text"}:
+        raise ValueError(
+            f"{', '.join(files)}: only text files can be read as one; give a single table or store."
+        )
+    what = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    with phases.reading(what) as progress:
+        if kinds == {"store"}:
+            return _open_store(files[0], wanted)
+        if kinds == {"table"}:
+            return _read_table(files[0], reading, wanted)
+        return _read_text(files, reading, wanted, progress)
+
+
+def _open_store(path: str, wanted: Wanted) -> "RankingData":
+    from marginrank import RankingData
+
+    data = RankingData.open(path)
+    if data.feature_names and wanted.feature_names:
+        _check_names(path, data.feature_names, wanted.feature_names)
+    return data
+
+
+def _check_names(path: str, names: Sequence[str], wanted: Sequence[str]) -> None:
+    pairs = zip(names, wanted, strict=False)
+    for number, (name, other) in enumerate(pairs, 1):
+        if name != other:
+            raise ValueError(f"{path}: feature {number} is {name!r}, but {other!r} in the model.")
+
+
+def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
+    from marginrank import RankingData
+    from marginrank.data.frames import read_frame
+
+    frame = read_frame(path)
+    if not wanted.labels and reading.label not in frame.column_names:
+        import numpy as np
+
+        frame = frame.append_column(reading.label, [np.zeros(frame.num_rows)])
+    qid = reading.qid or None
+    if not wanted.queries and qid not in frame.column_names:
+        qid = None
+    features = wanted.feature_names
+    if features is None and reading.features is not None:
+        features = reading.features.split(",")
+    try:
+        return RankingData.from_frame(
+            frame,
+            label=reading.label,
+            qid=qid,
+            features=features,
+            sample_weight=reading.sample_weight,
+            query_weight=reading.query_weight,
+            comments=reading.comments,
+            n_jobs=reading.n_jobs,
+        )
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _read_text(
+    files: Sequence[str], reading: Reading, wanted: Wanted, progress: Any
+) -> "RankingData":
+    from marginrank import load_letor
+
+    return load_letor(
+        files[0] if len(files) == 1 else list(files),
+        n_features=reading.n_features or wanted.n_features,
+        zero_based=reading.zero_based,
+        missing=_missing(reading.missing),
+        layout=reading.layout,
+        dtype=reading.dtype,
+        comments=wanted.comments,
+        group=reading.group,
+        n_jobs=reading.n_jobs,
+        progress=progress,
+    )
+
+
+def _missing(policy: str) -> float | str:
+    try:
+        return float(policy)
+    except ValueError:
+        return policy
+
+
+def data_summary(data: "RankingData") -> dict[str, int]:
+    """Return the counts that every command shows."""
+    return {
+        "documents": data.n_documents,
+        "queries": data.n_queries,
+        "features": data.n_features,
+        "pairs": data.n_pairs,
+    }

@@ -1,0 +1,117 @@
+"""Descriptions of data and of models."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from marginrank.cli._data import data_summary
+from marginrank.cli._models import feature_names
+from marginrank.cli._output import print_table
+
+if TYPE_CHECKING:
+    from marginrank import RankingData
+
+MAX_LABELS = 20  # more distinct labels than this are shown in bins
+N_BINS = 10
+BAR = 30  # characters
+
+
+def describe_data(data: "RankingData") -> dict[str, Any]:
+    """Return counts, levels, pairs, the labels' histogram and the documents a query."""
+    import numpy as np
+
+    queries = data.queries
+    return {
+        **data_summary(data),
+        "matrix": _describe_matrix(data.X),
+        "queries_without_pair": int(np.count_nonzero(queries.n_pairs == 0)),
+        "documents_a_query": _spread(np.diff(queries.offsets)),
+        "levels_a_query": _spread(queries.n_levels),
+        "pairs_a_query": _spread(queries.n_pairs),
+        "labels": _histogram(data.y),
+    }
+
+
+def _describe_matrix(X: Any) -> dict[str, Any]:
+    n_cells = X.shape[0] * X.shape[1]
+    if hasattr(X, "nnz"):
+        return {"layout": "csr", "dtype": str(X.dtype), "density": X.nnz / max(n_cells, 1)}
+    return {"layout": "dense", "dtype": str(X.dtype)}
+
+
+def _spread(counts: Any) -> dict[str, float]:
+    import numpy as np
+
+    return {
+        "min": int(counts.min()),
+        "median": float(np.median(counts)),
+        "mean": float(counts.mean()),
+        "max": int(counts.max()),
+    }
+
+
+def _histogram(labels: Any) -> list[dict[str, Any]]:
+    """Return documents by label, or by range of labels if there are many."""
+    import numpy as np
+
+    values, counts = np.unique(labels, return_counts=True)
+    if values.size <= MAX_LABELS:
+        pairs = zip(values.tolist(), counts.tolist(), strict=True)
+        return [{"label": v, "documents": n} for v, n in pairs]
+    counts, edges = np.histogram(labels, bins=N_BINS)
+    bins = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
+    return [{"from": low, "to": high, "documents": n} for low, high, n in bins]
+
+
+def print_data(data: Mapping[str, Any]) -> None:
+    """Print the description of data as tables."""
+    counts = {n: data[n] for n in ("documents", "queries", "features", "pairs")}
+    counts["queries without a pair"] = data["queries_without_pair"]
+    matrix = " ".join(f"{v:.3g}" if n == "density" else v for n, v in data["matrix"].items())
+    print_table("Data", [*counts.items(), ("matrix", matrix)])
+    spreads = ("documents_a_query", "levels_a_query", "pairs_a_query")
+    rows = [(name.replace("_", " "), *data[name].values()) for name in spreads]
+    print_table("Queries", rows, header=("", "min", "median", "mean", "max"))
+    most = max(one["documents"] for one in data["labels"])
+    rows = [
+        (_label(one), one["documents"], _bar(one["documents"] / most)) for one in data["labels"]
+    ]
+    print_table("Labels", rows, header=("label", "documents", ""))
+
+
+def _label(one: Mapping[str, Any]) -> str:
+    return f"{one['label']:g}" if "label" in one else f"{one['from']:.4g} … {one['to']:.4g}"
+
+
+def _bar(share: float) -> str:
+    return "█" * round(BAR * share)
+
+
+def describe_model(model: Any, top: int) -> dict[str, Any]:
+    """Return the parameters of a model and its largest weights by magnitude."""
+    import numpy as np
+
+    names = feature_names(model)
+    largest = np.argsort(-np.abs(model.coef_), kind="stable")[:top].tolist()
+    weights = [
+        {
+            "feature": i + 1,
+            "name": names[i] if names is not None else None,
+            "weight": float(model.coef_[i]),
+        }
+        for i in largest
+    ]
+    return {
+        "kind": type(model).__name__,
+        "features": model.coef_.size,
+        "nonzero_weights": int(np.count_nonzero(model.coef_)),
+        "parameters": model.get_params(),
+        "top_weights": weights,
+    }
+
+
+def print_model(model: Mapping[str, Any]) -> None:
+    """Print the description of a model as tables."""
+    rows = [("features", model["features"]), ("non-zero weights", model["nonzero_weights"])]
+    print_table(model["kind"], [*rows, *model["parameters"].items()])
+    weights = [(one["feature"], one["name"], one["weight"]) for one in model["top_weights"]]
+    print_table("Largest weights", weights, header=("feature", "name", "weight"))

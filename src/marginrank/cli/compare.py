@@ -1,0 +1,94 @@
+"""marginrank compare."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginrank.cli import _models
+from marginrank.cli._data import open_data
+from marginrank.cli._files import read_scores
+from marginrank.cli._options import DataFiles, Json, Reading, reads_data
+from marginrank.cli._output import print_json, print_table
+from marginrank.cli._progress import Phases
+
+if TYPE_CHECKING:
+    from marginrank import RankingData
+
+EXAMPLE = """\
+compare test.txt --model-a old.json --model-b new.json --metric ndcg@10
+compare test.txt --scores-a old.txt --scores-b new.txt"""
+
+
+@reads_data
+def compare(
+    data: DataFiles,
+    reading: Reading,
+    model_a: Annotated[str | None, typer.Option(help="The first model, or")] = None,
+    scores_a: Annotated[str | None, typer.Option(help="its scores, one a line.")] = None,
+    model_b: Annotated[str | None, typer.Option(help="The second model, or")] = None,
+    scores_b: Annotated[str | None, typer.Option(help="its scores, one a line.")] = None,
+    metric: Annotated[str, typer.Option(help="Metric to compare by.")] = "ndcg@10",
+    json: Json = False,
+) -> None:
+    """Test whether one ranking is better than another, over the queries."""
+    from marginrank import metrics
+
+    metrics.get_metric(metric)  # refuses a wrong one before any data is read
+    phases = Phases()
+    a = _Side("a", model_a, scores_a)
+    b = _Side("b", model_b, scores_b)
+    documents = a.read(data, reading, phases)
+    others = documents if b.fits(a) else b.read(data, reading, phases)
+    with phases.phase("compare"):
+        scores = a.scores(documents), b.scores(others)
+        outcome = metrics.compare(documents.y, *scores, qid=documents.qid, metric=metric)
+    result = {**asdict(outcome), "metric": metric, "a": a.name, "b": b.name}
+    print_json(result) if json else _print(result)
+
+
+def _print(result: Mapping[str, Any]) -> None:
+    low, high = result["interval"]
+    rows = [
+        (f"a: {result['a']}", result["mean_a"]),
+        (f"b: {result['b']}", result["mean_b"]),
+        ("a - b", result["difference"]),
+        (f"{result['confidence']:.0%} confidence interval", f"{low:.6g} … {high:.6g}"),
+        ("p, paired t-test", result["t_test_p"]),
+        ("p, randomisation test", result["randomization_p"]),
+        ("queries", result["n_queries"]),
+    ]
+    print_table(f"Comparison by {result['metric']}", rows)
+
+
+class _Side:
+    """A model or a file of scores."""
+
+    def __init__(self, side: str, model: str | None, scores: str | None) -> None:
+        if (model is None) == (scores is None):
+            raise ValueError(f"give either --model-{side} or --scores-{side}.")
+        self.name = model or scores
+        self._path = scores
+        self._model: Any = None if model is None else _models.load(model)
+
+    def read(self, files: Sequence[str], reading: Reading, phases: Phases) -> "RankingData":
+        """Read data with the features of the model, if it is one."""
+        if self._model is None:
+            return open_data(files, reading, phases)
+        return _models.open_data_for(self._model, files, reading, phases)
+
+    def fits(self, other: "_Side") -> bool:
+        """Whether the other's data serve this side, too."""
+        return self._model is None or self._features() == other._features()
+
+    def _features(self) -> Any:
+        if self._model is None:
+            return None
+        return self._model.n_features_in_, _models.feature_names(self._model)
+
+    def scores(self, data: "RankingData") -> Any:
+        """Return a score a document."""
+        if self._path is not None:
+            return read_scores(self._path, data.n_documents)
+        return _models.scores(self._model, data)

@@ -1,0 +1,81 @@
+"""marginrank convert."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from marginrank.cli._data import KINDS, Wanted, data_summary, kind_of, open_data
+from marginrank.cli._files import check_writable
+from marginrank.cli._options import DataFiles, Json, Reading, reads_data
+from marginrank.cli._output import print_json, print_table
+from marginrank.cli._progress import Phases
+
+if TYPE_CHECKING:
+    from marginrank import RankingData
+
+EXAMPLE = """\
+convert train.txt.gz train.store
+convert train.store train.parquet
+convert train.parquet train.txt"""
+
+
+@reads_data
+def convert(
+    data: DataFiles,
+    out: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUT",
+            help="A store (name without ending, or .store), a .parquet, .csv or .tsv table, or "
+            "text, also compressed (.gz, .bz2, .xz).",
+            show_default=False,
+        ),
+    ],
+    reading: Reading,
+    to: Annotated[
+        str | None, typer.Option(help="text, store or table; by the ending of OUT by default.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
+    json: Json = False,
+) -> None:
+    """Convert data between text, store and table."""
+    kind = _target_kind(out, to)
+    if Path(out).exists() and not overwrite:
+        raise ValueError(f"{out} exists; replace it with --overwrite.")
+    check_writable(out)
+    phases = Phases()
+    comments = kind != "table" or reading.comments is not None
+    documents = open_data(data, reading, phases, Wanted(comments=comments))
+    with phases.phase("write", out):
+        _write(documents, out, kind, reading, overwrite)
+    result = {**data_summary(documents), "out": out, "kind": kind}
+    if json:
+        print_json({**result, "seconds": phases.seconds})
+    else:
+        print_table("Converted", result.items())
+
+
+def _target_kind(out: str, to: str | None) -> str:
+    if to is not None:
+        if to not in KINDS:
+            raise ValueError(f"--to {to} must be one of {', '.join(KINDS)}.")
+        return to
+    if kind_of(out) == "table":
+        return "table"
+    return "store" if Path(out).suffix in ("", ".store") else "text"
+
+
+def _write(data: "RankingData", out: str, kind: str, reading: Reading, overwrite: bool) -> None:
+    if kind == "store":
+        data.save(out, overwrite=overwrite)
+    elif kind == "text":
+        from marginrank import dump_letor
+
+        dump_letor(data, out, zero_based=reading.zero_based)
+    else:
+        from marginrank.data.frames import write_frame
+
+        write_frame(
+            data, out, label=reading.label, qid=reading.qid or None, comments=reading.comments
+        )

@@ -1,0 +1,86 @@
+"""marginrank evaluate."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginrank.cli import _models
+from marginrank.cli._data import data_summary, open_data
+from marginrank.cli._files import check_writable, read_scores, write_text
+from marginrank.cli._metrics import find_metrics, measure
+from marginrank.cli._options import Json, Metrics, Reading, reads_data
+from marginrank.cli._output import print_json, print_table
+from marginrank.cli._progress import Phases
+
+if TYPE_CHECKING:
+    from marginrank import RankingData
+
+EXAMPLE = """\
+evaluate model.json test.txt --metrics ndcg@10,average_precision
+evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
+
+
+@reads_data
+def evaluate(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[MODEL] DATA",
+            help="A model and data, or with --scores only data.",
+            show_default=False,
+        ),
+    ],
+    reading: Reading,
+    scores: Annotated[
+        str | None, typer.Option(help="File with one score a line, instead of a model.")
+    ] = None,
+    metrics: Metrics = None,
+    per_query: Annotated[
+        str | None, typer.Option(help="File to write the value of each query to, .tsv or .csv.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Judge a model, or scores from anywhere, on labelled data."""
+    check_writable(per_query)
+    chosen = find_metrics(metrics)
+    phases = Phases()
+    data, predicted = _scored(files, scores, reading, phases)
+    with phases.phase("evaluate"):
+        values = measure(chosen, data, predicted, skip=metrics is None)
+        by_query = (
+            measure({n: chosen[n] for n in values}, data, predicted, skip=False, per_query=True)
+            if per_query
+            else {}
+        )
+    if per_query:
+        write_text(per_query, _table(data.query_ids, by_query, per_query))
+    result = {"data": data_summary(data), "metrics": values, "seconds": phases.seconds}
+    print_json(result) if json else print_table("Metrics", values.items())
+
+
+def _scored(
+    files: Sequence[str], scores: str | None, reading: Reading, phases: Phases
+) -> tuple["RankingData", Any]:
+    """Return the data, and the scores of the file or of the model."""
+    if scores is not None:
+        data = open_data(files, reading, phases)
+        return data, read_scores(scores, data.n_documents)
+    if len(files) < 2:
+        raise ValueError(f"{files[0]}: give a model and data, or scores with --scores and data.")
+    model = _models.load(files[0])
+    data = _models.open_data_for(model, files[1:], reading, phases)
+    return data, _models.scores(model, data)
+
+
+def _table(query_ids: Any, columns: Mapping[str, Any], path: str) -> str:
+    """Return a line a query, its values exact."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    delimiter = "," if path.endswith(".csv") else "\t"
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(["qid", *columns])
+    writer.writerows(zip(query_ids.tolist(), *(c.tolist() for c in columns.values()), strict=True))
+    return text.getvalue()

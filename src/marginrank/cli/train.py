@@ -1,0 +1,82 @@
+"""marginrank train."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from marginrank.cli import _models
+from marginrank.cli._data import Wanted, open_data
+from marginrank.cli._files import check_writable
+from marginrank.cli._metrics import find_metrics, measure
+from marginrank.cli._options import DataFiles, Json, Metrics, Reading, reads_data
+from marginrank.cli._output import print_json
+from marginrank.cli._progress import Phases
+from marginrank.cli._training import fit, fit_summary, make_ranker, print_fit
+
+if TYPE_CHECKING:
+    from marginrank import RankingData
+
+EXAMPLE = """\
+train train.txt --model model.json -C 0.01 --valid valid.txt
+train part1.txt.gz part2.txt.gz --model model.json --json"""
+
+
+@reads_data
+def train(
+    data: DataFiles,
+    reading: Reading,
+    model: Annotated[str, typer.Option(help="File to write the model to.", show_default=False)],
+    valid: Annotated[str | None, typer.Option(help="Data to evaluate the model on.")] = None,
+    metrics: Metrics = None,
+    C: Annotated[float, typer.Option("--C", "-C", help="Weight of the loss.")] = 1.0,
+    loss: Annotated[str, typer.Option(help="squared_hinge or huber.")] = "squared_hinge",
+    solver: Annotated[str, typer.Option(help="newton or tron.")] = "newton",
+    tol: Annotated[float, typer.Option(help="Relative distance to the optimum.")] = 1e-6,
+    max_iter: Annotated[int, typer.Option(help="Limit on the iterations.")] = 1000,
+    pair_selection: Annotated[str, typer.Option(help="all or adjacent.")] = "all",
+    normalization: Annotated[str, typer.Option(help="none, pairs or query.")] = "none",
+    random_state: Annotated[int, typer.Option(help="Seed of the solver's samples.")] = 0,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print each iteration.")] = False,
+    json: Json = False,
+) -> None:
+    """Train a linear RankSVM and write it to a file.
+
+    The flags are named as the parameters of marginrank.RankSVM and marginrank.load_letor.
+    """
+    check_writable(model)
+    phases = Phases()
+    with phases.importing():
+        chosen = find_metrics(metrics)
+        ranker = make_ranker(
+            C=C,
+            loss=loss,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            pair_selection=pair_selection,
+            normalization=normalization,
+            random_state=random_state,
+            n_jobs=reading.n_jobs,
+        )
+    documents = open_data(data, reading, phases)
+    held_out = _open_valid(valid, documents, reading, phases)
+    fit(ranker, documents, phases, verbose=verbose)
+    with phases.phase("write", model):
+        ranker.save(model)
+    result = fit_summary(ranker, documents) | {"model": model}
+    if held_out is not None:
+        with phases.phase("evaluate", valid):
+            scores = _models.scores(ranker, held_out)
+            result["valid"] = measure(chosen, held_out, scores, skip=metrics is None)
+    result["seconds"] = phases.seconds
+    print_json(result) if json else print_fit(result, ranker.stop_reason_.value)
+
+
+def _open_valid(
+    path: str | None, data: "RankingData", reading: Reading, phases: Phases
+) -> "RankingData | None":
+    """Read the validation data before the training, so that an error costs nothing."""
+    if path is None:
+        return None
+    wanted = Wanted(data.n_features, data.feature_names)
+    return open_data([path], reading, phases, wanted)

@@ -1,0 +1,320 @@
+"""LETOR / SVMlight text files."""
+
+import bz2
+import gzip
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from marginrank import _core
+from marginrank._atomic import atomic_write
+from marginrank._optional import require
+from marginrank._threads import effective_threads
+from marginrank.data._validation import as_matrix
+from marginrank.data.ranking_data import RankingData
+
+Path = str | os.PathLike[str]
+Source = Path | IO[bytes]
+Progress = Callable[[int, int], None]
+
+CHUNK = 1 << 24  # bytes of text in work at a time
+BOM = b"\xef\xbb\xbf"
+LAYOUTS = ("auto", "dense", "csr")
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+
+def load_letor(
+    source: Source | Sequence[Source],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    missing: float | str = "error",
+    layout: str = "auto",
+    dtype: DTypeLike = np.float32,
+    comments: bool = False,
+    group: ArrayLike | Path | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> RankingData:
+    r"""Read LETOR / SVMlight text: ``<label> qid:<id> <index>:<value> … # comment``.
+
+    Parameters
+    ----------
+    source : path, binary file object, or a list of them
+        Several are read as one. Names that end in .gz, .bz2, .xz and .zst are decompressed; "-" is
+        standard input.
+    n_features : int, optional
+        Number of features, to align test data with training data; a larger index is an error.
+    zero_based : bool, default=False
+        Indices start at 0, not 1.
+    missing : "error" or float, default="error"
+        What to put where the file says NULL or nan. An index that is absent is 0.
+    layout : {"auto", "dense", "csr"}, default="auto"
+        "auto" takes the smaller.
+    dtype : {float32, float64}, default=float32
+        Type of the features; numbers are rounded correctly to it.
+    comments : bool, default=False
+        Keep the comment of each document in ``data.comments``.
+    group : array-like or path, optional
+        Group sizes, or a file with one a line, for text without qid. Without either, all documents
+        are one query.
+    n_jobs : int, optional
+        Number of threads; all by default.
+    progress : callable, optional
+        Called with the bytes read so far and in all, where that is known.
+
+    Returns
+    -------
+    RankingData
+        In the order of the lines.
+
+    Raises
+    ------
+    ValueError
+        ``file:line:column: what is wrong``, for the first malformed line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from marginrank import load_letor
+    >>> data = load_letor(io.BytesIO(b"2 qid:a 1:0.5 3:1\n0 qid:a 2:4\n"))
+    >>> data.n_pairs
+    1
+    >>> data.X
+    array([[0.5, 0. , 1. ],
+           [0. , 4. , 0. ]], dtype=float32)
+    """
+    float64 = _check_dtype(dtype)
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout={layout!r} must be one of {', '.join(map(repr, LAYOUTS))}.")
+    threads = effective_threads(n_jobs)
+    reader = _core.LetorReader(
+        float64,
+        0 if zero_based else 1,
+        -1 if n_features is None else n_features,
+        _check_missing(missing),
+        comments,
+    )
+    for one in _as_list(source):
+        _read_source(reader, one, threads, progress)
+    return _assemble(reader, layout, comments, group, threads)
+
+
+def _check_dtype(dtype: DTypeLike) -> bool:
+    """Return whether it is float64."""
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} must be float32 or float64.")
+    return np.dtype(dtype) == np.float64
+
+
+def _check_missing(missing: float | str) -> float | None:
+    if missing == "error":
+        return None
+    if isinstance(missing, str) or not np.isfinite(missing):
+        raise ValueError(f"missing={missing!r} must be 'error' or a finite number.")
+    return float(missing)
+
+
+def _as_list(source: Source | Sequence[Source]) -> list[Source]:
+    sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
+    if not sources:
+        raise ValueError("source is an empty list; give at least one file.")
+    return sources
+
+
+def source_name(source: Source) -> str:
+    """Return what to call a source in messages."""
+    if isinstance(source, (str, os.PathLike)):
+        return "<stdin>" if source == "-" else os.fspath(source)
+    return str(getattr(source, "name", "<file>"))
+
+
+def open_source(source: Source, stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+    """Open a source for reading; return the stream and the raw file below it, for its position."""
+    if source == "-":
+        return sys.stdin.buffer, sys.stdin.buffer
+    if not isinstance(source, (str, os.PathLike)):
+        if isinstance(source.read(0), str):
+            raise ValueError(
+                f"{source_name(source)} is a text file object; open it with mode 'rb'."
+            )
+        return source, source
+    path = os.fspath(source)
+    raw = stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
+    openers: dict[str, Callable[[Any], Any]] = {
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+        ".zst": lambda file: require("zstandard", "zstd").ZstdDecompressor().stream_reader(file),
+    }
+    opener = openers.get(os.path.splitext(path)[1].lower())
+    return (stack.enter_context(opener(raw)) if opener else raw), raw
+
+
+def _read_source(
+    reader: _core.LetorReader, source: Source, threads: int, progress: Progress | None
+) -> None:
+    name = source_name(source)
+    reader.begin_source()
+    with ExitStack() as stack:
+        stream, raw = open_source(source, stack)
+        total = os.fstat(raw.fileno()).st_size if isinstance(source, (str, os.PathLike)) else 0
+        try:
+            for text, first, last in _whole_lines(stream):
+                fault = reader.feed(text, first, last, threads)
+                if fault is not None:
+                    line, column, what = fault
+                    message = what.decode("utf-8", "replace")
+                    raise ValueError(f"{name}:{line}:{column}: {message}.")
+                if progress is not None and total:
+                    progress(raw.tell(), total)
+        except DAMAGED as error:
+            raise ValueError(f"{name}: the compressed file is damaged or cut off.") from error
+
+
+def _whole_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (text, first, last) with whole lines text[first:last], reading the next meanwhile."""
+    rest = b""
+    begins = True
+    with ThreadPoolExecutor(1) as ahead:
+        pending = ahead.submit(stream.read, CHUNK)
+        while chunk := pending.result():
+            pending = ahead.submit(stream.read, CHUNK)
+            text = rest + chunk if rest else chunk
+            first = len(BOM) if begins and text.startswith(BOM) else 0
+            begins = False
+            last = text.rfind(b"\n") + 1
+            rest = text[last:]
+            if last > first:
+                yield text, first, last
+        if rest:
+            yield rest, len(BOM) if begins and rest.startswith(BOM) else 0, len(rest)
+
+
+def _assemble(
+    reader: _core.LetorReader,
+    layout: str,
+    comments: bool,
+    group: ArrayLike | Path | None,
+    threads: int,
+) -> RankingData:
+    labels, lengths, ids, texts = reader.documents()
+    n_rows, n_columns, n_entries, has_qid = reader.shape()
+    if n_rows == 0:
+        raise ValueError("source has no documents: it is empty or holds only comments.")
+    if has_qid and group is not None:
+        raise ValueError("group was given, but the lines have a qid already; drop one of them.")
+    if isinstance(group, (str, os.PathLike)):
+        group = read_group_sizes(group)
+    X = _features(reader, layout, (n_rows, n_columns, n_entries), threads)
+    return RankingData(
+        X,
+        labels,
+        np.repeat(_query_ids(ids), lengths) if has_qid else None,
+        group,
+        comments=[c.decode("utf-8", "replace") for c in texts] if comments else None,
+        n_jobs=threads,
+    )
+
+
+def _features(
+    reader: _core.LetorReader, layout: str, shape: tuple[int, int, int], threads: int
+) -> Any:
+    n_rows, n_columns, n_entries = shape
+    if layout == "auto":
+        # A stored entry takes an index beside its value.
+        layout = "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
+    if layout == "dense":
+        return reader.dense(threads)
+    values, columns, indptr = reader.csr()
+    used = int(indptr[-1])
+    if used < 2**31:
+        indptr = indptr.astype(np.int32)
+    else:
+        columns = columns.astype(np.int64)
+    return sp.csr_array((values[:used], columns[:used], indptr), shape=(n_rows, n_columns))
+
+
+def _query_ids(ids: list[bytes]) -> NDArray[Any]:
+    """Return integers if all ids are, written plainly; else strings."""
+    texts = [i.decode("utf-8", "surrogateescape") for i in ids]
+    try:
+        numbers = [int(t) for t in texts]
+        if all(str(n) == t for n, t in zip(numbers, texts, strict=True)):
+            return np.array(numbers, dtype=np.int64)
+    except (ValueError, OverflowError):
+        pass
+    result = np.empty(len(texts), dtype=object)
+    result[:] = texts
+    return result
+
+
+def read_group_sizes(path: Path) -> NDArray[np.int64]:
+    """Read a file of group sizes, one a line."""
+    sizes = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            text = line.strip()
+            if not text:
+                continue
+            if not text.isdecimal() or int(text) < 1:
+                raise ValueError(f"{path}:{number}:1: {text[:40]!r} is not a group size.")
+            sizes.append(int(text))
+    return np.array(sizes, dtype=np.int64)
+
+
+def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> None:
+    """Write a data set as LETOR text, from which :func:`load_letor` reads the same again.
+
+    Numbers are written with the fewest digits that read back exactly. Names that end in .gz, .bz2
+    and .xz are compressed. The file appears only when it is complete.
+
+    Parameters
+    ----------
+    data : RankingData
+        What to write; comments are written if it has them.
+    path : str or path
+        The file.
+    zero_based : bool, default=False
+        Number the features from 0, not 1.
+    """
+    compress: dict[str, Callable[[Any, str], Any]] = {
+        ".gz": gzip.open,
+        ".bz2": bz2.open,
+        ".xz": lzma.open,
+    }
+    opener = compress.get(os.path.splitext(os.fspath(path))[1].lower())
+    with atomic_write(path) as file, ExitStack() as stack:
+        out = stack.enter_context(opener(file, "wb")) if opener else file
+        for text in _formatted(data, 0 if zero_based else 1):
+            out.write(text)
+
+
+def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
+    matrix = as_matrix(data.X)
+    ids = [b" qid:" + str(i).encode("utf-8", "surrogateescape") for i in data.query_ids.tolist()]
+    for name, text in zip(data.query_ids.tolist(), ids, strict=True):
+        if len(text) == 5 or any(c in b" \t\n\r#" for c in text[1:]):
+            raise ValueError(f"the query id {name!r} cannot be written as text; rename it.")
+    qid = data.qid
+    step = 4096
+    for first in range(0, data.n_documents, step):
+        last = min(first + step, data.n_documents)
+        suffixes = [b""] * (last - first)
+        if data.comments is not None:
+            suffixes = [_comment(c) for c in data.comments[first:last]]
+        prefixes = [ids[q] for q in qid[first:last]]
+        yield _core.format_letor(matrix, data.y, first, last, prefixes, suffixes, first_index)
+
+
+def _comment(text: str) -> bytes:
+    return b" # " + " ".join(text.splitlines()).encode("utf-8") if text else b""

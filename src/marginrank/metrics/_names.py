@@ -1,0 +1,99 @@
+"""Metrics by name."""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from marginrank.metrics.binary_relevance import (
+    auc,
+    average_precision,
+    precision,
+    recall,
+    reciprocal_rank,
+)
+from marginrank.metrics.cascade import err
+from marginrank.metrics.cumulative_gain import dcg, letor_mean_ndcg, ndcg
+from marginrank.metrics.pairwise import kendall_tau, pairwise_accuracy
+
+Metric = Callable[..., Any]
+
+METRICS: dict[str, Metric] = {
+    metric.__name__: metric
+    for metric in (
+        ndcg,
+        letor_mean_ndcg,
+        dcg,
+        average_precision,
+        reciprocal_rank,
+        precision,
+        recall,
+        err,
+        pairwise_accuracy,
+        kendall_tau,
+        auc,
+    )
+}
+
+
+def get_metric(metric: str | Metric, **options: Any) -> Metric:
+    """Return a metric with its options filled in, and refuse unknown ones at once.
+
+    Parameters
+    ----------
+    metric : str or callable
+        Name of a function of :mod:`marginrank.metrics`, with a cut-off if wanted: "ndcg@10". Or a
+        function called as those are, ``metric(y, scores, qid=…, per_query=…)``.
+    **options
+        Options of the metric, such as ``k=10`` or ``no_relevant="skip"``.
+
+    Returns
+    -------
+    callable
+        Called as ``metric(y, scores, qid=…, per_query=…)``.
+
+    Examples
+    --------
+    >>> from marginrank.metrics import get_metric
+    >>> get_metric("precision@2", threshold=1)([2, 1, 0], [3.0, 2.0, 1.0])
+    0.5
+    """
+    function, cutoff = _named(metric) if isinstance(metric, str) else (metric, {})
+    if not callable(function):
+        raise ValueError(f"metric={metric!r} must be a name or a function.")
+    if cutoff.keys() & options.keys():
+        raise ValueError(f"metric {metric!r} and k={options['k']!r} both give a cut-off; give one.")
+    options = {**cutoff, **options}
+    if function in METRICS.values():
+        _check_options(function, options)
+    return partial(function, **options) if options else function
+
+
+def _named(metric: str) -> tuple[Metric, dict[str, Any]]:
+    name, at, k = metric.partition("@")
+    if name not in METRICS:
+        raise ValueError(f"metric {name!r} is not known; use one of {', '.join(METRICS)}.")
+    if at and not k.isdecimal():
+        raise ValueError(f'metric {metric!r} has no cut-off after the @; give one as in "ndcg@10".')
+    return METRICS[name], {"k": int(k)} if at else {}
+
+
+def _check_options(metric: Metric, options: dict[str, Any]) -> None:
+    data = ("y", "scores", "qid", "group", "sample_weight", "per_query")
+    known = [name for name in inspect.signature(metric).parameters if name not in data]
+    for option in options:
+        if option not in known:
+            allowed = ", ".join(known)
+            raise ValueError(f"{metric.__name__} has no option {option!r}; it has {allowed}.")
+    metric([0, 0], [1.0, 0.0], **options)  # refuses bad values
+
+
+def metric_name(metric: Metric) -> str:
+    """Return what to call a metric in a report: "ndcg@10", "ndcg@10(gain='linear')"."""
+    if not isinstance(metric, partial):
+        return getattr(metric, "__name__", repr(metric))
+    options = dict(metric.keywords)
+    k = options.pop("k", None)
+    cutoff = "" if k is None else f"@{k}"
+    inside = ", ".join(f"{option}={value!r}" for option, value in options.items())
+    return f"{metric_name(metric.func)}{cutoff}" + (f"({inside})" if inside else "")

@@ -1,0 +1,197 @@
+"""Whether one ranking is better than another, or only luckier."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marginrank.data._grouping import group_rows
+from marginrank.metrics._names import Metric, get_metric, metric_name
+from marginrank.metrics._options import check_real
+
+Floats = NDArray[np.float64]
+
+CHUNK = 1 << 22  # signs drawn at a time
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two rankings of the same documents, compared query by query.
+
+    Attributes
+    ----------
+    metric : str
+        What was measured.
+    mean_a, mean_b : float
+        Means over the queries.
+    difference : float
+        ``mean_a - mean_b``.
+    interval : tuple of float
+        Confidence interval of the difference, from Student's t over the queries.
+    confidence : float
+        Its level.
+    t_test_p : float
+        Two-sided p-value of the paired t-test.
+    randomization_p : float
+        Two-sided p-value of the paired randomisation test.
+    n_queries : int
+        Queries that count: those in which the metric is defined for both.
+    """
+
+    metric: str
+    mean_a: float
+    mean_b: float
+    difference: float
+    interval: tuple[float, float]
+    confidence: float
+    t_test_p: float
+    randomization_p: float
+    n_queries: int
+
+
+def compare(
+    y: ArrayLike,
+    scores_a: ArrayLike,
+    scores_b: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    group: ArrayLike | None = None,
+    metric: str | Metric = "ndcg",
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    random_state: Any = 0,
+    **options: Any,
+) -> Comparison:
+    """Compare two score vectors by a metric, query by query.
+
+    The paired t-test takes the mean difference over queries for normal; the randomisation test
+    (Smucker et al., 2007) assumes only that, were both equally good, their values could be swapped
+    in any query: it compares the difference with those after random swaps, or after all of them if
+    there are no more than `n_resamples`.
+
+    Parameters
+    ----------
+    y, scores_a, scores_b : array-like of shape (n_documents,)
+        Labels, and the two score vectors.
+    qid, group : array-like, optional
+        Queries, as in :class:`~marginrank.RankingData`; at least two.
+    metric : str or callable, default="ndcg"
+        As in :func:`get_metric`: "ndcg@10", or a function. The mean over queries of
+        ``per_query=True`` is compared, for :func:`pairwise_accuracy` too.
+    n_resamples : int, default=10_000
+        Random swaps.
+    confidence : float, default=0.95
+        Level of the interval.
+    random_state : int, numpy Generator or None, default=0
+        Seed of the swaps.
+    **options
+        Options of the metric.
+
+    Returns
+    -------
+    Comparison
+        A positive difference speaks for a.
+
+    Examples
+    --------
+    >>> from marginrank.metrics import compare
+    >>> y, qid = [1, 0, 0] * 6, [q for q in range(6) for _ in range(3)]
+    >>> good, bad = [3.0, 2.0, 1.0] * 6, [1.0, 2.0, 3.0] * 5 + [3.0, 2.0, 1.0]
+    >>> result = compare(y, good, bad, qid, metric="reciprocal_rank")
+    >>> round(result.difference, 4), result.randomization_p, result.n_queries
+    (0.5556, 0.0625, 6)
+    """
+    _check_settings(n_resamples, confidence)
+    measure = get_metric(metric, **options)
+    if group is not None:
+        qid = _numbers(len(np.asarray(scores_a)), qid, group)
+    a, b = _values_by_query(measure, y, scores_a, scores_b, qid)
+    p, interval = _t_test(a - b, confidence)
+    return Comparison(
+        metric=metric_name(measure),
+        mean_a=float(np.mean(a)),
+        mean_b=float(np.mean(b)),
+        difference=float(np.mean(a - b)),
+        interval=interval,
+        confidence=float(confidence),
+        t_test_p=p,
+        randomization_p=_randomization_test(a - b, int(n_resamples), random_state),
+        n_queries=a.size,
+    )
+
+
+def _check_settings(n_resamples: int, confidence: float) -> None:
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, Integral) or n_resamples < 1:
+        raise ValueError(f"n_resamples={n_resamples!r} must be an integer of 1 or more.")
+    if not 0 < check_real("confidence", confidence) < 1:
+        raise ValueError(f"confidence={confidence!r} must lie between 0 and 1, as in 0.95.")
+
+
+def _numbers(n: int, qid: ArrayLike | None, group: ArrayLike) -> NDArray[np.int64]:
+    """Return query ids for group sizes, so that a metric need only know ids."""
+    sizes = np.diff(group_rows(n, qid, group).offsets)
+    return np.repeat(np.arange(sizes.size), sizes)
+
+
+def _values_by_query(
+    measure: Metric, y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike, qid: ArrayLike | None
+) -> tuple[Floats, Floats]:
+    """Return the values of both in the queries where both have one."""
+    a, b = (
+        np.asarray(measure(y, scores, qid=qid, per_query=True), dtype=np.float64)
+        for scores in (scores_a, scores_b)
+    )
+    defined = ~(np.isnan(a) | np.isnan(b))
+    count = int(np.sum(defined))
+    if count < 2:
+        raise ValueError(
+            f"{metric_name(measure)} has a value in {count} of {defined.size} queries, and a "
+            "comparison needs at least 2; check qid and y."
+        )
+    return a[defined], b[defined]
+
+
+def _t_test(difference: Floats, confidence: float) -> tuple[float, tuple[float, float]]:
+    """Return the p-value of mean 0, and the confidence interval of the mean."""
+    from scipy.special import stdtr, stdtrit  # scipy.stats is slow to import
+
+    degrees = difference.size - 1
+    mean = float(np.mean(difference))
+    error = float(np.std(difference, ddof=1)) / difference.size**0.5
+    if error <= 1e-14 * abs(mean):
+        return (1.0 if mean == 0 else 0.0), (mean, mean)
+    half = float(stdtrit(degrees, (1 + confidence) / 2)) * error
+    return float(2 * stdtr(degrees, -abs(mean) / error)), (mean - half, mean + half)
+
+
+def _randomization_test(difference: Floats, n_resamples: int, random_state: Any) -> float:
+    """Return how often sums of differences with random signs are at least as far from 0."""
+    d = difference[difference != 0]  # the sign of 0 does not matter
+    exact = d.size <= np.log2(n_resamples)
+    total, far = abs(d.sum()), 0
+    for flipped in (
+        _all_signs(d.size) if exact else _random_signs(d.size, n_resamples, random_state)
+    ):
+        sums = d.sum() - 2 * (flipped.astype(np.float64) @ d)
+        # Sums that differ by rounding are the same.
+        far += int(np.sum(np.abs(sums) >= total * (1 - 1e-12)))
+    return far / 2**d.size if exact else (far + 1) / (n_resamples + 1)
+
+
+def _all_signs(n: int) -> Iterator[NDArray[np.bool_]]:
+    """Yield every way to flip n signs."""
+    yield (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
+
+
+def _random_signs(n: int, n_resamples: int, random_state: Any) -> Iterator[NDArray[np.uint8]]:
+    """Yield random ways to flip n signs, a chunk at a time."""
+    generator = np.random.default_rng(random_state)
+    n_bytes = (n + 7) // 8
+    while n_resamples > 0:
+        rows = min(n_resamples, max(CHUNK // n, 1))
+        bits = np.frombuffer(generator.bytes(rows * n_bytes), dtype=np.uint8)
+        yield np.unpackbits(bits.reshape(rows, n_bytes), axis=1, count=n)
+        n_resamples -= rows

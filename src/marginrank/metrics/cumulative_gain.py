@@ -1,0 +1,197 @@
+"""Discounted cumulative gain and what is made of it."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marginrank.metrics._gains import discounts, gains
+from marginrank.metrics._options import TIES, Value, check_choice, check_cutoff, report, settle
+from marginrank.metrics._ranking import Ranking
+
+Floats = NDArray[np.float64]
+
+
+def dcg(
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    group: ArrayLike | None = None,
+    k: int | None = None,
+    gain: str = "exponential",
+    discount: str = "standard",
+    ties: str = "order",
+    no_relevant: float | str = 0.0,
+    per_query: bool = False,
+    n_jobs: int | None = None,
+) -> Value:
+    """Return the discounted cumulative gain, DCG@k = Σ_{r ≤ k} gain(y_r) · discount(r).
+
+    Parameters
+    ----------
+    y, scores : array-like of shape (n_documents,)
+        Labels of zero or more, and the scores to judge.
+    qid, group : array-like, optional
+        Queries, as in :class:`~marginrank.RankingData`.
+    k : int, optional
+        Cut-off; all documents by default.
+    gain, discount, ties : str
+        As in :func:`ndcg`.
+    no_relevant : {0.0, 1.0, "skip"}, default=0.0
+        Value of a query in which no label is above 0; its DCG is 0. "skip" makes it nan and leaves
+        it out of the mean.
+    per_query : bool, default=False
+        Return values by query, in order of first appearance, instead of their mean.
+    n_jobs : int, optional
+        Number of threads; all by default.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+
+    Examples
+    --------
+    >>> from marginrank.metrics import dcg
+    >>> dcg([2, 0, 1], [0.3, 0.2, 0.1])  # 3 / log2(2) + 1 / log2(4)
+    3.5
+    """
+    ranking = Ranking.of(y, scores, qid, group, n_jobs)
+    gain_of = gains(ranking, gain)
+    values = ranking.total(
+        _ranked(ranking, gain_of, ties) * discounts(ranking, discount, check_cutoff(k))
+    )
+    return report(settle(values, _any_gain(ranking, gain_of), no_relevant), per_query)
+
+
+def ndcg(
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    group: ArrayLike | None = None,
+    k: int | None = None,
+    gain: str = "exponential",
+    discount: str = "standard",
+    ties: str = "order",
+    no_relevant: float | str = 0.0,
+    per_query: bool = False,
+    n_jobs: int | None = None,
+) -> Value:
+    """Return the normalised discounted cumulative gain, NDCG@k = DCG@k / (DCG@k of the best order).
+
+    NDCG is not one metric; these are the options of other tools:
+
+    ======================================  ===========  ========  ===========  =========
+    tool                                    gain         discount  no_relevant  ties
+    ======================================  ===========  ========  ===========  =========
+    LETOR 4.0, MSLR, LIBLINEAR-ranksvm      exponential  letor     0            order
+    Yahoo LTRC                              exponential  standard  not stated   order
+    LightGBM, XGBoost                       exponential  standard  1            order
+    scikit-learn                            linear       standard  0            average
+    trec_eval, ranx ndcg                    linear       standard  0            order
+    ranx ndcg_burges, ir_measures exp-log2  exponential  standard  0            order
+    ======================================  ===========  ========  ===========  =========
+
+    Parameters
+    ----------
+    y, scores : array-like of shape (n_documents,)
+        Labels of zero or more, and the scores to judge.
+    qid, group : array-like, optional
+        Queries, as in :class:`~marginrank.RankingData`.
+    k : int, optional
+        Cut-off; all documents by default.
+    gain : {"exponential", "linear"}, default="exponential"
+        2^y − 1, or y. Labels too large for the exponential gain are refused.
+    discount : {"standard", "letor"}, default="standard"
+        1 / log2(r + 1) at rank r; or 1 at ranks 1 and 2, then 1 / log2(r).
+    ties : {"order", "average"}, default="order"
+        Tied scores stay in input order, or the expectation over all their orders is taken
+        (McSherry and Najork, 2008). "order" flatters if the input is sorted by label.
+    no_relevant : {0.0, 1.0, "skip"}, default=0.0
+        Value of a query in which no label is above 0, where NDCG is 0 / 0. "skip" makes it nan and
+        leaves it out of the mean. A query of one relevant document has NDCG 1.
+    per_query : bool, default=False
+        Return values by query, in order of first appearance, instead of their mean.
+    n_jobs : int, optional
+        Number of threads; all by default.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from marginrank.metrics import ndcg
+    >>> y, qid = [0, 1, 0, 0], ["a", "a", "b", "b"]
+    >>> ndcg(y, [2.0, 1.0, 2.0, 1.0], qid, per_query=True).round(4)
+    array([0.6309, 0.    ])
+    >>> ndcg(y, [2.0, 1.0, 2.0, 1.0], qid, discount="letor", no_relevant="skip")
+    1.0
+    """
+    ranking = Ranking.of(y, scores, qid, group, n_jobs)
+    gain_of = gains(ranking, gain)
+    weight = discounts(ranking, discount, check_cutoff(k))
+    actual = ranking.total(_ranked(ranking, gain_of, ties) * weight)
+    ideal = ranking.total(ranking.descending(gain_of) * weight)
+    values = np.divide(actual, ideal, out=np.zeros_like(ideal), where=ideal > 0)
+    return report(settle(values, ideal > 0, no_relevant), per_query)
+
+
+def letor_mean_ndcg(
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    group: ArrayLike | None = None,
+    no_relevant: float | str = 0.0,
+    per_query: bool = False,
+    n_jobs: int | None = None,
+) -> Value:
+    """Return LETOR's mean NDCG: the mean of NDCG@m over m = 1 … number of documents of the query.
+
+    It is the "MeanNDCG" of LETOR's script and the "mean NDCG" of LIBLINEAR-ranksvm: exponential
+    gain, LETOR discount (see :func:`ndcg`), tied scores in input order.
+
+    Parameters
+    ----------
+    y, scores : array-like of shape (n_documents,)
+        Labels of zero or more, and the scores to judge.
+    qid, group : array-like, optional
+        Queries, as in :class:`~marginrank.RankingData`.
+    no_relevant : {0.0, 1.0, "skip"}, default=0.0
+        As in :func:`ndcg`; LETOR and LIBLINEAR-ranksvm take 0.
+    per_query : bool, default=False
+        Return values by query, in order of first appearance, instead of their mean.
+    n_jobs : int, optional
+        Number of threads; all by default.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from marginrank.metrics import letor_mean_ndcg
+    >>> letor_mean_ndcg([0, 1], [2.0, 1.0])  # NDCG@1 = 0, NDCG@2 = 1
+    0.5
+    """
+    ranking = Ranking.of(y, scores, qid, group, n_jobs)
+    gain_of = gains(ranking, "exponential")
+    weight = discounts(ranking, "letor", None)
+    actual = ranking.running(np.add, ranking.best_first(gain_of) * weight)
+    ideal = ranking.running(np.add, ranking.descending(gain_of) * weight)
+    at_each_rank = np.divide(actual, ideal, out=np.zeros_like(ideal), where=ideal > 0)
+    values = ranking.total(at_each_rank) / ranking.sizes
+    return report(settle(values, _any_gain(ranking, gain_of), no_relevant), per_query)
+
+
+def _ranked(ranking: Ranking, gain_of: Floats, ties: str) -> Floats:
+    """Return gains in the order of the scores, expected ones among ties if they are averaged."""
+    check_choice("ties", ties, TIES)
+    ranked = ranking.best_first(gain_of)
+    return ranking.ties.mean(ranked) if ties == "average" else ranked
+
+
+def _any_gain(ranking: Ranking, gain_of: Floats) -> NDArray[np.bool_]:
+    return ranking.total(gain_of) > 0

@@ -1,0 +1,67 @@
+"""Metrics as scikit-learn scorers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from marginrank.metrics._names import Metric, get_metric, metric_name
+
+
+@dataclass(frozen=True, repr=False)
+class RankingScorer:
+    """A metric as ``scorer(estimator, X, y, qid=…)``; made by :func:`make_ranking_scorer`."""
+
+    metric: Metric
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+        """Judge ``estimator.predict(X)``; without qid all documents are one query."""
+        return float(self.metric(y, estimator.predict(X), qid=qid))
+
+    def get_metadata_routing(self) -> Any:
+        """Ask scikit-learn for qid."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="qid", alias=True)
+        return request
+
+    def __repr__(self) -> str:
+        """Name the metric."""
+        return f"make_ranking_scorer({metric_name(self.metric)})"
+
+
+def make_ranking_scorer(metric: str | Metric = "ndcg", **options: Any) -> RankingScorer:
+    """Make a scikit-learn scorer from a ranking metric.
+
+    With metadata routing enabled, the scorer gets the queries of each fold from
+    ``cross_validate(…, params={"qid": qid})`` or ``GridSearchCV(…).fit(X, y, qid=qid)``. Split by
+    query, with ``GroupKFold`` and ``groups=qid``.
+
+    Parameters
+    ----------
+    metric : str or callable, default="ndcg"
+        As in :func:`get_metric`: "ndcg@10", or a function. Higher must be better.
+    **options
+        Options of the metric, checked at once.
+
+    Returns
+    -------
+    RankingScorer
+        Called as ``scorer(estimator, X, y, qid=…)``, with or without metadata routing.
+
+    Examples
+    --------
+    >>> import sklearn
+    >>> from sklearn.model_selection import GridSearchCV, GroupKFold
+    >>> from marginrank import RankSVM, make_ranking
+    >>> from marginrank.metrics import make_ranking_scorer
+    >>> X, y, qid = make_ranking(n_queries=30, docs_per_query=10, random_state=0)
+    >>> scorer = make_ranking_scorer("ndcg@5", no_relevant="skip")
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     search = GridSearchCV(RankSVM(), {"C": [1e-3, 1e-2]}, scoring=scorer, cv=GroupKFold(3))
+    ...     search = search.fit(X, y, qid=qid, groups=qid)
+    >>> bool(search.best_score_ > 0.7)
+    True
+    """
+    return RankingScorer(get_metric(metric, **options))

@@ -1,0 +1,85 @@
+"""What the line-based formats share."""
+
+import math
+import re
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank.estimators import RankSVM
+
+Floats = NDArray[np.float64]
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+
+
+class Lines:
+    """The lines of a file, one after the other; :meth:`fail` names the last one given.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.number = 0
+        with open(path, "rb") as file:
+            text = file.read().decode("utf-8", "replace").removeprefix("\ufeff")
+        self._lines = text.rstrip().split("\n")
+
+    def next(self, expected: str) -> str:
+        """Return the next line, or fail saying what was expected there."""
+        self.number += 1
+        if self.number > len(self._lines):
+            self.fail(f"the file ends where {expected} should follow")
+        return self._lines[self.number - 1].strip()
+
+    def end(self, what: str) -> None:
+        """Fail if there are more lines."""
+        if self.number < len(self._lines):
+            self.number += 1
+            self.fail(f"{self._shown()} comes after {what}")
+
+    def fail(self, what: str) -> NoReturn:
+        """Raise, naming the file and the line."""
+        raise ValueError(f"{self.path}:{self.number}: {what}.")
+
+    def number_of(self, text: str, what: str) -> float:
+        """Return a finite number."""
+        value = float(text) if NUMBER.fullmatch(text) else math.nan
+        if not math.isfinite(value):
+            self.fail(f"{what} is {shorten(text)} and must be a finite number")
+        return value
+
+    def integer_of(self, text: str, what: str, at_least: int) -> int:
+        """Return an integer of at least a bound."""
+        value = int(text) if INTEGER.fullmatch(text) else None
+        if value is None or value < at_least:
+            self.fail(f"{what} is {shorten(text)} and must be an integer of at least {at_least}")
+        return value
+
+    def _shown(self) -> str:
+        return shorten(self._lines[self.number - 1].strip())
+
+
+def shorten(text: str) -> str:
+    """Quote the beginning of a text."""
+    return repr(text if len(text) <= 40 else text[:40] + "…")
+
+
+def format_weight(value: float) -> str:
+    """Write a number with 16 digits as LIBLINEAR does, or 17 where 16 would not read back."""
+    text = f"{value:.16g}"
+    return text if float(text) == value else f"{value:.17g}"
+
+
+def fitted(coef: Floats) -> RankSVM:
+    """Return a model of which only the weights are known."""
+    model = RankSVM()
+    model.coef_ = coef
+    model.n_features_in_ = coef.size
+    return model

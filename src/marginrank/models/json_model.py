@@ -1,0 +1,213 @@
+"""Model files of marginrank: JSON, described field by field in ``docs/formats.md``."""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import marginrank
+from marginrank._atomic import atomic_write
+from marginrank.estimators import RankSVM
+from marginrank.solvers import Iteration, StopReason
+
+FORMAT = "marginrank-model"
+VERSION = 1
+ESTIMATORS = {"RankSVM": RankSVM}
+NON_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}  # JSON has none
+
+
+def write(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model, each field on a line of its own."""
+    lines = [f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in _to_json(model)]
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    with atomic_write(path) as file:
+        file.write(text.encode("ascii"))
+
+
+def _to_json(model: Any) -> list[tuple[str, Any]]:
+    """Return the fields of the file, in order."""
+    name = type(model).__name__
+    if ESTIMATORS.get(name) is not type(model):
+        raise TypeError(f"a {name} cannot be saved as JSON; only {', '.join(ESTIMATORS)} can.")
+    if not np.isfinite(model.coef_).all():
+        raise ValueError("coef_ holds NaN or infinity; fit the model again before it is saved.")
+    names = getattr(model, "feature_names_in_", None)
+    return [
+        ("format", FORMAT),
+        ("version", VERSION),
+        ("written_by", f"marginrank {marginrank.__version__}"),
+        ("estimator", name),
+        ("parameters", {k: _encode(v) for k, v in model.get_params(deep=False).items()}),
+        ("n_features", model.coef_.size),
+        ("feature_names", None if names is None else [str(one) for one in names]),
+        ("coef", model.coef_.tolist()),
+        ("training", _training(model)),
+        ("history", _history(model)),
+    ]
+
+
+def _training(model: Any) -> dict[str, Any] | None:
+    """Return how the fit ended; None if the weights came from another system."""
+    if not hasattr(model, "objective_"):
+        return None
+    return {
+        "objective": _encode(model.objective_),
+        "gap": _encode(model.gap_),
+        "stop_reason": model.stop_reason_.name.lower(),
+        "n_iter": _encode(model.n_iter_),
+        "n_pairs": _encode(model.n_pairs_),
+    }
+
+
+def _history(model: Any) -> dict[str, Any] | None:
+    if not hasattr(model, "history_"):
+        return None
+    rows = [[_encode(value) for value in line] for line in model.history_]
+    return {"columns": list(Iteration._fields), "rows": rows}
+
+
+def _encode(value: Any) -> Any:
+    """Return a value as JSON has it; None for a random generator, which has no seed to write."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}[str(value)]
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def _decode(value: Any) -> Any:
+    return NON_FINITE.get(value, value) if isinstance(value, str) else value
+
+
+class _Fields:
+    """The fields of a JSON object; a missing or wrong one is an error that names it."""
+
+    def __init__(self, path: str, fields: dict[str, Any]) -> None:
+        self.path = path
+        self._fields = fields
+
+    def get(self, name: str, check: Callable[[Any], bool], meaning: str) -> Any:
+        value = self._fields.get(name)
+        if not check(value):
+            raise self.damaged(f"{name!r} is not {meaning}")
+        return value
+
+    def damaged(self, what: str) -> ValueError:
+        return ValueError(
+            f"{self.path} is damaged: {what}; restore it from a copy or save the model again."
+        )
+
+
+def read(path: str) -> RankSVM:
+    """Read a model."""
+    fields = _open(path)
+    model = _make(fields)
+    n_features = fields.get("n_features", _is_count, "a positive integer")
+    coef = fields.get("coef", _is_weights, "a list of finite numbers")
+    names = fields.get("feature_names", _is_names, "null or a list of strings")
+    if len(coef) != n_features or (names is not None and len(names) != n_features):
+        raise fields.damaged(f"'coef' or 'feature_names' has not {n_features} entries")
+    model.coef_ = np.array(coef, dtype=np.float64)
+    model.n_features_in_ = n_features
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    _restore_training(model, fields)
+    _restore_history(model, fields)
+    return model
+
+
+def _open(path: str) -> _Fields:
+    with open(path, "rb") as file:
+        text = file.read()
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is damaged: it is not JSON; restore it from a copy or save the model again."
+        ) from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{path} is JSON but no marginrank model: its format is not {FORMAT!r}.")
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {content.get('version')!r} and this marginrank reads version "
+            f"{VERSION}; update marginrank."
+        )
+    return _Fields(path, content)
+
+
+def _make(fields: _Fields) -> RankSVM:
+    """Return the unfitted model."""
+    name = fields.get("estimator", lambda v: isinstance(v, str), "a name")
+    if name not in ESTIMATORS:
+        raise ValueError(
+            f"{fields.path} holds a {name}, which this marginrank does not have; update marginrank."
+        )
+    stored = fields.get("parameters", lambda v: isinstance(v, dict), "an object")
+    parameters = {key: _decode(value) for key, value in stored.items()}
+    try:
+        model = ESTIMATORS[name](**parameters)
+        model._check_parameters()
+    except (TypeError, ValueError) as error:
+        raise fields.damaged(f"'parameters' are not those of a {name} ({error})") from error
+    return model
+
+
+def _restore_training(model: RankSVM, fields: _Fields) -> None:
+    training = fields.get("training", _is_object_or_null, "null or an object")
+    if training is None:
+        return
+    inner = _Fields(fields.path, {key: _decode(value) for key, value in training.items()})
+    model.objective_ = float(inner.get("objective", _is_number, "a number"))
+    model.gap_ = float(inner.get("gap", _is_number, "a number"))
+    model.stop_reason_ = StopReason[inner.get("stop_reason", _is_reason, "a reason").upper()]
+    model.n_iter_ = inner.get("n_iter", _is_integer, "an integer")
+    model.n_pairs_ = inner.get("n_pairs", _is_integer, "an integer")
+
+
+def _restore_history(model: RankSVM, fields: _Fields) -> None:
+    history = fields.get("history", _is_object_or_null, "null or an object")
+    if history is None:
+        return
+    try:
+        columns = list(history["columns"])
+        rows = [dict(zip(columns, map(_decode, row), strict=True)) for row in history["rows"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise fields.damaged(f"'history' is not a table ({error})") from error
+    # It is a log: one that another version kept in other columns is no reason to refuse a model.
+    known = set(columns) == set(Iteration._fields)
+    model.history_ = [Iteration(**row) for row in rows] if known else []
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**1023
+    return isinstance(value, float)
+
+
+def _is_reason(value: Any) -> bool:
+    return value in [reason.name.lower() for reason in StopReason]
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_integer(value) and value >= 1
+
+
+def _is_object_or_null(value: Any) -> bool:
+    return value is None or isinstance(value, dict)
+
+
+def _is_names(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, list) and all(isinstance(name, str) for name in value)
+    )
+
+
+def _is_weights(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_number(w) and math.isfinite(w) for w in value)

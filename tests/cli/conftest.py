@@ -1,0 +1,76 @@
+"""Files to work on, and the command as a user runs it."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from marginrank import make_ranking
+
+
+def write_letor(path, X, y, qid):
+    lines = [
+        f"{label!r} qid:{query} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(row, 1))
+        for row, label, query in zip(X.tolist(), y.tolist(), qid.tolist(), strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="session")
+def run():
+    """Return a function that runs ``marginrank`` and returns the finished process."""
+
+    def run(*arguments, code=0, input=None):
+        command = [sys.executable, "-m", "marginrank", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, input=input, timeout=120)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def refused(run):
+    """Return a function that runs a command with bad input and returns its one sentence."""
+
+    def refused(*arguments):
+        done = run(*arguments, code=2)
+        assert done.stdout == ""
+        *progress, sentence = done.stderr.splitlines()
+        assert all(line.startswith("read ") for line in progress)
+        assert sentence.startswith("marginrank: ")
+        return sentence.removeprefix("marginrank: ")
+
+    return refused
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """Return a folder with train.txt and test.txt, 6 features each."""
+    folder = tmp_path_factory.mktemp("cli")
+    X, y, qid = make_ranking(60, (2, 12), 6, dtype=np.float32, random_state=0)
+    for name, rows in (("train.txt", qid < 30), ("test.txt", qid >= 30)):
+        write_letor(folder / name, X[rows], y[rows], qid[rows])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def train_txt(files):
+    return files / "train.txt"
+
+
+@pytest.fixture(scope="session")
+def test_txt(files):
+    return files / "test.txt"
+
+
+@pytest.fixture(scope="session")
+def trained(run, files, train_txt):
+    """Return the process that trained files/model.json."""
+    return run("train", train_txt, "--model", files / "model.json", "-C", "0.1", "--json")
+
+
+@pytest.fixture(scope="session")
+def model_json(files, trained):
+    return files / "model.json"

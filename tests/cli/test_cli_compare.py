@@ -1,0 +1,37 @@
+"""marginrank compare."""
+
+import json
+
+import pytest
+
+from marginrank import load_letor, load_model
+
+
+@pytest.fixture(scope="module")
+def worse_txt(files, model_json, test_txt):
+    """Return a file of the opposite scores."""
+    scores = load_model(model_json).predict(load_letor(test_txt, n_features=6).X)
+    path = files / "worse.txt"
+    path.write_text("".join(f"{-s!r}\n" for s in scores.tolist()))
+    return path
+
+
+def test_a_model_beats_the_opposite_scores(run, model_json, test_txt, worse_txt):
+    sides = ("--model-a", model_json, "--scores-b", worse_txt, "--metric", "ndcg@5")
+    result = json.loads(run("compare", test_txt, *sides, "--json").stdout)
+    assert result["metric"] == "ndcg@5"
+    assert result["mean_a"] > result["mean_b"]
+    assert result["t_test_p"] < 0.01
+    assert result["randomization_p"] < 0.01
+
+
+def test_table(run, model_json, test_txt, worse_txt):
+    done = run("compare", test_txt, "--model-a", model_json, "--scores-b", worse_txt)
+    assert "ndcg@10" in done.stdout
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_each_side_needs_one_source(refused, model_json, test_txt, worse_txt, both):
+    b = ("--model-b", model_json, "--scores-b", worse_txt) if both else ()
+    sentence = refused("compare", test_txt, "--model-a", model_json, *b)
+    assert "either --model-b or --scores-b" in sentence

@@ -1,0 +1,84 @@
+"""marginrank convert."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from marginrank import RankingData, load_letor, load_model
+
+
+def assert_same(a, b):
+    np.testing.assert_array_equal(a.X, b.X)
+    np.testing.assert_array_equal(a.y, b.y)
+    np.testing.assert_array_equal(a.query_ids[a.qid], b.query_ids[b.qid])
+
+
+@pytest.fixture(scope="module")
+def store(run, files, train_txt):
+    run("convert", train_txt, files / "train.store")
+    return files / "train.store"
+
+
+@pytest.fixture(scope="module")
+def parquet(run, files, store):
+    run("convert", store, files / "train.parquet")
+    return files / "train.parquet"
+
+
+def test_round_trip_through_store_and_parquet_is_exact(run, tmp_path, train_txt, store, parquet):
+    original = load_letor(train_txt)
+    assert_same(RankingData.open(store), original)
+    run("convert", parquet, tmp_path / "again.txt")
+    assert_same(load_letor(tmp_path / "again.txt"), original)
+
+
+def test_text_store_and_parquet_train_the_same_model(run, tmp_path, model_json, store, parquet):
+    expected = load_model(model_json).coef_
+    for data in (store, parquet):
+        run("train", data, "--model", tmp_path / "m.json", "-C", "0.1")
+        np.testing.assert_array_equal(load_model(tmp_path / "m.json").coef_, expected)
+
+
+def test_comments_survive_compressed_text(run, tmp_path):
+    text = "1 qid:a 1:0.5 # first\n0 qid:a 1:2 # second\n"
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(text.encode()))
+    run("convert", tmp_path / "in.txt.gz", tmp_path / "out.txt.gz")
+    assert gzip.decompress((tmp_path / "out.txt.gz").read_bytes()).decode() == text
+
+
+def test_to_overrides_the_ending(run, tmp_path, train_txt):
+    done = run("convert", train_txt, tmp_path / "folder.v1", "--to", "store", "--json")
+    assert json.loads(done.stdout)["kind"] == "store"
+    assert_same(RankingData.open(tmp_path / "folder.v1"), load_letor(train_txt))
+
+
+def test_existing_file_is_kept_unless_told(run, refused, tmp_path, train_txt):
+    out = tmp_path / "out.txt"
+    out.write_text("precious")
+    assert "--overwrite" in refused("convert", train_txt, out)
+    assert out.read_text() == "precious"
+    run("convert", train_txt, out, "--overwrite")
+    assert_same(load_letor(out), load_letor(train_txt))
+
+
+def test_wrong_column(refused, tmp_path, parquet):
+    sentence = refused("convert", parquet, tmp_path / "out.txt", "--label", "grade")
+    assert "grade" in sentence
+
+
+def test_comments_become_a_column_if_told(run, tmp_path):
+    (tmp_path / "in.txt").write_text("1 qid:a 1:0.5 # first\n0 qid:a 1:2 # second\n")
+    table = tmp_path / "data.csv"
+    run("convert", tmp_path / "in.txt", table, "--comments", "doc")
+    run("convert", table, tmp_path / "out.txt", "--comments", "doc", "--features", "f1")
+    assert (tmp_path / "out.txt").read_text() == (tmp_path / "in.txt").read_text()
+
+
+def test_wrong_kind(refused, tmp_path, train_txt):
+    assert "--to" in refused("convert", train_txt, tmp_path / "out", "--to", "excel")
+
+
+def test_tables_are_not_read_as_one(refused, tmp_path, parquet):
+    assert "only text" in refused("convert", parquet, parquet, tmp_path / "out.txt")

@@ -1,0 +1,79 @@
+"""Help, versions, missing extras, and how long it takes to be told."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+import marginrank
+
+COMMANDS = ["train", "predict", "evaluate", "compare", "convert", "inspect", "demo"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(run, command):
+    assert f"Example:\n    marginrank {command} " in run(command, "--help").stdout
+
+
+def test_help_names_the_commands(run):
+    done = run("--help")
+    assert "Example" in done.stdout
+    assert all(f"\n  {command} " in done.stdout for command in COMMANDS)
+
+
+def test_version(run):
+    assert run("--version").stdout == f"marginrank {marginrank.__version__}\n"
+
+
+def test_unknown_command(run):
+    assert "Did you mean 'train'" in run("trian", code=2).stderr
+
+
+def test_module_of_the_cli_runs_too():
+    command = [sys.executable, "-m", "marginrank.cli", "--version"]
+    assert subprocess.run(command, capture_output=True, check=True).stdout.startswith(b"marginrank")
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from marginrank.cli import main\n"
+        "sys.argv = ['marginrank', 'train', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'numpy', 'scipy', 'sklearn', 'pandas'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_takes_at_most_three_times_import_numpy():
+    def seconds(*command):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *command], capture_output=True, check=True)
+        return time.perf_counter() - start
+
+    numpy = min(seconds("-c", "import numpy") for _ in range(3))
+    assert min(seconds("-m", "marginrank", "--help") for _ in range(3)) <= 3 * numpy
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_missing_extra_is_named(tmp_path, package):
+    (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError(name={package!r})")
+    paths = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    command = [sys.executable, "-m", "marginrank", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"marginrank: {package} is not installed; get it with: pip install 'marginrank[cli]'\n"
+    )
+
+
+def test_public_names_are_listed_and_found():
+    assert set(marginrank.__all__) <= set(dir(marginrank))
+    for name in marginrank.__all__:
+        assert getattr(marginrank, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        marginrank.no_such_name  # noqa: B018

@@ -1,0 +1,69 @@
+"""marginrank inspect."""
+
+import json
+
+import numpy as np
+import pytest
+
+from marginrank import load_letor, load_model
+
+
+def test_data_as_json(run, train_txt):
+    result = json.loads(run("inspect", train_txt, "--json").stdout)
+    data = load_letor(train_txt)
+    sizes = np.diff(data.queries.offsets)
+    assert result["pairs"] == data.n_pairs
+    assert result["matrix"] == {"layout": "dense", "dtype": "float32"}
+    assert result["documents_a_query"]["max"] == sizes.max()
+    assert result["documents_a_query"]["median"] == np.median(sizes)
+    assert result["queries_without_pair"] == np.count_nonzero(data.queries.n_pairs == 0)
+    values, counts = np.unique(data.y, return_counts=True)
+    histogram = {one["label"]: one["documents"] for one in result["labels"]}
+    assert histogram == dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def test_many_labels_are_shown_in_bins(run, tmp_path):
+    lines = [f"{label / 7} qid:1 1:1" for label in range(50)]
+    (tmp_path / "real.txt").write_text("\n".join(lines))
+    labels = json.loads(run("inspect", tmp_path / "real.txt", "--json").stdout)["labels"]
+    assert labels[0]["from"] == 0
+    assert sum(one["documents"] for one in labels) == 50
+
+
+def test_data_as_tables(run, train_txt):
+    done = run("inspect", train_txt)
+    for word in ("documents a query", "levels a query", "median", "pairs", "Labels", "█"):
+        assert word in done.stdout
+
+
+def test_model_as_json(run, model_json):
+    result = json.loads(run("inspect", model_json, "--top", "3", "--json").stdout)
+    coef = load_model(model_json).coef_
+    largest = np.argsort(-abs(coef))[:3]
+    assert [one["feature"] for one in result["top_weights"]] == (largest + 1).tolist()
+    assert [one["weight"] for one in result["top_weights"]] == coef[largest].tolist()
+    assert result["parameters"]["C"] == 0.1
+
+
+def test_model_with_feature_names(run, tmp_path):
+    table = tmp_path / "data.csv"
+    rows = [(2, 1, 0.9, 0.1), (1, 1, 0.5, 0.3), (0, 1, 0.1, 0.2)]
+    lines = [",".join(map(str, row)) for row in (("label", "qid", "title", "age"), *rows)]
+    table.write_text("\n".join(lines))
+    run("train", table, "--model", tmp_path / "m.json")
+    done = run("inspect", tmp_path / "m.json")
+    assert "title" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("kind", ["liblinear", "svmrank"])
+def test_models_of_others(run, tmp_path, model_json, kind):
+    model = load_model(model_json)
+    model.save(tmp_path / "other.model", format=kind)
+    result = json.loads(run("inspect", tmp_path / "other.model", "--json").stdout)
+    weights = {one["feature"]: one["weight"] for one in result["top_weights"]}
+    np.testing.assert_allclose([weights[i] for i in range(1, 7)], model.coef_, rtol=1e-6)
+
+
+def test_missing_file(refused, tmp_path):
+    assert refused("inspect", tmp_path / "no.txt").endswith("No such file or directory")

@@ -1,0 +1,201 @@
+"""marginrank train."""
+
+import inspect
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from marginrank import RankingData, RankSVM, load_letor, load_model, make_ranking, metrics
+
+
+def test_equals_the_python_api_bitwise(trained, model_json, train_txt):
+    data = load_letor(train_txt)
+    expected = RankSVM(C=0.1).fit(data.X, data.y, qid=data.qid)
+    np.testing.assert_array_equal(load_model(model_json).coef_, expected.coef_)
+    result = json.loads(trained.stdout)
+    assert result["objective"] == expected.objective_
+    assert result["gap"] == expected.gap_
+    assert result["n_iter"] == expected.n_iter_
+    assert result["stop_reason"] == expected.stop_reason_.name.lower()
+
+
+def test_json_tells_data_parameters_and_seconds(trained, model_json, train_txt):
+    result = json.loads(trained.stdout)
+    data = load_letor(train_txt)
+    assert result["data"] == {
+        "documents": data.n_documents,
+        "queries": data.n_queries,
+        "features": data.n_features,
+        "pairs": data.n_pairs,
+    }
+    assert result["model"] == str(model_json)
+    assert result["parameters"]["C"] == 0.1
+    assert list(result["seconds"]) == ["import", "read", "group", "solve", "write"]
+
+
+def test_plain_lines_off_a_terminal(trained):
+    phases = [line.split()[0].rstrip(":") for line in trained.stderr.splitlines()]
+    assert phases == ["read", "group", "solve", "write"]
+
+
+def test_bars_on_a_terminal(train_txt, tmp_path):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "marginrank", "train", train_txt, "--json"]
+    done = subprocess.run(
+        [*command, "--model", tmp_path / "m.json"], stdout=subprocess.PIPE, stderr=theirs
+    )
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert json.loads(done.stdout)["converged"]
+    assert "\x1b[" in shown
+    assert "train" in shown
+    assert "solve:" not in shown
+
+
+def test_table_and_validation(run, tmp_path, train_txt, test_txt, model_json):
+    model = tmp_path / "m.json"
+    arguments = ("--metrics", "ndcg@3,pairwise_accuracy", "--valid", test_txt, "--verbose")
+    done = run("train", train_txt, "--model", model, "-C", "0.1", *arguments)
+    for word in ("objective", "certified gap", "iterations", "stopped because", "ndcg@3", "solve"):
+        assert word in done.stdout
+    assert str(model) in "".join(done.stdout.split())
+    assert any(line.startswith("iter ") for line in done.stderr.splitlines())
+    np.testing.assert_array_equal(load_model(model).coef_, load_model(model_json).coef_)
+
+
+def test_validation_equals_the_metrics(run, tmp_path, train_txt, test_txt):
+    flags = ("--valid", test_txt, "--metrics", "ndcg@3,pairwise_accuracy", "--json")
+    done = run("train", train_txt, "--model", tmp_path / "m.json", *flags)
+    test = load_letor(test_txt, n_features=6)
+    scores = load_model(tmp_path / "m.json").predict(test.X)
+    assert json.loads(done.stdout)["valid"] == {
+        "ndcg@3": metrics.ndcg(test.y, scores, qid=test.qid, k=3),
+        "pairwise_accuracy": metrics.pairwise_accuracy(test.y, scores, qid=test.qid),
+    }
+
+
+def test_several_files_and_stdin_are_text(run, tmp_path, train_txt):
+    lines = train_txt.read_text().splitlines(keepends=True)
+    (tmp_path / "a.txt").write_text("".join(lines[:50]))
+    (tmp_path / "b.txt").write_text("".join(lines[50:]))
+    run("train", tmp_path / "a.txt", tmp_path / "b.txt", "--model", tmp_path / "parts.json")
+    run("train", "-", "--model", tmp_path / "stdin.json", input="".join(lines))
+    parts, stdin = (load_model(tmp_path / f"{name}.json") for name in ("parts", "stdin"))
+    np.testing.assert_array_equal(parts.coef_, stdin.coef_)
+
+
+def test_weights_of_a_store_and_of_a_table(run, tmp_path):
+    X, y, qid = make_ranking(20, 10, 3, shuffle=True, random_state=0)
+    weights = np.random.default_rng(0).integers(1, 4, size=(2, len(y))).astype(float)
+    weights[1] = weights[1][qid]  # one value a query
+    names = ("sample_weight", "query_weight")
+    by_name = dict(zip(names, weights, strict=True))
+    expected = RankSVM().fit(X, y, qid=qid, **by_name).coef_
+
+    RankingData(X, y, qid, **by_name).save(tmp_path / "store")
+    run("train", tmp_path / "store", "--model", tmp_path / "store.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "store.json").coef_, expected)
+
+    rows = np.column_stack([y, qid, *weights, X]).tolist()
+    lines = [",".join(map(repr, row)) for row in rows]
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(["label,qid,sample,query,a,b,c", *lines]))
+    flags = ("--sample-weight", "sample", "--query-weight", "query")
+    run("train", table, "--model", tmp_path / "table.json", *flags)
+    np.testing.assert_array_equal(load_model(tmp_path / "table.json").coef_, expected)
+
+
+def test_flags_are_those_of_the_estimator():
+    from marginrank.cli.train import train
+    from marginrank.losses import LOSSES
+    from marginrank.objective import NORMALIZATIONS, PAIR_SELECTIONS
+    from marginrank.solvers import SOLVERS
+
+    flags = inspect.signature(train).parameters
+    parameters = {n: v for n, v in RankSVM().get_params().items() if n != "warm_start"}
+    assert {name: flags[name].default for name in parameters} == parameters
+    choices = {
+        "loss": LOSSES,
+        "solver": SOLVERS,
+        "pair_selection": PAIR_SELECTIONS,
+        "normalization": NORMALIZATIONS,
+    }
+    for name, values in choices.items():
+        (option,) = flags[name].annotation.__metadata__
+        assert all(value in option.help for value in values), name
+
+
+def test_unfinished_fit_is_a_warning(run, tmp_path, train_txt):
+    flags = ("--solver", "tron", "--max-iter", "1", "--tol", "1e-12", "--json")
+    done = run("train", train_txt, "--model", tmp_path / "m.json", *flags)
+    assert any(line.startswith("marginrank: warning: ") for line in done.stderr.splitlines())
+    assert json.loads(done.stdout)["converged"] is False
+
+
+def test_missing_file(refused, tmp_path):
+    sentence = refused("train", tmp_path / "no.txt", "--model", tmp_path / "m.json")
+    assert sentence == f"{tmp_path}/no.txt: No such file or directory"
+
+
+def test_malformed_line(refused, tmp_path):
+    bad = tmp_path / "bad.txt"
+    bad.write_text("1 qid:1 1:0.5\n0 qid:1 1:x\n")
+    sentence = refused("train", bad, "--model", tmp_path / "m.json")
+    assert sentence.startswith(f"{bad}:2:")
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_malformed_validation_data_are_refused_before_training(refused, tmp_path, train_txt):
+    bad = tmp_path / "bad.txt"
+    bad.write_text("1 qid:1 7:0.5\n")
+    sentence = refused("train", train_txt, "--model", tmp_path / "m.json", "--valid", bad)
+    assert sentence.startswith(f"{bad}:1:")
+    assert not (tmp_path / "m.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "word"),
+    [
+        ("--loss", "hingee", "loss"),
+        ("--C", "-1", "C"),
+        ("--metrics", "ndgc", "ndgc"),
+        ("--model", "no/such/folder/m.json", "folder"),
+    ],
+)
+def test_wrong_flags_are_refused_before_reading(refused, tmp_path, flag, value, word):
+    flags = {"--model": tmp_path / "m.json", flag: value}
+    pairs = [part for item in flags.items() for part in item]
+    assert word in refused("train", tmp_path / "not_read.txt", *pairs)
+
+
+def test_no_pair(refused, tmp_path):
+    flat = tmp_path / "flat.txt"
+    flat.write_text("1 qid:1 1:0.5\n1 qid:1 1:2\n")
+    assert "no pair" in refused("train", flat, "--model", tmp_path / "m.json")
+
+
+def test_interrupted_train_writes_nothing(tmp_path):
+    X, y, qid = make_ranking(
+        500, 100, 60, heavy_tail=1.0, correlation=0.9, dtype=np.float32, random_state=0
+    )
+    RankingData(X, y, qid).save(tmp_path / "data.store")
+    model = tmp_path / "m.json"
+    command = [sys.executable, "-m", "marginrank", "train", tmp_path / "data.store"]
+    flags = ["--model", model, "--solver", "tron", "--tol", "1e-14", "--verbose"]
+    with subprocess.Popen([*command, *flags], stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.startswith("iter "):
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read().splitlines()
+        assert process.wait(timeout=60) == 130
+    assert rest[-1] == "marginrank: interrupted; no file is half-written"
+    assert "Traceback" not in "".join(rest)
+    assert [path.name for path in tmp_path.iterdir()] == ["data.store"]

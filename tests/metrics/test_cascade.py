@@ -1,0 +1,66 @@
+"""Expected reciprocal rank by hand and by its definition."""
+
+import numpy as np
+import pytest
+
+from marginrank.metrics import err
+
+
+def by_definition(y, scores, k, max_label):
+    satisfied = (2.0 ** y[np.argsort(-scores, kind="stable")] - 1) / 2.0**max_label
+    value, reached = 0.0, 1.0
+    for rank, chance in enumerate(satisfied[:k], start=1):
+        value += reached * chance / rank
+        reached *= 1 - chance
+    return value
+
+
+def test_by_hand():
+    """Grades 1, 2, 0 of at most 2: chances 1/4, 3/4, 0."""
+    assert err([2, 1, 0], [2.0, 3.0, 1.0]) == 1 / 4 + 1 / 2 * 3 / 4 * 3 / 4
+    assert err([2, 1, 0], [2.0, 3.0, 1.0], k=1) == 1 / 4
+    assert err([2, 1, 0], [2.0, 3.0, 1.0], k=1, max_label=4) == 1 / 16
+
+
+@pytest.mark.parametrize("k", [None, 1, 10])
+@pytest.mark.parametrize("max_label", [None, 6])
+def test_equals_its_definition(k, max_label):
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(5, size=300), rng.normal(size=300)
+    qid = np.sort(rng.integers(20, size=300))
+    expected = [
+        by_definition(y[qid == q], scores[qid == q], k, max_label or 4) for q in np.unique(qid)
+    ]
+    values = err(y, scores, qid, k=k, max_label=max_label, per_query=True)
+    np.testing.assert_allclose(values, expected, rtol=1e-13)
+
+
+def test_the_highest_grade_is_that_of_all_queries():
+    values = err([1, 2], [1.0, 1.0], qid=["a", "b"], per_query=True)
+    assert values.tolist() == [1 / 4, 3 / 4]
+
+
+def test_queries_without_relevant_documents():
+    y, scores, qid = [1, 0, 0], [1.0, 2.0, 1.0], list("abb")
+    assert err(y, scores, qid, per_query=True).tolist() == [0.5, 0]
+    assert err(y, scores, qid, no_relevant="skip") == 0.5
+    assert err(y, scores, qid, no_relevant=1) == 0.75
+    assert err([0, 0], [1.0, 2.0]) == 0
+
+
+def test_ties_stay_in_input_order():
+    assert err([1, 0], [1.0, 1.0]) == 0.5
+    assert err([0, 1], [1.0, 1.0]) == 0.25
+
+
+def test_labels_too_large_or_negative_are_refused():
+    with pytest.raises(ValueError, match=r'y\[0\] is 1268, .* use ndcg with gain="linear"'):
+        err([1268, 0], [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"y\[1\] is -1, and a gain needs"):
+        err([0, -1], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("max_label", [1, 2000, np.inf, "4"])
+def test_a_wrong_highest_grade_is_refused(max_label):
+    with pytest.raises(ValueError, match=r"max_label=.* must be"):
+        err([2, 0], [1.0, 2.0], max_label=max_label)

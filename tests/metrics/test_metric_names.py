@@ -1,0 +1,55 @@
+"""Metrics by name."""
+
+from functools import partial
+
+import pytest
+
+from marginrank import metrics
+from marginrank.metrics import get_metric
+from marginrank.metrics._names import metric_name
+
+Y, SCORES = [2, 1, 0], [1.0, 3.0, 2.0]
+
+
+def test_names_and_functions():
+    assert get_metric("ndcg") is metrics.ndcg
+    assert get_metric(metrics.ndcg) is metrics.ndcg
+    assert get_metric("ndcg@2")(Y, SCORES) == metrics.ndcg(Y, SCORES, k=2)
+    assert get_metric("ndcg@2", gain="linear")(Y, SCORES) == metrics.ndcg(
+        Y, SCORES, k=2, gain="linear"
+    )
+    assert get_metric(max, key=abs)(-3, 2) == -3
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        (get_metric("auc"), "auc"),
+        (get_metric("ndcg@10"), "ndcg@10"),
+        (get_metric("ndcg", gain="linear", k=3), "ndcg@3(gain='linear')"),
+        (get_metric(partial(metrics.err, max_label=4), k=3), "err@3(max_label=4)"),
+        (max, "max"),
+    ],
+)
+def test_names_in_reports(metric, name):
+    assert metric_name(metric) == name
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "message"),
+    [
+        ("map", {}, "metric 'map' is not known; use one of ndcg, letor_mean_ndcg, dcg, average_"),
+        ("ndcg@", {}, "metric 'ndcg@' has no cut-off after the @"),
+        ("ndcg@x", {}, "metric 'ndcg@x' has no cut-off after the @"),
+        ("ndcg@0", {}, "k=0 must be a rank"),
+        ("ndcg@5", {"k": 5}, "'ndcg@5' and k=5 both give a cut-off"),
+        ("kendall_tau@5", {}, "kendall_tau has no option 'k'; it has n_jobs"),
+        (metrics.ndcg, {"gains": "linear"}, "ndcg has no option 'gains'; it has k, gain, "),
+        ("ndcg", {"gain": "log"}, "gain='log' is not known"),
+        ("pairwise_accuracy", {"sample_weight": [1]}, "has no option 'sample_weight'"),
+        (None, {}, "metric=None must be a name or a function"),
+    ],
+)
+def test_bad_names_and_options_are_refused_at_once(metric, options, message):
+    with pytest.raises(ValueError, match=message):
+        get_metric(metric, **options)

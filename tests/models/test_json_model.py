@@ -1,0 +1,236 @@
+"""JSON models: exact, readable by anyone, and refused by name when damaged."""
+
+import json
+import math
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from marginrank import RankSVM, StopReason, load_model, make_ranking
+from marginrank.models import save_model
+
+X, Y, QID = make_ranking(n_queries=20, docs_per_query=10, n_features=6, random_state=5)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return RankSVM(C=0.37, loss="huber", tol=1e-4, normalization="query").fit(X, Y, qid=QID)
+
+
+@pytest.fixture
+def path(tmp_path, model):
+    model.save(tmp_path / "m.json")
+    return tmp_path / "m.json"
+
+
+def assert_same(a, b):
+    assert type(a) is type(b)
+    assert a.get_params() == b.get_params()
+    assert set(vars(a)) == set(vars(b))
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+    for name in ("objective_", "gap_", "stop_reason_", "n_iter_", "n_pairs_", "n_features_in_"):
+        assert getattr(a, name) == getattr(b, name)
+    assert a.history_ == b.history_
+
+
+def test_round_trip(path, model):
+    loaded = load_model(path)
+    assert_same(model, loaded)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded.rank(X, qid=QID), model.rank(X, qid=QID))
+
+
+def test_saving_again_gives_the_same_bytes(path, tmp_path):
+    load_model(path).save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+def test_a_loaded_model_can_be_fitted_again(path, model):
+    loaded = load_model(path).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    warm = load_model(path).set_params(warm_start=True).fit(X, Y, qid=QID)
+    assert warm.n_iter_ <= model.n_iter_
+
+
+def with_coef(coef):
+    model = RankSVM()
+    model.coef_ = np.array(coef, dtype=np.float64)
+    model.n_features_in_ = model.coef_.size
+    return model
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_weights_are_exact_to_the_last_bit(tmp_path_factory, coef):
+    path = tmp_path_factory.mktemp("model") / "m.json"
+    with_coef(coef).save(path)
+    assert load_model(path).coef_.tobytes() == np.array(coef).tobytes()
+
+
+@given(st.lists(st.text(), min_size=2, max_size=2))
+def test_feature_names_are_exact(tmp_path_factory, names):
+    path = tmp_path_factory.mktemp("model") / "m.json"
+    model = with_coef([1.0, 2.0])
+    model.feature_names_in_ = np.array(names, dtype=object)
+    model.save(path)
+    assert load_model(path).feature_names_in_.tolist() == names
+
+
+def test_feature_names_are_checked_after_loading(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    RankSVM().fit(frame, Y, qid=QID).save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.feature_names_in_, list("abcdef"))
+    loaded.predict(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame[list("fedcba")])
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_numbers_that_json_does_not_have(tmp_path, value):
+    model = RankSVM().fit(X, Y, qid=QID)
+    model.gap_ = value
+    model.save(tmp_path / "m.json")
+    gap = load_model(tmp_path / "m.json").gap_
+    assert gap == value or (math.isnan(gap) and math.isnan(value))
+    json.loads((tmp_path / "m.json").read_text(), parse_constant=pytest.fail)
+
+
+def test_why_it_stopped_is_kept(tmp_path):
+    with pytest.warns(ConvergenceWarning):
+        model = RankSVM(C=10.0, max_iter=1, solver="tron", tol=1e-12).fit(X, Y, qid=QID)
+    model.save(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").stop_reason_ is StopReason.MAX_ITER
+
+
+def test_parameters_of_numpy_types_and_generators(tmp_path):
+    model = RankSVM(C=np.float64(0.1), max_iter=np.int64(50), random_state=np.random.RandomState(3))
+    model.fit(X, Y, qid=QID).save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    assert (loaded.C, loaded.max_iter, loaded.random_state) == (0.1, 50, None)
+    assert (type(loaded.C), type(loaded.max_iter)) == (float, int)
+
+
+def test_the_file_is_small_and_plain(path, model):
+    fields = json.loads(path.read_text())
+    assert list(fields) == [
+        "format", "version", "written_by", "estimator", "parameters", "n_features",
+        "feature_names", "coef", "training", "history",
+    ]  # fmt: skip
+    assert fields["format"] == "marginrank-model"
+    assert fields["version"] == 1
+    assert fields["estimator"] == "RankSVM"
+    assert fields["parameters"] == model.get_params()
+    assert fields["coef"] == model.coef_.tolist()
+    assert fields["training"]["stop_reason"] == model.stop_reason_.name.lower()
+    assert fields["training"]["n_pairs"] == model.n_pairs_
+    assert len(path.read_text().splitlines()) == len(fields) + 2
+    assert path.stat().st_size < 10_000
+
+
+DAMAGED = {
+    "cut off": (lambda text: text[: len(text) // 2], "is damaged: it is not JSON"),
+    "without end": (lambda text: text[:-3], "is damaged: it is not JSON"),
+    "binary": (lambda text: text.replace("C", "\udcff", 1), "is damaged: it is not JSON"),
+    "nested": (lambda _: '{"a":' * 100_000, "is damaged: it is not JSON"),
+}
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_is_refused(path, damage, message):
+    path.write_bytes(damage(path.read_text()).encode("utf-8", "surrogateescape"))
+    with pytest.raises(ValueError, match=rf"m\.json {message}.*; restore"):
+        load_model(path)
+
+
+FIELDS = {
+    "foreign": ({"format": "onnx"}, r"no marginrank model: its format is not 'marginrank-model'"),
+    "newer": ({"version": 2}, r"has version 2 and this marginrank reads version 1; update"),
+    "no version": ({"version": None}, r"has version None"),
+    "estimator": ({"estimator": "DeepRank"}, r"holds a DeepRank.*update"),
+    "no estimator": ({"estimator": None}, r"'estimator' is not a name"),
+    "unknown parameter": ({"parameters": {"D": 1}}, r"'parameters' are not .*RankSVM.*'D'"),
+    "wrong parameter": ({"parameters": {"C": -1}}, r"'parameters' are not .*C=-1 must be"),
+    "parameters": ({"parameters": []}, r"'parameters' is not an object"),
+    "no weights": ({"coef": None}, r"'coef' is not a list of finite numbers"),
+    "weights as text": ({"coef": ["1"] * 6}, r"'coef' is not a list of finite numbers"),
+    "true as weight": ({"coef": [True] * 6}, r"'coef' is not a list of finite numbers"),
+    "infinite weight": ({"coef": [math.inf] * 6}, r"'coef' is not a list of finite numbers"),
+    "NaN weight": ({"coef": [math.nan] * 6}, r"'coef' is not a list of finite numbers"),
+    "huge weight": ({"coef": [10**400] * 6}, r"'coef' is not a list of finite numbers"),
+    "few weights": ({"coef": [1.0] * 5}, r"'coef' or 'feature_names' has not 6 entries"),
+    "few names": ({"feature_names": ["a"]}, r"'coef' or 'feature_names' has not 6 entries"),
+    "numbers as names": ({"feature_names": [1] * 6}, r"'feature_names' is not null or a list"),
+    "n_features": ({"n_features": 0}, r"'n_features' is not a positive integer"),
+    "training": ({"training": 7}, r"'training' is not null or an object"),
+    "empty training": ({"training": {}}, r"'objective' is not a number"),
+    "history": ({"history": {"columns": 7, "rows": [[1]]}}, r"'history' is not a table"),
+    "ragged history": ({"history": {"columns": ["a"], "rows": [[]]}}, r"'history' is not a table"),
+    "no rows": ({"history": {}}, r"'history' is not a table"),
+}
+
+
+@pytest.mark.parametrize(("fields", "message"), FIELDS.values(), ids=FIELDS)
+def test_wrong_fields_are_named(path, fields, message):
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    with pytest.raises(ValueError, match=rf"m\.json .*{message}"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("field", ["objective", "gap", "stop_reason", "n_iter", "n_pairs"])
+def test_wrong_fields_of_training_are_named(path, field):
+    content = json.loads(path.read_text())
+    content["training"][field] = []
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"is damaged: '{field}' is not"):
+        load_model(path)
+
+
+def test_a_history_in_other_columns_is_dropped(path, model):
+    content = json.loads(path.read_text())
+    content["history"] = {"columns": ["iteration", "joules"], "rows": [[1, 0.5]]}
+    path.write_text(json.dumps(content))
+    loaded = load_model(path)
+    assert loaded.history_ == []
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+
+
+def test_an_unfitted_model_is_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        RankSVM().save(tmp_path / "m.json")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("coef", [[math.nan], [math.inf]])
+def test_weights_that_are_not_finite_are_refused(tmp_path, coef):
+    with pytest.raises(ValueError, match="coef_ holds NaN or infinity"):
+        with_coef(coef).save(tmp_path / "m.json")
+    assert not list(tmp_path.iterdir())
+
+
+class Other(RankSVM):
+    """A class that load_model could not find."""
+
+
+def test_another_class_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="a Other cannot be saved as JSON; only RankSVM can"):
+        save_model(Other().fit(X, Y, qid=QID), tmp_path / "m.json")
+
+
+def test_a_failing_save_leaves_the_old_model(path, model, monkeypatch):
+    old = path.read_bytes()
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    for name in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, fail)
+            with pytest.raises(KeyboardInterrupt):
+                with_coef([1.0]).save(path)
+        assert path.read_bytes() == old
+        assert os.listdir(path.parent) == ["m.json"]
