@@ -3,8 +3,8 @@
     python benchmarks/core.py [--json results.json] [--quick]
 
 A *sweep* is the time of one multi-threaded pass that sums X. Each figure is the median of runs that
-alternate with sweeps, because a shared machine drifts. --quick uses a tenth of the data, to see that
-the script works; its ratios mean little.
+alternate with sweeps, because a shared machine drifts. --quick uses a tenth of the data, to see
+that the script works; its ratios mean little.
 """
 
 import argparse

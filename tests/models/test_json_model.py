@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from marginrank import RankSVM, StopReason, load_model, make_ranking
-from marginrank.models import save_model
 
 X, Y, QID = make_ranking(n_queries=20, docs_per_query=10, n_features=6, random_state=5)
 
@@ -218,7 +217,7 @@ class Other(RankSVM):
 
 def test_another_class_is_refused(tmp_path):
     with pytest.raises(TypeError, match="a Other cannot be saved as JSON; only RankSVM can"):
-        save_model(Other().fit(X, Y, qid=QID), tmp_path / "m.json")
+        Other().fit(X, Y, qid=QID).save(tmp_path / "m.json")
 
 
 def test_a_failing_save_leaves_the_old_model(path, model, monkeypatch):

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from marginrank.cli._data import data_summary
-from marginrank.cli._models import feature_names
 from marginrank.cli._output import print_table
 
 if TYPE_CHECKING:
@@ -90,21 +89,21 @@ def describe_model(model: Any, top: int) -> dict[str, Any]:
     """Return the parameters of a model and its largest weights by magnitude."""
     import numpy as np
 
-    names = feature_names(model)
-    largest = np.argsort(-np.abs(model.coef_), kind="stable")[:top].tolist()
+    names = model.feature_names
+    largest = np.argsort(-np.abs(model.coef), kind="stable")[:top].tolist()
     weights = [
         {
             "feature": i + 1,
             "name": names[i] if names is not None else None,
-            "weight": float(model.coef_[i]),
+            "weight": float(model.coef[i]),
         }
         for i in largest
     ]
     return {
-        "kind": type(model).__name__,
-        "features": model.coef_.size,
-        "nonzero_weights": int(np.count_nonzero(model.coef_)),
-        "parameters": model.get_params(),
+        "kind": model.estimator,
+        "features": model.coef.size,
+        "nonzero_weights": int(np.count_nonzero(model.coef)),
+        "parameters": model.parameters,
         "top_weights": weights,
     }
 

@@ -1,6 +1,5 @@
 """Models, and data with their features."""
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,46 +8,42 @@ from marginrank.cli._options import Reading
 from marginrank.cli._progress import Phases
 
 if TYPE_CHECKING:
-    from marginrank import RankingData, RankSVM
+    from marginrank.data import RankingData
+    from marginrank.models import LinearModel
 
 
-def load(path: str) -> "RankSVM":
+def load(path: str) -> "LinearModel":
     """Read a model file."""
-    from marginrank import load_model
+    from marginrank.models import read_model
 
-    return load_model(path)
-
-
-def feature_names(model: "RankSVM") -> list[str] | None:
-    """Return the names of the features of a model, if it has them."""
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else list(names)
+    return read_model(path)
 
 
 def open_data_for(
-    model: "RankSVM",
+    model: "LinearModel",
     files: Sequence[str],
     reading: Reading,
     phases: Phases,
     **wanted: bool,
 ) -> "RankingData":
     """Read data with the features of `model`."""
-    n_features, names = model.n_features_in_, feature_names(model)
-    return open_data(files, reading, phases, Wanted(n_features, names, **wanted))
+    return open_data(files, reading, phases, Wanted(model.coef.size, model.feature_names, **wanted))
 
 
-def scores(model: "RankSVM", data: "RankingData") -> Any:
-    """Return the score of each document."""
-    with _names_known():
-        return model.predict(data.X)
+def scores(model: "LinearModel", data: "RankingData") -> Any:
+    """Return the score of each document, in the order of the rows."""
+    from marginrank._threads import effective_threads
+
+    if data.n_features != model.coef.size:
+        raise ValueError(
+            f"the data has {data.n_features} features, but the model {model.coef.size}; use data "
+            "with the features it was trained on."
+        )
+    return data.matrix.dot(model.coef, None, effective_threads(None))
 
 
-def ranks(model: "RankSVM", data: "RankingData") -> Any:
+def ranks(model: "LinearModel", data: "RankingData") -> Any:
     """Return the rank of each document."""
-    with _names_known():
-        return model.rank(data.X, qid=data.qid)
+    from marginrank.order import ranks as ranks_of
 
-
-def _names_known() -> Any:
-    """Silence scikit-learn, which cannot see that the columns were chosen by their names."""
-    return warnings.catch_warnings(action="ignore", category=UserWarning)
+    return ranks_of(scores(model, data), data.qid)

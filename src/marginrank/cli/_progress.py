@@ -1,6 +1,5 @@
 """What goes on, on stderr: bars on a terminal, a line a phase otherwise."""
 
-import io
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -46,16 +45,25 @@ class Phases:
             yield update
 
     @contextmanager
-    def solving(self, verbose: bool) -> Iterator[bool]:
-        """Show what a fit prints, all of it or its last line; yield whether it should print."""
+    def solving(self, verbose: bool) -> Iterator[Callable[[Any], None] | None]:
+        """Yield what to do with each iteration of a fit: print it, show the last, or nothing."""
         if verbose:
-            with redirect_stdout(sys.stderr):
-                yield True
+            yield _print_to_stderr
         elif self.on_terminal:
-            with _status("train") as lines, redirect_stdout(lines):
-                yield True
+            with _stderr().status("train") as status:
+                yield lambda line: status.update(
+                    f"train  iteration {line.iteration}  objective {line.objective:.8g}  "
+                    f"gap {line.gap:.1e}"
+                )
         else:
-            yield False
+            yield None
+
+
+def _print_to_stderr(line: Any) -> None:
+    from marginrank.solvers.result import print_iteration
+
+    with redirect_stdout(sys.stderr):
+        print_iteration(line)
 
 
 @contextmanager
@@ -67,26 +75,6 @@ def _reading_bar(what: str) -> Iterator[Read]:
     with bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
-
-
-@contextmanager
-def _status(what: str) -> Iterator["_Lines"]:
-    from rich.markup import escape
-
-    with _stderr().status(what) as status:
-        yield _Lines(lambda line: status.update(f"{what}  {escape(line)}"))
-
-
-class _Lines(io.TextIOBase):
-    """A text stream that hands on each line."""
-
-    def __init__(self, show: Callable[[str], None]) -> None:
-        self._show = show
-
-    def write(self, text: str) -> int:
-        if text.strip():
-            self._show(text.strip())
-        return len(text)
 
 
 def _stderr() -> Any:

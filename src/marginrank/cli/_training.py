@@ -1,7 +1,7 @@
 """Fitting with progress, and what to tell of it; shared by train and demo."""
 
 import time
-from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from marginrank.cli._data import data_summary
@@ -9,59 +9,53 @@ from marginrank.cli._output import print_table
 from marginrank.cli._progress import Phases
 
 if TYPE_CHECKING:
-    from marginrank import RankingData, RankSVM
+    from collections.abc import Mapping
+
+    from marginrank.data import RankingData
+    from marginrank.fitting import Parameters
+    from marginrank.models import LinearModel
 
 
-def make_ranker(**parameters: Any) -> "RankSVM":
-    """Return an unfitted RankSVM; wrong parameters are refused before any data is read."""
-    from marginrank import RankSVM
-
-    ranker = RankSVM(**parameters)
-    ranker._check_parameters()
-    return ranker
-
-
-def fit(ranker: "RankSVM", data: "RankingData", phases: Phases, *, verbose: bool) -> None:
-    """Fit and time it; the solver's own clock tells its share from that of grouping."""
-    import numpy as np
+def fit(
+    data: "RankingData",
+    parameters: "Parameters",
+    phases: Phases,
+    *,
+    random_state: int = 0,
+    verbose: bool = False,
+) -> "LinearModel":
+    """Fit and time it; the solver's own clock tells its share from that of the objective."""
+    from marginrank.fitting import fit_linear, seed_from
+    from marginrank.models import LinearModel
+    from marginrank.solvers import StopReason
 
     start = time.perf_counter()
-    with phases.solving(verbose) as wanted:
-        ranker.set_params(verbose=int(wanted))
-        ranker.fit(data.X, data.y, qid=data.qid, **_weights(data))
-        ranker.set_params(verbose=0)
-    if data.feature_names:
-        ranker.feature_names_in_ = np.array(data.feature_names, dtype=object)
+    with phases.solving(verbose) as callback:
+        outcome = fit_linear(data, parameters, seed=seed_from(random_state), callback=callback)
+    if outcome.result.stop is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
     total = time.perf_counter() - start
-    solve = ranker.history_[-1].seconds if ranker.history_ else 0.0
-    phases.add("group", total - solve)
+    history = outcome.result.history
+    solve = history[-1].seconds if history else 0.0
+    phases.add("set up", total - solve)
     phases.add("solve", solve)
+    return LinearModel.from_fit(outcome, parameters, random_state, data.feature_names)
 
 
-def _weights(data: "RankingData") -> dict[str, Any]:
-    """Return the weights of data that has them, documents in the order of the rows."""
-    weight = data.sample_weight
-    if weight is not None and data.queries.rows is not None:
-        by_document = weight
-        weight = by_document.copy()
-        weight[data.queries.rows] = by_document
-    return {"sample_weight": weight, "query_weight": data.query_weight}
-
-
-def fit_summary(ranker: "RankSVM", data: "RankingData") -> dict[str, Any]:
+def fit_summary(model: "LinearModel", data: "RankingData") -> dict[str, Any]:
     """Return what came out of a fit."""
+    training = asdict(model.training) if model.training else {}
+    stop = training.pop("stop_reason")
     return {
         "data": data_summary(data),
-        "parameters": ranker.get_params(),
-        "objective": ranker.objective_,
-        "gap": ranker.gap_,
-        "n_iter": ranker.n_iter_,
-        "stop_reason": ranker.stop_reason_.name.lower(),
-        "converged": ranker.stop_reason_.converged,
+        "parameters": model.parameters,
+        **training,
+        "stop_reason": stop.name.lower(),
+        "converged": stop.converged,
     }
 
 
-def print_fit(result: Mapping[str, Any], stop_reason: str) -> None:
+def print_fit(result: "Mapping[str, Any]", stop_reason: str) -> None:
     """Print the summary of a fit, with the seconds by phase and the metrics if there are any."""
     relative = result["gap"] / result["objective"]
     rows = [

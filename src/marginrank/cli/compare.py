@@ -85,7 +85,7 @@ class _Side:
     def _features(self) -> Any:
         if self._model is None:
             return None
-        return self._model.n_features_in_, _models.feature_names(self._model)
+        return self._model.coef.size, self._model.feature_names
 
     def scores(self, data: "RankingData") -> Any:
         """Return a score a document."""

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marginrank.cli import _models
 from marginrank.cli._metrics import find_metrics, measure
 from marginrank.cli._options import Json
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
-from marginrank.cli._training import fit, fit_summary, make_ranker, print_fit
+from marginrank.cli._training import fit, fit_summary, print_fit
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -24,21 +25,23 @@ def demo(
     """Train on made-up data, and judge the model on queries it has not seen."""
     if n_queries < 1:
         raise ValueError(f"--n-queries {n_queries} must be at least 1.")
+    from marginrank.fitting import Parameters
+
     phases = Phases()
     chosen = find_metrics(None)
     with phases.phase("make data"):
         train, test, coef = _make(n_queries, random_state)
-    ranker = make_ranker(C=0.01)
-    fit(ranker, train, phases, verbose=False)
+    fitted = fit(train, Parameters(C=0.01), phases)
     with phases.phase("evaluate"):
         rankings = {
-            "trained model": ranker.predict(test.X),
+            "trained model": _models.scores(fitted, test),
             "true model": test.X @ coef,
             "random order": _random_scores(test.n_documents, random_state),
         }
         judged = {name: measure(chosen, test, s, skip=True) for name, s in rankings.items()}
-    result = fit_summary(ranker, train) | {"metrics": judged, "seconds": phases.seconds}
-    print_json(result) if json else _print(result, ranker.stop_reason_.value)
+    result = fit_summary(fitted, train) | {"metrics": judged, "seconds": phases.seconds}
+    reason = fitted.training.stop_reason.value if fitted.training else ""
+    print_json(result) if json else _print(result, reason)
 
 
 def _make(n_queries: int, random_state: int) -> tuple["RankingData", "RankingData", Any]:

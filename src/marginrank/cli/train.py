@@ -11,7 +11,7 @@ from marginrank.cli._metrics import find_metrics, measure
 from marginrank.cli._options import DataFiles, Json, Metrics, Reading, reads_data
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
-from marginrank.cli._training import fit, fit_summary, make_ranker, print_fit
+from marginrank.cli._training import fit, fit_summary, print_fit
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -46,8 +46,11 @@ def train(
     check_writable(model)
     phases = Phases()
     with phases.importing():
+        from marginrank.fitting import Parameters
+        from marginrank.models import write_model
+
         chosen = find_metrics(metrics)
-        ranker = make_ranker(
+        parameters = Parameters(
             C=C,
             loss=loss,
             solver=solver,
@@ -55,21 +58,22 @@ def train(
             max_iter=max_iter,
             pair_selection=pair_selection,
             normalization=normalization,
-            random_state=random_state,
             n_jobs=reading.n_jobs,
         )
+        parameters.check()
     documents = open_data(data, reading, phases)
     held_out = _open_valid(valid, documents, reading, phases)
-    fit(ranker, documents, phases, verbose=verbose)
+    fitted = fit(documents, parameters, phases, random_state=random_state, verbose=verbose)
     with phases.phase("write", model):
-        ranker.save(model)
-    result = fit_summary(ranker, documents) | {"model": model}
+        write_model(fitted, model)
+    result = fit_summary(fitted, documents) | {"model": model}
     if held_out is not None:
         with phases.phase("evaluate", valid):
-            scores = _models.scores(ranker, held_out)
+            scores = _models.scores(fitted, held_out)
             result["valid"] = measure(chosen, held_out, scores, skip=metrics is None)
     result["seconds"] = phases.seconds
-    print_json(result) if json else print_fit(result, ranker.stop_reason_.value)
+    reason = fitted.training.stop_reason.value if fitted.training else ""
+    print_json(result) if json else print_fit(result, reason)
 
 
 def _open_valid(

@@ -2,30 +2,25 @@
 
 import os
 import warnings
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginrank import _core
-from marginrank._threads import effective_threads, serial_blas
+from marginrank._threads import effective_threads
 from marginrank.data import RankingData
-from marginrank.data._grouping import group_rows
 from marginrank.data._validation import as_matrix, check_features, check_finite
-from marginrank.estimators._parameters import (
-    check_choice,
-    check_integer,
-    check_number,
-    check_seed,
-)
-from marginrank.losses import LOSSES
+from marginrank.fitting import Parameters, fit_linear
 from marginrank.metrics import pairwise_accuracy
-from marginrank.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
-from marginrank.solvers import SOLVERS, Iteration, SolverResult, StopReason
+from marginrank.models import LinearModel, Training, write_model
+from marginrank.order import ranks
+from marginrank.solvers import SolverResult, StopReason
+from marginrank.solvers.result import print_iteration
 
 Floats = NDArray[np.float64]
 
@@ -163,8 +158,9 @@ class RankSVM(BaseEstimator):
         RankSVM
             The fitted estimator.
         """
-        self._check_parameters()
-        seed = check_seed(self.random_state)
+        parameters = self._parameters()
+        parameters.check()
+        seed = _check_seed(self.random_state)
         X_checked = check_features(X)
         validate_data(self, X, skip_check_array=True)
         data = RankingData(
@@ -176,36 +172,19 @@ class RankSVM(BaseEstimator):
             query_weight=query_weight,
             n_jobs=self.n_jobs,
         )
-        objective = Objective(
+        fit = fit_linear(
             data,
-            LOSSES[self.loss],
-            C=self.C,
-            pair_selection=self.pair_selection,
-            normalization=self.normalization,
-            threads=effective_threads(self.n_jobs),
+            parameters,
+            seed=seed,
+            w0=self._start(data.n_features),
+            callback=print_iteration if self.verbose else None,
         )
-        _check_pairs(objective, data)
-        with serial_blas():
-            result = SOLVERS[self.solver](
-                objective,
-                w0=self._start(objective.n_features),
-                tol=self.tol,
-                max_iter=self.max_iter,
-                seed=seed,
-                callback=_print_iteration if self.verbose else None,
-            )
-        self.n_pairs_ = objective.n_pairs
-        self._store(result)
+        self.n_pairs_ = fit.n_pairs
+        self._store(fit.result)
         return self
 
-    def _check_parameters(self) -> None:
-        check_number("C", self.C)
-        check_number("tol", self.tol)
-        check_integer("max_iter", self.max_iter, at_least=1)
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("solver", self.solver, SOLVERS)
-        check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
-        check_choice("normalization", self.normalization, NORMALIZATIONS)
+    def _parameters(self) -> Parameters:
+        return Parameters(**{field.name: getattr(self, field.name) for field in fields(Parameters)})
 
     def _start(self, n_features: int) -> Floats | None:
         coef: Floats | None = getattr(self, "coef_", None) if self.warm_start else None
@@ -274,13 +253,7 @@ class RankSVM(BaseEstimator):
         -------
         ndarray of int64, shape (n_documents,)
         """
-        scores = self.predict(X)
-        offsets, rows, _ = group_rows(len(scores), qid, group)
-        rows = np.arange(len(scores)) if rows is None else rows
-        order = _core.rank_documents(scores[rows], offsets, effective_threads(self.n_jobs))
-        ranks = np.empty(len(scores), dtype=np.int64)
-        ranks[rows[order]] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
-        return ranks
+        return ranks(self.predict(X), qid, group, self.n_jobs)
 
     def score(
         self,
@@ -319,12 +292,43 @@ class RankSVM(BaseEstimator):
         path : str or path
             The file; it appears only when it is complete.
         format : {"json", "liblinear", "svmrank"}, default="json"
-            JSON keeps everything but the history; the model formats of LIBLINEAR-ranksvm and of
+            JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
             SVM^rank keep the weights.
         """
-        from marginrank.models import save_model
+        write_model(self.to_linear_model(), path, format)
 
-        save_model(self, path, format)
+    def to_linear_model(self) -> LinearModel:
+        """Return the fitted model as plain data, as model files hold it."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        training = None
+        if hasattr(self, "objective_"):
+            training = Training(
+                self.objective_, self.gap_, self.stop_reason_, self.n_iter_, self.n_pairs_
+            )
+        return LinearModel(
+            coef=self.coef_,
+            parameters=self.get_params(deep=False),
+            feature_names=None if names is None else [str(name) for name in names],
+            training=training,
+            history=getattr(self, "history_", None),
+            estimator=type(self).__name__,
+        )
+
+    @classmethod
+    def from_linear_model(cls, model: LinearModel) -> Self:
+        """Return a fitted estimator that predicts what `model` does."""
+        self = cls(**model.parameters)
+        self.coef_ = model.coef
+        self.n_features_in_ = model.coef.size
+        if model.feature_names is not None:
+            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        if model.training is not None:
+            for name, value in vars(model.training).items():
+                setattr(self, f"{name}_", value)
+        if model.history is not None:
+            self.history_ = model.history
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the estimator to scikit-learn."""
@@ -334,22 +338,12 @@ class RankSVM(BaseEstimator):
         return tags
 
 
-def _check_pairs(objective: Objective, data: RankingData) -> None:
-    if objective.n_pairs == 0:
+def _check_seed(random_state: Any) -> int:
+    """Return a seed drawn from what scikit-learn takes as random_state."""
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError as error:
         raise ValueError(
-            f"y has no pair to learn from: no query has two documents with different labels "
-            f"(n_samples={data.n_documents}, {data.n_queries} queries); check y and qid."
-        )
-    if not objective.has_weight:
-        raise ValueError(
-            "sample_weight or query_weight is zero for every pair; "
-            "give some pair a positive weight."
-        )
-
-
-def _print_iteration(line: Iteration) -> None:
-    print(
-        f"iter {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.10e}  "
-        f"|g| {line.gradient_norm:.2e}  gap {line.gap:.1e}  est {line.estimate:.1e}  "
-        f"cg {line.inner_iterations:3d}  sweeps {line.sweeps:6.1f}  data {line.fraction:.1%}"
-    )
+            f"random_state={random_state!r} must be None, an integer from 0 to 2**32 - 1 or a "
+            "RandomState."
+        ) from error

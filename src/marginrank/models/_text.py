@@ -7,8 +7,6 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from marginrank.estimators import RankSVM
-
 Floats = NDArray[np.float64]
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -75,11 +73,3 @@ def format_weight(value: float) -> str:
     """Write a number with 16 digits as LIBLINEAR does, or 17 where 16 would not read back."""
     text = f"{value:.16g}"
     return text if float(text) == value else f"{value:.17g}"
-
-
-def fitted(coef: Floats) -> RankSVM:
-    """Return a model of which only the weights are known."""
-    model = RankSVM()
-    model.coef_ = coef
-    model.n_features_in_ = coef.size
-    return model

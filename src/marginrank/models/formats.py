@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from sklearn.utils.validation import check_is_fitted
-
-from marginrank.estimators import RankSVM
 from marginrank.models import json_model, liblinear, svmrank
+from marginrank.models.linear_model import LinearModel
+
+if TYPE_CHECKING:
+    from marginrank.estimators import RankSVM
 
 Path = str | os.PathLike[str]
 
@@ -16,8 +17,8 @@ class Format(NamedTuple):
     """A format of model files: how its files begin, a reader and a writer."""
 
     beginning: bytes
-    read: Callable[[str], RankSVM]
-    write: Callable[[Any, Path], None]
+    read: Callable[[str], LinearModel]
+    write: Callable[[LinearModel, Path], None]
 
 
 FORMATS = {
@@ -27,24 +28,30 @@ FORMATS = {
 }
 
 
-def save_model(model: Any, path: Path, format: str | None = None) -> None:
-    """Write a fitted model to a file.
+def write_model(model: LinearModel, path: Path, format: str | None = None) -> None:
+    """Write a model to a file.
 
     Parameters
     ----------
-    model : RankSVM
-        A fitted model.
+    model : LinearModel
+        What to write.
     path : str or path
         The file; it appears only when it is complete.
     format : {"json", "liblinear", "svmrank"}, default="json"
-        JSON keeps everything but the history; the model formats of LIBLINEAR-ranksvm and of
+        JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
         SVM^rank keep the weights.
     """
-    check_is_fitted(model)
     _named("json" if format is None else format).write(model, path)
 
 
-def load_model(path: Path, format: str | None = None) -> RankSVM:
+def read_model(path: Path, format: str | None = None) -> LinearModel:
+    """Read a model file as plain data; see :func:`load_model`."""
+    path = os.fspath(path)
+    chosen = _recognize(path) if format is None else _named(format)
+    return chosen.read(path)
+
+
+def load_model(path: Path, format: str | None = None) -> "RankSVM":
     """Read a model file; nothing in it is ever executed.
 
     Parameters
@@ -65,9 +72,9 @@ def load_model(path: Path, format: str | None = None) -> RankSVM:
     ValueError
         If the file is damaged, of a newer version or of another kind.
     """
-    path = os.fspath(path)
-    chosen = _recognize(path) if format is None else _named(format)
-    return chosen.read(path)
+    from marginrank.estimators import RankSVM  # late: it imports scikit-learn
+
+    return RankSVM.from_linear_model(read_model(path, format))
 
 
 def _named(format: str) -> Format:

@@ -10,16 +10,16 @@ import numpy as np
 
 import marginrank
 from marginrank._atomic import atomic_write
-from marginrank.estimators import RankSVM
+from marginrank.models.linear_model import LinearModel, Training, check_parameters
 from marginrank.solvers import Iteration, StopReason
 
 FORMAT = "marginrank-model"
 VERSION = 1
-ESTIMATORS = {"RankSVM": RankSVM}
+ESTIMATORS = ("RankSVM",)
 NON_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}  # JSON has none
 
 
-def write(model: Any, path: str | os.PathLike[str]) -> None:
+def write(model: LinearModel, path: str | os.PathLike[str]) -> None:
     """Write a model, each field on a line of its own."""
     lines = [f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in _to_json(model)]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
@@ -27,45 +27,41 @@ def write(model: Any, path: str | os.PathLike[str]) -> None:
         file.write(text.encode("ascii"))
 
 
-def _to_json(model: Any) -> list[tuple[str, Any]]:
+def _to_json(model: LinearModel) -> list[tuple[str, Any]]:
     """Return the fields of the file, in order."""
-    name = type(model).__name__
-    if ESTIMATORS.get(name) is not type(model):
-        raise TypeError(f"a {name} cannot be saved as JSON; only {', '.join(ESTIMATORS)} can.")
-    if not np.isfinite(model.coef_).all():
+    if model.estimator not in ESTIMATORS:
+        raise TypeError(
+            f"a {model.estimator} cannot be saved as JSON; only {', '.join(ESTIMATORS)} can."
+        )
+    if not np.isfinite(model.coef).all():
         raise ValueError("coef_ holds NaN or infinity; fit the model again before it is saved.")
-    names = getattr(model, "feature_names_in_", None)
     return [
         ("format", FORMAT),
         ("version", VERSION),
         ("written_by", f"marginrank {marginrank.__version__}"),
-        ("estimator", name),
-        ("parameters", {k: _encode(v) for k, v in model.get_params(deep=False).items()}),
-        ("n_features", model.coef_.size),
-        ("feature_names", None if names is None else [str(one) for one in names]),
-        ("coef", model.coef_.tolist()),
-        ("training", _training(model)),
-        ("history", _history(model)),
+        ("estimator", model.estimator),
+        ("parameters", {k: _encode(v) for k, v in model.parameters.items()}),
+        ("n_features", model.coef.size),
+        ("feature_names", model.feature_names),
+        ("coef", model.coef.tolist()),
+        ("training", None if model.training is None else _training(model.training)),
+        ("history", None if model.history is None else _history(model.history)),
     ]
 
 
-def _training(model: Any) -> dict[str, Any] | None:
-    """Return how the fit ended; None if the weights came from another system."""
-    if not hasattr(model, "objective_"):
-        return None
+def _training(training: Training) -> dict[str, Any]:
+    """Return how the fit ended."""
     return {
-        "objective": _encode(model.objective_),
-        "gap": _encode(model.gap_),
-        "stop_reason": model.stop_reason_.name.lower(),
-        "n_iter": _encode(model.n_iter_),
-        "n_pairs": _encode(model.n_pairs_),
+        "objective": _encode(training.objective),
+        "gap": _encode(training.gap),
+        "stop_reason": training.stop_reason.name.lower(),
+        "n_iter": _encode(training.n_iter),
+        "n_pairs": _encode(training.n_pairs),
     }
 
 
-def _history(model: Any) -> dict[str, Any] | None:
-    if not hasattr(model, "history_"):
-        return None
-    rows = [[_encode(value) for value in line] for line in model.history_]
+def _history(history: list[Iteration]) -> dict[str, Any]:
+    rows = [[_encode(value) for value in line] for line in history]
     return {"columns": list(Iteration._fields), "rows": rows}
 
 
@@ -101,22 +97,23 @@ class _Fields:
         )
 
 
-def read(path: str) -> RankSVM:
+def read(path: str) -> LinearModel:
     """Read a model."""
     fields = _open(path)
-    model = _make(fields)
+    estimator, parameters = _read_parameters(fields)
     n_features = fields.get("n_features", _is_count, "a positive integer")
     coef = fields.get("coef", _is_weights, "a list of finite numbers")
     names = fields.get("feature_names", _is_names, "null or a list of strings")
     if len(coef) != n_features or (names is not None and len(names) != n_features):
         raise fields.damaged(f"'coef' or 'feature_names' has not {n_features} entries")
-    model.coef_ = np.array(coef, dtype=np.float64)
-    model.n_features_in_ = n_features
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    _restore_training(model, fields)
-    _restore_history(model, fields)
-    return model
+    return LinearModel(
+        coef=np.array(coef, dtype=np.float64),
+        parameters=parameters,
+        feature_names=names,
+        training=_read_training(fields),
+        history=_read_history(fields),
+        estimator=estimator,
+    )
 
 
 def _open(path: str) -> _Fields:
@@ -138,8 +135,8 @@ def _open(path: str) -> _Fields:
     return _Fields(path, content)
 
 
-def _make(fields: _Fields) -> RankSVM:
-    """Return the unfitted model."""
+def _read_parameters(fields: _Fields) -> tuple[str, dict[str, Any]]:
+    """Return the name and the parameters of the estimator."""
     name = fields.get("estimator", lambda v: isinstance(v, str), "a name")
     if name not in ESTIMATORS:
         raise ValueError(
@@ -148,29 +145,30 @@ def _make(fields: _Fields) -> RankSVM:
     stored = fields.get("parameters", lambda v: isinstance(v, dict), "an object")
     parameters = {key: _decode(value) for key, value in stored.items()}
     try:
-        model = ESTIMATORS[name](**parameters)
-        model._check_parameters()
-    except (TypeError, ValueError) as error:
+        check_parameters(parameters)
+    except ValueError as error:
         raise fields.damaged(f"'parameters' are not those of a {name} ({error})") from error
-    return model
+    return name, parameters
 
 
-def _restore_training(model: RankSVM, fields: _Fields) -> None:
+def _read_training(fields: _Fields) -> Training | None:
     training = fields.get("training", _is_object_or_null, "null or an object")
     if training is None:
-        return
+        return None
     inner = _Fields(fields.path, {key: _decode(value) for key, value in training.items()})
-    model.objective_ = float(inner.get("objective", _is_number, "a number"))
-    model.gap_ = float(inner.get("gap", _is_number, "a number"))
-    model.stop_reason_ = StopReason[inner.get("stop_reason", _is_reason, "a reason").upper()]
-    model.n_iter_ = inner.get("n_iter", _is_integer, "an integer")
-    model.n_pairs_ = inner.get("n_pairs", _is_integer, "an integer")
+    return Training(
+        objective=float(inner.get("objective", _is_number, "a number")),
+        gap=float(inner.get("gap", _is_number, "a number")),
+        stop_reason=StopReason[inner.get("stop_reason", _is_reason, "a reason").upper()],
+        n_iter=inner.get("n_iter", _is_integer, "an integer"),
+        n_pairs=inner.get("n_pairs", _is_integer, "an integer"),
+    )
 
 
-def _restore_history(model: RankSVM, fields: _Fields) -> None:
+def _read_history(fields: _Fields) -> list[Iteration] | None:
     history = fields.get("history", _is_object_or_null, "null or an object")
     if history is None:
-        return
+        return None
     try:
         columns = list(history["columns"])
         rows = [dict(zip(columns, map(_decode, row), strict=True)) for row in history["rows"]]
@@ -178,7 +176,7 @@ def _restore_history(model: RankSVM, fields: _Fields) -> None:
         raise fields.damaged(f"'history' is not a table ({error})") from error
     # It is a log: one that another version kept in other columns is no reason to refuse a model.
     known = set(columns) == set(Iteration._fields)
-    model.history_ = [Iteration(**row) for row in rows] if known else []
+    return [Iteration(**row) for row in rows] if known else []
 
 
 def _is_number(value: Any) -> bool:

@@ -1,33 +1,32 @@
 """Model files of LIBLINEAR-ranksvm (solver 8)."""
 
 import os
-from typing import Any
 
 import numpy as np
 
 from marginrank._atomic import atomic_write
-from marginrank.estimators import RankSVM
-from marginrank.models._text import Lines, fitted, format_weight, shorten
+from marginrank.models._text import Lines, format_weight, shorten
+from marginrank.models.linear_model import LinearModel
 
 SOLVER = "L2R_L2LOSS_RANKSVM"
 FIELDS = ("solver_type", "nr_class", "nr_feature", "bias")
 
 
-def write(model: Any, path: str | os.PathLike[str]) -> None:
+def write(model: LinearModel, path: str | os.PathLike[str]) -> None:
     """Write the weights, to be read by LIBLINEAR-ranksvm's predict."""
-    header = f"solver_type {SOLVER}\nnr_class 2\nnr_feature {model.coef_.size}\nbias -1\nw\n"
-    weights = "".join(f"{format_weight(value)} \n" for value in model.coef_.tolist())
+    header = f"solver_type {SOLVER}\nnr_class 2\nnr_feature {model.coef.size}\nbias -1\nw\n"
+    weights = "".join(f"{format_weight(value)} \n" for value in model.coef.tolist())
     with atomic_write(path) as file:
         file.write((header + weights).encode("ascii"))
 
 
-def read(path: str) -> RankSVM:
+def read(path: str) -> LinearModel:
     """Read the weights."""
     lines = Lines(path)
     n_features = _read_header(lines)
     coef = np.array([_read_weight(lines, k, n_features) for k in range(n_features)])
     lines.end(f"the {n_features} weights that nr_feature announces")
-    return fitted(coef)
+    return LinearModel(coef, {})
 
 
 def _read_weight(lines: Lines, k: int, n_features: int) -> float:

@@ -1,13 +1,12 @@
 """Linear model files of SVM^rank and SVM-light."""
 
 import os
-from typing import Any
 
 import numpy as np
 
 from marginrank._atomic import atomic_write
-from marginrank.estimators import RankSVM
-from marginrank.models._text import Floats, Lines, fitted, format_weight, shorten
+from marginrank.models._text import Floats, Lines, format_weight, shorten
+from marginrank.models.linear_model import LinearModel
 
 VERSION = "SVM-light Version"
 KERNELS = {"1": "polynomial", "2": "radial basis function", "3": "sigmoid", "4": "user-defined"}
@@ -26,20 +25,20 @@ empty# kernel parameter -u
 """  # noqa: W291
 
 
-def write(model: Any, path: str | os.PathLike[str]) -> None:
+def write(model: LinearModel, path: str | os.PathLike[str]) -> None:
     """Write the weights as one support vector, to be read by svm_rank_classify.
 
     The number of training documents, which no reader uses, is written as 0.
     """
     weights = [
-        f"{k}:{format_weight(value)} " for k, value in enumerate(model.coef_.tolist(), 1) if value
+        f"{k}:{format_weight(value)} " for k, value in enumerate(model.coef.tolist(), 1) if value
     ]
-    text = HEADER.format(n_features=model.coef_.size) + "1 " + "".join(weights) + "#\n"
+    text = HEADER.format(n_features=model.coef.size) + "1 " + "".join(weights) + "#\n"
     with atomic_write(path) as file:
         file.write(text.encode("ascii"))
 
 
-def read(path: str) -> RankSVM:
+def read(path: str) -> LinearModel:
     """Read w = Σ alpha · x; the threshold is dropped, as it does not change any order."""
     lines = Lines(path)
     n_features, n_vectors = _read_header(lines)
@@ -49,7 +48,7 @@ def read(path: str) -> RankSVM:
     lines.end(f"the {n_vectors} support vectors that the header announces")
     if not np.isfinite(coef).all():
         raise ValueError(f"{path}: the sum of the support vectors overflows.")
-    return fitted(coef)
+    return LinearModel(coef, {})
 
 
 def _read_header(lines: Lines) -> tuple[int, int]:

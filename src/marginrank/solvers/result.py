@@ -47,6 +47,15 @@ class Iteration(NamedTuple):
 Callback = Callable[[Iteration], None]
 
 
+def print_iteration(line: Iteration) -> None:
+    """Print an iteration on a line; a callback."""
+    print(
+        f"iter {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.10e}  "
+        f"|g| {line.gradient_norm:.2e}  gap {line.gap:.1e}  est {line.estimate:.1e}  "
+        f"cg {line.inner_iterations:3d}  sweeps {line.sweeps:6.1f}  data {line.fraction:.1%}"
+    )
+
+
 @dataclass
 class SolverResult:
     """The best point a solver found.

@@ -1,11 +1,9 @@
-"""Checks of constructor parameters, made at fit as scikit-learn wants it."""
+"""Checks of parameters."""
 
 import math
 import numbers
 from collections.abc import Iterable
 from typing import Any
-
-from sklearn.utils import check_random_state
 
 
 def check_number(name: str, value: Any, *, above: float = 0.0, allow_equal: bool = False) -> float:
@@ -22,16 +20,6 @@ def check_integer(name: str, value: Any, *, at_least: int) -> int:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < at_least:
         raise ValueError(f"{name}={value!r} must be an integer of at least {at_least}.")
     return int(value)
-
-
-def check_seed(value: Any) -> int:
-    """Return a seed drawn from what scikit-learn takes as random_state."""
-    try:
-        return int(check_random_state(value).randint(2**31))
-    except ValueError as error:
-        raise ValueError(
-            f"random_state={value!r} must be None, an integer from 0 to 2**32 - 1 or a RandomState."
-        ) from error
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:

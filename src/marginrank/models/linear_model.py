@@ -1,0 +1,84 @@
+"""What a model file holds, as plain data: it does not know scikit-learn."""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank.fitting import Fit, Parameters
+from marginrank.solvers import Iteration, StopReason
+
+Floats = NDArray[np.float64]
+
+# What RankSVM takes beside the parameters of a fit, with its defaults.
+ESTIMATOR_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a fit ended."""
+
+    objective: float
+    gap: float
+    stop_reason: StopReason
+    n_iter: int
+    n_pairs: int
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """The weights of a linear ranker and where they come from.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,)
+        The weights.
+    parameters : dict
+        The parameters of the estimator; empty if the weights come from another system.
+    feature_names : list of str or None
+        Names of the features.
+    training : Training or None
+        How the fit ended; None if the weights come from another system.
+    history : list of Iteration or None
+        A line an iteration.
+    estimator : str
+        Name of the estimator's class.
+    """
+
+    coef: Floats
+    parameters: dict[str, Any]
+    feature_names: list[str] | None = None
+    training: Training | None = None
+    history: list[Iteration] | None = None
+    estimator: str = "RankSVM"
+
+    @classmethod
+    def from_fit(
+        cls,
+        fit: Fit,
+        parameters: Parameters,
+        random_state: int,
+        feature_names: list[str] | None = None,
+    ) -> "LinearModel":
+        """Return the outcome of :func:`~marginrank.fitting.fit_linear`."""
+        result = fit.result
+        everything = ESTIMATOR_ONLY | asdict(parameters) | {"random_state": random_state}
+        return cls(
+            coef=result.w,
+            parameters=dict(sorted(everything.items())),
+            feature_names=feature_names,
+            training=Training(
+                result.objective, result.gap, result.stop, result.n_iter, fit.n_pairs
+            ),
+            history=result.history,
+        )
+
+
+def check_parameters(parameters: dict[str, Any]) -> None:
+    """Refuse parameters that a RankSVM does not have, or values it does not take."""
+    known = [field.name for field in fields(Parameters)]
+    unknown = set(parameters) - {*known, *ESTIMATOR_ONLY}
+    if unknown:
+        raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
+    Parameters(**{name: parameters[name] for name in known if name in parameters}).check()
