@@ -89,6 +89,17 @@ def fit_linear(
     return Fit(result, objective.n_pairs)
 
 
+def convergence_message(result: SolverResult, tol: float) -> str | None:
+    """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
+    distance = min(result.estimate, result.gap) / result.objective
+    if result.stop.converged or distance <= tol:
+        return None
+    return (
+        f"The fit stopped because {result.stop.value}, at most about {distance:.1e} above the "
+        "optimum, relatively; increase max_iter or tol, or scale the features."
+    )
+
+
 def _check_pairs(objective: Objective, data: RankingData) -> None:
     if objective.n_pairs == 0:
         raise ValueError(

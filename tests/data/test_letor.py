@@ -232,8 +232,9 @@ def correctly_rounded(text, dtype):
 
     exact = Fraction(text)
     guess = dtype(float(text))
-    candidates = [np.nextafter(guess, dtype(-np.inf)), guess, np.nextafter(guess, dtype(np.inf))]
-    finite = [c for c in candidates if np.isfinite(c)]
+    with np.errstate(over="ignore"):
+        candidates = [np.nextafter(guess, dtype(sign * np.inf)) for sign in (-1, 1)]
+    finite = [c for c in (*candidates, guess) if np.isfinite(c)]
     even = {c: int(np.asarray(c).view(f"u{c.itemsize}")) & 1 for c in finite}
     return min(finite, key=lambda c: (abs(Fraction(float(c)) - exact), even[c]))
 

@@ -351,7 +351,7 @@ def test_an_interrupt_stores_the_best_weights_and_is_raised(solver, monkeypatch)
     def interrupt(line):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(rank_svm, "_print_iteration", interrupt)
+    monkeypatch.setattr(rank_svm, "print_iteration", interrupt)
     model = RankSVM(solver=solver, tol=1e-12, verbose=1)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y, qid=QID)

@@ -10,6 +10,7 @@ from marginrank.cli._progress import Phases
 
 if TYPE_CHECKING:
     from marginrank import RankingData
+    from marginrank.data.letor import LetorText
 
 TABLES = (".parquet", ".csv", ".tsv")
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -53,7 +54,9 @@ def open_data(
             return _open_store(files[0], wanted)
         if kinds == {"table"}:
             return _read_table(files[0], reading, wanted)
-        return _read_text(files, reading, wanted, progress)
+        text = _read_text(files, reading, wanted, progress)
+    with phases.phase("group"):
+        return text.to_data(reading.n_jobs)
 
 
 def _open_store(path: str, wanted: Wanted) -> "RankingData":
@@ -104,10 +107,10 @@ def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
 
 def _read_text(
     files: Sequence[str], reading: Reading, wanted: Wanted, progress: Any
-) -> "RankingData":
-    from marginrank import load_letor
+) -> "LetorText":
+    from marginrank.data.letor import read_letor
 
-    return load_letor(
+    return read_letor(
         files[0] if len(files) == 1 else list(files),
         n_features=reading.n_features or wanted.n_features,
         zero_based=reading.zero_based,

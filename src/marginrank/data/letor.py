@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,6 +93,51 @@ def load_letor(
     array([[0.5, 0. , 1. ],
            [0. , 4. , 0. ]], dtype=float32)
     """
+    text = read_letor(
+        source,
+        n_features=n_features,
+        zero_based=zero_based,
+        missing=missing,
+        layout=layout,
+        dtype=dtype,
+        comments=comments,
+        group=group,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return text.to_data(n_jobs)
+
+
+class LetorText(NamedTuple):
+    """What LETOR text holds, not yet grouped by query."""
+
+    X: Any
+    y: NDArray[np.float64]
+    qid: NDArray[Any] | None
+    group: ArrayLike | None
+    comments: list[str] | None
+
+    def to_data(self, n_jobs: int | None = None) -> RankingData:
+        """Group the documents by query."""
+        return RankingData(
+            self.X, self.y, self.qid, self.group, comments=self.comments, n_jobs=n_jobs
+        )
+
+
+def read_letor(
+    source: Source | Sequence[Source],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    missing: float | str = "error",
+    layout: str = "auto",
+    dtype: DTypeLike = np.float32,
+    comments: bool = False,
+    group: ArrayLike | Path | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> LetorText:
+    """Do the first half of :func:`load_letor`: parse, and leave the grouping to later."""
     float64 = _check_dtype(dtype)
     if layout not in LAYOUTS:
         raise ValueError(f"layout={layout!r} must be one of {', '.join(map(repr, LAYOUTS))}.")
@@ -206,7 +251,7 @@ def _assemble(
     comments: bool,
     group: ArrayLike | Path | None,
     threads: int,
-) -> RankingData:
+) -> LetorText:
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
     if n_rows == 0:
@@ -215,14 +260,12 @@ def _assemble(
         raise ValueError("group was given, but the lines have a qid already; drop one of them.")
     if isinstance(group, (str, os.PathLike)):
         group = read_group_sizes(group)
-    X = _features(reader, layout, (n_rows, n_columns, n_entries), threads)
-    return RankingData(
-        X,
+    return LetorText(
+        _features(reader, layout, (n_rows, n_columns, n_entries), threads),
         labels,
         np.repeat(_query_ids(ids), lengths) if has_qid else None,
         group,
-        comments=[c.decode("utf-8", "replace") for c in texts] if comments else None,
-        n_jobs=threads,
+        [c.decode("utf-8", "replace") for c in texts] if comments else None,
     )
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginrank._threads import effective_threads
 from marginrank.data import RankingData
 from marginrank.data._validation import as_matrix, check_features, check_finite
-from marginrank.fitting import Parameters, fit_linear
+from marginrank.fitting import Parameters, convergence_message, fit_linear
 from marginrank.metrics import pairwise_accuracy
 from marginrank.models import LinearModel, Training, write_model
 from marginrank.order import ranks
@@ -204,14 +204,9 @@ class RankSVM(BaseEstimator):
         self.history_ = result.history
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        distance = min(result.estimate, result.gap) / result.objective
-        if not result.stop.converged and distance > self.tol:
-            warnings.warn(
-                f"RankSVM stopped because {result.stop.value}, at most about {distance:.1e} above "
-                "the optimum, relatively; increase max_iter or tol, or scale the features.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        message = convergence_message(result, self.tol)
+        if message is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     def predict(self, X: Any) -> Floats:
         """Return the scores Xw; a higher score ranks higher.
