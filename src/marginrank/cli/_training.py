@@ -1,6 +1,5 @@
 """Fitting with progress, and what to tell of it; shared by train and demo."""
 
-import time
 import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -25,24 +24,18 @@ def fit(
     random_state: int = 0,
     verbose: bool = False,
 ) -> "LinearModel":
-    """Fit and time it; the solver's own clock tells its share from that of the objective."""
+    """Fit and time it."""
     from marginrank.fitting import convergence_message, fit_linear, seed_from
     from marginrank.models import LinearModel
     from marginrank.solvers import StopReason
 
-    start = time.perf_counter()
-    with phases.solving(verbose) as callback:
+    with phases.phase("solve"), phases.solving(verbose) as callback:
         outcome = fit_linear(data, parameters, seed=seed_from(random_state), callback=callback)
     if outcome.result.stop is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
     message = convergence_message(outcome.result, parameters.tol)
     if message is not None:
         warnings.warn(message, stacklevel=1)
-    total = time.perf_counter() - start
-    history = outcome.result.history
-    solve = history[-1].seconds if history else 0.0
-    phases.add("group", total - solve)
-    phases.add("solve", solve)
     return LinearModel.from_fit(outcome, parameters, random_state, data.feature_names)
 
 
