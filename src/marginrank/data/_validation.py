@@ -30,7 +30,7 @@ def check_features(X: Any) -> Any:
         raise type(error)(f"X must hold real numbers: {error}.") from error
     if X.ndim != 2:
         raise ValueError(
-            f"X has {X.ndim} dimension(s) and needs 2 (documents × features); Reshape your data: "
+            f"X has {X.ndim} dimension(s) and needs 2 (documents × features). Reshape your data: "
             "X.reshape(-1, 1) if it has a single feature, X.reshape(1, -1) if a single document."
         )
     _check_not_empty(X)
@@ -110,7 +110,7 @@ def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
         if array.dtype.kind in "OUS":
             for value in array.ravel():
                 if isinstance(value, (str, bytes)):
-                    raise ValueError(f"{value!r} is a string")
+                    raise ValueError(f"{value!r} is a string; convert the strings to numbers")
         array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold real numbers ({meaning}): {error}.") from error
@@ -120,7 +120,7 @@ def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
         raise ValueError(f"{name} has shape {array.shape} and must be one-dimensional.")
     if array.shape[0] != n:
         raise ValueError(
-            f"{name} has {array.shape[0]} entries and needs {n}, {meaning}: inconsistent numbers."
+            f"{name} has {array.shape[0]} entries and needs {n}, {meaning}; make the lengths agree."
         )
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
