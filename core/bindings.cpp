@@ -55,6 +55,8 @@ Result1<T> to_array(std::vector<T>&& values) {
                     }));
 }
 
+constexpr Index kLargestQuery = Index{1} << 30;  // twice that must fit a Position
+
 void require(bool condition, const char* message) {
   if (!condition) throw nb::value_error(message);
 }
@@ -116,7 +118,6 @@ class Matrix {
       if (indptr[i] > indptr[i + 1]) return false;
     }
     bool fine = true;
-#pragma omp parallel for reduction(&& : fine)
     for (Index i = 0; i < n_rows; ++i) {
       Index previous = -1;
       for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
@@ -204,7 +205,7 @@ class Pairs {
             "offsets must span all documents");
     for (Index q = 0; q < problem_.n_queries; ++q) {
       const Range docs = problem_.documents(q);
-      require(docs.size() >= 0 && docs.size() < (Index{1} << 31), "offsets must increase");
+      require(docs.size() >= 0, "offsets must increase");
       for (Index i = docs.first; i < docs.last; ++i) {
         require(problem_.level[i] >= 0 && problem_.level[i] < problem_.n_levels[q],
                 "levels must lie between 0 and the query's number of levels");
@@ -385,6 +386,8 @@ void check_offsets(const Array1<Index>& offsets, std::size_t n_documents) {
           "offsets must end with the number of documents");
   for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
     require(offsets(q) <= offsets(q + 1), "offsets must increase");
+    require(offsets(q + 1) - offsets(q) <= kLargestQuery,
+            "a query has more than 2**30 documents; split it");
   }
 }
 

@@ -36,8 +36,13 @@ class SparseQuadratic {
   SparseQuadratic(const PairProblem& problem, const PairPoint& point)
       : problem_(problem), point_(point) {}
 
-  double operator()(Index q, const ColumnEntry* entries, Index count) {
+  double operator()(Index q, ColumnEntry* entries, Index count) {
     const Index first = problem_.offsets[q];
+    // H maps constants to zero: an offset that all documents share is taken off, to save digits.
+    if (count == problem_.documents(q).size()) {
+      const double offset = entries[0].value;
+      for (Index a = 0; a < count; ++a) entries[a].value -= offset;
+    }
     double result = 0;
     for (Index a = 0; a < count; ++a) {
       const ColumnEntry& e = entries[a];
@@ -54,7 +59,7 @@ class SparseQuadratic {
       }
       at += problem_.n_documents();
     }
-    return result;
+    return std::max(result, 0.0);
   }
 
  private:
@@ -125,8 +130,7 @@ template <class T, class I>
 void hess_diag(const Csr<T, I>& X, const PairProblem& problem, const PairPoint& point, double* diag,
                int threads) {
   const std::vector<Index> bounds = X.split_columns(threads);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int thread = 0; thread < threads; ++thread) {
+  parallel_for(threads, threads, [&](Index thread) {
     const Index lower = bounds[thread], upper = bounds[thread + 1];
     std::fill(diag + lower, diag + std::max(lower, upper), 0.0);
     SparseQuadratic quadratic(problem, point);
@@ -149,7 +153,7 @@ void hess_diag(const Csr<T, I>& X, const PairProblem& problem, const PairPoint& 
         diag[entries[a].column] += quadratic(q, entries.data() + a, b - a);
       }
     }
-  }
+  });
 }
 
 }  // namespace marginrank

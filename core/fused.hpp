@@ -4,14 +4,13 @@
 // so that results are bitwise the same for any number of threads.
 #pragma once
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "matrix.hpp"
 #include "pairs.hpp"
+#include "parallel.hpp"
 
 namespace marginrank {
 
@@ -54,6 +53,8 @@ inline std::vector<Block> make_blocks(const PairProblem& problem, double bytes_p
   return blocks;
 }
 
+inline Scratch make_scratch() { return Scratch(); }
+
 enum class Done { nothing, fused_blocks };
 
 // z = f(q, u, z, scratch) for every query that is not done yet.
@@ -63,29 +64,24 @@ void map_queries(const PairProblem& problem, const std::vector<Block>& blocks, D
   auto apply = [&](Index q, Scratch& scratch) {
     f(q, u + problem.offsets[q], z + problem.offsets[q], scratch);
   };
-#pragma omp parallel num_threads(threads)
-  {
-    Scratch scratch;
-#pragma omp for schedule(dynamic, 1)
-    for (std::size_t b = 0; b < blocks.size(); ++b) {
-      if (!blocks[b].whole || (blocks[b].fused && done == Done::fused_blocks)) continue;
-      const Range queries = blocks[b].queries;
-      for (Index q = queries.first; q < queries.last; ++q) apply(q, scratch);
-    }
-  }
+  const auto n_blocks = static_cast<Index>(blocks.size());
+  parallel_for(n_blocks, threads, make_scratch, [&](Index b, Scratch& scratch) {
+    if (!blocks[b].whole || (blocks[b].fused && done == Done::fused_blocks)) return;
+    const Range queries = blocks[b].queries;
+    for (Index q = queries.first; q < queries.last; ++q) apply(q, scratch);
+  });
   std::vector<Index> split;
   for (const Block& block : blocks) {
     const Index q = block.queries.first;
     if (!block.whole && block.documents.first == problem.offsets[q]) split.push_back(q);
   }
   // Long queries: side by side if there are enough of them, else each with two threads.
-  const bool side_by_side = split.size() >= static_cast<std::size_t>(threads);
-#pragma omp parallel for num_threads(side_by_side ? threads : 1) schedule(dynamic, 1)
-  for (std::size_t k = 0; k < split.size(); ++k) {
-    Scratch scratch;
+  const bool side_by_side = static_cast<int>(split.size()) >= std::min(threads, 3);
+  const auto n_split = static_cast<Index>(split.size());
+  parallel_for(n_split, side_by_side ? threads : 1, make_scratch, [&](Index k, Scratch& scratch) {
     scratch.parallel = !side_by_side;
     apply(split[k], scratch);
-  }
+  });
 }
 
 // A vector of n sums for each block, kept two cache lines apart: neighbouring blocks are worked on
@@ -126,28 +122,22 @@ class Sweeper {
   template <class F>
   void sweep(const double* v, double* u, F&& f, double* z, double* out) const {
     Partials partials(by_column_ ? 0 : blocks_.size(), X_.n_columns());
-#pragma omp parallel num_threads(threads_)
-    {
-      Scratch scratch;
-#pragma omp for schedule(dynamic, 1)
-      for (std::size_t b = 0; b < blocks_.size(); ++b) {
-        if (blocks_[b].fused && !by_column_) {
-          sweep_block(blocks_[b], v, u, f, z, partials[b], scratch);
-        } else if (v) {
-          X_.dots(problem_.rows, blocks_[b].documents, v, u);
-        }
+    parallel_for(n_blocks(), threads_, make_scratch, [&](Index b, Scratch& scratch) {
+      if (blocks_[b].fused && !by_column_) {
+        sweep_block(blocks_[b], v, u, f, z, partials[b], scratch);
+      } else if (v) {
+        X_.dots(problem_.rows, blocks_[b].documents, v, u);
       }
-    }
+    });
     const Done done = by_column_ ? Done::nothing : Done::fused_blocks;
     map_queries(problem_, blocks_, done, u, f, z, threads_);
     if (by_column_) {
       transpose_by_column(z, out);
       return;
     }
-#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    parallel_for(n_blocks(), threads_, [&](Index b) {
       if (!blocks_[b].fused) accumulate(blocks_[b].documents, z, partials[b]);
-    }
+    });
     partials.add_up(out);
   }
 
@@ -158,10 +148,8 @@ class Sweeper {
       return;
     }
     Partials partials(blocks_.size(), X_.n_columns());
-#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      accumulate(blocks_[b].documents, z, partials[b]);
-    }
+    parallel_for(n_blocks(), threads_,
+                 [&](Index b) { accumulate(blocks_[b].documents, z, partials[b]); });
     partials.add_up(out);
   }
 
@@ -187,16 +175,17 @@ class Sweeper {
   // Each thread owns a range of columns and adds to it in document order.
   void transpose_by_column(const double* z, double* out) const {
     const std::vector<Index> bounds = X_.split_columns(threads_);
-#pragma omp parallel for num_threads(threads_) schedule(static, 1)
-    for (int t = 0; t < threads_; ++t) {
+    parallel_for(threads_, threads_, [&](Index t) {
       std::fill(out + bounds[t], out + std::max(bounds[t], bounds[t + 1]), 0.0);
       for (Index i = 0; i < problem_.n_documents(); ++i) {
         if (z[i] == 0.0) continue;
         const Index row = problem_.rows ? problem_.rows[i] : i;
         X_.for_each(row, bounds[t], bounds[t + 1], [&](Index j, double x) { out[j] += x * z[i]; });
       }
-    }
+    });
   }
+
+  Index n_blocks() const { return static_cast<Index>(blocks_.size()); }
 
   const Matrix& X_;
   const PairProblem& problem_;
@@ -208,18 +197,14 @@ class Sweeper {
 // Documents of each query by descending score, ties in document order; positions in the whole.
 inline void rank_documents(const double* scores, const Index* offsets, Index n_queries,
                            Index* order, int threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    ScoreSorter sorter;
-#pragma omp for schedule(dynamic, 16)
-    for (Index q = 0; q < n_queries; ++q) {
-      const Index first = offsets[q], size = offsets[q + 1] - first;
-      sorter.entries.resize(static_cast<std::size_t>(size));
-      for (Position i = 0; i < size; ++i) sorter.entries[i] = {-scores[first + i], i};
-      sorter.sort();
-      for (Index t = 0; t < size; ++t) order[first + t] = first + sorter.entries[t].document;
-    }
-  }
+  auto make_sorter = [] { return ScoreSorter(); };
+  parallel_for(n_queries, threads, make_sorter, [&](Index q, ScoreSorter& sorter) {
+    const Index first = offsets[q], size = offsets[q + 1] - first;
+    sorter.entries.resize(static_cast<std::size_t>(size));
+    for (Position i = 0; i < size; ++i) sorter.entries[i] = {-scores[first + i], i};
+    sorter.sort();
+    for (Index t = 0; t < size; ++t) order[first + t] = first + sorter.entries[t].document;
+  });
 }
 
 // f(block, rows) for blocks of rows that depend on their number alone.
@@ -227,8 +212,8 @@ template <class F>
 void for_each_row_block(Index n_rows, int threads, F&& f) {
   const Index size = std::max(n_rows / kBlocks, kSmallBlock);
   const Index n_blocks = (n_rows + size - 1) / size;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (Index b = 0; b < n_blocks; ++b) f(b, Range{b * size, std::min((b + 1) * size, n_rows)});
+  parallel_for(n_blocks, threads,
+               [&](Index b) { f(b, Range{b * size, std::min((b + 1) * size, n_rows)}); });
 }
 
 template <class Matrix>
@@ -330,24 +315,23 @@ void for_each_column_group(const Matrix& X, const PairProblem& problem, const Pa
                            int threads, Begin&& begin, F&& f, End&& end) {
   const PairKernel kernel(problem);
   const Index n_groups = (X.n_columns() + 7) / 8;
-#pragma omp parallel num_threads(threads)
-  {
+  struct State {
     Scratch scratch;
     std::vector<Index> rows;
     std::vector<Vec8> columns, images;
-#pragma omp for schedule(dynamic, 1)
-    for (Index g = 0; g < n_groups; ++g) {
-      auto state = begin();
-      for (Index q = 0; q < problem.n_queries; ++q) {
-        if (!problem.has_pairs(q)) continue;
-        gather_rows(problem, point, q, rows);
-        gather_columns(X, rows, 8 * g, columns);
-        kernel.apply_sorted8(q, columns, point, images, scratch);
-        f(state, 8 * g, rows, columns, images);
-      }
-      end(state, 8 * g);
+  };
+  auto make_state = [] { return State(); };
+  parallel_for(n_groups, threads, make_state, [&](Index g, State& thread) {
+    auto state = begin();
+    for (Index q = 0; q < problem.n_queries; ++q) {
+      if (!problem.has_pairs(q)) continue;
+      gather_rows(problem, point, q, thread.rows);
+      gather_columns(X, thread.rows, 8 * g, thread.columns);
+      kernel.apply_sorted8(q, thread.columns, point, thread.images, thread.scratch);
+      f(state, 8 * g, thread.rows, thread.columns, thread.images);
     }
-  }
+    end(state, 8 * g);
+  });
 }
 
 // H = X' H_s X, n x n row-major, with the Hessian H_s in score space.

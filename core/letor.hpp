@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "numbers.hpp"
+#include "parallel.hpp"
 
 namespace marginrank {
 
@@ -224,7 +225,7 @@ class LineParser {
     part_.labels.push_back(label);
     part_.row_ends.push_back(static_cast<Index>(part_.values.size()));
     if (!part_.columns.empty()) {
-      part_.width = std::max<Index>(part_.width, part_.columns.back() + 1);
+      part_.width = std::max(part_.width, Index{part_.columns.back()} + 1);
     }
     part_.n_with_qid += has_id;
     Index& first = has_id ? part_.line_with_qid : part_.line_without_qid;
@@ -256,10 +257,10 @@ class LetorParser {
     const std::vector<const char*> cuts = cut_at_lines(text, text + size, threads);
     const std::size_t first = parts_.size();
     parts_.resize(first + cuts.size() - 1);
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (std::size_t k = 0; k < cuts.size() - 1; ++k) {
-      LineParser<T>(options_, parts_[first + k]).parse(cuts[k], cuts[k + 1]);
-    }
+    parallel_for(static_cast<Index>(cuts.size()) - 1, threads, [&](Index k) {
+      LineParser<T>(options_, parts_[first + static_cast<std::size_t>(k)])
+          .parse(cuts[k], cuts[k + 1]);
+    });
     for (std::size_t k = first; k < parts_.size(); ++k) {
       if (auto error = check(parts_[k])) return error;
       n_lines_ += parts_[k].n_lines;
@@ -280,8 +281,7 @@ class LetorParser {
   void move_to_dense(T* table, int threads) {
     const std::vector<Index> starts = row_starts();
     const Index n = n_features();
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (std::size_t k = 0; k < parts_.size(); ++k) {
+    parallel_for(static_cast<Index>(parts_.size()), threads, [&](Index k) {
       LetorPart<T>& part = parts_[k];
       T* rows = table + starts[k] * n;
       if (part.dense()) {
@@ -293,7 +293,7 @@ class LetorParser {
       }
       std::vector<T>().swap(part.values);
       std::vector<std::int32_t>().swap(part.columns);
-    }
+    });
   }
 
   // The same for the arrays of a CSR matrix, which may have room to spare.
@@ -360,7 +360,7 @@ class LetorParser {
     return starts;
   }
 
-  // Calls f(row, column, value) for the entries of a part; zeros of a dense part are left out.
+  // Calls f(row, column, value) for the entries of a part; zeros are left out.
   template <class F>
   static void for_each_entry(const LetorPart<T>& part, F&& f) {
     if (part.dense()) {
@@ -374,7 +374,9 @@ class LetorParser {
     }
     Index k = 0;
     for (Index i = 0; i < part.n_rows(); ++i) {
-      for (; k < part.row_ends[i]; ++k) f(i, part.columns[k], part.values[k]);
+      for (; k < part.row_ends[i]; ++k) {
+        if (part.values[k] != T{0}) f(i, part.columns[k], part.values[k]);
+      }
     }
   }
 

@@ -1,10 +1,10 @@
 // Correctly rounded numbers from text.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <string_view>
 #include <system_error>
 
 #include "common.hpp"
@@ -45,6 +45,31 @@ struct PowersOfTen {
   }
 };
 
+// Power of ten of the first non-zero digit of a decimal that std::from_chars has accepted;
+// exponents beyond reason are cut off.
+inline Index decimal_exponent(const char* p, const char* end) {
+  Index exponent = 0, written = 0;
+  bool point = false, found = false;
+  for (; p < end && *p != 'e' && *p != 'E'; ++p) {
+    point = point || *p == '.';
+    if (!is_digit(*p)) continue;
+    if (found) {
+      exponent += !point;
+    } else {
+      exponent -= point;
+      found = *p != '0';
+    }
+  }
+  if (p < end) {
+    const bool negative = ++p < end && *p == '-';
+    for (; p < end; ++p) {
+      if (is_digit(*p)) written = std::min<Index>(written * 10 + (*p - '0'), 1'000'000'000);
+    }
+    exponent += negative ? -written : written;
+  }
+  return exponent;
+}
+
 // The general case, with a sign in front that std::from_chars does not take.
 template <class T>
 const char* parse_general(const char* p, const char* end, T& value, NumberFault& fault) {
@@ -53,14 +78,11 @@ const char* parse_general(const char* p, const char* end, T& value, NumberFault&
   const auto [stop, error] = std::from_chars(first, end, value);
   if (error == std::errc::result_out_of_range) {
     // Too small is zero, or the subnormal a wider type rounds to; too large is an error.
-    const std::string_view text(first, static_cast<std::size_t>(stop - first));
-    const auto exponent = text.find_first_of("eE");
-    const bool tiny = exponent == text.npos ? text.find_first_of("123456789") > text.find('.')
-                                            : text.substr(exponent + 1, 1) == "-";
+    const bool large = decimal_exponent(first, stop) > 0;
     double wide = 0;
     std::from_chars(first, end, wide);
-    value = tiny ? static_cast<T>(wide) : T{0};
-    fault = tiny ? NumberFault::none : NumberFault::too_large;
+    value = large ? T{0} : static_cast<T>(wide);
+    fault = large ? NumberFault::too_large : NumberFault::none;
   } else {
     const bool sign_twice = first != p && first < end && *first == '-';
     fault = error == std::errc{} && !sign_twice ? NumberFault::none : NumberFault::not_a_number;

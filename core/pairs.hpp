@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "parallel.hpp"
 #include "simd.hpp"
 #include "sorting.hpp"
 
@@ -287,15 +288,18 @@ class PairKernel {
   // over the others into scratch.sums[1].
   void sum_partners(const Windows& w, int channels, const Values& values, Scratch& scratch) const {
     for (auto& sums : scratch.sums) sums.resize(static_cast<std::size_t>(channels * w.size));
-    if (w.n_levels <= kFewLevels && problem_.selection == Selection::all) {
-      simd().few_level_sums(w, channels, values[0], values[1], scratch.sums[0].data(),
+    // The value needs every digit, which the joint sums of few levels do not keep.
+    if (channels == 1 && w.n_levels <= kFewLevels && problem_.selection == Selection::all) {
+      simd().few_level_sums(w, values[0], values[1], scratch.sums[0].data(),
                             scratch.sums[1].data());
       return;
     }
     const auto size = static_cast<std::size_t>(partner_sums_workspace(w.n_levels, channels));
+    for (auto& workspace : scratch.workspace) {
+      if (workspace.size() < size) workspace.resize(size);
+    }
 #pragma omp parallel for num_threads(2) if (scratch.parallel)
     for (int side = 0; side < 2; ++side) {
-      if (scratch.workspace[side].size() < size) scratch.workspace[side].resize(size);
       simd().partner_sums(w, side == 0 ? Partners::preferred : Partners::other, problem_.selection,
                           channels, values[side], scratch.sums[side].data(),
                           scratch.workspace[side].data());
@@ -435,16 +439,12 @@ inline Levels rank_labels(const double* y, const Index* offsets, Index n_queries
     per_query->resize(static_cast<std::size_t>(n_queries));
   }
   result.n_levels.resize(static_cast<std::size_t>(n_queries));
-#pragma omp parallel num_threads(threads)
-  {
-    std::vector<double> distinct;
-#pragma omp for schedule(dynamic, 16)
-    for (Index q = 0; q < n_queries; ++q) {
-      const auto i = static_cast<std::size_t>(q);
-      rank_query(y + offsets[q], offsets[q + 1] - offsets[q], result.level.data() + offsets[q],
-                 result.n_levels[i], result.n_pairs[i], result.n_adjacent_pairs[i], distinct);
-    }
-  }
+  auto make_buffer = [] { return std::vector<double>(); };
+  parallel_for(n_queries, threads, make_buffer, [&](Index q, std::vector<double>& distinct) {
+    const auto i = static_cast<std::size_t>(q);
+    rank_query(y + offsets[q], offsets[q + 1] - offsets[q], result.level.data() + offsets[q],
+               result.n_levels[i], result.n_pairs[i], result.n_adjacent_pairs[i], distinct);
+  });
   return result;
 }
 

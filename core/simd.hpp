@@ -69,8 +69,8 @@ struct Simd {
 
   // For queries of at most kFewLevels levels: above[t] = sum of preferred_values[p] over the active
   // partners p of a higher level of the document at position t, below[t] likewise of other_values
-  // over those of a lower level. All arrays hold `channels` (1 or 2) vectors.
-  void (*few_level_sums)(const Windows& windows, int channels, const double* preferred_values,
+  // over those of a lower level.
+  void (*few_level_sums)(const Windows& windows, const double* preferred_values,
                          const double* other_values, double* above, double* below);
 
   // For any number of levels, one side at a time: out[t] = sum of values[p] over the partners with

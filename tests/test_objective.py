@@ -533,3 +533,18 @@ def test_a_sample_of_a_sample_keeps_weights_and_margins():
     w = np.array([0.2, 0.1, -0.3])
     estimates = [objective.sample(0.6, seed).sample(0.6, seed + 1).at(w).value for seed in range(5)]
     assert np.mean(estimates) == pytest.approx(objective.at(w).value, rel=0.1)
+
+
+@pytest.mark.parametrize("n_levels", [2, 5, 7])
+def test_values_keep_their_digits_where_scores_are_far_apart(n_levels):
+    """Few levels, scores over a wide range, few active pairs: sums of all scores would cancel."""
+    rng = np.random.default_rng(9)
+    y = rng.integers(0, n_levels, 500).astype(float)
+    scores = 3e4 * y + rng.normal(size=500)
+    objective = Objective(RankingData(scores[:, None], y), LOSSES["squared_hinge"])
+    assert objective.at(np.ones(1)).loss_value == 0.0
+    worst, best = np.argmax(scores), np.argmin(scores)
+    scores[best] = scores[worst] + 10.0  # now the lowest label has the highest score
+    slack = np.maximum(0.0, 1 - (scores[y > y[best]] - scores[best]))
+    value = Objective(RankingData(scores[:, None], y), LOSSES["squared_hinge"]).at(np.ones(1))
+    assert value.loss_value == pytest.approx(np.sum(slack**2), rel=1e-8)

@@ -15,7 +15,7 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.losses import LOSSES
 from marginrank.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
 from marginrank.solvers import SOLVERS
-from marginrank.solvers.result import Callback, SolverResult
+from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 Floats = NDArray[np.float64]
 
@@ -92,7 +92,8 @@ def fit_linear(
 def convergence_message(result: SolverResult, tol: float) -> str | None:
     """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
     distance = min(result.estimate, result.gap) / result.objective
-    if result.stop.converged or distance <= tol:
+    as_good_as_asked = result.stop is StopReason.PRECISION and distance <= tol
+    if result.stop.converged or as_good_as_asked:
         return None
     return (
         f"The fit stopped because {result.stop.value}, at most about {distance:.1e} above the "

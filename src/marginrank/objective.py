@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
+from marginrank._parameters import check_choice, check_number
 from marginrank.data.ranking_data import Queries, RankingData, exact_sum
 from marginrank.losses import Loss
 from marginrank.pair_weights import PairFactors
@@ -69,6 +70,9 @@ class Objective:
         margins: Floats | None = None,
         threads: int = 1,
     ) -> None:
+        check_number("C", C)
+        check_choice("pair_selection", pair_selection, PAIR_SELECTIONS)
+        check_choice("normalization", normalization, NORMALIZATIONS)
         rows = slice(None) if data.queries.rows is None else data.queries.rows
         factors = None
         if pair_weights is not None:
@@ -175,6 +179,16 @@ class Objective:
         """Number of queries."""
         return self._queries.n_queries
 
+    @cached_property
+    def _active_queries(self) -> NDArray[np.bool_]:
+        """Which queries have pairs that count."""
+        return (self._queries.n_pairs > 0) & (self._query_weight > 0)
+
+    @cached_property
+    def n_active_documents(self) -> int:
+        """Number of documents of queries with pairs that count."""
+        return int(np.sum(np.diff(self._queries.offsets)[self._active_queries]))
+
     @property
     def n_pairs(self) -> int:
         """Number of pairs in the loss, exactly."""
@@ -221,7 +235,7 @@ class Objective:
         return self._matrix.dot(w, self._queries.rows, self._threads)
 
     def sample(self, fraction: float, seed: int) -> "Objective":
-        """Return the objective of a random sample of about `fraction` of the documents.
+        """Return the objective of a random sample of about `fraction` of the active documents.
 
         Whole queries are drawn; a query that has much of the data is thinned instead, document by
         document. Weights are scaled up so that the sample's objective estimates this
@@ -253,8 +267,8 @@ class Objective:
     def _draw(self, fraction: float, rng: np.random.Generator) -> tuple[Integers, Integers]:
         sizes = np.diff(self._queries.offsets)
         query_of_document = np.repeat(np.arange(self.n_queries), sizes)
-        drawn_query = rng.random(self.n_queries) < fraction
-        long_query = sizes > self.n_documents / LONG_QUERIES
+        drawn_query = self._active_queries & (rng.random(self.n_queries) < fraction)
+        long_query = self._active_queries & (sizes > self.n_active_documents / LONG_QUERIES)
         keep = drawn_query[query_of_document]
         if long_query.any():
             drawn_document = rng.random(self.n_documents) < fraction

@@ -35,3 +35,12 @@ def test_each_side_needs_one_source(refused, model_json, test_txt, worse_txt, bo
     b = ("--model-b", model_json, "--scores-b", worse_txt) if both else ()
     sentence = refused("compare", test_txt, "--model-a", model_json, *b)
     assert "either --model-b or --scores-b" in sentence
+
+
+def test_gain_of_the_metric(run, model_json, test_txt, worse_txt):
+    sides = ("--model-a", model_json, "--scores-b", worse_txt, "--json")
+    one, other = (
+        json.loads(run("compare", test_txt, *sides, "--gain", gain).stdout)["mean_a"]
+        for gain in ("linear", "exponential")
+    )
+    assert one != other

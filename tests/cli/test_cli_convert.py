@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import numpy as np
 import pytest
@@ -82,3 +83,71 @@ def test_wrong_kind(refused, tmp_path, train_txt):
 
 def test_tables_are_not_read_as_one(refused, tmp_path, parquet):
     assert "only text" in refused("convert", parquet, parquet, tmp_path / "out.txt")
+
+
+@pytest.fixture(scope="module")
+def weighted(files):
+    """Return a store with weights and rows that are not grouped by query."""
+    data = RankingData(
+        [[1.0], [2.0], [3.0], [4.0]],
+        [0, 1, 1, 0],
+        ["a", "b", "a", "b"],
+        sample_weight=[1.0, 2.0, 3.0, 4.0],
+        query_weight=[0.5, 0.25],
+    )
+    data.save(files / "weighted.store")
+    return files / "weighted.store"
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_weights_survive_a_table(run, tmp_path, weighted, ending):
+    run("convert", weighted, tmp_path / f"t.{ending}")
+    run("convert", tmp_path / f"t.{ending}", tmp_path / "again.store")
+    data, again = RankingData.open(weighted), RankingData.open(tmp_path / "again.store")
+    assert_same(again, data)
+    np.testing.assert_array_equal(again.sample_weight, data.sample_weight)
+    np.testing.assert_array_equal(again.query_weight, data.query_weight)
+    assert again.n_features == 1
+
+
+def test_weights_are_not_lost_in_text(refused, tmp_path, weighted):
+    sentence = refused("convert", weighted, tmp_path / "t.txt")
+    assert sentence.endswith("text cannot hold weights; convert to a store or a table.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_comments_survive_a_table(run, tmp_path):
+    text = "1 qid:a 1:0.5 # 007\n0 qid:a 1:2\n0 qid:a 1:3 # 1.50\n"
+    (tmp_path / "in.txt").write_text(text)
+    for name in ("t.csv", "t.parquet"):
+        run("convert", tmp_path / "in.txt", tmp_path / name)
+        run("convert", tmp_path / name, tmp_path / "out.txt", "--overwrite")
+        assert (tmp_path / "out.txt").read_text() == text
+        run("train", tmp_path / name, "--model", tmp_path / "m.json")
+        assert load_model(tmp_path / "m.json").coef_.size == 1
+    run("convert", tmp_path / "t.csv", tmp_path / "t.store")
+    assert list(RankingData.open(tmp_path / "t.store").comments) == ["007", "", "1.50"]
+
+
+def test_text_without_comments_has_no_column_of_them(run, tmp_path):
+    (tmp_path / "in.txt").write_text("1 qid:a 1:0.5\n0 qid:a 1:2\n")
+    run("convert", tmp_path / "in.txt", tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text().splitlines()[0] == '"label","qid","f1"'
+
+
+@pytest.mark.parametrize("name", ["t.csv.xz", "t.tsv.xz", "t.csv.gz"])
+def test_compressed_tables_are_not_written_as_text(refused, tmp_path, train_txt, name):
+    assert "a table must end in" in refused("convert", train_txt, tmp_path / name)
+
+
+def test_standard_input_is_nothing_to_write_to(refused, train_txt):
+    assert "name a file to write to" in refused("convert", train_txt, "-", "--to", "text")
+
+
+def test_dash_is_standard_input_even_beside_a_folder_of_that_name(tmp_path, monkeypatch):
+    from marginrank.cli._data import kind_of
+
+    (tmp_path / "-").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert kind_of("-") == "text"
+    assert kind_of(f".{os.sep}-") == "store"

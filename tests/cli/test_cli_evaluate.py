@@ -79,3 +79,61 @@ def test_no_model_and_no_scores(refused, test_txt):
 )
 def test_wrong_metric(refused, model_json, test_txt, name, word):
     assert word in refused("evaluate", model_json, test_txt, "--metrics", name)
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "x", ""])
+def test_scores_are_finite_numbers(refused, tmp_path, test_txt, score):
+    scores = tmp_path / "scores.txt"
+    scores.write_text(f"1\n{score}\n")
+    sentence = f"{scores}:2:1: {score!r} is not a finite score."
+    assert refused("evaluate", "--scores", scores, test_txt) == sentence
+    sides = ("--scores-a", scores, "--scores-b", scores)
+    assert refused("compare", test_txt, *sides) == sentence
+
+
+@pytest.fixture
+def large(tmp_path):
+    """Return the flags for scores, and data with labels too large for an exponential gain."""
+    (tmp_path / "large.txt").write_text("2000 qid:1 1:1\n1000 qid:1 1:2\n0 qid:1 1:3\n")
+    (tmp_path / "s.txt").write_text("2\n3\n1\n")
+    return "--scores", tmp_path / "s.txt", tmp_path / "large.txt"
+
+
+def test_one_warning_for_one_reason_and_the_flag_that_helps(run, large):
+    warnings = [w for w in run("evaluate", *large).stderr.splitlines() if ": warning: " in w]
+    assert len([w for w in warnings if "gain" in w]) == 1
+    assert "ndcg@1, ndcg@5, ndcg@10 are left out" in warnings[0]
+    assert "give --gain linear" in warnings[0]
+
+
+def test_gain_and_discount(run, large):
+    flags = ("--metrics", "ndcg,pairwise_accuracy", "--gain", "linear", "--discount", "letor")
+    result = json.loads(run("evaluate", *large, *flags, "--json").stdout)["metrics"]
+    expected = metrics.ndcg([2000, 1000, 0], [2, 3, 1], gain="linear", discount="letor")
+    assert result["ndcg"] == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        (("--gain", "quadratic"), "--gain 'quadratic' is not known"),
+        (("--gain", "linear", "--metrics", "auc"), "no metric has a gain"),
+    ],
+)
+def test_wrong_gain(refused, large, flags, word):
+    assert word in refused("evaluate", *large, *flags)
+
+
+def test_no_metric_left(monkeypatch, large):
+    from marginrank.cli import _metrics
+    from marginrank.cli.app import app
+
+    monkeypatch.setattr(_metrics, "DEFAULT", "ndcg@1,ndcg@5")
+    with pytest.raises(SystemExit) as exit:
+        app(["evaluate", *map(str, large)])
+    assert exit.value.code == 2
+
+
+def test_standard_input_is_read_once(refused):
+    assert "only once" in refused("evaluate", "--scores", "-", "-")
+    assert "only once" in refused("compare", "-", "--scores-a", "-", "--scores-b", "s.txt")

@@ -199,3 +199,108 @@ def test_interrupted_train_writes_nothing(tmp_path):
     assert rest[-1] == "marginrank: interrupted; no file is half-written"
     assert "Traceback" not in "".join(rest)
     assert [path.name for path in tmp_path.iterdir()] == ["data.store"]
+
+
+@pytest.fixture
+def ungrouped(tmp_path):
+    """Return a folder with text without qid, and files of group sizes."""
+    (tmp_path / "train.txt").write_text("1 1:1\n0 1:2\n1 1:1.5\n0 1:3\n")
+    (tmp_path / "train.group").write_text("2\n2\n")
+    (tmp_path / "valid.txt").write_text("1 1:1\n0 1:2\n0 1:5\n")
+    (tmp_path / "valid.group").write_text("3\n")
+    return tmp_path
+
+
+def test_validation_data_have_groups_of_their_own(run, ungrouped):
+    flags = ("--group", ungrouped / "train.group", "--valid", ungrouped / "valid.txt", "--json")
+    command = ("train", ungrouped / "train.txt", "--model", ungrouped / "m.json", *flags)
+    done = run(*command, "--valid-group", ungrouped / "valid.group")
+    assert "no qid" not in done.stderr
+    assert json.loads(done.stdout)["valid"]["pairwise_accuracy"] == 1
+    warning = f"{ungrouped}/valid.txt has no qid: all documents are taken as one query"
+    assert run(*command).stderr.count(warning) == 1
+
+
+def test_text_without_queries_is_a_warning(run, ungrouped):
+    train_txt = ungrouped / "train.txt"
+    warning = (
+        f"marginrank: warning: {train_txt} has no qid: all documents are taken as one query; give "
+        "--group if they are not.\n"
+    )
+    done = run("train", train_txt, "--model", ungrouped / "m.json")
+    assert done.stderr.count(warning) == 1
+    assert "warning" not in run("predict", ungrouped / "m.json", train_txt).stderr
+
+
+def test_group_sizes_that_do_not_fit_are_named(refused, ungrouped):
+    flags = ("--model", ungrouped / "m.json", "--group", ungrouped / "valid.group")
+    assert refused("train", ungrouped / "train.txt", *flags) == (
+        f"{ungrouped}/valid.group: the group sizes sum to 3, but {ungrouped}/train.txt has 4 "
+        "documents."
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--model", "."), ". is a folder; name a file to write to."),
+        (("--model", "-"), '"-" is standard input; name a file to write to.'),
+        (("--valid", "no.txt"), "no.txt: No such file or directory"),
+        (("--valid-group", "g"), "--valid-group is given, but no --valid."),
+    ],
+)
+def test_wrong_files_are_refused_before_reading(run, tmp_path, flags, sentence):
+    (tmp_path / "bad.txt").write_text("not read")
+    model = () if "--model" in flags else ("--model", tmp_path / "m.json")
+    done = run("train", tmp_path / "bad.txt", *model, *flags, code=2)
+    assert done.stderr == f"marginrank: {sentence}\n"
+
+
+def test_a_folder_that_is_not_writable_is_refused(tmp_path, monkeypatch):
+    from marginrank.cli._files import check_writable
+
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(ValueError, match=f"{tmp_path} is not writable"):
+        check_writable(str(tmp_path / "m.json"))
+
+
+def test_standard_input_is_read_once(refused, tmp_path):
+    model = ("--model", tmp_path / "m.json")
+    assert "only once" in refused("train", "-", *model, "--valid", "-")
+    assert "only once" in refused("train", "-", "-", *model)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "end"),
+    [
+        ("1 qid:1 0:1\n", (), "give --zero-based if they start at 0."),
+        ("1 qid:1 1:nan\n", (), "say what to put there with --missing."),
+        ("1 qid:1 3:1\n", ("--n-features", "2"), "the 2 features of the model or --n-features."),
+        ("", (), "data.txt has no documents: it is empty or holds only comments."),
+        ("1 qid:1 1:\x1b[2J\n", (), "'\\x1b[2J' is not a finite number."),
+        ("1 qid:1 1:1\n", ("--C", "-1"), None),
+    ],
+)
+def test_messages_are_of_the_command_line(refused, tmp_path, text, flags, end):
+    (tmp_path / "data.txt").write_text(text)
+    model = ("--model", tmp_path / "m.json")
+    sentence = refused("train", tmp_path / "data.txt", *model, *flags)
+    assert sentence.startswith("--C -1") if end is None else sentence.endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("set label= to the right name", "set --label to the right name"),
+        ("or set qid=None if all", 'or give --qid "" if all'),
+        ("name some in features=.", "name some in --features."),
+        ("C=1/train.txt: no file", "C=1/train.txt: no file"),
+        ("runs/C=1: no file", "runs/C=1: no file"),
+        ("the label 'qid=3' is not", "the label 'qid=3' is not"),
+    ],
+)
+def test_parameters_become_flags(capsys, sentence, expected):
+    from marginrank.cli._errors import complain
+
+    complain(sentence)
+    assert capsys.readouterr().err == f"marginrank: {expected}\n"

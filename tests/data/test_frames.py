@@ -381,3 +381,19 @@ def test_a_failing_write_leaves_the_old_table(tmp_path, monkeypatch):
         write_frame(data, path, comments="url")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_weights_are_written_in_the_order_of_the_rows(tmp_path):
+    X, y, qid = make_ranking(9, 7, 4, shuffle=True, random_state=3)
+    weight = np.arange(1.0, 64.0)
+    data = RankingData(X, y, qid, sample_weight=weight, query_weight=qid + 1.0)
+    write_frame(data, tmp_path / "t.parquet")
+    table = read_frame(tmp_path / "t.parquet")
+    np.testing.assert_array_equal(table["sample_weight"], weight)
+    np.testing.assert_array_equal(table["query_weight"], qid + 1.0)
+
+
+def test_columns_of_numbers_are_read_as_text_if_told(tmp_path):
+    (tmp_path / "t.csv").write_text("label,comment\n1,007\n0,\n")
+    table = read_frame(tmp_path / "t.csv", texts=["comment", "absent"])
+    assert table["comment"].to_pylist() == ["007", ""]

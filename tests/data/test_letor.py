@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -281,6 +282,49 @@ def test_query_ids_that_text_cannot_hold_are_refused(tmp_path):
     with pytest.raises(ValueError, match="'a b' cannot be written"):
         dump_letor(data, tmp_path / "data.txt")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "query_weight"])
+def test_weights_that_text_cannot_hold_are_refused(tmp_path, name):
+    data = RankingData([[1.0], [2.0]], [0, 1], ["a", "b"], **{name: [1.0, 2.0]})
+    with pytest.raises(ValueError, match=r"data\.txt: text cannot hold weights; convert to"):
+        dump_letor(data, tmp_path / "data.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_zstandard_files_are_written(tmp_path):
+    zstandard = pytest.importorskip("zstandard")
+    dump_letor(RankingData([[2.0], [3.0]], [1, 0]), tmp_path / "data.zst")
+    with open(tmp_path / "data.zst", "rb") as file:
+        text = zstandard.ZstdDecompressor().stream_reader(file).read()
+    assert text == b"1 qid:0 1:2\n0 qid:0 1:3\n"
+
+
+def test_zstandard_files_are_refused_without_the_package(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(ImportError, match=r"marginrank\[zstd\]"):
+        dump_letor(RankingData([[2.0], [3.0]], [1, 0]), tmp_path / "data.zst")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_messages_escape_what_a_terminal_obeys(tmp_path):
+    (tmp_path / "data.txt").write_bytes(b"1 qid:1 1:\x1b\xff\xc3\xa9\n")
+    with pytest.raises(ValueError, match=r"'\\x1b\\xff\u00e9' is not a finite number\.$"):
+        load_letor(tmp_path / "data.txt")
+
+
+def test_group_sizes_that_do_not_fit_are_named(tmp_path):
+    (tmp_path / "data.txt").write_text("1 1:1\n0 1:2\n")
+    (tmp_path / "group").write_text("3\n")
+    with pytest.raises(ValueError, match=r"group: the group sizes sum to 3, but .*data\.txt has 2"):
+        load_letor(tmp_path / "data.txt", group=tmp_path / "group")
+
+
+def test_a_source_without_documents_is_named(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("# nothing\n")
+    with pytest.raises(ValueError, match=r"a\.txt with 1 more has no documents"):
+        load_letor([tmp_path / "a.txt", tmp_path / "b.txt"])
 
 
 VALID = b"1 qid:3 1:0.5 2:1e-3 7:4 # c\n0 qid:3 2:-2\n2 qid:x 1:1\n"

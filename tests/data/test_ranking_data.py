@@ -1,5 +1,7 @@
 """RankingData: grouping, pair counts, what is copied and what is refused."""
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -361,3 +363,23 @@ def test_many_threads_are_no_crash():
     script = "import marginrank; marginrank.RankingData([[1.0], [2.0]], [0, 1], n_jobs=100_000)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.returncode in (0, 1), run.stderr
+
+
+def test_pickles_and_deep_copies():
+    data = RankingData(np.eye(3), [0, 1, 2], ["a", "a", "b"])
+    for again in (pickle.loads(pickle.dumps(data)), copy.deepcopy(data)):
+        np.testing.assert_array_equal(again.X, data.X)
+        assert again.n_pairs == data.n_pairs
+        assert again.matrix.n_rows == 3
+
+
+def test_lists_of_large_integer_ids_stay_apart():
+    data = RankingData(np.eye(3), [0, 1, 2], [2**63 + 1, 2**63, -1])
+    assert data.n_queries == 3
+
+
+def test_ids_that_cannot_be_hashed_are_refused():
+    ids = np.empty(2, dtype=object)
+    ids[:] = [[1], [2]]
+    with pytest.raises(ValueError, match="qid must hold hashable"):
+        RankingData(np.eye(2), [0, 1], ids)

@@ -235,12 +235,13 @@ def test_line_search_minimises_along_the_direction(loss, length):
     direction = -length * start.gradient
     scores = objective.scores(direction)
     step = line_search(start, direction, scores, slope_tol=1e-6)
-    slope0, slope = start.slope(direction, scores), step.point.slope(direction, scores)
+    slope0, slope = start.slope(direction, scores), step.slope(direction, scores)
     assert abs(slope) <= 1e-6 * abs(slope0)
-    assert step.point.value < start.value
-    np.testing.assert_array_equal(step.point.w, start.w + step.size * direction)
+    assert step.value < start.value
+    size = float((step.w - start.w) @ direction / (direction @ direction))
+    np.testing.assert_allclose(step.w, start.w + size * direction, rtol=1e-12)
     for factor in (0.9, 1.1):
-        assert start.move(factor * step.size, direction, scores).value > step.point.value
+        assert start.move(factor * size, direction, scores).value > step.value
 
 
 def test_line_search_does_not_touch_the_features():
@@ -257,3 +258,32 @@ def test_line_search_refuses_to_ascend():
     objective = make_objective(20, 20, 10)
     start = objective.at(np.ones(10))
     assert line_search(start, start.gradient, objective.scores(start.gradient)) is None
+
+
+@pytest.mark.parametrize("share", [0.003, 0.01])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_tol_holds_where_few_queries_have_pairs(share, seed):
+    """As with clicks: a blind sample of the queries would have no pairs."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4000 * 30, 20)) * np.logspace(-3, 4, 20)
+    qid = np.repeat(np.arange(4000), 30)
+    clicked = (rng.random(4000) < share)[qid]
+    y = np.where(clicked, X @ (rng.normal(size=20) / np.logspace(-3, 4, 20)) > 1, 0.0)
+    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, threads=2)
+    optimum = newton(objective, tol=1e-12).objective
+    result = newton(objective, tol=1e-6, seed=seed)
+    assert result.stop.converged
+    assert result.objective <= (1 + 1e-6) * optimum
+
+
+def test_a_sparse_column_with_a_large_offset():
+    X, y, qid = make_ranking(30, 20, 1100, density=0.01, random_state=0)
+    stamp = np.random.default_rng(0).random((X.shape[0], 1)) * 10
+    near, far = (sp.csr_array(sp.hstack([X, sp.csr_array(stamp + at)])) for at in (1.0, 1.7e9))
+    values = []
+    for features in (near, far):
+        objective = Objective(RankingData(features, y, qid), SQUARED_HINGE, C=0.1)
+        diagonal = objective.at(np.zeros(1101)).hess_diag()
+        assert np.all(diagonal >= 1)
+        values.append(newton(objective, tol=1e-6).objective)
+    assert values[1] == pytest.approx(values[0], rel=1e-5)

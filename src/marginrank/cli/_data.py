@@ -1,11 +1,13 @@
 """Data by the kind of its path: LETOR text, a table, or a store."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from marginrank.cli._options import Reading
+from marginrank.cli._files import refuse_stdin_twice
+from marginrank.cli._options import COLUMNS, Reading
 from marginrank.cli._progress import Phases
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from marginrank.data.letor import LetorText
 
 TABLES = (".parquet", ".csv", ".tsv")
-COMPRESSED = (".gz", ".bz2", ".zst")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 KINDS = ("text", "store", "table")
 
 
@@ -30,6 +32,8 @@ class Wanted:
 
 def kind_of(path: str) -> str:
     """Return "text", "store" or "table"."""
+    if path == "-":
+        return "text"
     if Path(path).is_dir():
         return "store"
     *others, last = Path(path.lower()).suffixes or [""]
@@ -43,6 +47,7 @@ def open_data(
 ) -> "RankingData":
     """Read data of any kind; several text files are read as one."""
     wanted = wanted or Wanted()
+    refuse_stdin_twice(files)
     kinds = {kind_of(path) for path in files}
     if len(files) > 1 and kinds != {"text"}:
         raise ValueError(
@@ -55,6 +60,12 @@ def open_data(
         if kinds == {"table"}:
             return _read_table(files[0], reading, wanted)
         text = _read_text(files, reading, wanted, progress)
+    if wanted.queries and text.qid is None and text.group is None:
+        warnings.warn(
+            f"{what} has no qid: all documents are taken as one query; give --group if they are "
+            "not.",
+            stacklevel=1,
+        )
     with phases.phase("group"):
         return text.to_data(reading.n_jobs)
 
@@ -79,7 +90,8 @@ def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
     from marginrank import RankingData
     from marginrank.data.frames import read_frame
 
-    frame = read_frame(path)
+    comments = COLUMNS["comments"] if reading.comments is None else reading.comments
+    frame = read_frame(path, texts=[comments])
     if not wanted.labels and reading.label not in frame.column_names:
         import numpy as np
 
@@ -96,13 +108,23 @@ def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
             label=reading.label,
             qid=qid,
             features=features,
-            sample_weight=reading.sample_weight,
-            query_weight=reading.query_weight,
-            comments=reading.comments,
+            **_extra_columns(frame.column_names, reading, features or ()),
             n_jobs=reading.n_jobs,
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def _extra_columns(
+    names: Sequence[str], reading: Reading, features: Sequence[str]
+) -> dict[str, str | None]:
+    """Return the columns of weights and comments: as told, or those that convert writes."""
+    columns = {}
+    for role, usual in COLUMNS.items():
+        told = getattr(reading, role)
+        found = usual if usual in names and usual not in features else None
+        columns[role] = found if told is None else told or None
+    return columns
 
 
 def _read_text(

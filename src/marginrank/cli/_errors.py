@@ -1,5 +1,6 @@
 """From exceptions to exit codes: 2 and one sentence for bad input, 130 for Ctrl-C."""
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,6 +11,21 @@ import typer
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+
+# What the messages of the library call a parameter, and what the command line does.
+FLAGS = (
+    (r"\bpass zero_based=True", "give --zero-based"),
+    (r"\bis beyond n_features=(\d+)", r"is beyond the \1 features of the model or --n-features"),
+    (r"\bset qid=None", 'give --qid ""'),
+    (r'\buse ndcg with gain="(\w+)"', r"give --gain \1"),
+    (r"\bzero_based=True", "--zero-based"),
+)
+PARAMETERS = (
+    "label qid features sample_weight query_weight comments group n_features missing layout dtype "
+    "n_jobs C loss solver tol max_iter pair_selection normalization random_state gain discount"
+)
+# Neither in quotes nor in a path, such as runs/C=1/train.txt.
+PARAMETER = re.compile(rf"(?<![^\s(])({PARAMETERS.replace(' ', '|')})=(?!\S*[/:])(?=([^\s.,;])?)")
 
 
 @contextmanager
@@ -30,7 +46,19 @@ def exit_codes() -> Iterator[None]:
 
 def complain(sentence: str) -> None:
     """Print one line on stderr."""
-    print(f"marginrank: {sentence}", file=sys.stderr)
+    print(f"marginrank: {_with_flags(sentence)}", file=sys.stderr)
+
+
+def _with_flags(sentence: str) -> str:
+    """Write parameters as flags: "C=-1" as "--C -1"."""
+    for parameter, flag in FLAGS:
+        sentence = re.sub(parameter, flag, sentence)
+    return PARAMETER.sub(_flag, sentence)
+
+
+def _flag(match: re.Match[str]) -> str:
+    flag = "--" + match[1].replace("_", "-")
+    return flag if match[2] is None else f"{flag} "
 
 
 def _sentence(error: Exception) -> str:

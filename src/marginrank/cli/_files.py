@@ -1,5 +1,7 @@
 """Files of results: scores, one a line, and others."""
 
+import math
+import os
 import sys
 from collections.abc import Iterable
 from contextlib import nullcontext
@@ -7,10 +9,33 @@ from pathlib import Path
 from typing import Any
 
 
-def check_writable(path: str | None) -> None:
-    """Refuse a file in a folder that does not exist, before the work is done and not after."""
-    if path is not None and not Path(path).parent.is_dir():
+def check_writable(path: str | None, *, folder: bool = False) -> None:
+    """Refuse what cannot become a file, or a folder, before the work is done and not after."""
+    if path is None:
+        return
+    if path == "-":
+        raise ValueError('"-" is standard input; name a file to write to.')
+    if not Path(path).parent.is_dir():
         raise ValueError(f"{path}: the folder {Path(path).parent} does not exist.")
+    if Path(path).is_dir() and not folder:
+        raise ValueError(f"{path} is a folder; name a file to write to.")
+    is_device = Path(path).exists() and not Path(path).is_file() and not folder
+    place = path if is_device else os.path.dirname(os.path.realpath(path))
+    if not os.access(place, os.W_OK):
+        raise ValueError(f"{path}: {place} is not writable.")
+
+
+def check_found(paths: Iterable[str | None]) -> None:
+    """Refuse files that do not exist."""
+    for path in paths:
+        if path not in (None, "-"):
+            os.stat(path)
+
+
+def refuse_stdin_twice(paths: Iterable[str | None]) -> None:
+    """Refuse to read standard input for two purposes."""
+    if list(paths).count("-") > 1:
+        raise ValueError('"-" is given twice, but standard input can be read only once.')
 
 
 def read_scores(path: str, n_documents: int) -> Any:
@@ -30,9 +55,12 @@ def _open(path: str) -> Any:
 
 def _score(path: str, number: int, line: str) -> float:
     try:
-        return float(line)
+        score = float(line)
     except ValueError:
-        raise ValueError(f"{path}:{number}:1: {line.strip()!r} is not a score.") from None
+        score = math.nan
+    if not math.isfinite(score):
+        raise ValueError(f"{path}:{number}:1: {line.strip()!r} is not a finite score.")
+    return score
 
 
 def write_numbers(path: str | None, numbers: Iterable[float]) -> None:

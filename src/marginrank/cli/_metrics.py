@@ -1,5 +1,6 @@
 """Metrics by their names on the command line, such as ndcg@10."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,24 @@ DEFAULT = "ndcg@1,ndcg@5,ndcg@10,average_precision,reciprocal_rank,pairwise_accu
 Metric = Callable[..., Any]
 
 
-def find_metrics(names: str | None) -> dict[str, Metric]:
-    """Return the metrics of a list with commas, or those shown by default."""
+def find_metrics(names: str | None, **options: str | None) -> dict[str, Metric]:
+    """Return the metrics of a list with commas, or the default ones, with options that they have.
+
+    An option that none of them has is refused.
+    """
     from marginrank.metrics import get_metric
 
-    return {name: get_metric(name) for name in (names or DEFAULT).replace(" ", "").split(",")}
+    given = {option: value for option, value in options.items() if value is not None}
+    chosen = {}
+    unused = set(given)
+    for name in (names or DEFAULT).replace(" ", "").split(","):
+        known = inspect.signature(get_metric(name)).parameters
+        own = {option: value for option, value in given.items() if option in known}
+        chosen[name] = get_metric(name, **own)
+        unused -= own.keys()
+    for option in unused:
+        raise ValueError(f"--{option} is given, but no metric has a {option}; ndcg and dcg do.")
+    return chosen
 
 
 def measure(
@@ -30,6 +44,7 @@ def measure(
 ) -> dict[str, Any]:
     """Evaluate `scores`; with `skip`, leave out what these labels have no value for."""
     values = {}
+    left_out: dict[str, list[str]] = {}
     qid = data.qid
     for name, metric in chosen.items():
         try:
@@ -37,5 +52,8 @@ def measure(
         except ValueError as error:
             if not skip:
                 raise
-            complain(f"warning: {name} is left out: {error}")
+            left_out.setdefault(str(error), []).append(name)
+    for reason, names in left_out.items():
+        verb = "is" if len(names) == 1 else "are"
+        complain(f"warning: {', '.join(names)} {verb} left out: {reason}")
     return values

@@ -32,6 +32,15 @@ Metrics = Annotated[
         help="Names from marginrank.metrics, with commas, such as ndcg@10,average_precision."
     ),
 ]
+Gain = Annotated[
+    str | None, typer.Option(help="Gain of ndcg and dcg: exponential (the default) or linear.")
+]
+Discount = Annotated[
+    str | None, typer.Option(help="Discount of ndcg and dcg: standard (the default) or letor.")
+]
+
+# Columns of a table that convert writes, and that are read as such where no flag says otherwise.
+COLUMNS = {"sample_weight": "sample_weight", "query_weight": "query_weight", "comments": "comment"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +55,16 @@ class Reading:
         str | None, typer.Option(help="Feature columns of a table, with commas; all by default.")
     ] = None
     sample_weight: Annotated[
-        str | None, typer.Option(help="Column of document weights of a table.")
+        str | None,
+        typer.Option(help='Column of document weights of a table; "sample_weight" if it has one.'),
     ] = None
     query_weight: Annotated[
-        str | None, typer.Option(help="Column of query weights of a table.")
+        str | None,
+        typer.Option(help='Column of query weights of a table; "query_weight" if it has one.'),
     ] = None
-    comments: Annotated[str | None, typer.Option(help="Comment column of a table.")] = None
+    comments: Annotated[
+        str | None, typer.Option(help='Comment column of a table; "comment" if it has one.')
+    ] = None
     group: Annotated[
         str | None, typer.Option(help="File of query sizes, one a line, for text without qid.")
     ] = None

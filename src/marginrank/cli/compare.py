@@ -8,8 +8,9 @@ import typer
 
 from marginrank.cli import _models
 from marginrank.cli._data import open_data
-from marginrank.cli._files import read_scores
-from marginrank.cli._options import DataFiles, Json, Reading, reads_data
+from marginrank.cli._files import read_scores, refuse_stdin_twice
+from marginrank.cli._metrics import find_metrics
+from marginrank.cli._options import DataFiles, Discount, Gain, Json, Reading, reads_data
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
 
@@ -30,12 +31,16 @@ def compare(
     model_b: Annotated[str | None, typer.Option(help="The second model, or")] = None,
     scores_b: Annotated[str | None, typer.Option(help="its scores, one a line.")] = None,
     metric: Annotated[str, typer.Option(help="Metric to compare by.")] = "ndcg@10",
+    gain: Gain = None,
+    discount: Discount = None,
     json: Json = False,
 ) -> None:
     """Test whether one ranking is better than another, over the queries."""
     from marginrank import metrics
 
-    metrics.get_metric(metric)  # refuses a wrong one before any data is read
+    # A wrong metric is refused before any data is read.
+    (chosen,) = find_metrics(metric, gain=gain, discount=discount).values()
+    refuse_stdin_twice([*data, scores_a, scores_b])
     phases = Phases()
     a = _Side("a", model_a, scores_a)
     b = _Side("b", model_b, scores_b)
@@ -43,7 +48,7 @@ def compare(
     others = documents if b.fits(a) else b.read(data, reading, phases)
     with phases.phase("compare"):
         scores = a.scores(documents), b.scores(others)
-        outcome = metrics.compare(documents.y, *scores, qid=documents.qid, metric=metric)
+        outcome = metrics.compare(documents.y, *scores, qid=documents.qid, metric=chosen)
     result = {**asdict(outcome), "metric": metric, "a": a.name, "b": b.name}
     print_json(result) if json else _print(result)
 

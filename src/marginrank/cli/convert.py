@@ -7,7 +7,7 @@ import typer
 
 from marginrank.cli._data import KINDS, Wanted, data_summary, kind_of, open_data
 from marginrank.cli._files import check_writable
-from marginrank.cli._options import DataFiles, Json, Reading, reads_data
+from marginrank.cli._options import COLUMNS, DataFiles, Json, Reading, reads_data
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
 
@@ -28,7 +28,7 @@ def convert(
         typer.Argument(
             metavar="OUT",
             help="A store (name without ending, or .store), a .parquet, .csv or .tsv table, or "
-            "text, also compressed (.gz, .bz2, .xz).",
+            "text, also compressed (.gz, .bz2, .xz, .zst).",
             show_default=False,
         ),
     ],
@@ -43,10 +43,9 @@ def convert(
     kind = _target_kind(out, to)
     if Path(out).exists() and not overwrite:
         raise ValueError(f"{out} exists; replace it with --overwrite.")
-    check_writable(out)
+    check_writable(out, folder=kind == "store")
     phases = Phases()
-    comments = kind != "table" or reading.comments is not None
-    documents = open_data(data, reading, phases, Wanted(comments=comments))
+    documents = open_data(data, reading, phases, Wanted(comments=True))
     with phases.phase("write", out):
         _write(documents, out, kind, reading, overwrite)
     result = {**data_summary(documents), "out": out, "kind": kind}
@@ -76,6 +75,11 @@ def _write(data: "RankingData", out: str, kind: str, reading: Reading, overwrite
     else:
         from marginrank.data.frames import write_frame
 
+        comments = reading.comments or COLUMNS["comments"]
         write_frame(
-            data, out, label=reading.label, qid=reading.qid or None, comments=reading.comments
+            data,
+            out,
+            label=reading.label,
+            qid=reading.qid or None,
+            comments=comments if any(data.comments or ()) else None,
         )

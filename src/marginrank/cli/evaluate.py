@@ -7,9 +7,9 @@ import typer
 
 from marginrank.cli import _models
 from marginrank.cli._data import data_summary, open_data
-from marginrank.cli._files import check_writable, read_scores, write_text
+from marginrank.cli._files import check_writable, read_scores, refuse_stdin_twice, write_text
 from marginrank.cli._metrics import find_metrics, measure
-from marginrank.cli._options import Json, Metrics, Reading, reads_data
+from marginrank.cli._options import Discount, Gain, Json, Metrics, Reading, reads_data
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
 
@@ -36,6 +36,8 @@ def evaluate(
         str | None, typer.Option(help="File with one score a line, instead of a model.")
     ] = None,
     metrics: Metrics = None,
+    gain: Gain = None,
+    discount: Discount = None,
     per_query: Annotated[
         str | None, typer.Option(help="File to write the value of each query to, .tsv or .csv.")
     ] = None,
@@ -43,11 +45,14 @@ def evaluate(
 ) -> None:
     """Judge a model, or scores from anywhere, on labelled data."""
     check_writable(per_query)
-    chosen = find_metrics(metrics)
+    refuse_stdin_twice([*files, scores])
+    chosen = find_metrics(metrics, gain=gain, discount=discount)
     phases = Phases()
     data, predicted = _scored(files, scores, reading, phases)
     with phases.phase("evaluate"):
         values = measure(chosen, data, predicted, skip=metrics is None)
+        if not values:
+            raise ValueError(f"{files[-1]}: no metric is left to show.")
         by_query = (
             measure({n: chosen[n] for n in values}, data, predicted, skip=False, per_query=True)
             if per_query

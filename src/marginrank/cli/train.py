@@ -1,14 +1,15 @@
 """marginrank train."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from marginrank.cli import _models
 from marginrank.cli._data import Wanted, open_data
-from marginrank.cli._files import check_writable
+from marginrank.cli._files import check_found, check_writable, refuse_stdin_twice
 from marginrank.cli._metrics import find_metrics, measure
-from marginrank.cli._options import DataFiles, Json, Metrics, Reading, reads_data
+from marginrank.cli._options import DataFiles, Discount, Gain, Json, Metrics, Reading, reads_data
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
 from marginrank.cli._training import fit, fit_summary, print_fit
@@ -27,7 +28,12 @@ def train(
     reading: Reading,
     model: Annotated[str, typer.Option(help="File to write the model to.", show_default=False)],
     valid: Annotated[str | None, typer.Option(help="Data to evaluate the model on.")] = None,
+    valid_group: Annotated[
+        str | None, typer.Option(help="File of query sizes for --valid, as --group for DATA.")
+    ] = None,
     metrics: Metrics = None,
+    gain: Gain = None,
+    discount: Discount = None,
     C: Annotated[float, typer.Option("--C", "-C", help="Weight of the loss.")] = 1.0,
     loss: Annotated[str, typer.Option(help="squared_hinge or huber.")] = "squared_hinge",
     solver: Annotated[str, typer.Option(help="newton or tron.")] = "newton",
@@ -44,12 +50,15 @@ def train(
     The flags are named as the parameters of marginrank.RankSVM and marginrank.load_letor.
     """
     check_writable(model)
+    refuse_stdin_twice([*data, valid])
+    if valid is None and valid_group is not None:
+        raise ValueError("--valid-group is given, but no --valid.")
     phases = Phases()
     with phases.importing():
         from marginrank.fitting import Parameters
         from marginrank.models import write_model
 
-        chosen = find_metrics(metrics)
+        chosen = find_metrics(metrics, gain=gain, discount=discount)
         parameters = Parameters(
             C=C,
             loss=loss,
@@ -61,8 +70,9 @@ def train(
             n_jobs=reading.n_jobs,
         )
         parameters.check()
+    check_found([*data, reading.group, valid, valid_group])
     documents = open_data(data, reading, phases)
-    held_out = _open_valid(valid, documents, reading, phases)
+    held_out = _open_valid(valid, documents, replace(reading, group=valid_group), phases)
     fitted = fit(documents, parameters, phases, random_state=random_state, verbose=verbose)
     with phases.phase("write", model):
         write_model(fitted, model)

@@ -61,6 +61,8 @@ def _group_by_id(n: int, qid: ArrayLike) -> Grouping:
 
 def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:
     ids = np.asarray(qid)
+    if ids.dtype.kind == "f" and isinstance(qid, (list, tuple)):
+        ids = np.array([*qid, None], dtype=object)[:-1]  # integers beyond 64 bits, or mixed
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids.ravel()
     if ids.ndim != 1:
@@ -88,7 +90,10 @@ def _factorize(ids: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
     """Return the distinct ids by first appearance, and the number of each id in that list."""
     if ids.dtype.kind == "O":
         number: dict[Any, int] = {}
-        codes = np.array([number.setdefault(i, len(number)) for i in ids], dtype=np.int64)
+        try:
+            codes = np.array([number.setdefault(i, len(number)) for i in ids], dtype=np.int64)
+        except TypeError as error:
+            raise ValueError(f"qid must hold hashable values: {error}.") from error
         queries = np.empty(len(number), dtype=object)
         queries[:] = list(number)
         return queries, codes

@@ -93,14 +93,30 @@ def check_finite(X: Any, matrix: _core.Matrix, threads: int) -> None:
     """Raise if X has a NaN or an infinity; one sweep if it has not."""
     if np.isfinite(matrix.sum(threads)):
         return
-    for row in range(X.shape[0]):  # a sum of huge but finite numbers overflows: look at each
-        dense = X[[row]].toarray()[0] if sp.issparse(X) else X[row]
-        bad = np.flatnonzero(~np.isfinite(dense))
-        if bad.size:
-            what = "NaN" if np.isnan(dense[bad[0]]) else "infinity (inf)"
-            raise ValueError(
-                f"X[{row}, {bad[0]}] is {what}; replace or impute such values before the fit."
-            )
+    place = _find_non_finite(X)  # none if a sum of huge but finite numbers overflowed
+    if place is not None:
+        row, column, value = place
+        what = "NaN" if np.isnan(value) else "infinity (inf)"
+        raise ValueError(
+            f"X[{row}, {column}] is {what}; replace or impute such values before the fit."
+        )
+
+
+def _find_non_finite(X: Any) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first entry that is not finite."""
+    if sp.issparse(X):
+        bad = np.flatnonzero(~np.isfinite(X.data[: X.indptr[-1]]))
+        if not bad.size:
+            return None
+        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+        return row, int(X.indices[bad[0]]), float(X.data[bad[0]])
+    step = max(1, 2**20 // X.shape[1])
+    for first in range(0, X.shape[0], step):
+        places = np.argwhere(~np.isfinite(X[first : first + step]))
+        if places.size:
+            row, column = first + int(places[0, 0]), int(places[0, 1])
+            return row, column, float(X[row, column])
+    return None
 
 
 def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:

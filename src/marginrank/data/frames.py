@@ -331,7 +331,7 @@ def _objects(table: Table, at: int) -> NDArray[Any]:
     return table.rows(at, 0, table.n_rows)
 
 
-def read_frame(path: Path) -> Any:
+def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
     """Read a .parquet, .csv or .tsv file, the latter two also compressed (.gz, .bz2, .zst).
 
     Needs pyarrow: ``pip install 'marginrank[frames]'``.
@@ -340,6 +340,8 @@ def read_frame(path: Path) -> Any:
     ----------
     path : str or path
         The file.
+    texts : sequence of str
+        Columns of .csv and .tsv to read as text even if all they hold is numbers.
 
     Returns
     -------
@@ -356,7 +358,8 @@ def read_frame(path: Path) -> Any:
             return require("pyarrow.parquet", "frames").read_table(path)
         csv = require("pyarrow.csv", "frames")
         parse = csv.ParseOptions(delimiter=DELIMITERS[ending])
-        return csv.read_csv(path, parse_options=parse)
+        convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string()))
+        return csv.read_csv(path, parse_options=parse, convert_options=convert)
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -379,11 +382,12 @@ def write_frame(
     qid: str | None = "qid",
     comments: str | None = None,
 ) -> None:
-    """Write labels, query ids and features as a .parquet, .csv or .tsv file.
+    """Write labels, query ids, weights and features as a .parquet, .csv or .tsv file.
 
     Needs pyarrow: ``pip install 'marginrank[frames]'``. The file appears only when it is complete.
-    Features without names are called f1, f2, … Weights are not written. Parquet keeps every number
-    and type; the other two have no types, so that float32 is read back as float64.
+    Features without names are called f1, f2, … and weights, where there are any, sample_weight and
+    query_weight, the latter repeated for each document. Parquet keeps every number and type; the
+    other two have no types, so that float32 is read back as float64.
 
     Parameters
     ----------
@@ -397,7 +401,8 @@ def write_frame(
     path = os.fspath(path)
     ending = _ending(path, compressed=())
     names = data.feature_names or [f"f{k + 1}" for k in range(data.n_features)]
-    _refuse_twice([label, qid, comments, *names])
+    comments = None if data.comments is None else comments
+    _refuse_twice([label, qid, comments, *_weights(data), *names])
     tables = _tables(data, names, label=label, qid=qid, comments=comments)
     first = next(tables)  # raises before there is a file
     with atomic_write(path) as file, _writer(ending, file, first.schema, names) as writer:
@@ -411,6 +416,18 @@ def _refuse_twice(names: list[str | None]) -> None:
         if name is not None and name in seen:
             raise ValueError(f"two columns would be called {name!r}; rename one of them.")
         seen.add(name)
+
+
+def _weights(data: RankingData) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of the weights that there are, in the order of the rows."""
+    columns = {}
+    if data.sample_weight is not None:
+        columns["sample_weight"] = np.empty(data.n_documents)
+        rows = slice(None) if data.queries.rows is None else data.queries.rows
+        columns["sample_weight"][rows] = data.sample_weight
+    if data.query_weight is not None:
+        columns["query_weight"] = data.query_weight[data.qid]
+    return columns
 
 
 def _writer(ending: str, file: IO[bytes], schema: Any, features: list[str]) -> Any:
@@ -433,6 +450,7 @@ def _tables(
     except arrow.ArrowException as error:
         raise ValueError(f"the query ids are not all of one type: {error}") from error
     number_of_query = data.qid
+    weights = _weights(data)
     step = max(ROW_GROUP // data.n_features, 1)
     for first in range(0, data.n_documents, step):
         rows = slice(first, first + step)
@@ -441,6 +459,7 @@ def _tables(
             columns[qid] = ids.take(arrow.array(number_of_query[rows]))
         if comments is not None and data.comments is not None:
             columns[comments] = arrow.array(data.comments[rows], arrow.string())
+        columns |= {name: weight[rows] for name, weight in weights.items()}
         X = data.X[rows].toarray() if sp.issparse(data.X) else data.X[rows]
         columns |= zip(names, np.ascontiguousarray(X.T), strict=True)
         yield arrow.table(columns)

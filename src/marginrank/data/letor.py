@@ -149,9 +149,10 @@ def read_letor(
         _check_missing(missing),
         comments,
     )
-    for one in _as_list(source):
+    sources = _as_list(source)
+    for one in sources:
         _read_source(reader, one, threads, progress)
-    return _assemble(reader, layout, comments, group, threads)
+    return _assemble(reader, _name_all(sources), layout, comments, group, threads)
 
 
 def _check_dtype(dtype: DTypeLike) -> bool:
@@ -174,6 +175,11 @@ def _as_list(source: Source | Sequence[Source]) -> list[Source]:
     if not sources:
         raise ValueError("source is an empty list; give at least one file.")
     return sources
+
+
+def _name_all(sources: Sequence[Source]) -> str:
+    first = source_name(sources[0])
+    return first if len(sources) == 1 else f"{first} with {len(sources) - 1} more"
 
 
 def source_name(source: Source) -> str:
@@ -218,12 +224,17 @@ def _read_source(
                 fault = reader.feed(text, first, last, threads)
                 if fault is not None:
                     line, column, what = fault
-                    message = what.decode("utf-8", "replace")
-                    raise ValueError(f"{name}:{line}:{column}: {message}.")
+                    raise ValueError(f"{name}:{line}:{column}: {_printable(what)}.")
                 if progress is not None and total:
                     progress(raw.tell(), total)
         except DAMAGED as error:
             raise ValueError(f"{name}: the compressed file is damaged or cut off.") from error
+
+
+def _printable(message: bytes) -> str:
+    """Decode a message that quotes a file, and escape what a terminal would obey or not show."""
+    text = message.decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _whole_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int, int]]:
@@ -247,6 +258,7 @@ def _whole_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int, int]]:
 
 def _assemble(
     reader: _core.LetorReader,
+    name: str,
     layout: str,
     comments: bool,
     group: ArrayLike | Path | None,
@@ -255,11 +267,11 @@ def _assemble(
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
     if n_rows == 0:
-        raise ValueError("source has no documents: it is empty or holds only comments.")
+        raise ValueError(f"{name} has no documents: it is empty or holds only comments.")
     if has_qid and group is not None:
         raise ValueError("group was given, but the lines have a qid already; drop one of them.")
     if isinstance(group, (str, os.PathLike)):
-        group = read_group_sizes(group)
+        group = _read_all_sizes(group, name, n_rows)
     return LetorText(
         _features(reader, layout, (n_rows, n_columns, n_entries), threads),
         labels,
@@ -301,6 +313,18 @@ def _query_ids(ids: list[bytes]) -> NDArray[Any]:
     return result
 
 
+def _read_all_sizes(path: Path, name: str, n_documents: int) -> NDArray[np.int64]:
+    """Read the group sizes of a text of so many documents."""
+    sizes = read_group_sizes(path)
+    total = sum(sizes.tolist())
+    if total != n_documents:
+        raise ValueError(
+            f"{os.fspath(path)}: the group sizes sum to {total}, but {name} has {n_documents} "
+            "documents."
+        )
+    return sizes
+
+
 def read_group_sizes(path: Path) -> NDArray[np.int64]:
     """Read a file of group sizes, one a line."""
     sizes = []
@@ -318,28 +342,38 @@ def read_group_sizes(path: Path) -> NDArray[np.int64]:
 def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> None:
     """Write a data set as LETOR text, from which :func:`load_letor` reads the same again.
 
-    Numbers are written with the fewest digits that read back exactly. Names that end in .gz, .bz2
-    and .xz are compressed. The file appears only when it is complete.
+    Numbers are written with the fewest digits that read back exactly. Names that end in .gz, .bz2,
+    .xz and .zst are compressed. The file appears only when it is complete.
 
     Parameters
     ----------
     data : RankingData
-        What to write; comments are written if it has them.
+        What to write; comments are written if it has them. Weights are refused.
     path : str or path
         The file.
     zero_based : bool, default=False
         Number the features from 0, not 1.
     """
+    if data.sample_weight is not None or data.query_weight is not None:
+        raise ValueError(
+            f"{os.fspath(path)}: text cannot hold weights; convert to a store or a table."
+        )
     compress: dict[str, Callable[[Any, str], Any]] = {
         ".gz": gzip.open,
         ".bz2": bz2.open,
         ".xz": lzma.open,
+        ".zst": _open_zstd,
     }
     opener = compress.get(os.path.splitext(os.fspath(path))[1].lower())
     with atomic_write(path) as file, ExitStack() as stack:
         out = stack.enter_context(opener(file, "wb")) if opener else file
         for text in _formatted(data, 0 if zero_based else 1):
             out.write(text)
+
+
+def _open_zstd(file: IO[bytes], _: str) -> Any:
+    compressor = require("zstandard", "zstd").ZstdCompressor()
+    return compressor.stream_writer(file, closefd=False)
 
 
 def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:

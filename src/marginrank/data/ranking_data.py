@@ -289,6 +289,10 @@ class RankingData:
 
         return open_store(folder, verify=verify)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the view of X, which is made again when it is asked for."""
+        return {name: value for name, value in vars(self).items() if name != "matrix"}
+
     @cached_property
     def matrix(self) -> _core.Matrix:
         """X for the kernels; indices of CSR are checked when it is first asked for."""

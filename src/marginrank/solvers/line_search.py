@@ -1,7 +1,5 @@
 """Exact line search in score space."""
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,16 +8,9 @@ from marginrank.objective import Point
 Floats = NDArray[np.float64]
 
 
-class Step(NamedTuple):
-    """A step along a direction and the point it leads to."""
-
-    size: float
-    point: Point
-
-
 def line_search(
     start: Point, direction: Floats, direction_scores: Floats, slope_tol: float = 0.05
-) -> Step | None:
+) -> Point | None:
     """Minimise φ(a) = F(w + a · direction) over a > 0, from a = 1.
 
     φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept inside the bracket found
@@ -27,8 +18,8 @@ def line_search(
 
     Returns
     -------
-    Step or None
-        None if the direction does not descend, or not measurably.
+    Point or None
+        Where the step leads; None if the direction does not descend, or not measurably.
     """
     slope0 = start.slope(direction, direction_scores)
     if not slope0 < 0:
@@ -47,7 +38,7 @@ def line_search(
         size = _next_size(size, slope, point.curvature(direction, direction_scores), low, high)
         if not low < size < high:
             break
-    return Step(size, point) if point.value < start.value else None
+    return point if point.value < start.value else None
 
 
 def _next_size(size: float, slope: float, curvature: float, low: float, high: float) -> float:

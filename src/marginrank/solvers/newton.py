@@ -57,7 +57,7 @@ def newton(
     w0: Floats | None = None,
     scores0: Floats | None = None,
     tol: float = 1e-6,
-    max_iter: int = 100,
+    max_iter: int = 1000,
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
@@ -106,7 +106,7 @@ def _samples(objective: Objective, seed: int) -> Iterator[Objective]:
     smallest = max(SMALLEST_SAMPLE, 8 * objective.n_features)
     fractions = []
     fraction = 1.0 / GROWTH
-    while fraction * objective.n_documents >= smallest:
+    while fraction * objective.n_active_documents >= smallest:
         fractions.append(fraction)
         fraction /= GROWTH
     for fraction in reversed(fractions):
@@ -142,11 +142,12 @@ class NewtonIteration:
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
                 estimate = preconditioner.safety * direction.decrement
-                met = estimate <= tol * point.value
+                tried = preconditioner.exact or direction.n_products > 0
+                met = tried and estimate <= tol * point.value
                 stop = StopReason.ESTIMATED if met else StopReason.PRECISION
                 return Outcome(point, estimate, stop)
-            gained = point.value - step.point.value
-            self.point = point = step.point
+            gained = point.value - step.value
+            self.point = point = step
             estimate = preconditioner.safety * max(
                 direction.decrement, gained - direction.decrement
             )
@@ -154,8 +155,10 @@ class NewtonIteration:
             if is_certified(point, tol):
                 return Outcome(point, estimate, StopReason.CERTIFIED)
             confirmations = confirmations + 1 if estimate <= tol * point.value else 0
+            # A sample's Hessian with which conjugate gradients end at once stands for H itself.
             sampled = preconditioner.faithful and not preconditioner.exact
-            if confirmations == (2 if careful and not sampled else 1):
+            trusted = sampled and direction.n_products <= STALE_CG
+            if confirmations >= (2 if careful and not trusted else 1):
                 return Outcome(point, estimate, StopReason.ESTIMATED)
             if direction.n_products > STALE_CG:
                 self._preconditioner = None

@@ -30,17 +30,23 @@ class Preconditioner(ABC):
 class Factorised(Preconditioner):
     """The Hessian, or that of a sample, by its Cholesky factor."""
 
-    faithful = True
     safety = 2.0
 
     def __init__(self, hessian: Floats, exact: bool) -> None:
-        self.exact = exact
+        overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
+        if overflow.size:
+            raise ValueError(
+                f"X[:, {overflow[0]}] has values so large that sums overflow; scale the feature."
+            )
         # Features may differ in scale by many orders of magnitude; a unit diagonal keeps the
         # factorisation accurate, and a tiny ridge keeps it defined.
         self._scale = 1.0 / np.sqrt(np.diag(hessian))
         hessian *= self._scale[:, None]
         hessian *= self._scale
-        self._factor = _cholesky(hessian)
+        factor = _cholesky(hessian)
+        self.exact = exact and factor is not None
+        self.faithful = factor is not None
+        self._factor = (np.eye(len(hessian)), True) if factor is None else factor
 
     def solve(self, v: Floats) -> Floats:
         """Return P⁻¹ v."""
@@ -48,7 +54,7 @@ class Factorised(Preconditioner):
         return solution
 
 
-def _cholesky(matrix: Floats) -> tuple[Floats, bool]:
+def _cholesky(matrix: Floats) -> tuple[Floats, bool] | None:
     for ridge in (1e-14, 1e-11, 1e-8):
         matrix[np.diag_indices_from(matrix)] += ridge
         try:
@@ -56,7 +62,7 @@ def _cholesky(matrix: Floats) -> tuple[Floats, bool]:
             return factor
         except LinAlgError:
             continue
-    return np.eye(len(matrix)), True
+    return None
 
 
 class Diagonal(Preconditioner):
@@ -73,7 +79,7 @@ class Diagonal(Preconditioner):
 def precondition(point: Point, seed: int) -> Preconditioner:
     """Build the preconditioner that suits the size of the problem at `point`."""
     objective = point.objective
-    n, n_documents = objective.n_features, objective.n_documents
+    n, n_documents = objective.n_features, objective.n_active_documents
     if n > HESSIAN_FEATURES:
         return Diagonal(point.hess_diag())
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
