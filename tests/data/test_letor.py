@@ -363,3 +363,50 @@ def test_agrees_with_scikit_learn_on_real_data(real_folder):
     np.testing.assert_array_equal(data.X, X.toarray())
     np.testing.assert_array_equal(data.y, y)
     np.testing.assert_array_equal(data.query_ids[data.qid], qid)
+
+
+def test_the_largest_index_is_not_lost():
+    data = read("1 qid:1 5:1 2147483647:1\n", zero_based=True)
+    assert data.X.shape == (1, 2**31)
+    assert data.X[0, 2**31 - 1] == 1
+
+
+@pytest.mark.parametrize("n_features", [0, -3, 2**62, 1.5])
+def test_bad_numbers_of_features_are_refused(n_features):
+    with pytest.raises(ValueError, match="n_features="):
+        read("1 qid:1 1:1\n", n_features=n_features, layout="dense")
+
+
+def test_exponents_are_judged_by_the_whole_number():
+    assert dense(read("1 qid:1 1:1 2:0." + "0" * 400 + "1e5\n"))[0, -1] in (0, 1)
+    with pytest.raises(ValueError, match="too large"):
+        read("1 qid:1 1:1" + "0" * 400 + "e-5\n")
+
+
+def test_the_matrix_does_not_depend_on_the_threads(tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / "zeros.txt"
+    lines = [
+        f"1 qid:{i // 9} " + " ".join(f"{j}:{rng.integers(0, 2)}" for j in range(1, 1 + i % 30))
+        for i in range(20_000)
+    ]
+    path.write_text("\n".join(lines))
+    one, two = (load_letor(path, n_jobs=n, layout="csr").X for n in (1, 2))
+    assert one.nnz == two.nnz
+    assert (one != two).nnz == 0
+
+
+def test_truncated_and_damaged_compressed_files(tmp_path):
+    zstandard = pytest.importorskip("zstandard")
+    text = b"1 qid:1 1:2\n0 qid:1 1:3\n" * 20_000
+    whole = zstandard.ZstdCompressor().compress(text)
+    for name, content in {
+        "cut.zst": whole[: len(whole) // 2],
+        "noise.zst": b"\x28\xb5\x2f\xfd" + bytes(range(200)),
+        "noise.bz2": b"BZh9" + bytes(range(200)),
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name}: the compressed file is damaged"):
+            load_letor(tmp_path / name)
+    (tmp_path / "two.zst").write_bytes(whole + whole)
+    assert load_letor(tmp_path / "two.zst").n_documents == 80_000

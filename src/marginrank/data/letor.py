@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from marginrank import _core
 from marginrank._atomic import atomic_write
 from marginrank._optional import require
+from marginrank._parameters import check_integer
 from marginrank._threads import effective_threads
 from marginrank.data._validation import as_matrix
 from marginrank.data.ranking_data import RankingData
@@ -28,8 +30,9 @@ Progress = Callable[[int, int], None]
 
 CHUNK = 1 << 24  # bytes of text in work at a time
 BOM = b"\xef\xbb\xbf"
+MOST_FEATURES = 2**31 - 1
 LAYOUTS = ("auto", "dense", "csr")
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # bz2 raises a bare OSError
 
 
 def load_letor(
@@ -139,6 +142,11 @@ def read_letor(
 ) -> LetorText:
     """Do the first half of :func:`load_letor`: parse, and leave the grouping to later."""
     float64 = _check_dtype(dtype)
+    if (
+        n_features is not None
+        and check_integer("n_features", n_features, at_least=1) > MOST_FEATURES
+    ):
+        raise ValueError(f"n_features={n_features} must be at most {MOST_FEATURES}.")
     if layout not in LAYOUTS:
         raise ValueError(f"layout={layout!r} must be one of {', '.join(map(repr, LAYOUTS))}.")
     threads = effective_threads(n_jobs)
@@ -205,7 +213,7 @@ def open_source(source: Source, stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]
         ".gz": gzip.open,
         ".bz2": bz2.open,
         ".xz": lzma.open,
-        ".zst": lambda file: require("zstandard", "zstd").ZstdDecompressor().stream_reader(file),
+        ".zst": _ZstdStream,
     }
     opener = openers.get(os.path.splitext(path)[1].lower())
     return (stack.enter_context(opener(raw)) if opener else raw), raw
@@ -218,9 +226,12 @@ def _read_source(
     reader.begin_source()
     with ExitStack() as stack:
         stream, raw = open_source(source, stack)
-        total = os.fstat(raw.fileno()).st_size if isinstance(source, (str, os.PathLike)) else 0
+        regular = isinstance(source, (str, os.PathLike)) and stat.S_ISREG(
+            os.fstat(raw.fileno()).st_mode
+        )
+        total = os.fstat(raw.fileno()).st_size if regular else 0
         try:
-            for text, first, last in _whole_lines(stream):
+            for text, first, last in _whole_lines(stream, ahead=regular):
                 fault = reader.feed(text, first, last, threads)
                 if fault is not None:
                     line, column, what = fault
@@ -228,6 +239,8 @@ def _read_source(
                 if progress is not None and total:
                     progress(raw.tell(), total)
         except DAMAGED as error:
+            if getattr(error, "errno", None) is not None:  # the disk's fault, not the file's
+                raise
             raise ValueError(f"{name}: the compressed file is damaged or cut off.") from error
 
 
@@ -237,23 +250,69 @@ def _printable(message: bytes) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _whole_lines(stream: IO[bytes]) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (text, first, last) with whole lines text[first:last], reading the next meanwhile."""
-    rest = b""
-    begins = True
-    with ThreadPoolExecutor(1) as ahead:
-        pending = ahead.submit(stream.read, CHUNK)
+def _whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (text, first, last) with whole lines text[first:last]."""
+    pieces: list[bytes] = []  # of a line that has not ended yet
+    first = len(BOM)  # where the text begins, if it begins with a byte order mark
+    for chunk in _chunks(stream, ahead):
+        cut = chunk.rfind(b"\n") + 1
+        if cut == 0:
+            pieces.append(chunk)
+            continue
+        text = b"".join([*pieces, chunk]) if pieces else chunk
+        yield text, first if text.startswith(BOM) else 0, len(text) - len(chunk) + cut
+        first = 0
+        pieces = [chunk[cut:]] if cut < len(chunk) else []
+    if pieces:
+        text = b"".join(pieces)
+        yield text, first if text.startswith(BOM) else 0, len(text)
+
+
+def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
+    """Yield what a stream holds; `ahead` reads the next chunk while one is in work."""
+    if not ahead:
+        yield from iter(lambda: stream.read(CHUNK), b"")
+        return
+    with ThreadPoolExecutor(1) as thread:
+        pending = thread.submit(stream.read, CHUNK)
         while chunk := pending.result():
-            pending = ahead.submit(stream.read, CHUNK)
-            text = rest + chunk if rest else chunk
-            first = len(BOM) if begins and text.startswith(BOM) else 0
-            begins = False
-            last = text.rfind(b"\n") + 1
-            rest = text[last:]
-            if last > first:
-                yield text, first, last
-        if rest:
-            yield rest, len(BOM) if begins and rest.startswith(BOM) else 0, len(rest)
+            pending = thread.submit(stream.read, CHUNK)
+            yield chunk
+
+
+class _ZstdStream:
+    """Decompresses Zstandard, frame after frame, and notices where one is cut off."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._zstandard = require("zstandard", "zstd")
+        self._file = file
+        self._frame = self._zstandard.ZstdDecompressor().decompressobj()
+        self._begun = False
+
+    def __enter__(self) -> "_ZstdStream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, size: int) -> bytes:
+        """Return about `size` bytes, none at the end."""
+        pieces: list[bytes] = []
+        while sum(map(len, pieces)) < size:
+            data = self._frame.unused_data if self._frame.eof else b""
+            data = data or self._file.read(1 << 20)
+            if not data:
+                if self._begun and not self._frame.eof:
+                    raise EOFError("the last frame is cut off")
+                break
+            if self._frame.eof:
+                self._frame = self._zstandard.ZstdDecompressor().decompressobj()
+            self._begun = True
+            try:
+                pieces.append(self._frame.decompress(data))
+            except self._zstandard.ZstdError as error:
+                raise EOFError(str(error)) from error
+        return b"".join(pieces)
 
 
 def _assemble(
