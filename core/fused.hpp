@@ -274,11 +274,12 @@ template <class Matrix>
 void hess_vec(const Matrix& X, const PairProblem& problem, const PairPoint& point, const double* v,
               double* u, double* out, int threads) {
   const PairKernel kernel(problem);
-  std::vector<double> z(static_cast<std::size_t>(problem.n_documents()));
+  Buffer<double> z(problem.n_documents());
   auto f = [&](Index q, const double* in, double* result, Scratch& scratch) {
     kernel.hess_vec(q, in, result, point, scratch);
+    kernel.prefetch(q + 1, point);
   };
-  Sweeper(X, problem, threads).sweep(v, u, f, z.data(), out);
+  Sweeper(X, problem, threads).sweep(v, u, f, z.at(0), out);
 }
 
 // Rows of X of a query's documents, in sorted order.

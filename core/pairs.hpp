@@ -91,6 +91,8 @@ struct Scratch {
 
 class PairKernel {
  public:
+  static constexpr Index kPrefetched = 4096;  // documents; more would not stay in cache
+
   explicit PairKernel(const PairProblem& problem) : problem_(problem) {}
 
   // Value of query q at its scores s; writes the gradient with respect to them to z and what
@@ -192,6 +194,23 @@ class PairKernel {
       at += problem_.n_documents();
     }
     for (Index t = 0; t < docs.size(); ++t) z[order[t]] = scratch.gradient[t];
+  }
+
+  // Fetches what a product needs of query q, as it has left the cache since the last one.
+  void prefetch(Index q, const PairPoint& point) const {
+    if (q >= problem_.n_queries) return;
+    const Range docs = problem_.documents(q);
+    if (docs.size() > kPrefetched) return;
+    for (Index i = docs.first; i < docs.last; i += 16) {
+      __builtin_prefetch(point.order.at(i));
+      __builtin_prefetch(point.level.at(i));
+      __builtin_prefetch(point.curvature.at(i));
+      __builtin_prefetch(point.curvature.at(std::min(i + 8, docs.last - 1)));
+      if (problem_.n_curved() == 1) {
+        __builtin_prefetch(point.end.at(i));
+        __builtin_prefetch(point.begin.at(i));
+      }
+    }
   }
 
   // image = H u for eight vectors at once, in sorted order.
@@ -358,9 +377,9 @@ class PairKernel {
     const Index m = w.size;
     if (problem_.rank == 0) {
       sum_partners(w, 1, {u, u}, scratch);
-      for (Index t = 0; t < m; ++t) {
-        scratch.gradient[t] += scale * (scratch.sums[0][t] + scratch.sums[1][t]);
-      }
+      const double *above = scratch.sums[0].data(), *below = scratch.sums[1].data();
+      double* gradient = scratch.gradient.data();
+      for (Index t = 0; t < m; ++t) gradient[t] += scale * (above[t] + below[t]);
       return;
     }
     load_weights(q, r, point, scratch);
