@@ -9,13 +9,13 @@ that the script works; its ratios mean little.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 
 import numpy as np
+from _memory import peak_bytes, reset_peak
 from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, RankSVM, make_ranking
@@ -187,10 +187,10 @@ def measure_memory(scale: int) -> None:
     """Print by how many bytes a fit raises the peak, and the size of X."""
     RankSVM().fit(*make(DOCS_PER_QUERY * 20))
     X, y, qid = make(scale)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    reset_peak()
+    before = peak_bytes()
     RankSVM().fit(X, y, qid=qid)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print((after - before) * 1024, X.nbytes)
+    print(peak_bytes() - before, X.nbytes)
 
 
 def main() -> None:

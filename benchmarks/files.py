@@ -8,7 +8,6 @@ works.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from _memory import peak_bytes, reset_peak
 from sklearn.datasets import load_svmlight_file
 
 from marginrank import RankingData, dump_letor, load_letor, make_ranking, metrics
@@ -49,7 +49,7 @@ def parsing(folder: Path, scale: float) -> Rows:
     write_text(path, round(180 * scale), 100, 136)
     size = path.stat().st_size
     theirs = seconds(lambda: load_svmlight_file(str(path), query_id=True, dtype=np.float32), 1)
-    one, two = (seconds(lambda n=n: load_letor(path, n_jobs=n), 5) for n in (1, 2))
+    one, two = (seconds(lambda n=n: load_letor(path, n_jobs=n), 7) for n in (1, 2))
     same = np.array_equal(
         load_svmlight_file(str(path), query_id=True, dtype=np.float32)[0].toarray(),
         load_letor(path).X,
@@ -75,10 +75,10 @@ def memory(folder: Path, scale: float) -> Rows:
 
 def measure_memory(path: str) -> None:
     """Print by how many bytes reading raises the peak, and the size of the result."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    reset_peak()
+    before = peak_bytes()
     data = load_letor(path)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print((after - before) * 1024, data.X.nbytes)
+    print(peak_bytes() - before, data.X.nbytes)
 
 
 def command_line(folder: Path, scale: float) -> Rows:

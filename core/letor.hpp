@@ -5,8 +5,11 @@
 // the parts are moved into place one by one. So memory stays near the size of the result.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,14 +38,33 @@ struct QueryRun {
   std::string id;
 };
 
+// Memory that goes back to the system as soon as it is freed; malloc would keep it, and the parts
+// of a text would stay beside the result they have been moved to.
+template <class T>
+struct PageAllocator {
+  using value_type = T;
+
+  T* allocate(std::size_t n) {
+    void* pages =
+        mmap(nullptr, n * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<T*>(pages);
+  }
+  void deallocate(T* pages, std::size_t n) { munmap(pages, n * sizeof(T)); }
+  bool operator==(const PageAllocator&) const { return true; }
+};
+
+template <class T>
+using Pages = std::vector<T, PageAllocator<T>>;
+
 // What some consecutive lines hold.
 template <class T>
 struct LetorPart {
   std::vector<double> labels;
   std::vector<QueryRun> runs;
-  std::vector<Index> row_ends;        // in `columns` and `values`; empty once dense
-  std::vector<std::int32_t> columns;  // empty once dense
-  std::vector<T> values;
+  std::vector<Index> row_ends;  // in `columns` and `values`; empty once dense
+  Pages<std::int32_t> columns;  // empty once dense
+  Pages<T> values;
   std::vector<std::string> comments;
   Index width = 0;  // one more than the highest column
   Index n_entries = 0;
@@ -57,13 +79,13 @@ struct LetorPart {
   void make_dense_if_smaller() {
     const auto cells = static_cast<std::size_t>(n_rows() * width);
     if (cells * sizeof(T) > values.size() * (sizeof(T) + sizeof(std::int32_t))) return;
-    std::vector<T> table(cells, T{0});
+    Pages<T> table(cells, T{0});
     Index k = 0;
     for (Index i = 0; i < n_rows(); ++i) {
       for (; k < row_ends[i]; ++k) table[i * width + columns[k]] = values[k];
     }
     values.swap(table);
-    std::vector<std::int32_t>().swap(columns);
+    Pages<std::int32_t>().swap(columns);
     std::vector<Index>().swap(row_ends);
   }
 };
@@ -291,8 +313,8 @@ class LetorParser {
       } else {
         for_each_entry(part, [&](Index i, Index column, T value) { rows[i * n + column] = value; });
       }
-      std::vector<T>().swap(part.values);
-      std::vector<std::int32_t>().swap(part.columns);
+      Pages<T>().swap(part.values);
+      Pages<std::int32_t>().swap(part.columns);
     });
   }
 
@@ -309,8 +331,8 @@ class LetorParser {
       });
       for (Index i = 0; i < part.n_rows(); ++i) indptr[row + i + 1] += indptr[row + i];
       row += part.n_rows();
-      std::vector<T>().swap(part.values);
-      std::vector<std::int32_t>().swap(part.columns);
+      Pages<T>().swap(part.values);
+      Pages<std::int32_t>().swap(part.columns);
     }
   }
 

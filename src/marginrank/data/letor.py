@@ -251,21 +251,25 @@ def _printable(message: bytes) -> str:
 
 
 def _whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (text, first, last) with whole lines text[first:last]."""
-    pieces: list[bytes] = []  # of a line that has not ended yet
-    first = len(BOM)  # where the text begins, if it begins with a byte order mark
+    """Yield (text, first, last) with whole lines text[first:last], without copying the chunks."""
+    unended: list[bytes] = []  # pieces of a line that has not ended yet
+    begins = True
     for chunk in _chunks(stream, ahead):
-        cut = chunk.rfind(b"\n") + 1
-        if cut == 0:
-            pieces.append(chunk)
-            continue
-        text = b"".join([*pieces, chunk]) if pieces else chunk
-        yield text, first if text.startswith(BOM) else 0, len(text) - len(chunk) + cut
-        first = 0
-        pieces = [chunk[cut:]] if cut < len(chunk) else []
-    if pieces:
-        text = b"".join(pieces)
-        yield text, first if text.startswith(BOM) else 0, len(text)
+        first = len(BOM) if begins and chunk.startswith(BOM) else 0
+        begins = False
+        last = chunk.rfind(b"\n") + 1
+        if unended and last > 0:
+            head = chunk.find(b"\n") + 1
+            line = b"".join([*unended, chunk[:head]])
+            yield line, 0, len(line)
+            unended, first = [], head
+        if last > first:
+            yield chunk, first, last
+        if last < len(chunk):
+            unended.append(chunk[max(first, last) :])
+    if unended:
+        line = b"".join(unended)
+        yield line, 0, len(line)
 
 
 def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
