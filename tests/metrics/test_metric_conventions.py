@@ -127,9 +127,12 @@ def test_kinds_of_input(data, name, options):
 def test_input_is_left_alone(data, name, options):
     metric, (y, scores, qid) = getattr(metrics, name), data
     y, scores = y.astype(float), scores.copy()
+    before = [array.copy() for array in (y, scores, qid)]
     for array in (y, scores, qid):
         array.flags.writeable = False
     metric(y, scores, qid=qid, **options)
+    for array, copy in zip((y, scores, qid), before, strict=True):
+        np.testing.assert_array_equal(array, copy)
 
 
 @every_metric
