@@ -278,7 +278,8 @@ auto evaluate_scores(nb::object owner, const Array1<double>& scores, const Point
                "scores must have an entry a document");
   auto z = new_array<double>(pairs.n_documents());
   Point point(owner);
-  const PairPoint* guess = like && &like->pairs() == &pairs ? &like->state() : nullptr;
+  const bool same_documents = like && like->pairs().problem().offsets == pairs.problem().offsets;
+  const PairPoint* guess = same_documents ? &like->state() : nullptr;
   double value;
   {
     nb::gil_scoped_release release;

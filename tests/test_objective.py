@@ -548,3 +548,33 @@ def test_values_keep_their_digits_where_scores_are_far_apart(n_levels):
     slack = np.maximum(0.0, 1 - (scores[y > y[best]] - scores[best]))
     value = Objective(RankingData(scores[:, None], y), LOSSES["squared_hinge"]).at(np.ones(1))
     assert value.loss_value == pytest.approx(np.sum(slack**2), rel=1e-8)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.25])
+def test_the_ridge_weighs_the_regulariser(ridge):
+    X, y, qid = make_ranking(6, 10, 5, random_state=0)
+    data = RankingData(X, y, qid)
+    w, v = np.random.default_rng(0).normal(size=(2, 5))
+    usual = Objective(data, LOSSES["squared_hinge"]).at(w)
+    point = Objective(data, LOSSES["squared_hinge"], ridge=ridge).at(w)
+    less = 1.0 - ridge
+    assert point.value == pytest.approx(usual.value - 0.5 * less * w @ w)
+    np.testing.assert_allclose(point.gradient, usual.gradient - less * w)
+    np.testing.assert_allclose(point.hess_vec(v)[0], usual.hess_vec(v)[0] - less * v)
+    np.testing.assert_allclose(point.hessian(), usual.hessian() - less * np.eye(5))
+    np.testing.assert_allclose(point.hess_diag(), usual.hess_diag() - less)
+    assert point.slope(v, X @ v) == pytest.approx(point.gradient @ v)
+    assert point.curvature(v, X @ v) == pytest.approx(v @ point.hessian() @ v)
+    assert point.gap == (np.inf if ridge == 0 else 0.5 * point.gradient @ point.gradient / ridge)
+
+
+def test_another_loss_on_the_same_pairs():
+    X, y, qid = make_ranking(6, 10, 5, random_state=0)
+    data = RankingData(X, y, qid, query_weight=np.arange(1.0, 7.0))
+    w = np.ones(5)
+    usual = Objective(data, LOSSES["squared_hinge"], C=0.5, normalization="query")
+    other = usual.with_loss(HINGE)
+    expected = Objective(data, HINGE, C=0.5, normalization="query").at(w)
+    assert other.at(w).value == expected.value
+    np.testing.assert_array_equal(other.at(w).gradient, expected.gradient)
+    assert usual.loss is LOSSES["squared_hinge"]

@@ -1,11 +1,14 @@
 """The objective: X, a loss on pairs and a regulariser, seen through values and derivatives.
 
-F(w) = ½‖w‖² + C · Σ_q ω_q Σ_{(i,j)} δ_ij ℓ(s_i − s_j),  s = Xw
+F(w) = ρ · ½‖w‖² + C · Σ_q ω_q Σ_{(i,j)} δ_ij ℓ(s_i − s_j),  s = Xw
+
+ρ, the ridge, is 1 in a RankSVM and 0 where a solver adds a regulariser of its own.
 
 A solver gets a :class:`Point` for each w it looks at and asks it for what it needs. X is touched
 only where a method's description says "a sweep".
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,6 +57,8 @@ class Objective:
         Weights δ_ij, by row of X.
     margins : ndarray of shape (n_documents,), optional
         d_i by row of X: a pair's margin becomes θ + d_i − d_j.
+    ridge : float
+        ρ, the weight of ½‖w‖².
     threads : int
         Number of threads; the results do not depend on it.
     """
@@ -68,6 +73,7 @@ class Objective:
         normalization: str = "none",
         pair_weights: PairFactors | None = None,
         margins: Floats | None = None,
+        ridge: float = 1.0,
         threads: int = 1,
     ) -> None:
         check_number("C", C)
@@ -85,6 +91,7 @@ class Objective:
             query_weight=np.empty(0),
             factors=_scale_factors(factors, data.sample_weight),
             margins=None if margins is None else np.ascontiguousarray(margins[rows]),
+            ridge=ridge,
             threads=threads,
             fraction=1.0,
             counter=SweepCounter(),
@@ -103,6 +110,7 @@ class Objective:
         query_weight: Floats,
         factors: PairFactors | None,
         margins: Floats | None,
+        ridge: float,
         threads: int,
         fraction: float,
         counter: SweepCounter,
@@ -114,6 +122,7 @@ class Objective:
         self._query_weight = query_weight
         self._factors = factors
         self._margins = margins
+        self.ridge = ridge
         self._threads = threads
         self.fraction = fraction
         self._counter = counter
@@ -220,7 +229,7 @@ class Objective:
             self._matrix, self._pairs, w, self._threads
         )
         point = Point(self, w, scores, value, score_gradient, state)
-        point.gradient = w + gradient
+        point.gradient = self.ridge * w + gradient
         return point
 
     def _at_scores(self, w: Floats, scores: Floats, like: "Point | None") -> "Point":
@@ -228,6 +237,13 @@ class Objective:
             self._pairs, scores, None if like is None else like.state, self._threads
         )
         return Point(self, w, scores, value, score_gradient, state)
+
+    def with_loss(self, loss: Loss) -> "Objective":
+        """Return the same objective with another loss on the pairs."""
+        result = copy(self)
+        result.loss = loss
+        result._pairs = result._native_pairs(result._query_weight, loss.as_array(), result._margins)
+        return result
 
     def scores(self, w: Floats) -> Floats:
         """Return Xw, in the order of the grouped documents; a sweep."""
@@ -254,6 +270,7 @@ class Objective:
             query_weight=np.empty(0),
             factors=factors and PairFactors(*(side[documents] for side in factors)),
             margins=None if self._margins is None else self._margins[documents],
+            ridge=self.ridge,
             threads=self._threads,
             fraction=self.fraction * documents.size / self.n_documents,
             counter=self._counter,
@@ -325,7 +342,7 @@ class Point:
     @cached_property
     def value(self) -> float:
         """F(w)."""
-        return 0.5 * float(self.w @ self.w) + self.loss_value
+        return 0.5 * self.objective.ridge * float(self.w @ self.w) + self.loss_value
 
     @cached_property
     def gradient(self) -> Floats:
@@ -335,26 +352,27 @@ class Point:
         loss_gradient: Floats = _core.transpose_dot(
             o._matrix, o._pairs, self.score_gradient, o._threads
         )
-        return self.w + loss_gradient
+        return o.ridge * self.w + loss_gradient
 
     @property
     def gap(self) -> float:
-        """Certificate: F(w) − F* ≤ ½‖∇F(w)‖², as F is 1-strongly convex."""
-        return 0.5 * float(self.gradient @ self.gradient)
+        """Certificate: F(w) − F* ≤ ½‖∇F(w)‖² / ρ, as F is ρ-strongly convex."""
+        ridge = self.objective.ridge
+        return 0.5 * float(self.gradient @ self.gradient) / ridge if ridge > 0 else np.inf
 
     def hess_vec(self, v: Floats) -> tuple[Floats, Floats]:
         """Return ∇²F(w) v and Xv; a sweep."""
         o = self.objective
         o.count_sweep()
         product, scores = _core.hess_vec(o._matrix, self.state, v, o._threads)
-        return v + product, scores
+        return o.ridge * v + product, scores
 
     def hessian(self) -> Floats:
         """Return ∇²F(w), an n × n matrix; a sweep for each eight columns."""
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
         hessian: Floats = _core.hessian(o._matrix, self.state, o._threads)
-        hessian[np.diag_indices_from(hessian)] += 1.0
+        hessian[np.diag_indices_from(hessian)] += o.ridge
         return hessian
 
     def hess_diag(self) -> Floats:
@@ -362,7 +380,7 @@ class Point:
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal: Floats = _core.hess_diag(o._matrix, self.state, o._threads)
-        return 1.0 + diagonal
+        return o.ridge + diagonal
 
     def move(self, step: float, direction: Floats, direction_scores: Floats) -> "Point":
         """Look at w + step · direction, given X · direction; no sweep."""
@@ -372,9 +390,11 @@ class Point:
 
     def slope(self, direction: Floats, direction_scores: Floats) -> float:
         """Return ∇F(w)ᵀ direction, given X · direction; no sweep."""
-        return float(self.w @ direction) + float(self.score_gradient @ direction_scores)
+        ridge = self.objective.ridge
+        return ridge * float(self.w @ direction) + float(self.score_gradient @ direction_scores)
 
     def curvature(self, direction: Floats, direction_scores: Floats) -> float:
         """Return directionᵀ ∇²F(w) direction, given X · direction; no sweep."""
         image = _core.hess_vec_scores(self.state, direction_scores, self.objective._threads)
-        return float(direction @ direction) + float(direction_scores @ image)
+        ridge = self.objective.ridge
+        return ridge * float(direction @ direction) + float(direction_scores @ image)
