@@ -4,6 +4,8 @@ A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. Tha
 know of it, so a new loss is a new entry of :data:`LOSSES`.
 """
 
+from collections import UserDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +33,9 @@ class Loss:
         What users write.
     pieces : tuple of Piece
         The terms of the sum.
+    margin : float
+        The t from which a pair costs nothing, or 0 if there is none. Margin rescaling puts the
+        pair's own margin in its place.
 
     Examples
     --------
@@ -41,15 +46,36 @@ class Loss:
 
     name: str
     pieces: tuple[Piece, ...]
+    margin: float = 0.0
 
     @property
     def smooth(self) -> bool:
         """Whether the loss is differentiable, as Newton methods need."""
         return all(piece.power == 2 for piece in self.pieces)
 
+    @property
+    def piecewise_linear(self) -> bool:
+        """Whether the loss is a sum of hinges, as the hinge solvers need."""
+        return all(piece.power == 1 and piece.coefficient > 0 for piece in self.pieces)
+
     def as_array(self) -> Floats:
         """Return the pieces as rows (a, θ, e), as the native kernels take them."""
         return np.array([(p.coefficient, p.theta, p.power) for p in self.pieces], dtype=np.float64)
+
+    def shifted(self, offset: float) -> "Loss":
+        """Return ℓ(t − offset)."""
+        pieces = tuple(Piece(p.coefficient, p.theta + offset, p.power) for p in self.pieces)
+        return Loss(self.name, pieces, self.margin + offset)
+
+    def smoothed(self, width: float) -> "Loss":
+        """Return a sum of hinges with each kink made a parabola `width` wide, centred on it."""
+        half = 0.5 * width
+        pieces = []
+        for piece in self.pieces:
+            curvature = 0.5 * piece.coefficient / width
+            pieces.append(Piece(curvature, piece.theta + half, 2))
+            pieces.append(Piece(-curvature, piece.theta - half, 2))
+        return Loss(self.name, tuple(pieces), self.margin)
 
     def value(self, t: ArrayLike) -> Floats:
         """Return ℓ(t)."""
@@ -73,11 +99,64 @@ class Loss:
         return total
 
 
-LOSSES = {
-    loss.name: loss
-    for loss in (
-        Loss("squared_hinge", (Piece(1.0, 1.0, 2),)),
-        # Quadratic on [0, 1], linear below 0 (paper 2, section 4.1).
-        Loss("huber", (Piece(1.0, 1.0, 2), Piece(-1.0, 0.0, 2))),
-    )
-}
+def logistic(error: float = 0.01) -> Loss:
+    """Return the logistic loss log(1 + exp(−t)) to within `error` everywhere, as pieces.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.losses import logistic
+    >>> t = np.linspace(-20.0, 20.0, 999)
+    >>> bool(np.max(np.abs(logistic(0.001).value(t) - np.logaddexp(0.0, -t))) <= 0.001)
+    True
+    """
+    from marginrank._logistic import logistic_pieces
+
+    return Loss("logistic", tuple(Piece(a, theta, 2) for a, theta in logistic_pieces(error)))
+
+
+class _Losses(UserDict[str, Loss]):
+    """Losses by name; one that takes time to make is a function until it is asked for."""
+
+    def __getitem__(self, name: str) -> Loss:
+        loss: Loss | Callable[[], Loss] = self.data[name]
+        if not isinstance(loss, Loss):
+            loss = self.data[name] = loss()
+        return loss
+
+
+LOSSES = _Losses()
+LOSSES.update(
+    {
+        loss.name: loss
+        for loss in (
+            Loss("squared_hinge", (Piece(1.0, 1.0, 2),), margin=1.0),
+            Loss("hinge", (Piece(1.0, 1.0, 1),), margin=1.0),
+            # Quadratic on [0, 1], linear below 0 (paper 2, section 4.1).
+            Loss("huber", (Piece(1.0, 1.0, 2), Piece(-1.0, 0.0, 2)), margin=1.0),
+        )
+    },
+    logistic=logistic,
+)
+
+
+def get_loss(name: str) -> Loss:
+    """Return a loss by its name; ``"logistic@0.001"`` is the logistic loss to within 0.001.
+
+    Examples
+    --------
+    >>> from marginrank.losses import get_loss
+    >>> len(get_loss("logistic").pieces) < len(get_loss("logistic@0.001").pieces)
+    True
+    """
+    base, at, error = name.partition("@") if isinstance(name, str) else (name, "", "")
+    if at and base == "logistic":
+        try:
+            return logistic(float(error))
+        except ValueError as problem:
+            raise ValueError(
+                f"loss={name!r} needs an error between 1e-05 and 0.1 after the @."
+            ) from problem
+    if at or base not in LOSSES:
+        raise ValueError(f"loss={name!r} must be one of {', '.join(map(repr, LOSSES))}.")
+    return LOSSES[base]

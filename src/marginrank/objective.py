@@ -232,6 +232,10 @@ class Objective:
         point.gradient = self.ridge * w + gradient
         return point
 
+    def at_point(self, point: "Point") -> "Point":
+        """Look at the w of a point of another loss on the same documents; no sweep."""
+        return self._at_scores(point.w, point.scores, point)
+
     def _at_scores(self, w: Floats, scores: Floats, like: "Point | None") -> "Point":
         value, score_gradient, state = _core.evaluate_scores(
             self._pairs, scores, None if like is None else like.state, self._threads

@@ -1,9 +1,78 @@
 """Solvers: one algorithm a file, each sees only an Objective."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+from marginrank.losses import Loss
+from marginrank.solvers.bundle import bmrm, ocas
 from marginrank.solvers.newton import newton
 from marginrank.solvers.result import Iteration, SolverResult, StopReason
+from marginrank.solvers.smoothing import smoothing
 from marginrank.solvers.tron import tron
 
-SOLVERS = {"newton": newton, "tron": tron}
 
-__all__ = ["SOLVERS", "Iteration", "SolverResult", "StopReason", "newton", "tron"]
+class Solver(NamedTuple):
+    """A solver and the losses it can minimise."""
+
+    minimise: Callable[..., SolverResult]
+    takes: Callable[[Loss], bool]
+
+
+def _smooth(loss: Loss) -> bool:
+    return loss.smooth
+
+
+def _piecewise_linear(loss: Loss) -> bool:
+    return loss.piecewise_linear
+
+
+# For each kind of loss, the first that takes it is the default.
+SOLVERS = {
+    "newton": Solver(newton, _smooth),
+    "tron": Solver(tron, _smooth),
+    "smoothing": Solver(smoothing, _piecewise_linear),
+    "ocas": Solver(ocas, _piecewise_linear),
+    "bmrm": Solver(bmrm, _piecewise_linear),
+}
+
+
+def solvers_for(loss: Loss) -> list[str]:
+    """Return the names of the solvers that can minimise a loss, the default first."""
+    return [name for name, solver in SOLVERS.items() if solver.takes(loss)]
+
+
+def find_solver(name: str, loss: Loss) -> Callable[..., SolverResult]:
+    """Return the solver of that name, or for "auto" the default for the loss.
+
+    Examples
+    --------
+    >>> from marginrank.losses import LOSSES
+    >>> from marginrank.solvers import find_solver
+    >>> find_solver("auto", LOSSES["hinge"]).__name__
+    'smoothing'
+    """
+    able = solvers_for(loss)
+    if name == "auto" and able:
+        return SOLVERS[able[0]].minimise
+    if name in able:
+        return SOLVERS[name].minimise
+    raise ValueError(
+        f"solver={name!r} cannot minimise loss={loss.name!r}; these can: "
+        f"{', '.join(map(repr, able)) or 'none'}."
+    )
+
+
+__all__ = [
+    "SOLVERS",
+    "Iteration",
+    "Solver",
+    "SolverResult",
+    "StopReason",
+    "bmrm",
+    "find_solver",
+    "newton",
+    "ocas",
+    "smoothing",
+    "solvers_for",
+    "tron",
+]

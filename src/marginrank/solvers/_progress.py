@@ -22,17 +22,25 @@ class Progress:
         self._start = time.perf_counter()
         self._sweeps_before = objective.sweeps
 
-    def record(self, point: Point, estimate: float, inner_iterations: int) -> None:
-        """Add one iteration that ended at `point`."""
+    def record(
+        self,
+        point: Point,
+        estimate: float,
+        inner_iterations: int,
+        *,
+        gap: float | None = None,
+        gradient: Floats | None = None,
+    ) -> None:
+        """Add one iteration that ended at `point`; `gap` and `gradient` are its own by default."""
         full = point.objective is self._objective
         self.n_iter += full
         line = Iteration(
             iteration=len(self.history) + 1,
             seconds=time.perf_counter() - self._start,
             objective=point.value,
-            gap=point.gap,
+            gap=point.gap if gap is None else gap,
             estimate=estimate,
-            gradient_norm=float(np.linalg.norm(point.gradient)),
+            gradient_norm=float(np.linalg.norm(point.gradient if gradient is None else gradient)),
             inner_iterations=inner_iterations,
             sweeps=self._objective.sweeps - self._sweeps_before,
             fraction=point.objective.fraction,
@@ -41,13 +49,15 @@ class Progress:
         if self._callback:
             self._callback(line)
 
-    def result(self, point: Point, estimate: float, stop: StopReason) -> SolverResult:
-        """Return `point` as the outcome."""
+    def result(
+        self, point: Point, estimate: float, stop: StopReason, *, gap: float | None = None
+    ) -> SolverResult:
+        """Return `point` as the outcome; `gap` is its own by default."""
         return SolverResult(
             w=point.w,
             scores=point.scores,
             objective=point.value,
-            gap=point.gap,
+            gap=point.gap if gap is None else gap,
             estimate=estimate,
             n_iter=self.n_iter,
             stop=stop,
@@ -55,12 +65,8 @@ class Progress:
         )
 
 
-def start(name: str, objective: Objective, w: Floats, scores: Floats | None = None) -> Point:
-    """Look at the first w, and refuse what the solver `name` cannot minimise."""
-    if not objective.loss.smooth:
-        raise ValueError(
-            f"solver={name!r} needs a smooth loss, which {objective.loss.name!r} is not."
-        )
+def start(objective: Objective, w: Floats, scores: Floats | None = None) -> Point:
+    """Look at the first w, and refuse features that cannot be summed."""
     point = objective.at(w, scores)
     overflow = np.flatnonzero(~np.isfinite(point.gradient))
     if overflow.size:
@@ -72,4 +78,9 @@ def start(name: str, objective: Objective, w: Floats, scores: Floats | None = No
 
 def is_certified(point: Point, tol: float) -> bool:
     """Whether (F − F*) / F* ≤ tol is certain: gap ≤ tol · (F − gap) with F − gap ≤ F*."""
-    return point.gap <= tol * (point.value - point.gap)
+    return meets(tol, point.value, point.gap)
+
+
+def meets(tol: float, value: float, gap: float) -> bool:
+    """Whether a gap proves that the value is within tol of the optimum, relatively."""
+    return gap <= tol * (value - gap)

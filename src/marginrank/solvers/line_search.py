@@ -14,7 +14,8 @@ def line_search(
     """Minimise φ(a) = F(w + a · direction) over a > 0, from a = 1.
 
     φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept inside the bracket found
-    so far, ends in a few steps. It ends when |φ'(a)| ≤ slope_tol · |φ'(0)|. X is not touched.
+    so far, ends in a few steps. It ends when |φ'(a)| ≤ slope_tol · |φ'(0)| and φ(a) < φ(0), as a
+    loss that is linear far out has small slopes there, too. X is not touched.
 
     Returns
     -------
@@ -32,7 +33,8 @@ def line_search(
         if not np.isfinite(point.value):
             high, size = size, 0.5 * (low + size)
             continue
-        if abs(slope) <= slope_tol * abs(slope0):
+        measurable = size * abs(slope0) > 1e-15 * abs(start.value)
+        if abs(slope) <= slope_tol * abs(slope0) and (point.value < start.value or not measurable):
             break
         low, high = (size, high) if slope < 0 else (low, size)
         size = _next_size(size, slope, point.curvature(direction, direction_scores), low, high)
@@ -42,8 +44,10 @@ def line_search(
 
 
 def _next_size(size: float, slope: float, curvature: float, low: float, high: float) -> float:
-    """Newton's step on φ', or the middle of the bracket where that leads outside."""
+    """Newton's step on φ', or some other step where that leads outside or far away."""
     newton = size - slope / curvature if curvature > 0 else np.inf
-    if low < newton < high and newton <= 10.0 * size:
+    if low < newton < high and 0.1 * size <= newton <= 10.0 * size:
         return newton
+    if low == 0.0:
+        return 0.1 * high
     return 0.5 * (low + high) if np.isfinite(high) else 10.0 * size

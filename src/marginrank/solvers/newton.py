@@ -89,10 +89,8 @@ def newton(
     try:
         if w0 is None:
             for sample in _samples(objective, seed):
-                w = iteration.run(
-                    start("newton", sample, w), max(tol, SAMPLE_TOL), careful=False
-                ).point.w
-        outcome = iteration.run(start("newton", objective, w, scores0), tol)
+                w = iteration.run(start(sample, w), max(tol, SAMPLE_TOL), careful=False).point.w
+        outcome = iteration.run(start(objective, w, scores0), tol)
     except KeyboardInterrupt:
         point = iteration.point
         if point is None or point.objective is not objective:

@@ -49,7 +49,7 @@ def tron(
     `seed` is not used: nothing here is random.
     """
     progress = Progress(objective, callback)
-    point = start("tron", objective, np.zeros(objective.n_features) if w0 is None else w0, scores0)
+    point = start(objective, np.zeros(objective.n_features) if w0 is None else w0, scores0)
     stop = StopReason.MAX_ITER
     try:
         small = np.sqrt(tol) * _norm_at_zero(objective, point)

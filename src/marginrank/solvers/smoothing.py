@@ -1,0 +1,237 @@
+"""Newton on a smoothed hinge with shrinking smoothing: the default solver for the hinge loss.
+
+Each kink θ of the loss is made a parabola on [θ − ε/2, θ + ε/2], which gives a smooth F_ε for
+Newton's method. Only pairs whose score difference lies in that band see another loss, by at most
+ε/8, so the error shrinks like ε² as long as the band holds many pairs: few values of ε are needed,
+each starting from the last one's solution.
+
+**Certificate.** The slopes −α of the smoothed loss lie between those of the hinge on both sides of
+a kink, so that Σ δ α (θ − t) is a plane below the hinge loss: a cutting plane of the bundle method,
+with gradient ∇L_ε(w). Minimising plane plus regulariser gives, at any w,
+
+    F(w) − F* ≤ ‖∇F_ε(w)‖² / 2ρ + Σ δ [h(t) − α (θ − t)],
+
+where the sum has terms for the pairs in the band only. With the hinge loss H_θ and L_ε, it is
+H_θ − 2 L_ε + ½ (H_{θ+ε/2} + H_{θ−ε/2}): four sums that the pair kernels know.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank.losses import Loss, Piece
+from marginrank.objective import Objective, Point
+from marginrank.solvers._progress import Progress, meets, start
+from marginrank.solvers.newton import NewtonIteration, newton
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+
+Floats = NDArray[np.float64]
+
+FIRST_WIDTH = 4.0  # at w = 0 every pair is inside the band
+SHRINK = 0.1  # of the width, at most, from one smoothing to the next
+BAND_SHARE = 0.4  # of tol · F, that is left to the band when the width is chosen
+GRADIENT_SHARE = 0.3  # of the band's part of the gap, that is left to ‖∇F_ε‖²
+TIGHTENINGS = 4  # of Newton's own tol, until the gradient is small enough
+NEWTON_ITERATIONS = 100  # for one width
+SMALLEST_WIDTH = 1e-12
+FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
+FAR = 0.01  # a gradient's part of the gap, relative to F, that a warm start is not near with
+
+
+class Stage(NamedTuple):
+    """The minimum for one width."""
+
+    point: Point  # of the hinge objective
+    gradient: Floats  # ∇F_ε
+    band: float  # the two parts of the gap
+    gradient_gap: float
+    estimate: float
+    n_products: int
+
+    @property
+    def gap(self) -> float:
+        """A certified bound on F − F*."""
+        return self.band + self.gradient_gap
+
+
+def smoothing(
+    objective: Objective,
+    *,
+    w0: Floats | None = None,
+    scores0: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimise an objective with a hinge loss.
+
+    Stops on the certificate; or, where features are so badly scaled that ∇F_ε cannot be made small
+    enough for it, on Newton's estimate plus the certified part of the band.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to minimise; its loss is a sum of hinges.
+    w0, scores0 : ndarray, optional
+        Where to start, and X w0 if known; zero by default.
+    tol : float
+        Relative distance to the optimal objective, (F − F*) / F*.
+    max_iter : int
+        Limit on the number of widths.
+    seed : int
+        For the samples of :func:`newton`.
+    callback : callable, optional
+        Called with each :class:`~marginrank.solvers.result.Iteration`, one a width.
+    """
+    progress = Progress(objective, callback)
+    run = _Smoothing(objective, tol, seed)
+    stop = StopReason.MAX_ITER
+    try:
+        run.begin(w0, scores0)
+        for _ in range(max_iter):
+            stage = run.solve()
+            progress.record(
+                stage.point,
+                stage.estimate,
+                stage.n_products,
+                gap=run.gap,
+                gradient=stage.gradient,
+            )
+            if meets(tol, run.best.value, run.gap):
+                stop = StopReason.CERTIFIED
+                break
+            if stage.estimate <= tol * run.best.value:
+                stop = StopReason.ESTIMATED
+                break
+            if not run.shrink():
+                stop = StopReason.PRECISION
+                break
+    except KeyboardInterrupt:
+        stop = StopReason.INTERRUPTED
+    estimate = progress.history[-1].estimate if progress.history else np.inf
+    return progress.result(run.best, estimate, stop, gap=run.gap)
+
+
+class _Smoothing:
+    """The sequence of smoothed problems.
+
+    Attributes
+    ----------
+    best : Point
+        The best point of the hinge objective so far.
+    lower : float
+        The best certified lower bound on F* so far.
+    """
+
+    def __init__(self, objective: Objective, tol: float, seed: int) -> None:
+        self._objective = objective
+        self._tol = tol
+        self._seed = seed
+        self._width = FIRST_WIDTH
+        self._allowed = np.inf  # what the gradient's part of the gap may be
+        self._stage: Stage | None = None
+        self.lower = 0.0  # no loss is negative
+
+    @property
+    def gap(self) -> float:
+        """The certified bound on F(best) − F*."""
+        return self.best.value - self.lower
+
+    def begin(self, w0: Floats | None, scores0: Floats | None) -> None:
+        """Look at the starting point, and choose the first width for it.
+
+        Sets: best
+        """
+        if w0 is None:
+            n_features, n_documents = self._objective.n_features, self._objective.n_documents
+            self.best = self._objective.at(np.zeros(n_features), np.zeros(n_documents))
+            return
+        self.best = start(self._objective, w0, scores0)
+        self._stage = self._narrowed()
+        if self._stage.gradient_gap > FAR * self.best.value:
+            self._width = FIRST_WIDTH
+
+    def _narrowed(self) -> Stage:
+        """Narrow the band until a good point would not be left."""
+        while True:
+            point = self._smooth().at_point(self.best)
+            hinge, band = self._measure(point)
+            if band <= BAND_SHARE * self._tol * hinge.value or self._width < SMALLEST_WIDTH:
+                return Stage(hinge, point.gradient, band, point.gap, np.inf, 0)
+            self._width *= SHRINK
+
+    def _smooth(self) -> Objective:
+        return self._objective.with_loss(self._objective.loss.smoothed(self._width))
+
+    def solve(self) -> Stage:
+        """Minimise for the current width.
+
+        Sets: best, lower
+        """
+        smooth = self._smooth()
+        if self._stage is None:
+            tol = max(self._tol, FIRST_TOL)
+            first = newton(smooth, tol=tol, max_iter=NEWTON_ITERATIONS, seed=self._seed)
+            point, estimate = smooth.at(first.w, first.scores), first.estimate
+            self._measure(point)
+            if first.stop is StopReason.INTERRUPTED:
+                raise KeyboardInterrupt
+        else:
+            point, estimate = smooth.at_point(self._stage.point), np.inf
+        self._stage = stage = self._refine(point, estimate)
+        self.lower = max(self.lower, stage.point.value - stage.gap)
+        return stage
+
+    def _refine(self, point: Point, estimate: float) -> Stage:
+        """Iterate until the gradient's part of the gap is small against the band's."""
+        progress = Progress(point.objective, None)
+        iteration = NewtonIteration(NEWTON_ITERATIONS, self._seed + 1, progress)
+        stop = None
+        for attempt in range(TIGHTENINGS + 1):
+            hinge, band = self._measure(point)
+            allowed = GRADIENT_SHARE * max(band, 0.5 * self._tol * hinge.value)
+            done = point.gap <= min(allowed, self._allowed)
+            if done or stop in (StopReason.PRECISION, StopReason.MAX_ITER):
+                break
+            tol = min(allowed, self._allowed) / hinge.value * 0.01**attempt
+            point, estimate, stop = iteration.run(point, tol)
+        products = sum(line.inner_iterations for line in progress.history)
+        return Stage(hinge, point.gradient, band, point.gap, band + estimate, products)
+
+    def _measure(self, point: Point) -> tuple[Point, float]:
+        """Return the hinge objective at a point of a smoothed one, and the band's part of the gap.
+
+        Sets: best
+        """
+        hinge = self._objective.at_point(point)
+        if hinge.value < self.best.value:
+            self.best = hinge
+        halves = self._objective.with_loss(_halves(self._objective.loss, self._width))
+        edges = halves.at_point(point).loss_value
+        band = hinge.loss_value - 2.0 * point.loss_value + edges
+        return hinge, max(band, 0.0)
+
+    def shrink(self) -> bool:
+        """Choose the next width, for which the band's part of the gap should be below tol · F.
+
+        The band's part is about quadratic in the width.
+        """
+        assert self._stage is not None
+        wanted = BAND_SHARE * self._tol * self.best.value
+        factor = np.sqrt(wanted / self._stage.band) if self._stage.band > 0 else SHRINK
+        factor = float(np.clip(factor, SHRINK, 0.5))
+        self._width *= factor
+        self._allowed = GRADIENT_SHARE * max(factor**2 * self._stage.band, wanted)
+        return self._width > SMALLEST_WIDTH
+
+
+def _halves(loss: Loss, width: float) -> Loss:
+    """Return ½ (H_{θ+ε/2} + H_{θ−ε/2}) for each hinge H_θ of the loss."""
+    pieces = tuple(
+        Piece(0.5 * p.coefficient, p.theta + side * width, 1)
+        for p in loss.pieces
+        for side in (-0.5, 0.5)
+    )
+    return Loss(loss.name, pieces)
