@@ -2,13 +2,14 @@
 #pragma once
 
 #include "fused.hpp"
+#include "listed_pairs.hpp"
 
 namespace marginrank {
 
 // Dense rows: every column takes part in every query.
-template <class T>
-void hess_diag(const Dense<T>& X, const PairProblem& problem, const PairPoint& point, double* diag,
-               int threads) {
+template <class T, class Kernel>
+void hess_diag(const Dense<T>& X, const Kernel& kernel, const typename Kernel::Point& point,
+               double* diag, int threads) {
   auto begin = [] { return Vec8{}; };
   auto update = [](Vec8& sums, Index, const std::vector<Index>& rows,
                    const std::vector<Vec8>& columns, const std::vector<Vec8>& images) {
@@ -19,10 +20,10 @@ void hess_diag(const Dense<T>& X, const PairProblem& problem, const PairPoint& p
   auto end = [&](const Vec8& sums, Index first) {
     std::copy_n(sums.lane, std::min<Index>(8, X.n_columns() - first), diag + first);
   };
-  for_each_column_group(X, problem, point, threads, begin, update, end);
+  for_each_column_group(X, kernel, point, threads, begin, update, end);
 }
 
-// The stored entries of one column in one query, in sorted order of the scores.
+// The stored entries of one column in one query, in the order of the kernel.
 struct ColumnEntry {
   Index column;
   Position position;
@@ -33,8 +34,8 @@ struct ColumnEntry {
 // both documents have an entry.
 class SparseQuadratic {
  public:
-  SparseQuadratic(const PairProblem& problem, const PairPoint& point)
-      : problem_(problem), point_(point) {}
+  SparseQuadratic(const PairKernel& kernel, const PairPoint& point)
+      : problem_(kernel.problem()), point_(point) {}
 
   double operator()(Index q, ColumnEntry* entries, Index count) {
     const Index first = problem_.offsets[q];
@@ -125,23 +126,61 @@ class SparseQuadratic {
   std::vector<Vec8> workspace_;
 };
 
+// The same for listed pairs: each entry is compared with all partners of its document.
+class ListedQuadratic {
+ public:
+  ListedQuadratic(const ListedKernel& kernel, const ListedPoint& point)
+      : kernel_(kernel), point_(point) {}
+
+  double operator()(Index q, const ColumnEntry* entries, Index count) {
+    const Range docs = kernel_.problem().documents(q);
+    if (static_cast<Index>(values_.size()) < docs.size()) {
+      values_.resize(static_cast<std::size_t>(docs.size()));
+    }
+    for (Index a = 0; a < count; ++a) values_[entries[a].position] = entries[a].value;
+    double result = 0;
+    for (Index a = 0; a < count; ++a) {
+      const Position t = entries[a].position;
+      if (values_[t] == 0.0) continue;
+      kernel_.for_each_curvature(docs.first + t, point_, [&](Position step, double c) {
+        const double partner = values_[t + step], difference = values_[t] - partner;
+        // A pair of two entries is met twice.
+        result += (partner == 0.0 ? 1.0 : 0.5) * c * difference * difference;
+      });
+    }
+    for (Index a = 0; a < count; ++a) values_[entries[a].position] = 0.0;
+    return std::max(result * kernel_.problem().query_weight[q], 0.0);
+  }
+
+ private:
+  const ListedKernel& kernel_;
+  const ListedPoint& point_;
+  std::vector<double> values_;  // by position, zero between calls
+};
+
+inline SparseQuadratic sparse_quadratic(const PairKernel& kernel, const PairPoint& point) {
+  return {kernel, point};
+}
+inline ListedQuadratic sparse_quadratic(const ListedKernel& kernel, const ListedPoint& point) {
+  return {kernel, point};
+}
+
 // Sparse rows: each thread owns a range of columns and gathers their entries query by query.
-template <class T, class I>
-void hess_diag(const Csr<T, I>& X, const PairProblem& problem, const PairPoint& point, double* diag,
-               int threads) {
+template <class T, class I, class Kernel>
+void hess_diag(const Csr<T, I>& X, const Kernel& kernel, const typename Kernel::Point& point,
+               double* diag, int threads) {
+  const auto& problem = kernel.problem();
   const std::vector<Index> bounds = X.split_columns(threads);
   parallel_for(threads, threads, [&](Index thread) {
     const Index lower = bounds[thread], upper = bounds[thread + 1];
     std::fill(diag + lower, diag + std::max(lower, upper), 0.0);
-    SparseQuadratic quadratic(problem, point);
+    auto quadratic = sparse_quadratic(kernel, point);
     std::vector<ColumnEntry> entries;
     for (Index q = 0; q < problem.n_queries; ++q) {
-      if (!problem.has_pairs(q)) continue;
-      const Range docs = problem.documents(q);
+      if (!kernel.has_pairs(q)) continue;
       entries.clear();
-      for (Position t = 0; t < docs.size(); ++t) {
-        const Index i = docs.first + point.order[docs.first + t];
-        X.for_each(problem.rows ? problem.rows[i] : i, lower, upper,
+      for (Position t = 0; t < problem.documents(q).size(); ++t) {
+        X.for_each(problem.row(kernel.document(q, t, point)), lower, upper,
                    [&](Index j, double x) { entries.push_back({j, t, x}); });
       }
       std::sort(entries.begin(), entries.end(), [](const ColumnEntry& a, const ColumnEntry& b) {

@@ -26,7 +26,7 @@ constexpr Index kSmallBlock = 512;              // documents; less is not worth 
 constexpr double kCacheBytes = 8 << 20;         // rows of one query beyond this leave the cache
 constexpr Index kManyColumns = Index{1} << 16;  // more columns than this: no partial sums by block
 
-inline std::vector<Block> make_blocks(const PairProblem& problem, double bytes_per_row) {
+inline std::vector<Block> make_blocks(const Documents& problem, double bytes_per_row) {
   const Index target = std::max(problem.n_documents() / kBlocks, kSmallBlock);
   std::vector<Block> blocks;
   Block open{{0, 0}, {0, 0}, true, true};
@@ -59,7 +59,7 @@ enum class Done { nothing, fused_blocks };
 
 // z = f(q, u, z, scratch) for every query that is not done yet.
 template <class F>
-void map_queries(const PairProblem& problem, const std::vector<Block>& blocks, Done done,
+void map_queries(const Documents& problem, const std::vector<Block>& blocks, Done done,
                  const double* u, F&& f, double* z, int threads) {
   auto apply = [&](Index q, Scratch& scratch) {
     f(q, u + problem.offsets[q], z + problem.offsets[q], scratch);
@@ -75,11 +75,11 @@ void map_queries(const PairProblem& problem, const std::vector<Block>& blocks, D
     const Index q = block.queries.first;
     if (!block.whole && block.documents.first == problem.offsets[q]) split.push_back(q);
   }
-  // Long queries: side by side if there are enough of them, else each with two threads.
+  // Long queries: side by side if there are enough of them, else each with all threads.
   const bool side_by_side = static_cast<int>(split.size()) >= std::min(threads, 3);
   const auto n_split = static_cast<Index>(split.size());
   parallel_for(n_split, side_by_side ? threads : 1, make_scratch, [&](Index k, Scratch& scratch) {
-    scratch.parallel = !side_by_side;
+    scratch.threads = side_by_side ? 1 : threads;
     apply(split[k], scratch);
   });
 }
@@ -110,7 +110,7 @@ class Partials {
 template <class Matrix>
 class Sweeper {
  public:
-  Sweeper(const Matrix& X, const PairProblem& problem, int threads)
+  Sweeper(const Matrix& X, const Documents& problem, int threads)
       : X_(X),
         problem_(problem),
         threads_(threads),
@@ -179,7 +179,7 @@ class Sweeper {
       std::fill(out + bounds[t], out + std::max(bounds[t], bounds[t + 1]), 0.0);
       for (Index i = 0; i < problem_.n_documents(); ++i) {
         if (z[i] == 0.0) continue;
-        const Index row = problem_.rows ? problem_.rows[i] : i;
+        const Index row = problem_.row(i);
         X_.for_each(row, bounds[t], bounds[t + 1], [&](Index j, double x) { out[j] += x * z[i]; });
       }
     });
@@ -188,7 +188,7 @@ class Sweeper {
   Index n_blocks() const { return static_cast<Index>(blocks_.size()); }
 
   const Matrix& X_;
-  const PairProblem& problem_;
+  const Documents& problem_;
   int threads_;
   std::vector<Block> blocks_;
   bool by_column_;
@@ -224,9 +224,11 @@ double sum(const Matrix& X, int threads) {
 }
 
 // The value at given scores; z is its gradient with respect to them.
-inline double evaluate_pairs(const PairProblem& problem, const double* scores, double* z,
-                             PairPoint& point, const PairPoint* like, int threads) {
-  const PairKernel kernel(problem);
+template <class Kernel>
+double evaluate_pairs(const Kernel& kernel, const double* scores, double* z,
+                      typename Kernel::Point& point, const typename Kernel::Point* like,
+                      int threads) {
+  const auto& problem = kernel.problem();
   std::vector<double> value(static_cast<std::size_t>(problem.n_queries));
   auto f = [&](Index q, const double* s, double* out, Scratch& scratch) {
     value[q] = kernel.evaluate(q, s, out, point, like, scratch);
@@ -236,9 +238,10 @@ inline double evaluate_pairs(const PairProblem& problem, const double* scores, d
 }
 
 // By query, the weight of the pairs that are active for the first piece at given scores.
-inline void active_weights(const PairProblem& problem, const double* scores, PairPoint& point,
-                           double* weights, int threads) {
-  const PairKernel kernel(problem);
+template <class Kernel>
+void active_weights(const Kernel& kernel, const double* scores, typename Kernel::Point& point,
+                    double* weights, int threads) {
+  const auto& problem = kernel.problem();
   std::vector<double> unused(static_cast<std::size_t>(problem.n_documents()));
   auto f = [&](Index q, const double* s, double*, Scratch& scratch) {
     weights[q] = kernel.active_weight(q, s, point, scratch);
@@ -247,9 +250,10 @@ inline void active_weights(const PairProblem& problem, const double* scores, Pai
 }
 
 // z = H u in score space.
-inline void hess_vec_pairs(const PairProblem& problem, const PairPoint& point, const double* u,
-                           double* z, int threads) {
-  const PairKernel kernel(problem);
+template <class Kernel>
+void hess_vec_pairs(const Kernel& kernel, const typename Kernel::Point& point, const double* u,
+                    double* z, int threads) {
+  const auto& problem = kernel.problem();
   auto f = [&](Index q, const double* in, double* out, Scratch& scratch) {
     kernel.hess_vec(q, in, out, point, scratch);
   };
@@ -257,10 +261,10 @@ inline void hess_vec_pairs(const PairProblem& problem, const PairPoint& point, c
 }
 
 // The value at w; scores, their gradient z and the gradient on return.
-template <class Matrix>
-double evaluate(const Matrix& X, const PairProblem& problem, const double* w, double* scores,
-                double* z, double* gradient, PairPoint& point, int threads) {
-  const PairKernel kernel(problem);
+template <class Matrix, class Kernel>
+double evaluate(const Matrix& X, const Kernel& kernel, const double* w, double* scores, double* z,
+                double* gradient, typename Kernel::Point& point, int threads) {
+  const auto& problem = kernel.problem();
   std::vector<double> value(static_cast<std::size_t>(problem.n_queries));
   auto f = [&](Index q, const double* u, double* out, Scratch& scratch) {
     value[q] = kernel.evaluate(q, u, out, point, nullptr, scratch);
@@ -270,10 +274,10 @@ double evaluate(const Matrix& X, const PairProblem& problem, const double* w, do
 }
 
 // out = X' H X v and u = X v.
-template <class Matrix>
-void hess_vec(const Matrix& X, const PairProblem& problem, const PairPoint& point, const double* v,
-              double* u, double* out, int threads) {
-  const PairKernel kernel(problem);
+template <class Matrix, class Kernel>
+void hess_vec(const Matrix& X, const Kernel& kernel, const typename Kernel::Point& point,
+              const double* v, double* u, double* out, int threads) {
+  const auto& problem = kernel.problem();
   Buffer<double> z(problem.n_documents());
   auto f = [&](Index q, const double* in, double* result, Scratch& scratch) {
     kernel.hess_vec(q, in, result, point, scratch);
@@ -282,14 +286,14 @@ void hess_vec(const Matrix& X, const PairProblem& problem, const PairPoint& poin
   Sweeper(X, problem, threads).sweep(v, u, f, z.at(0), out);
 }
 
-// Rows of X of a query's documents, in sorted order.
-inline void gather_rows(const PairProblem& problem, const PairPoint& point, Index q,
-                        std::vector<Index>& rows) {
-  const Range docs = problem.documents(q);
-  rows.resize(static_cast<std::size_t>(docs.size()));
-  for (Index t = 0; t < docs.size(); ++t) {
-    const Index i = docs.first + point.order[docs.first + t];
-    rows[t] = problem.rows ? problem.rows[i] : i;
+// Rows of X of a query's documents, in the order of the kernel.
+template <class Kernel>
+void gather_rows(const Kernel& kernel, const typename Kernel::Point& point, Index q,
+                 std::vector<Index>& rows) {
+  const Index size = kernel.problem().documents(q).size();
+  rows.resize(static_cast<std::size_t>(size));
+  for (Index t = 0; t < size; ++t) {
+    rows[t] = kernel.problem().row(kernel.document(q, t, point));
   }
 }
 
@@ -311,10 +315,11 @@ void gather_columns(const Matrix& X, const std::vector<Index>& rows, Index first
 
 // For each group of eight columns of X: `state` = begin(), then f(state, first column, rows,
 // columns, H columns) for each query, then end(state, first column). A group belongs to one thread.
-template <class Matrix, class Begin, class F, class End>
-void for_each_column_group(const Matrix& X, const PairProblem& problem, const PairPoint& point,
-                           int threads, Begin&& begin, F&& f, End&& end) {
-  const PairKernel kernel(problem);
+template <class Matrix, class Kernel, class Begin, class F, class End>
+void for_each_column_group(const Matrix& X, const Kernel& kernel,
+                           const typename Kernel::Point& point, int threads, Begin&& begin, F&& f,
+                           End&& end) {
+  const auto& problem = kernel.problem();
   const Index n_groups = (X.n_columns() + 7) / 8;
   struct State {
     Scratch scratch;
@@ -325,10 +330,10 @@ void for_each_column_group(const Matrix& X, const PairProblem& problem, const Pa
   parallel_for(n_groups, threads, make_state, [&](Index g, State& thread) {
     auto state = begin();
     for (Index q = 0; q < problem.n_queries; ++q) {
-      if (!problem.has_pairs(q)) continue;
-      gather_rows(problem, point, q, thread.rows);
+      if (!kernel.has_pairs(q)) continue;
+      gather_rows(kernel, point, q, thread.rows);
       gather_columns(X, thread.rows, 8 * g, thread.columns);
-      kernel.apply_sorted8(q, thread.columns, point, thread.images, thread.scratch);
+      kernel.apply8(q, thread.columns, point, thread.images, thread.scratch);
       f(state, 8 * g, thread.rows, thread.columns, thread.images);
     }
     end(state, 8 * g);
@@ -336,8 +341,8 @@ void for_each_column_group(const Matrix& X, const PairProblem& problem, const Pa
 }
 
 // H = X' H_s X, n x n row-major, with the Hessian H_s in score space.
-template <class Matrix>
-void hessian(const Matrix& X, const PairProblem& problem, const PairPoint& point, double* H,
+template <class Matrix, class Kernel>
+void hessian(const Matrix& X, const Kernel& kernel, const typename Kernel::Point& point, double* H,
              int threads) {
   const Index n = X.n_columns();
   auto begin = [&] { return std::vector<Vec8>(static_cast<std::size_t>(n)); };
@@ -353,7 +358,7 @@ void hessian(const Matrix& X, const PairProblem& problem, const PairPoint& point
       }
     }
   };
-  for_each_column_group(X, problem, point, threads, begin, update, end);
+  for_each_column_group(X, kernel, point, threads, begin, update, end);
 }
 
 }  // namespace marginrank

@@ -7,58 +7,24 @@
 
 #include <array>
 #include <cmath>
-#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "documents.hpp"
 #include "parallel.hpp"
-#include "simd.hpp"
 #include "sorting.hpp"
 
 namespace marginrank {
 
-struct Piece {
-  double coefficient;
-  double theta;
-  int power;  // 1 or 2
-};
-
-// The documents, grouped by query, and the pairs among them.
-struct PairProblem {
-  Index n_queries = 0;
-  const Index* offsets = nullptr;   // query q has the documents offsets[q] .. offsets[q + 1]
-  const Index* rows = nullptr;      // row of X of each document, or null if they are the same
-  const Level* level = nullptr;     // dense rank of a document's label inside its query
-  const Level* n_levels = nullptr;  // by query
-  const double* query_weight = nullptr;
+// The pairs of documents of one query with different levels.
+struct PairProblem : Documents {
+  const Level* level = nullptr;       // dense rank of a document's label inside its query
+  const Level* n_levels = nullptr;    // by query
   int rank = 0;                       // 0: all c_ij = 1
   const double* preferred = nullptr;  // documents x rank
   const double* other = nullptr;      // documents x rank
-  const double* margin = nullptr;     // d_i, if the pair's margin is theta + d_i - d_j
   Selection selection = Selection::all;
-  std::vector<Piece> pieces;
-
-  Index n_documents() const { return offsets[n_queries]; }
-  Range documents(Index q) const { return {offsets[q], offsets[q + 1]}; }
-  bool has_pairs(Index q) const { return n_levels[q] > 1 && query_weight[q] != 0.0; }
-  Index n_curved() const {
-    return std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return p.power == 2; });
-  }
-};
-
-// Memory that is not touched before the threads that use it do.
-template <class T>
-class Buffer {
- public:
-  explicit Buffer(Index size) : data_(std::make_unique_for_overwrite<T[]>(size)) {}
-  T& operator[](Index i) { return data_[i]; }
-  const T& operator[](Index i) const { return data_[i]; }
-  T* at(Index i) { return data_.get() + i; }
-  const T* at(Index i) const { return data_.get() + i; }
-
- private:
-  std::unique_ptr<T[]> data_;
 };
 
 // What a point (a vector of scores) leaves for Hessian-vector products: the sorted order of each
@@ -80,8 +46,7 @@ struct PairPoint {
 
 // Work space of one thread.
 struct Scratch {
-  bool parallel =
-      false;  // both kinds of partners at once, for a query that has the machine to itself
+  int threads = 1;  // more for a query that has the machine to itself
   ScoreSorter sorter;
   std::vector<double> key, gradient;
   std::vector<double> weight[2], values[2], sums[2];  // of the preferred side, of the other side
@@ -91,9 +56,21 @@ struct Scratch {
 
 class PairKernel {
  public:
+  using Point = PairPoint;
   static constexpr Index kPrefetched = 4096;  // documents; more would not stay in cache
 
-  explicit PairKernel(const PairProblem& problem) : problem_(problem) {}
+  explicit PairKernel(PairProblem problem) : problem_(std::move(problem)) {}
+
+  const PairProblem& problem() const { return problem_; }
+  bool has_pairs(Index q) const {
+    return problem_.n_levels[q] > 1 && problem_.query_weight[q] != 0.0;
+  }
+
+  // The document at position t of what apply8 takes and gives.
+  Index document(Index q, Index t, const PairPoint& point) const {
+    const Index first = problem_.offsets[q];
+    return first + point.order[first + t];
+  }
 
   // Value of query q at its scores s; writes the gradient with respect to them to z and what
   // products need to `point`. The order of the point `like`, if given, is taken as a first guess.
@@ -106,7 +83,7 @@ class PairKernel {
     } else {
       std::iota(order, order + docs.size(), 0);
     }
-    if (!problem_.has_pairs(q)) {
+    if (!has_pairs(q)) {
       std::fill_n(z, docs.size(), 0.0);
       return 0.0;
     }
@@ -150,7 +127,7 @@ class PairKernel {
   double active_weight(Index q, const double* s, PairPoint& point, Scratch& scratch) const {
     const Range docs = problem_.documents(q);
     std::iota(point.order.at(docs.first), point.order.at(docs.last), 0);
-    if (!problem_.has_pairs(q)) return 0.0;
+    if (!has_pairs(q)) return 0.0;
     if (!sort_scores<Keys::as_they_are>(q, s, point, scratch)) return std::nan("");
     const auto m = static_cast<std::size_t>(docs.size());
     scratch.end.resize(m);
@@ -171,7 +148,7 @@ class PairKernel {
   void hess_vec(Index q, const double* u, double* z, const PairPoint& point,
                 Scratch& scratch) const {
     const Range docs = problem_.documents(q);
-    if (!problem_.has_pairs(q)) {
+    if (!has_pairs(q)) {
       std::fill_n(z, docs.size(), 0.0);
       return;
     }
@@ -214,8 +191,8 @@ class PairKernel {
   }
 
   // image = H u for eight vectors at once, in sorted order.
-  void apply_sorted8(Index q, const std::vector<Vec8>& u, const PairPoint& point,
-                     std::vector<Vec8>& image, Scratch& scratch) const {
+  void apply8(Index q, const std::vector<Vec8>& u, const PairPoint& point, std::vector<Vec8>& image,
+              Scratch& scratch) const {
     const Range docs = problem_.documents(q);
     const auto m = static_cast<std::size_t>(docs.size());
     image.assign(m, Vec8{});
@@ -317,7 +294,7 @@ class PairKernel {
     for (auto& workspace : scratch.workspace) {
       if (workspace.size() < size) workspace.resize(size);
     }
-#pragma omp parallel for num_threads(2) if (scratch.parallel)
+#pragma omp parallel for num_threads(2) if (scratch.threads > 1)
     for (int side = 0; side < 2; ++side) {
       simd().partner_sums(w, side == 0 ? Partners::preferred : Partners::other, problem_.selection,
                           channels, values[side], scratch.sums[side].data(),
@@ -421,7 +398,7 @@ class PairKernel {
     return {preferred, problem_.rank == 0 ? preferred : other};
   }
 
-  const PairProblem& problem_;
+  PairProblem problem_;
 };
 
 // Dense ranks of the labels inside each query, and how many pairs there are.

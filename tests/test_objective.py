@@ -222,7 +222,7 @@ def assert_equals_brute_force(problem, reference=None):
     reference = reference or Reference(problem)
     objective = problem.objective()
     point = objective.at(problem.w)
-    rows = objective._queries.rows
+    rows = objective.rows
     order = slice(None) if rows is None else rows
     np.testing.assert_allclose(point.scores, (reference.X @ problem.w)[order], atol=1e-12)
     assert objective.n_pairs == len(reference.pairs.preferred)
@@ -462,7 +462,7 @@ def test_sweeps_are_counted():
 
 
 def sampled_rows(objective, fraction, seed=0):
-    return set(objective.sample(fraction, seed)._queries.rows.tolist())
+    return set(objective.sample(fraction, seed).rows.tolist())
 
 
 def ranking_objective(n_queries, docs_per_query, **kwargs):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from marginrank import metrics
     from marginrank.data import RankingData, make_ranking
     from marginrank.data.letor import dump_letor, load_letor
+    from marginrank.data.pairs import load_pairs
     from marginrank.estimators import RankSVM
     from marginrank.models import load_model
     from marginrank.solvers import Iteration, StopReason
@@ -23,6 +24,7 @@ __all__ = [
     "dump_letor",
     "load_letor",
     "load_model",
+    "load_pairs",
     "make_ranking",
     "metrics",
 ]
@@ -36,6 +38,7 @@ _MODULES = {
     "dump_letor": "marginrank.data.letor",
     "load_letor": "marginrank.data.letor",
     "load_model": "marginrank.models",
+    "load_pairs": "marginrank.data.pairs",
     "make_ranking": "marginrank.data",
 }
 

@@ -27,6 +27,11 @@ class Matrix:
     def dot(self, v: Floats, rows: Integers | None = None, threads: int = 1) -> Floats: ...
     def sum(self, threads: int = 1) -> float: ...
 
+class Incidence:
+    """A list of pairs, by document."""
+
+    def __init__(self, n_documents: int, pairs: Integers, weight: Floats | None) -> None: ...
+
 class Pairs:
     """Documents grouped by query, the pairs among them and their loss."""
 
@@ -44,6 +49,16 @@ class Pairs:
         adjacent: bool,
         pieces: Floats,
     ) -> None: ...
+    @staticmethod
+    def of_list(
+        n_rows: int,
+        offsets: Integers,
+        rows: Integers | None,
+        incidence: Incidence,
+        query_weight: Floats,
+        margin: Floats | None,
+        pieces: Floats,
+    ) -> Pairs: ...
 
 class Point:
     """What a vector of scores leaves for Hessian-vector products."""

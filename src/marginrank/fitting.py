@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from marginrank._parameters import check_choice, check_integer, check_number
 from marginrank._threads import effective_threads, serial_blas
+from marginrank.data.pairs import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.losses import LOSSES
 from marginrank.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
@@ -62,11 +63,12 @@ def fit_linear(
     data: RankingData,
     parameters: Parameters,
     *,
+    pairs: PairList | None = None,
     seed: int = 0,
     w0: Floats | None = None,
     callback: Callback | None = None,
 ) -> Fit:
-    """Minimise the objective that the parameters name on the data."""
+    """Minimise the objective that the parameters name on the data, or on a list of its pairs."""
     parameters.check()
     objective = Objective(
         data,
@@ -74,6 +76,7 @@ def fit_linear(
         C=parameters.C,
         pair_selection=parameters.pair_selection,
         normalization=parameters.normalization,
+        pairs=pairs,
         threads=effective_threads(parameters.n_jobs),
     )
     _check_pairs(objective, data)
@@ -109,5 +112,6 @@ def _check_pairs(objective: Objective, data: RankingData) -> None:
         )
     if not objective.has_weight:
         raise ValueError(
-            "sample_weight or query_weight is zero for every pair; give a pair a positive weight."
+            "sample_weight, query_weight or pair_weight is zero for every pair; give a pair a "
+            "positive weight."
         )

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from marginrank import _core
 from marginrank._parameters import check_choice, check_number
-from marginrank.data.ranking_data import Queries, RankingData, exact_sum
+from marginrank.data.pairs import PairList
+from marginrank.data.ranking_data import RankingData
 from marginrank.losses import Loss
+from marginrank.pair_sets import LevelPairs, ListedPairs, PairSet
 from marginrank.pair_weights import PairFactors
 
 Floats = NDArray[np.float64]
@@ -26,7 +28,6 @@ Integers = NDArray[np.int64]
 
 PAIR_SELECTIONS = ("all", "adjacent")
 NORMALIZATIONS = ("none", "pairs", "query")
-LONG_QUERIES = 256  # a query with more than this part of the documents is thinned in samples
 
 
 @dataclass
@@ -53,8 +54,11 @@ class Objective:
         "none" sums the loss over all pairs; "pairs" takes its mean over all pairs; "query" takes
         the mean over the pairs of each query, then the mean over the queries that have pairs. Where
         there are weights, means are weighted means.
+    pairs : PairList, optional
+        The pairs, by row of X, instead of those that the labels make. Documents that are not part
+        of a pair of positive weight are left out of the objective.
     pair_weights : PairFactors, optional
-        Weights δ_ij, by row of X.
+        Weights δ_ij, by row of X; a list of pairs has weights of its own instead.
     margins : ndarray of shape (n_documents,), optional
         d_i by row of X: a pair's margin becomes θ + d_i − d_j.
     ridge : float
@@ -71,6 +75,7 @@ class Objective:
         C: float = 1.0,
         pair_selection: str = "all",
         normalization: str = "none",
+        pairs: PairList | None = None,
         pair_weights: PairFactors | None = None,
         margins: Floats | None = None,
         ridge: float = 1.0,
@@ -79,94 +84,30 @@ class Objective:
         check_number("C", C)
         check_choice("pair_selection", pair_selection, PAIR_SELECTIONS)
         check_choice("normalization", normalization, NORMALIZATIONS)
-        rows = slice(None) if data.queries.rows is None else data.queries.rows
-        factors = None
-        if pair_weights is not None:
-            factors = PairFactors(pair_weights.preferred[rows], pair_weights.other[rows])
-        self._setup(
-            matrix=data.matrix,
-            queries=data.queries,
-            loss=loss,
-            adjacent=pair_selection == "adjacent",
-            query_weight=np.empty(0),
-            factors=_scale_factors(factors, data.sample_weight),
-            margins=None if margins is None else np.ascontiguousarray(margins[rows]),
-            ridge=ridge,
-            threads=threads,
-            fraction=1.0,
-            counter=SweepCounter(),
-        )
-        weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-        self._query_weight = C * weight * self._normalizer(normalization, weight)
-        self._pairs = self._native_pairs(self._query_weight, loss.as_array(), self._margins)
-
-    def _setup(
-        self,
-        *,
-        matrix: _core.Matrix,
-        queries: Queries,
-        loss: Loss,
-        adjacent: bool,
-        query_weight: Floats,
-        factors: PairFactors | None,
-        margins: Floats | None,
-        ridge: float,
-        threads: int,
-        fraction: float,
-        counter: SweepCounter,
-    ) -> None:
-        self._matrix = matrix
-        self._queries = queries
-        self.loss = loss
-        self._adjacent = adjacent
-        self._query_weight = query_weight
-        self._factors = factors
-        self._margins = margins
-        self.ridge = ridge
+        if pairs is None:
+            pair_set: PairSet = LevelPairs.from_data(
+                data,
+                adjacent=pair_selection == "adjacent",
+                pair_weights=pair_weights,
+                margins=margins,
+                threads=threads,
+            )
+        else:
+            refuse_selection(pair_selection)
+            if pair_weights is not None:
+                raise ValueError("pair_weights does not go with pairs; give the pairs weights.")
+            pair_set = ListedPairs.from_data(data, pairs, margins=margins, threads=threads)
+        self._matrix = data.matrix
         self._threads = threads
-        self.fraction = fraction
-        self._counter = counter
+        self._counter = SweepCounter()
+        self.ridge = ridge
+        self.fraction = 1.0
+        self._set_loss(pair_set.weighted(C, normalization), loss)
 
-    def _native_pairs(
-        self, query_weight: Floats, pieces: Floats, margins: Floats | None
-    ) -> _core.Pairs:
-        queries = self._queries
-        return _core.Pairs(
-            self._matrix.n_rows,
-            queries.offsets,
-            queries.rows,
-            queries.level,
-            queries.n_levels,
-            query_weight,
-            None if self._factors is None else np.ascontiguousarray(self._factors.preferred),
-            None if self._factors is None else np.ascontiguousarray(self._factors.other),
-            margins,
-            self._adjacent,
-            pieces,
-        )
-
-    def _normalizer(self, normalization: str, query_weight: Floats) -> Floats:
-        """Return what multiplies each query's weight so that sums become weighted means."""
-        if normalization == "none":
-            return np.ones(self.n_queries)
-        pair_weight = self._pair_weight_by_query()
-        has_pairs = (pair_weight > 0) & (query_weight > 0)
-        if not has_pairs.any():
-            return np.ones(self.n_queries)
-        if normalization == "pairs":
-            return np.full(self.n_queries, 1.0 / np.sum(query_weight * pair_weight))
-        inverse = np.divide(1.0, pair_weight, out=np.zeros(self.n_queries), where=has_pairs)
-        return inverse / np.sum(query_weight[has_pairs])
-
-    def _pair_weight_by_query(self) -> Floats:
-        """Return Σ δ_ij over the pairs of each query."""
-        counts = self._queries.n_adjacent_pairs if self._adjacent else self._queries.n_pairs
-        if self._factors is None:
-            return counts.astype(np.float64)
-        # At scores 0 every pair is inside the margin of 1.
-        inside = self._native_pairs(np.ones(self.n_queries), np.array([[1.0, 1.0, 1.0]]), None)
-        weights: Floats = _core.active_weights(inside, np.zeros(self.n_documents), self._threads)
-        return weights
+    def _set_loss(self, pair_set: PairSet, loss: Loss) -> None:
+        self._pair_set = pair_set
+        self._pairs = pair_set.native(loss)
+        self.loss = loss
 
     @property
     def n_features(self) -> int:
@@ -181,34 +122,32 @@ class Objective:
     @property
     def n_documents(self) -> int:
         """Number of documents."""
-        return self._queries.n_documents
+        return self._pair_set.documents.n_documents
 
     @property
     def n_queries(self) -> int:
         """Number of queries."""
-        return self._queries.n_queries
+        return self._pair_set.documents.n_queries
 
-    @cached_property
-    def _active_queries(self) -> NDArray[np.bool_]:
-        """Which queries have pairs that count."""
-        return (self._queries.n_pairs > 0) & (self._query_weight > 0)
+    @property
+    def rows(self) -> Integers | None:
+        """Row of X of each document; None where documents and rows are the same."""
+        return self._pair_set.documents.rows
 
-    @cached_property
+    @property
     def n_active_documents(self) -> int:
-        """Number of documents of queries with pairs that count."""
-        return int(np.sum(np.diff(self._queries.offsets)[self._active_queries]))
+        """Number of documents that matter: of queries with pairs that count, or of listed pairs."""
+        return self._pair_set.n_active_documents
 
     @property
     def n_pairs(self) -> int:
         """Number of pairs in the loss, exactly."""
-        counts = self._queries.n_adjacent_pairs if self._adjacent else self._queries.n_pairs
-        return exact_sum(counts)
+        return self._pair_set.n_pairs
 
     @property
     def has_weight(self) -> bool:
         """Whether any pair has a positive weight."""
-        weights = self._query_weight * self._pair_weight_by_query()
-        return bool(np.any(weights > 0))
+        return self._pair_set.has_weight
 
     @property
     def sweeps(self) -> float:
@@ -245,83 +184,35 @@ class Objective:
     def with_loss(self, loss: Loss) -> "Objective":
         """Return the same objective with another loss on the pairs."""
         result = copy(self)
-        result.loss = loss
-        result._pairs = result._native_pairs(result._query_weight, loss.as_array(), result._margins)
+        result._set_loss(self._pair_set, loss)
         return result
 
     def scores(self, w: Floats) -> Floats:
         """Return Xw, in the order of the grouped documents; a sweep."""
         self.count_sweep()
-        return self._matrix.dot(w, self._queries.rows, self._threads)
+        return self._matrix.dot(w, self.rows, self._threads)
 
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return the objective of a random sample of about `fraction` of the active documents.
 
         Whole queries are drawn; a query that has much of the data is thinned instead, document by
-        document. Weights are scaled up so that the sample's objective estimates this
-        one. For one seed, smaller samples are part of larger ones.
+        document, or pair by pair if the pairs are listed. Weights are scaled up so that the
+        sample's objective estimates this one. For one seed, smaller samples are part of larger
+        ones.
         """
-        documents, query_of_document = self._draw(fraction, np.random.default_rng(seed))
-        queries = self._queries.take(documents, query_of_document, self._threads)
-        chosen = query_of_document[queries.offsets[:-1]]
-        result = object.__new__(Objective)
-        factors = self._factors
-        result._setup(
-            matrix=self._matrix,
-            queries=queries,
-            loss=self.loss,
-            adjacent=self._adjacent,
-            query_weight=np.empty(0),
-            factors=factors and PairFactors(*(side[documents] for side in factors)),
-            margins=None if self._margins is None else self._margins[documents],
-            ridge=self.ridge,
-            threads=self._threads,
-            fraction=self.fraction * documents.size / self.n_documents,
-            counter=self._counter,
-        )
-        result._query_weight = self._scaled_up(result, chosen)
-        result._pairs = result._native_pairs(
-            result._query_weight, self.loss.as_array(), result._margins
-        )
+        result = copy(self)
+        result._set_loss(self._pair_set.sample(fraction, seed), self.loss)
+        result.fraction = self.fraction * result.n_documents / self.n_documents
         return result
 
-    def _draw(self, fraction: float, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        sizes = np.diff(self._queries.offsets)
-        query_of_document = np.repeat(np.arange(self.n_queries), sizes)
-        drawn_query = self._active_queries & (rng.random(self.n_queries) < fraction)
-        long_query = self._active_queries & (sizes > self.n_active_documents / LONG_QUERIES)
-        keep = drawn_query[query_of_document]
-        if long_query.any():
-            drawn_document = rng.random(self.n_documents) < fraction
-            keep = np.where(long_query[query_of_document], drawn_document, keep)
-        documents = np.flatnonzero(keep)
-        return documents, query_of_document[documents]
 
-    def _scaled_up(self, sample: "Objective", chosen: Integers) -> Floats:
-        """Return query weights for a sample: by pairs kept in a query, then by queries kept."""
-
-        def counts(objective: "Objective") -> Floats:
-            queries = objective._queries
-            pairs = queries.n_adjacent_pairs if objective._adjacent else queries.n_pairs
-            return pairs.astype(np.float64)
-
-        full, kept = counts(self)[chosen], counts(sample)
-        weight = self._query_weight[chosen] * np.divide(
-            full, kept, out=np.zeros_like(full), where=kept > 0
+def refuse_selection(pair_selection: str) -> None:
+    """Refuse what has no meaning for pairs that are listed."""
+    if pair_selection != "all":
+        raise ValueError(
+            f"pair_selection={pair_selection!r} does not go with pairs, which say themselves what "
+            "is compared; drop one of them."
         )
-        total = float(np.sum(self._query_weight * counts(self)))
-        covered = float(np.sum(weight * kept))
-        return weight * (total / covered) if covered > 0 else weight
-
-
-def _scale_factors(factors: PairFactors | None, weight: Floats | None) -> PairFactors | None:
-    """Multiply both sides by document weights."""
-    if weight is None:
-        return factors
-    column = weight[:, None]
-    if factors is None:
-        return PairFactors(column, column)
-    return PairFactors(factors.preferred * column, factors.other * column)
 
 
 class Point:

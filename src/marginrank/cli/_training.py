@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from marginrank.data import RankingData
+    from marginrank.data.pairs import PairList
     from marginrank.fitting import Parameters
     from marginrank.models import LinearModel
 
@@ -21,16 +22,19 @@ def fit(
     parameters: "Parameters",
     phases: Phases,
     *,
+    pairs: "PairList | None" = None,
     random_state: int = 0,
     verbose: bool = False,
 ) -> "LinearModel":
-    """Fit and time it."""
+    """Fit to the labels, or to a list of pairs, and time it."""
     from marginrank.fitting import convergence_message, fit_linear, seed_from
     from marginrank.models import LinearModel
     from marginrank.solvers import StopReason
 
     with phases.phase("solve"), phases.solving(verbose) as callback:
-        outcome = fit_linear(data, parameters, seed=seed_from(random_state), callback=callback)
+        outcome = fit_linear(
+            data, parameters, pairs=pairs, seed=seed_from(random_state), callback=callback
+        )
     if outcome.result.stop is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
     message = convergence_message(outcome.result, parameters.tol)

@@ -16,10 +16,12 @@ from marginrank.cli._training import fit, fit_summary, print_fit
 
 if TYPE_CHECKING:
     from marginrank import RankingData
+    from marginrank.data.pairs import PairList
 
 EXAMPLE = """\
 train train.txt --model model.json -C 0.01 --valid valid.txt
-train part1.txt.gz part2.txt.gz --model model.json --json"""
+train part1.txt.gz part2.txt.gz --model model.json --json
+train clicks.txt --pairs clicks.pairs --model model.json"""
 
 
 @reads_data
@@ -27,6 +29,13 @@ def train(
     data: DataFiles,
     reading: Reading,
     model: Annotated[str, typer.Option(help="File to write the model to.", show_default=False)],
+    pairs: Annotated[
+        str | None,
+        typer.Option(
+            help="File of preference pairs to learn from, instead of labels: on each line the "
+            "preferred row, the other row and, optionally, a weight; rows of DATA count from 0."
+        ),
+    ] = None,
     valid: Annotated[str | None, typer.Option(help="Data to evaluate the model on.")] = None,
     valid_group: Annotated[
         str | None, typer.Option(help="File of query sizes for --valid, as --group for DATA.")
@@ -50,13 +59,15 @@ def train(
     The flags are named as the parameters of marginrank.RankSVM and marginrank.load_letor.
     """
     check_writable(model)
-    refuse_stdin_twice([*data, valid])
+    refuse_stdin_twice([*data, pairs, valid])
     if valid is None and valid_group is not None:
         raise ValueError("--valid-group is given, but no --valid.")
     phases = Phases()
     with phases.importing():
+        from marginrank.data.pairs import check_pairs
         from marginrank.fitting import Parameters
         from marginrank.models import write_model
+        from marginrank.objective import refuse_selection
 
         chosen = find_metrics(metrics, gain=gain, discount=discount)
         parameters = Parameters(
@@ -70,13 +81,23 @@ def train(
             n_jobs=reading.n_jobs,
         )
         parameters.check()
-    check_found([*data, reading.group, valid, valid_group])
-    documents = open_data(data, reading, phases)
+        if pairs is not None:
+            refuse_selection(pair_selection)
+    check_found([*data, pairs, reading.group, valid, valid_group])
+    listed = _open_pairs(pairs, phases)
+    wanted = Wanted(labels=listed is None, queries=listed is None)
+    documents = open_data(data, reading, phases, wanted)
+    if listed is not None:
+        listed = check_pairs(listed, None, documents.n_documents)
     held_out = _open_valid(valid, documents, replace(reading, group=valid_group), phases)
-    fitted = fit(documents, parameters, phases, random_state=random_state, verbose=verbose)
+    fitted = fit(
+        documents, parameters, phases, pairs=listed, random_state=random_state, verbose=verbose
+    )
     with phases.phase("write", model):
         write_model(fitted, model)
     result = fit_summary(fitted, documents) | {"model": model}
+    if listed is not None:
+        result["data"]["pairs"] = len(listed)
     if held_out is not None:
         with phases.phase("evaluate", valid):
             scores = _models.scores(fitted, held_out)
@@ -84,6 +105,15 @@ def train(
     result["seconds"] = phases.seconds
     reason = fitted.training.stop_reason.value if fitted.training else ""
     print_json(result) if json else print_fit(result, reason)
+
+
+def _open_pairs(path: str | None, phases: Phases) -> "PairList | None":
+    if path is None:
+        return None
+    from marginrank import load_pairs
+
+    with phases.phase("read", path):
+        return load_pairs(path)
 
 
 def _open_valid(

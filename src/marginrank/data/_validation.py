@@ -44,7 +44,7 @@ def _check_sparse(X: Any) -> Any:
         raise ValueError("X must hold real numbers: Complex data not supported.")
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s) and needs 2 (documents × features).")
-    _check_indices(X)
+    check_indices(X, "X")
     original, X = X, X.tocsr()
     _check_not_empty(X)
     if X.dtype not in (np.float32, np.float64):
@@ -58,7 +58,7 @@ def _check_sparse(X: Any) -> Any:
     return X
 
 
-def _check_indices(X: Any) -> None:
+def check_indices(X: Any, name: str) -> None:
     """Refuse index arrays that point outside the matrix, on which scipy itself would crash."""
     try:
         if hasattr(X, "check_format"):
@@ -71,7 +71,7 @@ def _check_indices(X: Any) -> None:
                 ):
                     raise ValueError(f"a coordinate of axis {axis} lies outside the matrix")
     except ValueError as error:
-        raise ValueError(f"X is not a valid sparse matrix: {error}; rebuild it.") from error
+        raise ValueError(f"{name} is not a valid sparse matrix: {error}; rebuild it.") from error
 
 
 def _check_not_empty(X: Any) -> None:

@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -230,27 +230,34 @@ def _read_source(
             os.fstat(raw.fileno()).st_mode
         )
         total = os.fstat(raw.fileno()).st_size if regular else 0
-        try:
-            for text, first, last in _whole_lines(stream, ahead=regular):
-                fault = reader.feed(text, first, last, threads)
-                if fault is not None:
-                    line, column, what = fault
-                    raise ValueError(f"{name}:{line}:{column}: {_printable(what)}.")
-                if progress is not None and total:
-                    progress(raw.tell(), total)
-        except DAMAGED as error:
-            if getattr(error, "errno", None) is not None:  # the disk's fault, not the file's
-                raise
-            raise ValueError(f"{name}: the compressed file is damaged or cut off.") from error
+        stack.enter_context(undamaged(name))
+        for text, first, last in whole_lines(stream, ahead=regular):
+            fault = reader.feed(text, first, last, threads)
+            if fault is not None:
+                line, column, what = fault
+                raise ValueError(f"{name}:{line}:{column}: {printable(what)}.")
+            if progress is not None and total:
+                progress(raw.tell(), total)
 
 
-def _printable(message: bytes) -> str:
+@contextmanager
+def undamaged(name: str) -> Iterator[None]:
+    """Say by name that a compressed file is damaged."""
+    try:
+        yield
+    except DAMAGED as error:
+        if getattr(error, "errno", None) is not None:  # the disk's fault, not the file's
+            raise
+        raise ValueError(f"{name}: the compressed file is damaged or cut off.") from error
+
+
+def printable(message: bytes) -> str:
     """Decode a message that quotes a file, and escape what a terminal would obey or not show."""
     text = message.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
+def whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
     """Yield (text, first, last) with whole lines text[first:last], without copying the chunks."""
     unended: list[bytes] = []  # pieces of a line that has not ended yet
     begins = True

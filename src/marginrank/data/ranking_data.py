@@ -31,8 +31,8 @@ def exact_sum(counts: Integers) -> int:
 
 
 @dataclass(frozen=True)
-class Queries:
-    """Documents grouped by query: everything about the pairs but the features.
+class Documents:
+    """Documents grouped by query.
 
     Attributes
     ----------
@@ -40,14 +40,49 @@ class Queries:
         Query q has the documents ``offsets[q]`` … ``offsets[q + 1]``.
     rows : ndarray of int64, shape (n_documents,), or None
         Row of X of each document; None where documents and rows are the same.
+    """
+
+    offsets: Integers
+    rows: Integers | None
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.offsets.size - 1
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return int(self.offsets[-1])
+
+    @property
+    def query_of_document(self) -> Integers:
+        """Number of each document's query."""
+        return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+
+    def keep(self, documents: Integers, query_of_document: Integers) -> "Documents":
+        """Return the given documents only (ascending), and the queries that have any left."""
+        sizes = np.diff(
+            np.flatnonzero(np.diff(query_of_document, prepend=-1)), append=len(documents)
+        )
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return Documents(offsets, documents if self.rows is None else self.rows[documents])
+
+
+@dataclass(frozen=True)
+class Queries(Documents):
+    """Documents grouped by query: everything about the pairs but the features.
+
+    Attributes
+    ----------
+    offsets, rows : ndarray of int64
+        See :class:`Documents`.
     level, n_levels : ndarray of int32
         Dense rank of each document's label inside its query; number of levels of each query.
     n_pairs, n_adjacent_pairs : ndarray of int64, shape (n_queries,)
         Pairs of each query, over all levels and over adjacent levels.
     """
 
-    offsets: Integers
-    rows: Integers | None
     level: NDArray[np.int32]
     n_levels: NDArray[np.int32]
     n_pairs: Integers
@@ -60,25 +95,11 @@ class Queries:
         """Rank `labels` (in document order) inside each query."""
         return cls(offsets, rows, *_core.rank_labels(labels, offsets, threads))
 
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        return self.offsets.size - 1
-
-    @property
-    def n_documents(self) -> int:
-        """Number of documents."""
-        return int(self.offsets[-1])
-
     def take(self, documents: Integers, query_of_document: Integers, threads: int) -> "Queries":
         """Return the given documents only (ascending), with levels ranked anew."""
-        sizes = np.diff(
-            np.flatnonzero(np.diff(query_of_document, prepend=-1)), append=len(documents)
-        )
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        rows = documents if self.rows is None else self.rows[documents]
+        kept = self.keep(documents, query_of_document)
         labels = self.level[documents].astype(np.float64)
-        return Queries.from_labels(labels, offsets, rows, threads)
+        return Queries.from_labels(labels, kept.offsets, kept.rows, threads)
 
 
 class RankingData:
@@ -347,7 +368,7 @@ class RankingData:
     @property
     def qid(self) -> Integers:
         """Number of each row's query, by first appearance."""
-        number = np.repeat(np.arange(self.n_queries), np.diff(self.queries.offsets))
+        number = self.queries.query_of_document
         if self.queries.rows is None:
             return number
         qid = np.empty_like(number)

@@ -15,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginrank._threads import effective_threads
 from marginrank.data import RankingData
 from marginrank.data._validation import as_matrix, check_features, check_finite
+from marginrank.data.pairs import PairList, check_pairs
 from marginrank.fitting import Parameters, convergence_message, fit_linear
 from marginrank.metrics import pairwise_accuracy
 from marginrank.models import LinearModel, Training, write_model
+from marginrank.objective import refuse_selection
 from marginrank.order import ranks
 from marginrank.solvers import SolverResult, StopReason
 from marginrank.solvers.result import print_iteration
@@ -30,7 +32,8 @@ class RankSVM(BaseEstimator):
 
     Minimises ½‖w‖² + C · Σ ℓ(s_i − s_j) over the pairs (i, j) of documents of one query with
     y_i > y_j, where s = Xw. The pairs are never written down: a query of a million documents is no
-    problem. There is no intercept, as it would not change any order.
+    problem. Or over the pairs that :meth:`fit` is given, where there are preferences and no labels.
+    There is no intercept, as it would not change any order.
 
     Parameters
     ----------
@@ -130,11 +133,14 @@ class RankSVM(BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        *,
+        pairs: Any = None,
+        pair_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the weights.
 
@@ -143,7 +149,8 @@ class RankSVM(BaseEstimator):
         X : array-like or sparse matrix of shape (n_documents, n_features)
             float32 and float64 with contiguous rows and CSR are not copied.
         y : array-like of shape (n_documents,)
-            Labels, any real numbers; higher is preferred.
+            Labels, any real numbers; higher is preferred. Not needed, and not looked at, if `pairs`
+            are given.
         qid : array-like of shape (n_documents,), optional
             Query of each document, of any type and in any order.
         group : array-like of shape (n_queries,), optional
@@ -152,6 +159,13 @@ class RankSVM(BaseEstimator):
             A pair weighs the product of its two documents' weights.
         query_weight : array-like of shape (n_queries,) or (n_documents,), optional
             Weights of the queries in order of first appearance, or repeated for each document.
+        pairs : array-like of shape (n_pairs, 2), sparse matrix or PairList, optional
+            Learn from these pairs of documents of one query, instead of labels: row numbers, the
+            preferred one first. Or the sparse matrix of shape (n_pairs, n_documents) whose rows
+            hold a 1 for the preferred document and a −1 for the other. Or what
+            :func:`~marginrank.load_pairs` returns. A pair that is listed twice counts twice.
+        pair_weight : array-like of shape (n_pairs,), optional
+            Weights of the pairs.
 
         Returns
         -------
@@ -163,9 +177,11 @@ class RankSVM(BaseEstimator):
         seed = _check_seed(self.random_state)
         X_checked = check_features(X)
         validate_data(self, X, skip_check_array=True)
+        listed = self._check_pairs(pairs, pair_weight, X_checked.shape[0])
+        labels: Any = y if listed is None else np.zeros(X_checked.shape[0])
         data = RankingData(
             X_checked,
-            y,
+            labels,
             qid,
             group,
             sample_weight=sample_weight,
@@ -175,6 +191,7 @@ class RankSVM(BaseEstimator):
         fit = fit_linear(
             data,
             parameters,
+            pairs=listed,
             seed=seed,
             w0=self._start(data.n_features),
             callback=print_iteration if self.verbose else None,
@@ -185,6 +202,16 @@ class RankSVM(BaseEstimator):
 
     def _parameters(self) -> Parameters:
         return Parameters(**{field.name: getattr(self, field.name) for field in fields(Parameters)})
+
+    def _check_pairs(
+        self, pairs: Any, pair_weight: ArrayLike | None, n_documents: int
+    ) -> PairList | None:
+        if pairs is not None:
+            refuse_selection(self.pair_selection)
+            return check_pairs(pairs, pair_weight, n_documents)
+        if pair_weight is not None:
+            raise ValueError("pair_weight is given, but no pairs; give both or neither.")
+        return None
 
     def _start(self, n_features: int) -> Floats | None:
         coef: Floats | None = getattr(self, "coef_", None) if self.warm_start else None
