@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from marginrank.losses import LOSSES, Loss, Piece
+from marginrank.losses import LOSSES, Loss, Piece, get_loss, logistic
 
 T = np.linspace(-3.0, 3.0, 61) + 0.017  # no kink of any loss
 
@@ -44,9 +44,58 @@ def test_at_a_kink_derivatives_are_those_from_the_right():
     np.testing.assert_array_equal(LOSSES["squared_hinge"].curvature([0.999, 1.0]), [2.0, 0.0])
 
 
-def test_only_quadratic_pieces_are_smooth(loss):
+def test_hinge_is_its_formula():
+    np.testing.assert_array_equal(LOSSES["hinge"].value(T), np.maximum(0, 1 - T))
+
+
+@pytest.mark.parametrize("error", [0.1, 0.01, 0.001, 1e-4])
+def test_logistic_is_within_its_error(error):
+    t = np.linspace(-60.0, 60.0, 100_001)
+    loss = logistic(error)
     assert loss.smooth
-    assert not Loss("hinge", (Piece(1.0, 1.0, 2), Piece(1.0, 1.0, 1))).smooth
+    assert np.max(np.abs(loss.value(t) - np.logaddexp(0.0, -t))) <= error
+    assert loss.value(60.0) == 0.0
+    assert loss.value(-1e6) == pytest.approx(1e6, rel=1e-9)
+
+
+def test_logistic_by_name():
+    assert get_loss("logistic") == logistic(0.01)
+    assert get_loss("logistic@0.003") == logistic(0.003)
+    assert get_loss("huber") is LOSSES["huber"]
+
+
+@pytest.mark.parametrize(
+    "name", ["logistic@", "logistic@x", "logistic@2", "logistic@nan", "hinge@0.1", "no", None, 3]
+)
+def test_unknown_losses_are_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"loss={name!r} "):
+        get_loss(name)
+
+
+@pytest.mark.parametrize("width", [2.0, 0.1])
+def test_smoothing_rounds_the_kink_only(width):
+    hinge, smooth = LOSSES["hinge"], LOSSES["hinge"].smoothed(width)
+    t = np.linspace(-3.0, 5.0, 1001)
+    difference = smooth.value(t) - hinge.value(t)
+    outside = np.abs(t - 1.0) >= width / 2
+    np.testing.assert_allclose(difference[outside], 0.0, atol=1e-13 / width)
+    assert np.max(difference) == pytest.approx(width / 8, rel=1e-2)
+    assert np.min(difference) >= -1e-13 / width
+    assert smooth.smooth
+
+
+def test_shifted():
+    loss = LOSSES["huber"]
+    np.testing.assert_allclose(loss.shifted(-0.5).value(T - 0.5), loss.value(T), atol=1e-14)
+    assert loss.shifted(-loss.margin).margin == 0.0
+
+
+def test_kinds_of_losses():
+    kinds = {name: (loss.smooth, loss.piecewise_linear) for name, loss in LOSSES.items()}
+    assert kinds["hinge"] == (False, True)
+    assert {kinds[name] for name in kinds if name != "hinge"} == {(True, False)}
+    mixed = Loss("mixed", (Piece(1.0, 1.0, 2), Piece(1.0, 1.0, 1)))
+    assert (mixed.smooth, mixed.piecewise_linear) == (False, False)
 
 
 def test_pieces_become_rows():

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from marginrank.pair_weights import document_weights, gain_difference, weight_matrix
+from marginrank.pair_weights import (
+    document_weights,
+    gain_difference,
+    ndcg_difference,
+    pair_cost,
+    weight_matrix,
+)
 
 Y = np.array([0.0, 5.0, 1.0, 5.0, 0.0])
 PAIRS = [(i, j) for i in range(5) for j in range(5) if Y[i] > Y[j]]
@@ -66,3 +72,55 @@ def test_weight_that_is_not_finite_is_named(bad):
     matrix[1, 0] = bad
     with pytest.raises(ValueError, match=r"matrix\[1, 0\]"):
         weight_matrix(Y, matrix)
+
+
+def test_ndcg_difference_is_the_share_of_the_ideal_dcg_that_a_swap_costs():
+    y = np.array([3.0, 0.0, 1.0, 2.0, 2.0, 1.0])
+    qid = np.array([0, 0, 0, 0, 1, 1])
+    factors = ndcg_difference(y, qid)
+
+    def dcg(labels):
+        return np.sum((2.0**labels - 1) / np.log2(np.arange(2, labels.size + 2)))
+
+    for q in (0, 1):
+        rows = np.flatnonzero(qid == q)
+        rows = rows[np.argsort(-y[rows])]
+        ideal = dcg(y[rows])
+        for a in range(len(rows)):
+            for b in range(a + 1, len(rows)):
+                swapped = y[rows].copy()
+                swapped[[a, b]] = swapped[[b, a]]
+                delta = factors.preferred[rows[a]] @ factors.other[rows[b]]
+                assert delta == pytest.approx(1 - dcg(swapped) / ideal, rel=1e-12)
+
+
+def test_ndcg_difference_averages_over_documents_of_one_label():
+    factors = ndcg_difference([1.0, 1.0, 0.0, 0.0], [0, 0, 0, 0])
+    weights = factors.preferred[:2] @ factors.other[2:].T
+    discount = 1 / np.log2([2, 3, 4, 5])
+    expected = (discount[:2].mean() - discount[2:].mean()) / discount[:2].sum()
+    np.testing.assert_allclose(weights, expected)
+
+
+def test_costs_by_name_callable_and_matrix_agree():
+    qid = np.zeros(5, dtype=np.int64)
+    matrix = [[0, 0, 0], [1, 0, 0], [25, 16, 0]]
+    by_matrix = delta(pair_cost(matrix, Y, qid))
+    np.testing.assert_array_equal(delta(pair_cost(lambda a, b: (a - b) ** 2, Y, qid)), by_matrix)
+    expected = [2.0 ** Y[i] - 2.0 ** Y[j] for i, j in PAIRS]
+    np.testing.assert_array_equal(delta(pair_cost("gain", Y, qid)), expected)
+    assert pair_cost(None, Y, qid) is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "y", "message"),
+    [
+        ("dcg", Y, "pair_cost='dcg' must be None, 'gain', 'ndcg'"),
+        (lambda a, b: -1.0, Y, r"matrix\[1, 0\] is -1"),
+        (lambda a, b: 1.0, np.arange(100.0), "100 distinct labels"),
+        ("gain", np.array([0.0, 600.0]), r"y\[1\] is 600, too large"),
+    ],
+)
+def test_wrong_costs_are_named(cost, y, message):
+    with pytest.raises(ValueError, match=message):
+        pair_cost(cost, y, np.zeros(len(y), dtype=np.int64))

@@ -4,7 +4,7 @@ It does not know scikit-learn, whose import takes longer than many a fit.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,11 @@ from marginrank._parameters import check_choice, check_integer, check_number
 from marginrank._threads import effective_threads, serial_blas
 from marginrank.data.pairs import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.losses import LOSSES
+from marginrank.losses import get_loss
+from marginrank.margins import check_margin, margin_offsets
 from marginrank.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
-from marginrank.solvers import SOLVERS
+from marginrank.pair_weights import check_cost, pair_cost, with_propensity
+from marginrank.solvers import SOLVERS, find_solver
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 Floats = NDArray[np.float64]
@@ -26,21 +28,33 @@ class Parameters:
     """The parameters of a linear RankSVM; see :class:`~marginrank.RankSVM`."""
 
     C: float = 1.0
+    lam: float | None = None
     loss: str = "squared_hinge"
-    solver: str = "newton"
+    solver: str = "auto"
     tol: float = 1e-6
     max_iter: int = 1000
     pair_selection: str = "all"
+    pair_cost: Any = None
+    margin: Any = "unit"
     normalization: str = "none"
     n_jobs: int | None = None
 
+    @property
+    def loss_weight(self) -> float:
+        """C, or what λ stands for: λ‖w‖² + L is 2λ times ½‖w‖² + L / 2λ."""
+        return self.C if self.lam is None else 0.5 / self.lam
+
     def check(self) -> None:
-        """Refuse a wrong value by its name."""
+        """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
         check_number("C", self.C)
+        if self.lam is not None:
+            check_number("lam", self.lam)
         check_number("tol", self.tol)
         check_integer("max_iter", self.max_iter, at_least=1)
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("solver", self.solver, SOLVERS)
+        check_choice("solver", self.solver, ("auto", *SOLVERS))
+        find_solver(self.solver, get_loss(self.loss))
+        check_cost(self.pair_cost)
+        check_margin(self.margin)
         check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
         effective_threads(self.n_jobs)
@@ -64,24 +78,18 @@ def fit_linear(
     parameters: Parameters,
     *,
     pairs: PairList | None = None,
+    propensity: Floats | None = None,
     seed: int = 0,
     w0: Floats | None = None,
     callback: Callback | None = None,
 ) -> Fit:
     """Minimise the objective that the parameters name on the data, or on a list of its pairs."""
     parameters.check()
-    objective = Objective(
-        data,
-        LOSSES[parameters.loss],
-        C=parameters.C,
-        pair_selection=parameters.pair_selection,
-        normalization=parameters.normalization,
-        pairs=pairs,
-        threads=effective_threads(parameters.n_jobs),
-    )
+    objective = make_objective(data, parameters, pairs=pairs, propensity=propensity)
     _check_pairs(objective, data)
+    minimise = find_solver(parameters.solver, objective.loss)
     with serial_blas():
-        result = SOLVERS[parameters.solver](
+        result = minimise(
             objective,
             w0=w0,
             tol=parameters.tol,
@@ -90,6 +98,50 @@ def fit_linear(
             callback=callback,
         )
     return Fit(result, objective.n_pairs)
+
+
+def make_objective(
+    data: RankingData,
+    parameters: Parameters,
+    *,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+) -> Objective:
+    """Return the objective that the parameters name."""
+    loss = get_loss(parameters.loss)
+    factors = margins = None
+    if pairs is not None:
+        _refuse_with_pairs(parameters, propensity)
+    else:
+        factors = pair_cost(parameters.pair_cost, data.y, data.qid)
+        margins = margin_offsets(parameters.margin, data.y)
+    if propensity is not None:
+        factors = with_propensity(factors, propensity)
+    return Objective(
+        data,
+        loss if margins is None else loss.shifted(-loss.margin),
+        C=parameters.loss_weight,
+        pair_selection=parameters.pair_selection,
+        normalization=parameters.normalization,
+        pairs=pairs,
+        pair_weights=factors,
+        margins=margins,
+        threads=effective_threads(parameters.n_jobs),
+    )
+
+
+def _refuse_with_pairs(parameters: Parameters, propensity: Floats | None) -> None:
+    """Refuse what needs labels."""
+    asked = {
+        "pair_cost": parameters.pair_cost is not None,
+        "margin": parameters.margin != "unit",
+        "propensity": propensity is not None,
+    }
+    for name, given in asked.items():
+        if given:
+            raise ValueError(
+                f"{name} does not go with pairs, which have no labels; put it into pair_weight."
+            )
 
 
 def convergence_message(result: SolverResult, tol: float) -> str | None:

@@ -5,7 +5,7 @@ know of it, so a new loss is a new entry of :data:`LOSSES`.
 """
 
 from collections import UserDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,7 +116,11 @@ def logistic(error: float = 0.01) -> Loss:
 
 
 class _Losses(UserDict[str, Loss]):
-    """Losses by name; one that takes time to make is a function until it is asked for."""
+    """Losses by name; one that takes time to make is made when it is asked for."""
+
+    def __init__(self, losses: Iterable[Loss], late: Mapping[str, Callable[[], Loss]]) -> None:
+        super().__init__({loss.name: loss for loss in losses})
+        self.data.update(late)  # type: ignore[arg-type]
 
     def __getitem__(self, name: str) -> Loss:
         loss: Loss | Callable[[], Loss] = self.data[name]
@@ -125,18 +129,14 @@ class _Losses(UserDict[str, Loss]):
         return loss
 
 
-LOSSES = _Losses()
-LOSSES.update(
-    {
-        loss.name: loss
-        for loss in (
-            Loss("squared_hinge", (Piece(1.0, 1.0, 2),), margin=1.0),
-            Loss("hinge", (Piece(1.0, 1.0, 1),), margin=1.0),
-            # Quadratic on [0, 1], linear below 0 (paper 2, section 4.1).
-            Loss("huber", (Piece(1.0, 1.0, 2), Piece(-1.0, 0.0, 2)), margin=1.0),
-        )
-    },
-    logistic=logistic,
+LOSSES = _Losses(
+    (
+        Loss("squared_hinge", (Piece(1.0, 1.0, 2),), margin=1.0),
+        Loss("hinge", (Piece(1.0, 1.0, 1),), margin=1.0),
+        # Quadratic on [0, 1], linear below 0 (paper 2, section 4.1).
+        Loss("huber", (Piece(1.0, 1.0, 2), Piece(-1.0, 0.0, 2)), margin=1.0),
+    ),
+    {"logistic": logistic},
 )
 
 

@@ -2,16 +2,21 @@
 
 The kernels take any δ of this form in O(rank · l log k). A weight that depends on the two labels
 has it: a matrix over few labels has rank at most their number less one, a difference of gains has
-rank two for any number of labels.
+rank two for any number of labels, the DCG that a swap costs has rank four.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+COSTS = ("gain", "ndcg")
+LARGEST_GAIN_LABEL = 500  # differences and products of gains up to 2**500 are finite
+MOST_LABELS = 64  # of a matrix or a callable, as the work grows with their number
 
 
 class PairFactors(NamedTuple):
@@ -90,3 +95,107 @@ def weight_matrix(y: ArrayLike, matrix: ArrayLike) -> PairFactors:
     return PairFactors(
         np.ascontiguousarray(delta[code][:, :rank]), np.eye(distinct.size)[code][:, :rank]
     )
+
+
+def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
+    """Return the share of its query's ideal DCG that swapping two documents costs.
+
+    δ_ij = (g_i − g_j) (D_i − D_j) / IDCG with the gain g = 2^y and the discount
+    D = 1 / log₂(1 + rank) in the ideal ranking, averaged over the ranks that the documents of one
+    label share. It is the δ of Burges et al. (2007) with ideal positions instead of current ones
+    (paper 2, section 6.2), so that it depends on labels alone.
+
+    Parameters
+    ----------
+    y, qid : array-like of shape (n_documents,)
+        Labels and numbers of the queries.
+
+    Examples
+    --------
+    >>> from marginrank.pair_weights import ndcg_difference
+    >>> P, Q = ndcg_difference([1.0, 0.0], [7, 7])
+    >>> round(float(P[0] @ Q[1]), 4)
+    0.3691
+    """
+    labels, query = np.asarray(y, dtype=np.float64), np.asarray(qid)
+    gain = exponential_gain(labels)
+    order = np.lexsort((-labels, query))
+    discount, ideal = np.empty_like(gain), np.empty_like(gain)
+    first = np.flatnonzero(_changes(query[order]))
+    sizes = np.diff(first, append=order.size)
+    rank = np.arange(order.size) - np.repeat(first, sizes) + 1.0
+    by_rank = 1.0 / np.log2(1.0 + rank)
+    discount[order] = _mean_by_run(by_rank, _changes(query[order]) | _changes(labels[order]))
+    ideal[order] = np.repeat(np.add.reduceat((gain[order] - 1.0) * by_rank, first), sizes)
+    scale = np.divide(1.0, ideal, out=np.zeros_like(ideal), where=ideal > 0)
+    ones = np.ones_like(gain)
+    return PairFactors(
+        np.column_stack([gain * discount, -gain, -discount, ones]) * scale[:, None],
+        np.column_stack([ones, discount, gain, gain * discount]),
+    )
+
+
+def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell where a run of equal values begins."""
+    return np.concatenate([[True], values[1:] != values[:-1]])
+
+
+def _mean_by_run(values: Floats, begins: NDArray[np.bool_]) -> Floats:
+    first = np.flatnonzero(begins)
+    sizes = np.diff(first, append=values.size)
+    means: Floats = np.repeat(np.add.reduceat(values, first) / sizes, sizes)
+    return means
+
+
+def exponential_gain(labels: Floats) -> Floats:
+    """Return 2^y, refusing labels for which products of gains overflow."""
+    if labels.size and np.abs(labels).max() > LARGEST_GAIN_LABEL:
+        at = int(np.argmax(np.abs(labels)))
+        raise ValueError(
+            f"y[{at}] is {labels[at]:g}, too large for the gain 2**y; map the labels to a few "
+            "grades such as 0 to 4."
+        )
+    return np.exp2(labels)
+
+
+def pair_cost(cost: Any, y: Floats, qid: Integers) -> PairFactors | None:
+    """Return what RankSVM's parameter `pair_cost` stands for.
+
+    Parameters
+    ----------
+    cost : None, "gain", "ndcg", callable or array-like
+        As for :class:`~marginrank.RankSVM`.
+    y, qid : ndarray of shape (n_documents,)
+        Labels and numbers of the queries.
+    """
+    if cost is None:
+        return None
+    if isinstance(cost, str):
+        check_cost(cost)
+        return gain_difference(y, exponential_gain) if cost == "gain" else ndcg_difference(y, qid)
+    labels = np.unique(y)
+    if labels.size > MOST_LABELS:
+        raise ValueError(
+            f"y has {labels.size} distinct labels, and pair_cost as a matrix or a callable takes "
+            f"at most {MOST_LABELS}; use a preset, or explicit pairs with pair_weight."
+        )
+    if callable(cost):
+        cost = [[float(cost(a, b)) if a > b else 0.0 for b in labels] for a in labels]
+    return weight_matrix(y, cost)
+
+
+def check_cost(cost: Any) -> None:
+    """Refuse a name that is no preset."""
+    if isinstance(cost, str) and cost not in COSTS:
+        raise ValueError(
+            f"pair_cost={cost!r} must be None, {', '.join(map(repr, COSTS))}, a matrix or a "
+            "callable of two labels."
+        )
+
+
+def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFactors:
+    """Divide the weight of a pair by the propensity of its preferred document."""
+    inverse = 1.0 / propensity
+    if factors is None:
+        return document_weights(inverse)
+    return PairFactors(factors.preferred * inverse[:, None], factors.other)

@@ -1,4 +1,4 @@
-"""Every solver on every kind of problem: optimal, honest about it, and stopped when asked."""
+"""Solvers of smooth losses: optimal, honest about it, and stopped when asked."""
 
 from itertools import pairwise
 
@@ -11,43 +11,24 @@ from sklearn.svm import LinearSVC
 from marginrank import RankingData, make_ranking
 from marginrank.losses import LOSSES
 from marginrank.objective import Objective
-from marginrank.solvers import SOLVERS, StopReason, newton, preconditioner, tron
+from marginrank.solvers import SOLVERS, StopReason, newton, preconditioner, solvers_for, tron
 from marginrank.solvers.line_search import line_search
 
 SQUARED_HINGE = LOSSES["squared_hinge"]
 LAYOUTS = {"dense": np.asarray, "csr": sp.csr_array}
 
 
-@pytest.fixture(params=SOLVERS.values(), ids=SOLVERS)
+SMOOTH = {name: loss for name, loss in LOSSES.items() if loss.smooth}
+
+
+@pytest.fixture(params=solvers_for(SQUARED_HINGE))
 def solver(request):
-    return request.param
+    return SOLVERS[request.param].minimise
 
 
 def make_objective(*shape, seed=0, C=0.1, loss=SQUARED_HINGE, layout="dense", **kwargs):
     X, y, qid = make_ranking(*shape, random_state=seed)
     return Objective(RankingData(LAYOUTS[layout](X), y, qid), loss, C=C, **kwargs)
-
-
-@pytest.mark.parametrize("pair_selection", ["all", "adjacent"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
-def test_every_solver_finds_the_certified_optimum(loss, layout, pair_selection):
-    X, y, qid = make_ranking(8, (1, 12), 6, random_state=4)
-    data = RankingData(LAYOUTS[layout](X), y, qid)
-    pairs = explicit_pairs(y, qid, adjacent=pair_selection == "adjacent")
-    reference = BruteForce(X, pairs, loss, C=2.0)
-    results = [
-        solve(Objective(data, loss, C=2.0, pair_selection=pair_selection), tol=1e-10)
-        for solve in SOLVERS.values()
-    ]
-    for result in results:
-        assert result.stop.converged
-        gradient = reference.gradient(result.w)
-        value = reference.value(result.w)
-        assert result.objective == pytest.approx(value, rel=1e-12)
-        assert result.gap == pytest.approx(0.5 * gradient @ gradient, rel=1e-6, abs=1e-20 * value)
-        assert result.gap <= 1e-6 * value
-        assert result.objective == pytest.approx(results[0].objective, rel=1e-9)
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
@@ -73,7 +54,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
 @pytest.mark.parametrize(("shape", "kind"), PROBLEMS.values(), ids=PROBLEMS)
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, kind, loss):
@@ -117,7 +98,7 @@ def test_scaling_a_feature_costs_newton_no_iterations(shape, factor):
     assert abs(other.n_iter - plain.n_iter) <= 3
 
 
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
 def test_many_features_use_the_diagonal(loss):
     """More than 1,024 features: no Hessian is formed."""
     X, y, qid = make_ranking(30, 20, 2000, density=0.01, random_state=6)
@@ -227,7 +208,7 @@ def test_a_problem_without_loss_is_solved_by_zero(solver):
     assert result.stop.converged
 
 
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
 @pytest.mark.parametrize("length", [1e-6, 1.0, 1e6])
 def test_line_search_minimises_along_the_direction(loss, length):
     objective = make_objective(20, 20, 10, loss=loss)
@@ -252,6 +233,18 @@ def test_line_search_does_not_touch_the_features():
     before = objective.sweeps
     line_search(start, direction, scores)
     assert objective.sweeps == before
+
+
+def test_line_search_from_where_the_loss_is_linear():
+    """Far out, slopes are small on both sides; the minimum lies between."""
+    objective = make_objective(20, 20, 10, loss=LOSSES["hinge"].smoothed(0.5), C=100.0)
+    start = objective.at(np.zeros(10))
+    assert not (start.hessian() - np.eye(10)).any()
+    direction = -start.gradient
+    scores = objective.scores(direction)
+    step = line_search(start, direction, scores)
+    assert step.value < start.value
+    assert abs(step.slope(direction, scores)) <= 0.05 * abs(start.slope(direction, scores))
 
 
 def test_line_search_refuses_to_ascend():

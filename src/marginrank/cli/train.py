@@ -44,11 +44,24 @@ def train(
     gain: Gain = None,
     discount: Discount = None,
     C: Annotated[float, typer.Option("--C", "-C", help="Weight of the loss.")] = 1.0,
-    loss: Annotated[str, typer.Option(help="squared_hinge or huber.")] = "squared_hinge",
-    solver: Annotated[str, typer.Option(help="newton or tron.")] = "newton",
+    lam: Annotated[
+        float | None, typer.Option(help="Weight of ‖w‖² instead of that of the loss: C is 1 / 2λ.")
+    ] = None,
+    loss: Annotated[
+        str, typer.Option(help="squared_hinge, hinge, huber or logistic.")
+    ] = "squared_hinge",
+    solver: Annotated[
+        str, typer.Option(help="auto, newton, tron, or for hinge smoothing, ocas or bmrm.")
+    ] = "auto",
     tol: Annotated[float, typer.Option(help="Relative distance to the optimum.")] = 1e-6,
     max_iter: Annotated[int, typer.Option(help="Limit on the iterations.")] = 1000,
     pair_selection: Annotated[str, typer.Option(help="all or adjacent.")] = "all",
+    pair_cost: Annotated[
+        str | None, typer.Option(help="What multiplies the loss of a pair: gain or ndcg.")
+    ] = None,
+    margin: Annotated[
+        str, typer.Option(help="Margin of a pair: unit, or a difference of label or gain.")
+    ] = "unit",
     normalization: Annotated[str, typer.Option(help="none, pairs or query.")] = "none",
     random_state: Annotated[int, typer.Option(help="Seed of the solver's samples.")] = 0,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print each iteration.")] = False,
@@ -72,11 +85,14 @@ def train(
         chosen = find_metrics(metrics, gain=gain, discount=discount)
         parameters = Parameters(
             C=C,
+            lam=lam,
             loss=loss,
             solver=solver,
             tol=tol,
             max_iter=max_iter,
             pair_selection=pair_selection,
+            pair_cost=pair_cost,
+            margin=margin,
             normalization=normalization,
             n_jobs=reading.n_jobs,
         )

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginrank._threads import effective_threads
 from marginrank.data import RankingData
-from marginrank.data._validation import as_matrix, check_features, check_finite
+from marginrank.data._validation import as_matrix, check_features, check_finite, check_weights
 from marginrank.data.pairs import PairList, check_pairs
 from marginrank.fitting import Parameters, convergence_message, fit_linear
 from marginrank.metrics import pairwise_accuracy
@@ -40,17 +40,30 @@ class RankSVM(BaseEstimator):
     C : float, default=1.0
         Weight of the loss against the regulariser. With ``normalization="none"`` it is a weight a
         pair, as in LIBLINEAR-ranksvm.
-    loss : {"squared_hinge", "huber"}, default="squared_hinge"
-        ℓ(t) = max(0, 1 − t)², or the same made linear below t = 0.
-    solver : {"newton", "tron"}, default="newton"
-        "newton" is fast on every kind of data; "tron" is the method of Lee and Lin (2014), for
-        reference.
+    lam : float, optional
+        λ instead of C: stands for C = 1 / 2λ, which has the same solution as λ‖w‖² plus the loss.
+        With ``normalization="pairs"`` this is TreeRankSVM's parameter.
+    loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
+        ℓ(t) = max(0, 1 − t)²; max(0, 1 − t); the squared hinge made linear below t = 0; or
+        log(1 + exp(−t)), as in RankNet, to within 0.01. ``"logistic@0.001"`` is within 0.001.
+    solver : {"auto", "newton", "tron", "smoothing", "ocas", "bmrm"}, default="auto"
+        "auto" is "newton", or for the hinge loss "smoothing". For reference there are "tron" of Lee
+        and Lin (2014) for smooth losses, and for the hinge loss the bundle methods "ocas" and
+        "bmrm", the latter as in TreeRankSVM (Airola et al., 2011).
     tol : float, default=1e-6
         Relative distance to the optimal objective, (F − F*) / F*.
     max_iter : int, default=1000
         Limit on the iterations of the solver.
     pair_selection : {"all", "adjacent"}, default="all"
         Use all pairs, or only those of adjacent levels of a query (Lee and Lin, section 5).
+    pair_cost : None, {"gain", "ndcg"}, callable or array-like, default=None
+        What multiplies the loss of a pair. "gain" is 2^{y_i} − 2^{y_j}; "ndcg" is the share of the
+        query's ideal DCG that swapping the two documents of an ideal ranking costs; a callable
+        takes the labels y_i > y_j; a matrix has a row and a column for each distinct label,
+        ascending, the row for the preferred document.
+    margin : {"unit", "label", "gain"} or callable, default="unit"
+        Margin of a pair: that of the loss, or d_i − d_j with d = y, d = 2^y or d = margin(y). A
+        violated pair then costs (d_i − d_j)² with the squared hinge.
     normalization : {"none", "pairs", "query"}, default="none"
         "none" sums the loss over all pairs; "pairs" takes its mean over all pairs; "query" takes
         the mean over the pairs of each query, then over the queries.
@@ -107,11 +120,14 @@ class RankSVM(BaseEstimator):
         self,
         *,
         C: float = 1.0,
+        lam: float | None = None,
         loss: str = "squared_hinge",
-        solver: str = "newton",
+        solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
         pair_selection: str = "all",
+        pair_cost: Any = None,
+        margin: Any = "unit",
         normalization: str = "none",
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -119,11 +135,14 @@ class RankSVM(BaseEstimator):
         random_state: Any = 0,
     ) -> None:
         self.C = C
+        self.lam = lam
         self.loss = loss
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.pair_selection = pair_selection
+        self.pair_cost = pair_cost
+        self.margin = margin
         self.normalization = normalization
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -139,6 +158,7 @@ class RankSVM(BaseEstimator):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         *,
+        propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
     ) -> Self:
@@ -159,6 +179,9 @@ class RankSVM(BaseEstimator):
             A pair weighs the product of its two documents' weights.
         query_weight : array-like of shape (n_queries,) or (n_documents,), optional
             Weights of the queries in order of first appearance, or repeated for each document.
+        propensity : array-like of shape (n_documents,), optional
+            Probability that a document was examined, as for clicks: a pair's weight is divided by
+            that of its preferred document.
         pairs : array-like of shape (n_pairs, 2), sparse matrix or PairList, optional
             Learn from these pairs of documents of one query, instead of labels: row numbers, the
             preferred one first. Or the sparse matrix of shape (n_pairs, n_documents) whose rows
@@ -192,6 +215,7 @@ class RankSVM(BaseEstimator):
             data,
             parameters,
             pairs=listed,
+            propensity=_check_propensity(propensity, data.n_documents),
             seed=seed,
             w0=self._start(data.n_features),
             callback=print_iteration if self.verbose else None,
@@ -358,6 +382,16 @@ class RankSVM(BaseEstimator):
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats | None:
+    if propensity is None:
+        return None
+    values = check_weights(propensity, "propensity", n_documents, "one probability a document")
+    zero = np.flatnonzero(values == 0)
+    if zero.size:
+        raise ValueError(f"propensity[{zero[0]}] is 0; a document needs a chance to be examined.")
+    return values
 
 
 def _check_seed(random_state: Any) -> int:

@@ -29,6 +29,7 @@ from marginrank.solvers.result import Callback, SolverResult, StopReason
 Floats = NDArray[np.float64]
 
 IDLE = 30  # rounds after which a plane that was not used is dropped
+USED = 1e-12  # weight of a plane above rounding
 TOUCH = 0.1  # OCAS: where between the best point and the new w the loss is touched
 EQUALITY = 5  # how DAQP marks a constraint that holds with equality
 
@@ -110,12 +111,15 @@ class Bundle:
     def add(self, point: Point) -> None:
         """Add the plane that touches the loss at a point."""
         gradient = point.gradient - self._ridge * point.w
+        self.add_plane(gradient, point.loss_value - float(gradient @ point.w))
+
+    def add_plane(self, gradient: Floats, intercept: float) -> None:
+        """Add the plane intercept + gradientᵀ w, which must be below the loss."""
         products = self._gradients @ gradient
         self._gram = np.block(
             [[self._gram, products[:, None]], [products, float(gradient @ gradient)]]
         )
         self._gradients = np.vstack([self._gradients, gradient])
-        intercept = point.loss_value - float(gradient @ point.w)
         self._intercepts = np.append(self._intercepts, intercept)
         self._idle = np.append(self._idle, 0)
 
@@ -128,7 +132,7 @@ class Bundle:
         value = beta @ self._intercepts - 0.5 * (beta @ self._gram @ beta) / self._ridge
         self.lower = max(self.lower, float(value))
         w: Floats = -(beta @ self._gradients) / self._ridge
-        self._idle = np.where(beta > 0, 0, self._idle + 1)
+        self._idle = np.where(beta > USED, 0, self._idle + 1)
         self._drop(self._idle >= IDLE)
         return w
 
@@ -149,7 +153,8 @@ class Bundle:
         beta = np.maximum(beta, 0.0)
         if flag < 1 or not beta.sum() > 0:
             return np.append(np.zeros(k - 1), 1.0)
-        return beta / beta.sum()
+        weights: Floats = beta / beta.sum()
+        return weights
 
     def _drop(self, idle: NDArray[np.bool_]) -> None:
         if idle.any():

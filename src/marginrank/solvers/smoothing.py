@@ -3,7 +3,8 @@
 Each kink θ of the loss is made a parabola on [θ − ε/2, θ + ε/2], which gives a smooth F_ε for
 Newton's method. Only pairs whose score difference lies in that band see another loss, by at most
 ε/8, so the error shrinks like ε² as long as the band holds many pairs: few values of ε are needed,
-each starting from the last one's solution.
+each starting from the last one's solution. When it holds few, the minima of the last two widths are
+extrapolated to a width of zero.
 
 **Certificate.** The slopes −α of the smoothed loss lie between those of the hinge on both sides of
 a kink, so that Σ δ α (θ − t) is a plane below the hinge loss: a cutting plane of the bundle method,
@@ -34,7 +35,6 @@ BAND_SHARE = 0.4  # of tol · F, that is left to the band when the width is chos
 GRADIENT_SHARE = 0.3  # of the band's part of the gap, that is left to ‖∇F_ε‖²
 TIGHTENINGS = 4  # of Newton's own tol, until the gradient is small enough
 NEWTON_ITERATIONS = 100  # for one width
-SMALLEST_WIDTH = 1e-12
 FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
 FAR = 0.01  # a gradient's part of the gap, relative to F, that a warm start is not near with
 
@@ -130,6 +130,7 @@ class _Smoothing:
         self._tol = tol
         self._seed = seed
         self._width = FIRST_WIDTH
+        self._solved_width = np.inf  # no step is taken from a point that is no minimum
         self._allowed = np.inf  # what the gradient's part of the gap may be
         self._stage: Stage | None = None
         self.lower = 0.0  # no loss is negative
@@ -158,7 +159,8 @@ class _Smoothing:
         while True:
             point = self._smooth().at_point(self.best)
             hinge, band = self._measure(point)
-            if band <= BAND_SHARE * self._tol * hinge.value or self._width < SMALLEST_WIDTH:
+            enough = BAND_SHARE * self._tol * hinge.value
+            if band <= enough or self._rounding(hinge) > SHRINK * enough:
                 return Stage(hinge, point.gradient, band, point.gap, np.inf, 0)
             self._width *= SHRINK
 
@@ -180,9 +182,26 @@ class _Smoothing:
                 raise KeyboardInterrupt
         else:
             point, estimate = smooth.at_point(self._stage.point), np.inf
-        self._stage = stage = self._refine(point, estimate)
-        self.lower = max(self.lower, stage.point.value - stage.gap)
-        return stage
+        before, self._stage = self._stage, self._refine(point, estimate)
+        self.lower = max(self.lower, self._stage.point.value - self._stage.gap)
+        if before is not None:
+            self._extrapolate(before, self._stage)
+        self._solved_width = self._width
+        return self._stage
+
+    def _extrapolate(self, before: Stage, after: Stage) -> None:
+        """Look at where the minima of the last two widths lead for a width of zero.
+
+        When the band holds just the pairs that lie on the kink at the optimum, w is linear in the
+        width, and the lower bound is off by its square.
+
+        Sets: best
+        """
+        step = self._width / (self._solved_width - self._width)
+        point = after.point
+        w = point.w + step * (point.w - before.point.w)
+        scores = point.scores + step * (point.scores - before.point.scores)
+        self._offer(self._objective.at(w, scores))
 
     def _refine(self, point: Point, estimate: float) -> Stage:
         """Iterate until the gradient's part of the gap is small against the band's."""
@@ -206,17 +225,25 @@ class _Smoothing:
         Sets: best
         """
         hinge = self._objective.at_point(point)
-        if hinge.value < self.best.value:
-            self.best = hinge
+        self._offer(hinge)
         halves = self._objective.with_loss(_halves(self._objective.loss, self._width))
         edges = halves.at_point(point).loss_value
         band = hinge.loss_value - 2.0 * point.loss_value + edges
-        return hinge, max(band, 0.0)
+        return hinge, max(band, 0.0) + self._rounding(hinge)
+
+    def _rounding(self, point: Point) -> float:
+        """Return about how far off the band's part may be, as a difference of squares over ε."""
+        slack = 1.0 + float(np.std(point.scores))
+        return float(np.finfo(float).eps) * point.loss_value * slack / self._width
+
+    def _offer(self, point: Point) -> None:
+        if point.value < self.best.value:
+            self.best = point
 
     def shrink(self) -> bool:
         """Choose the next width, for which the band's part of the gap should be below tol · F.
 
-        The band's part is about quadratic in the width.
+        The band's part is about quadratic in the width. False if rounding would be above tol · F.
         """
         assert self._stage is not None
         wanted = BAND_SHARE * self._tol * self.best.value
@@ -224,7 +251,7 @@ class _Smoothing:
         factor = float(np.clip(factor, SHRINK, 0.5))
         self._width *= factor
         self._allowed = GRADIENT_SHARE * max(factor**2 * self._stage.band, wanted)
-        return self._width > SMALLEST_WIDTH
+        return self._rounding(self.best) <= self._tol * self.best.value
 
 
 def _halves(loss: Loss, width: float) -> Loss:

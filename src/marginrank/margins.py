@@ -1,0 +1,37 @@
+"""Margins of pairs of the form d_i − d_j: margin rescaling with the cost (d_i − d_j)².
+
+Paper 2, section 6.2: a violated pair of the squared hinge then costs at least (d_i − d_j)², and the
+kernels need no more than s − d in the place of s.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank.pair_weights import exponential_gain
+
+Floats = NDArray[np.float64]
+
+MARGINS = ("unit", "label", "gain")
+
+
+def margin_offsets(margin: Any, y: Floats) -> Floats | None:
+    """Return the d_i of RankSVM's parameter `margin`; None for the margin of the loss."""
+    check_margin(margin)
+    if callable(margin):
+        offsets = np.asarray(margin(y), dtype=np.float64)
+        if offsets.shape != y.shape or not np.isfinite(offsets).all():
+            raise ValueError("margin(y) must return one finite number for each label.")
+        return offsets
+    if margin == "unit":
+        return None
+    return y if margin == "label" else exponential_gain(y)
+
+
+def check_margin(margin: Any) -> None:
+    """Refuse what is no margin."""
+    if not callable(margin) and not (isinstance(margin, str) and margin in MARGINS):
+        raise ValueError(
+            f"margin={margin!r} must be {', '.join(map(repr, MARGINS))} or a callable of labels."
+        )

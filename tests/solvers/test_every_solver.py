@@ -1,0 +1,76 @@
+"""Every solver on every loss it claims, on every layout and kind of pairs: one optimum."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from brute_force import BruteForce, ExplicitPairs, explicit_pairs
+
+from marginrank import RankingData, RankSVM, make_ranking
+from marginrank.data.pairs import check_pairs
+from marginrank.losses import LOSSES
+from marginrank.objective import Objective
+from marginrank.solvers import SOLVERS, find_solver, solvers_for
+
+LAYOUTS = {"dense": np.asarray, "csr": sp.csr_array}
+KINDS = ("all", "adjacent", "explicit")
+CLAIMS = [(name, loss) for loss in LOSSES.values() for name in solvers_for(loss)]
+TOL = {"newton": 1e-10, "tron": 1e-10, "smoothing": 1e-8, "ocas": 1e-6, "bmrm": 1e-5}
+C = 0.05
+
+
+def problem(layout, kind, loss):
+    """Return the objective and its brute force twin."""
+    X, y, qid = make_ranking(8, (1, 12), 6, random_state=4)
+    data = RankingData(LAYOUTS[layout](X), y, qid)
+    if kind != "explicit":
+        pairs = explicit_pairs(y, qid, adjacent=kind == "adjacent")
+        return Objective(data, loss, C=C, pair_selection=kind), BruteForce(X, pairs, loss, C)
+    everything = explicit_pairs(y, qid)
+    some = np.random.default_rng(0).choice(len(everything.weight), 100)  # some of them twice
+    listed = np.column_stack([everything.preferred[some], everything.other[some]])
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, size=100)
+    reference = ExplicitPairs(listed[:, 0], listed[:, 1], weight, np.zeros(100))
+    pairs = check_pairs(listed, weight, len(y))
+    return Objective(data, loss, C=C, pairs=pairs), BruteForce(X, reference, loss, C)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("name", "loss"), CLAIMS, ids=lambda v: getattr(v, "name", v))
+def test_every_solver_finds_the_optimum(name, loss, layout, kind):
+    objective, reference = problem(layout, kind, loss)
+    result = SOLVERS[name].minimise(objective, tol=TOL[name])
+    assert result.stop.converged
+    assert result.objective == pytest.approx(reference.value(result.w), rel=1e-11)
+    best = find_solver("auto", loss)(objective, tol=1e-9)
+    assert best.stop.converged
+    assert result.objective <= best.objective * (1 + TOL[name]) + best.gap
+    # The certificate is below what the other solver found.
+    assert result.objective - result.gap <= best.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_other_combinations_are_refused_by_name(solver, loss):
+    X, y, qid = make_ranking(5, 6, 3, random_state=0)
+    model = RankSVM(solver=solver, loss=loss, tol=1e-2)
+    able = solvers_for(LOSSES[loss])
+    if solver in able:
+        assert model.fit(X, y, qid=qid).stop_reason_.converged
+        return
+    others = ", ".join(map(repr, able))
+    with pytest.raises(
+        ValueError, match=f"solver='{solver}' cannot minimise loss='{loss}'; these can: {others}"
+    ):
+        model.fit(X, y, qid=qid)
+
+
+def test_explicit_pairs_of_all_pairs_are_all_pairs():
+    X, y, qid = make_ranking(8, (1, 12), 6, random_state=4)
+    pairs = explicit_pairs(y, qid)
+    listed = np.column_stack([pairs.preferred, pairs.other])
+    for loss in LOSSES:
+        by_labels = RankSVM(loss=loss, C=C, tol=1e-9).fit(X, y, qid=qid)
+        by_list = RankSVM(loss=loss, C=C, tol=1e-9).fit(X, pairs=listed)
+        assert by_list.objective_ == pytest.approx(by_labels.objective_, rel=2e-9)
+        np.testing.assert_allclose(by_list.coef_, by_labels.coef_, atol=1e-4)
