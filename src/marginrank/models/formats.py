@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from marginrank.models import json_model, liblinear, svmrank
+from marginrank.models.foreign import ForeignModel
+from marginrank.models.foreign_files import foreign_format, read_foreign
 from marginrank.models.linear_model import LinearModel
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ FORMATS = {
     "liblinear": Format(b"solver_type", liblinear.read, liblinear.write),
     "svmrank": Format(b"SVM-light Version", svmrank.read, svmrank.write),
 }
+
+# How pickles begin, also those that joblib compresses, and how they are called.
+PICKLE_BEGINNINGS = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
+PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 
 
 def write_model(model: LinearModel, path: Path, format: str | None = None) -> None:
@@ -49,6 +55,31 @@ def read_model(path: Path, format: str | None = None) -> LinearModel:
     path = os.fspath(path)
     chosen = _recognize(path) if format is None else _named(format)
     return chosen.read(path)
+
+
+def read_any_model(path: Path) -> LinearModel | ForeignModel:
+    """Read a model file, of other libraries too.
+
+    Parameters
+    ----------
+    path : str or path
+        What :func:`load_model` reads; a text model of LightGBM; a ``.json`` or ``.ubj`` model of
+        XGBoost; or a scikit-learn estimator written by skops. The file is recognised by its
+        content, and nothing in it is ever executed.
+
+    Returns
+    -------
+    LinearModel or ForeignModel
+        Both have ``n_features`` and ``feature_names``.
+    """
+    path = os.fspath(path)
+    return read_model(path) if foreign_format(path) is None else read_foreign(path)
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file begins like a model that can be read."""
+    path = os.fspath(path)
+    return _linear_format(path) is not None or foreign_format(path) is not None
 
 
 def load_model(path: Path, format: str | None = None) -> "RankSVM":
@@ -84,13 +115,35 @@ def _named(format: str) -> Format:
 
 
 def _recognize(path: str) -> Format:
+    foreign = foreign_format(path)
+    if foreign is not None:
+        raise ValueError(
+            f"{path} was written by {foreign}, not by marginrank; read it with "
+            "marginrank.models.read_any_model."
+        )
+    format = _linear_format(path)
+    if format is None:
+        _refuse_pickle(path)
+        raise ValueError(
+            f"{path} is no model file: it does not begin like marginrank's JSON, LIBLINEAR's, "
+            "SVM-light's, LightGBM's, XGBoost's or that of skops."
+        )
+    return format
+
+
+def _linear_format(path: str) -> Format | None:
+    beginning = _beginning(path)
+    return next((f for f in FORMATS.values() if beginning.startswith(f.beginning)), None)
+
+
+def _refuse_pickle(path: str) -> None:
+    if _beginning(path).startswith(PICKLE_BEGINNINGS) or path.endswith(PICKLE_ENDINGS):
+        raise ValueError(
+            f"{path} is a pickle, and pickles are never loaded, as they can run any code; save the "
+            "model with skops.io.dump, or write its scores to a file."
+        )
+
+
+def _beginning(path: str) -> bytes:
     with open(path, "rb") as file:
-        beginning = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
-    for format in FORMATS.values():
-        if beginning.startswith(format.beginning):
-            return format
-    hint = "; pickles are never loaded" if beginning.startswith(b"\x80") else ""
-    raise ValueError(
-        f"{path} is no model file: it does not begin like marginrank's JSON, LIBLINEAR's or "
-        f"SVM-light's{hint}."
-    )
+        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
