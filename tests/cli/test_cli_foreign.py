@@ -15,7 +15,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.preprocessing import FunctionTransformer
 
-from marginrank import load_letor, metrics
+from marginrank import KernelRankSVM, load_letor, metrics
 from marginrank.cli.app import app
 
 TREES = {"n_estimators": 20, "max_depth": 3, "n_jobs": 1}
@@ -81,12 +81,20 @@ def fit_classifier(train, path):
     return lambda X: classifier.predict_proba(X) @ classifier.classes_
 
 
+def fit_kernel(train, path):
+    """Our own, but no linear model: it takes the same way."""
+    model = KernelRankSVM(C=0.1).fit(train.X, train.y, qid=train.qid)
+    model.save(path)
+    return model.predict
+
+
 KINDS = {
     "model.txt": fit_lightgbm,
     "model.json": fit_xgboost,
     "model.ubj": fit_xgboost,
     "forest.skops": fit_forest,
     "classifier.skops": fit_classifier,
+    "kernel.npz": fit_kernel,
 }
 
 
@@ -126,7 +134,7 @@ def test_inspect(call, foreign):
     path, _ = foreign
     result = json.loads(call("inspect", path, "--json").out)
     assert result["features"] == 6
-    assert result["kind"].split()[0] in ("lightgbm", "xgboost", "sklearn")
+    assert result["kind"].split()[0] in ("lightgbm", "marginrank", "sklearn", "xgboost")
     assert result["kind"] in call("inspect", path).out
 
 

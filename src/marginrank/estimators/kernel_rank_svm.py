@@ -1,5 +1,6 @@
 """KernelRankSVM: RankSVM in the feature space of a kernel."""
 
+import os
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,8 @@ from marginrank.data import RankingData
 from marginrank.data._validation import as_matrix, check_features, check_finite
 from marginrank.estimators.rank_svm import RankSVM, _check_seed
 from marginrank.kernel_map import PRECOMPUTED, Kernel, KernelMap, Landmarks
+from marginrank.models import Training, kernel_model
+from marginrank.models.kernel_model import KernelModel
 
 Floats = NDArray[np.float64]
 
@@ -217,6 +220,51 @@ class KernelRankSVM(BaseEstimator):
     # They need nothing but predict and n_jobs.
     rank = RankSVM.rank
     score = RankSVM.score
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, NumPy's .npz with the landmarks, their weights and the parameters; it appears
+            only when it is complete. A kernel that is a Python function cannot be saved.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        model = KernelModel(
+            parameters=self.get_params(deep=False),
+            dual_coef=self.dual_coef_,
+            landmark_rows=self.landmark_rows_,
+            landmarks=self.landmarks_,
+            n_features=self.n_features_in_,
+            feature_names=None if names is None else [str(name) for name in names],
+            training=Training(
+                self.objective_, self.gap_, self.stop_reason_, self.n_iter_, self.n_pairs_
+            ),
+        )
+        kernel_model.write(model, path)
+
+    @classmethod
+    def from_kernel_model(cls, model: KernelModel) -> Self:
+        """Return a fitted estimator that predicts what the saved one did.
+
+        It has no `linear_` and no `history_`: predictions need neither.
+        """
+        self = cls()
+        self.set_params(**model.parameters)
+        self._kernel()
+        self._linear()
+        self.dual_coef_ = model.dual_coef
+        self.landmark_rows_ = model.landmark_rows
+        self.landmarks_ = model.landmarks
+        self.n_features_in_ = model.n_features
+        if model.feature_names is not None:
+            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        if model.training is not None:
+            for name, value in vars(model.training).items():
+                setattr(self, f"{name}_", value)
+        return self
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the estimator to scikit-learn."""

@@ -123,7 +123,10 @@ def _has_schema(path: str) -> bool:
         with zipfile.ZipFile(path) as archive:
             return "schema.json" in archive.namelist()
     except zipfile.BadZipFile as error:
-        raise _unreadable(path, "skops", error) from error
+        raise ValueError(
+            f"{path} is damaged: it begins as a zip archive but does not end as one; save the "
+            "model again."
+        ) from error
 
 
 def _unreadable(path: str, library: str, error: Exception) -> ValueError:

@@ -4,13 +4,13 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from marginrank.models import json_model, liblinear, svmrank
+from marginrank.models import json_model, kernel_model, liblinear, svmrank
 from marginrank.models.foreign import ForeignModel
 from marginrank.models.foreign_files import foreign_format, read_foreign
 from marginrank.models.linear_model import LinearModel
 
 if TYPE_CHECKING:
-    from marginrank.estimators import RankSVM
+    from marginrank.estimators import KernelRankSVM, RankSVM
 
 Path = str | os.PathLike[str]
 
@@ -70,33 +70,38 @@ def read_any_model(path: Path) -> LinearModel | ForeignModel:
     Returns
     -------
     LinearModel or ForeignModel
-        Both have ``n_features`` and ``feature_names``.
+        Both have ``n_features`` and ``feature_names``. A :class:`~marginrank.KernelRankSVM` has no
+        weights of features and comes as a ForeignModel.
     """
     path = os.fspath(path)
+    if kernel_model.is_kernel_model(path):
+        return ForeignModel(load_model(path))
     return read_model(path) if foreign_format(path) is None else read_foreign(path)
 
 
 def is_model(path: Path) -> bool:
     """Whether a file begins like a model that can be read."""
     path = os.fspath(path)
-    return _linear_format(path) is not None or foreign_format(path) is not None
+    known = _linear_format(path) or foreign_format(path)
+    return known is not None or kernel_model.is_kernel_model(path)
 
 
-def load_model(path: Path, format: str | None = None) -> "RankSVM":
+def load_model(path: Path, format: str | None = None) -> "RankSVM | KernelRankSVM":
     """Read a model file; nothing in it is ever executed.
 
     Parameters
     ----------
     path : str or path
-        A file of :meth:`marginrank.RankSVM.save`, LIBLINEAR-ranksvm, SVM^rank or SVM-light.
+        A file of :meth:`marginrank.RankSVM.save`, :meth:`marginrank.KernelRankSVM.save`,
+        LIBLINEAR-ranksvm, SVM^rank or SVM-light.
     format : {"json", "liblinear", "svmrank"}, optional
         The format; by default, that which the file begins like.
 
     Returns
     -------
-    RankSVM
-        A fitted model. From JSON, it predicts bitwise what the saved one did. The other formats
-        hold only weights, so that parameters have their defaults.
+    RankSVM or KernelRankSVM
+        A fitted model. From a file of marginrank, it predicts bitwise what the saved one did. The
+        other formats hold only weights, so that parameters have their defaults.
 
     Raises
     ------
@@ -105,7 +110,21 @@ def load_model(path: Path, format: str | None = None) -> "RankSVM":
     """
     from marginrank.estimators import RankSVM  # late: it imports scikit-learn
 
+    if format is None and kernel_model.is_kernel_model(os.fspath(path)):
+        return _load_kernel_model(os.fspath(path))
     return RankSVM.from_linear_model(read_model(path, format))
+
+
+def _load_kernel_model(path: str) -> "KernelRankSVM":
+    from marginrank.estimators import KernelRankSVM
+
+    model = kernel_model.read(path)
+    try:
+        return KernelRankSVM.from_kernel_model(model)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged: its parameters are not those of a KernelRankSVM ({error})."
+        ) from error
 
 
 def _named(format: str) -> Format:
