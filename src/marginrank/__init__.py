@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from marginrank.data import RankingData, make_ranking
     from marginrank.data.letor import dump_letor, load_letor
     from marginrank.data.pairs import load_pairs
-    from marginrank.estimators import RankSVM
+    from marginrank.estimators import KernelRankSVM, RankSVM
     from marginrank.models import load_model
     from marginrank.solvers import Iteration, StopReason
 
 __all__ = [
     "Iteration",
+    "KernelRankSVM",
     "RankSVM",
     "RankingData",
     "StopReason",
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "Iteration": "marginrank.solvers",
+    "KernelRankSVM": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
     "RankingData": "marginrank.data",
     "StopReason": "marginrank.solvers",

@@ -149,7 +149,7 @@ def get_loss(name: str) -> Loss:
     >>> len(get_loss("logistic").pieces) < len(get_loss("logistic@0.001").pieces)
     True
     """
-    base, at, error = name.partition("@") if isinstance(name, str) else (name, "", "")
+    base, at, error = name.partition("@") if isinstance(name, str) else ("", "", "")
     if at and base == "logistic":
         try:
             return logistic(float(error))

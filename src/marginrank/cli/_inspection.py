@@ -86,10 +86,17 @@ def _bar(share: float) -> str:
 
 
 def describe_model(model: Any, top: int) -> dict[str, Any]:
-    """Return the parameters of a model and its largest weights by magnitude."""
+    """Return the parameters of a model and its largest weights by magnitude.
+
+    Of a model of another library, only its kind and its features.
+    """
     import numpy as np
 
+    from marginrank.models import ForeignModel
+
     names = model.feature_names
+    if isinstance(model, ForeignModel):
+        return {"kind": model.kind, "features": model.n_features, "feature_names": names}
     largest = np.argsort(-np.abs(model.coef), kind="stable")[:top].tolist()
     weights = [
         {
@@ -110,6 +117,11 @@ def describe_model(model: Any, top: int) -> dict[str, Any]:
 
 def print_model(model: Mapping[str, Any]) -> None:
     """Print the description of a model as tables."""
+    if "top_weights" not in model:
+        names = ", ".join(model["feature_names"] or ()) or None
+        rows = [("kind", model["kind"]), ("features", model["features"]), ("names", names)]
+        print_table("Model of another library", rows)
+        return
     rows = [("features", model["features"]), ("non-zero weights", model["nonzero_weights"])]
     print_table(model["kind"], [*rows, *model["parameters"].items()])
     weights = [(one["feature"], one["name"], one["weight"]) for one in model["top_weights"]]

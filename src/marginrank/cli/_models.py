@@ -9,31 +9,38 @@ from marginrank.cli._progress import Phases
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
-    from marginrank.models import LinearModel
+    from marginrank.models import ForeignModel, LinearModel
+
+    Model = LinearModel | ForeignModel
 
 
-def load(path: str) -> "LinearModel":
-    """Read a model file."""
-    from marginrank.models import read_model
+def load(path: str) -> "Model":
+    """Read a model file of marginrank or of another library."""
+    from marginrank.models import read_any_model
 
-    return read_model(path)
+    return read_any_model(path)
 
 
 def open_data_for(
-    model: "LinearModel",
+    model: "Model",
     files: Sequence[str],
     reading: Reading,
     phases: Phases,
     **wanted: bool,
 ) -> "RankingData":
     """Read data with the features of `model`."""
-    return open_data(files, reading, phases, Wanted(model.coef.size, model.feature_names, **wanted))
+    return open_data(
+        files, reading, phases, Wanted(model.n_features, model.feature_names, **wanted)
+    )
 
 
-def scores(model: "LinearModel", data: "RankingData") -> Any:
+def scores(model: "Model", data: "RankingData") -> Any:
     """Return the score of each document, in the order of the rows."""
     from marginrank._threads import effective_threads
+    from marginrank.models import ForeignModel
 
+    if isinstance(model, ForeignModel):
+        return model.scores(data.X)
     if data.n_features != model.coef.size:
         raise ValueError(
             f"the data has {data.n_features} features, but the model {model.coef.size}; use data "
@@ -42,7 +49,7 @@ def scores(model: "LinearModel", data: "RankingData") -> Any:
     return data.matrix.dot(model.coef, None, effective_threads(None))
 
 
-def ranks(model: "LinearModel", data: "RankingData") -> Any:
+def ranks(model: "Model", data: "RankingData") -> Any:
     """Return the rank of each document."""
     from marginrank.order import ranks as ranks_of
 

@@ -21,7 +21,8 @@ ModelFile = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="Model file: JSON, LIBLINEAR-ranksvm or SVM^rank.",
+        help="Model file: JSON, LIBLINEAR-ranksvm, SVM^rank, LightGBM, XGBoost, or scikit-learn's "
+        "by skops.",
         show_default=False,
     ),
 ]

@@ -90,7 +90,7 @@ class _Side:
     def _features(self) -> Any:
         if self._model is None:
             return None
-        return self._model.coef.size, self._model.feature_names
+        return self._model.n_features, self._model.feature_names
 
     def scores(self, data: "RankingData") -> Any:
         """Return a score a document."""

@@ -1,6 +1,5 @@
 """marginrank inspect."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,9 +14,6 @@ from marginrank.cli._progress import Phases
 EXAMPLE = """\
 inspect train.txt
 inspect model.json --top 20"""
-
-# How model files begin: ours, LIBLINEAR's and SVM^rank's.
-MODEL_STARTS = (b"{", b"solver_type", b"SVM-light")
 
 
 @reads_data
@@ -42,5 +38,6 @@ def inspect(
 def _is_model(path: str) -> bool:
     if path == "-" or kind_of(path) != "text":
         return False
-    with Path(path).open("rb") as file:
-        return file.read(16).lstrip().startswith(MODEL_STARTS)
+    from marginrank.models import is_model
+
+    return is_model(path)

@@ -1,5 +1,6 @@
 """Estimators: they validate, choose, fit and store, and contain no numerics."""
 
+from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.rank_svm import RankSVM
 
-__all__ = ["RankSVM"]
+__all__ = ["KernelRankSVM", "RankSVM"]

@@ -1,6 +1,23 @@
-"""Models on disk: marginrank's own JSON, and the files of LIBLINEAR-ranksvm and of SVM^rank."""
+"""Models on disk, marginrank's and others', and fitted models of other libraries."""
 
-from marginrank.models.formats import load_model, read_model, write_model
+from marginrank.models.foreign import ForeignModel, foreign_scores
+from marginrank.models.formats import (
+    is_model,
+    load_model,
+    read_any_model,
+    read_model,
+    write_model,
+)
 from marginrank.models.linear_model import LinearModel, Training
 
-__all__ = ["LinearModel", "Training", "load_model", "read_model", "write_model"]
+__all__ = [
+    "ForeignModel",
+    "LinearModel",
+    "Training",
+    "foreign_scores",
+    "is_model",
+    "load_model",
+    "read_any_model",
+    "read_model",
+    "write_model",
+]

@@ -4,11 +4,13 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from marginrank.models import json_model, liblinear, svmrank
+from marginrank.models import json_model, kernel_model, liblinear, svmrank
+from marginrank.models.foreign import ForeignModel
+from marginrank.models.foreign_files import foreign_format, read_foreign
 from marginrank.models.linear_model import LinearModel
 
 if TYPE_CHECKING:
-    from marginrank.estimators import RankSVM
+    from marginrank.estimators import KernelRankSVM, RankSVM
 
 Path = str | os.PathLike[str]
 
@@ -26,6 +28,10 @@ FORMATS = {
     "liblinear": Format(b"solver_type", liblinear.read, liblinear.write),
     "svmrank": Format(b"SVM-light Version", svmrank.read, svmrank.write),
 }
+
+# How pickles begin, also those that joblib compresses, and how they are called.
+PICKLE_BEGINNINGS = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
+PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 
 
 def write_model(model: LinearModel, path: Path, format: str | None = None) -> None:
@@ -51,21 +57,51 @@ def read_model(path: Path, format: str | None = None) -> LinearModel:
     return chosen.read(path)
 
 
-def load_model(path: Path, format: str | None = None) -> "RankSVM":
+def read_any_model(path: Path) -> LinearModel | ForeignModel:
+    """Read a model file, of other libraries too.
+
+    Parameters
+    ----------
+    path : str or path
+        What :func:`load_model` reads; a text model of LightGBM; a ``.json`` or ``.ubj`` model of
+        XGBoost; or a scikit-learn estimator written by skops. The file is recognised by its
+        content, and nothing in it is ever executed.
+
+    Returns
+    -------
+    LinearModel or ForeignModel
+        Both have ``n_features`` and ``feature_names``. A :class:`~marginrank.KernelRankSVM` has no
+        weights of features and comes as a ForeignModel.
+    """
+    path = os.fspath(path)
+    if kernel_model.is_kernel_model(path):
+        return ForeignModel(load_model(path))
+    return read_model(path) if foreign_format(path) is None else read_foreign(path)
+
+
+def is_model(path: Path) -> bool:
+    """Whether a file begins like a model that can be read."""
+    path = os.fspath(path)
+    known = _linear_format(path) or foreign_format(path)
+    return known is not None or kernel_model.is_kernel_model(path)
+
+
+def load_model(path: Path, format: str | None = None) -> "RankSVM | KernelRankSVM":
     """Read a model file; nothing in it is ever executed.
 
     Parameters
     ----------
     path : str or path
-        A file of :meth:`marginrank.RankSVM.save`, LIBLINEAR-ranksvm, SVM^rank or SVM-light.
+        A file of :meth:`marginrank.RankSVM.save`, :meth:`marginrank.KernelRankSVM.save`,
+        LIBLINEAR-ranksvm, SVM^rank or SVM-light.
     format : {"json", "liblinear", "svmrank"}, optional
         The format; by default, that which the file begins like.
 
     Returns
     -------
-    RankSVM
-        A fitted model. From JSON, it predicts bitwise what the saved one did. The other formats
-        hold only weights, so that parameters have their defaults.
+    RankSVM or KernelRankSVM
+        A fitted model. From a file of marginrank, it predicts bitwise what the saved one did. The
+        other formats hold only weights, so that parameters have their defaults.
 
     Raises
     ------
@@ -74,7 +110,21 @@ def load_model(path: Path, format: str | None = None) -> "RankSVM":
     """
     from marginrank.estimators import RankSVM  # late: it imports scikit-learn
 
+    if format is None and kernel_model.is_kernel_model(os.fspath(path)):
+        return _load_kernel_model(os.fspath(path))
     return RankSVM.from_linear_model(read_model(path, format))
+
+
+def _load_kernel_model(path: str) -> "KernelRankSVM":
+    from marginrank.estimators import KernelRankSVM
+
+    model = kernel_model.read(path)
+    try:
+        return KernelRankSVM.from_kernel_model(model)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged: its parameters are not those of a KernelRankSVM ({error})."
+        ) from error
 
 
 def _named(format: str) -> Format:
@@ -84,13 +134,35 @@ def _named(format: str) -> Format:
 
 
 def _recognize(path: str) -> Format:
+    foreign = foreign_format(path)
+    if foreign is not None:
+        raise ValueError(
+            f"{path} was written by {foreign}, not by marginrank; read it with "
+            "marginrank.models.read_any_model."
+        )
+    format = _linear_format(path)
+    if format is None:
+        _refuse_pickle(path)
+        raise ValueError(
+            f"{path} is no model file: it does not begin like marginrank's JSON, LIBLINEAR's, "
+            "SVM-light's, LightGBM's, XGBoost's or that of skops."
+        )
+    return format
+
+
+def _linear_format(path: str) -> Format | None:
+    beginning = _beginning(path)
+    return next((f for f in FORMATS.values() if beginning.startswith(f.beginning)), None)
+
+
+def _refuse_pickle(path: str) -> None:
+    if _beginning(path).startswith(PICKLE_BEGINNINGS) or path.endswith(PICKLE_ENDINGS):
+        raise ValueError(
+            f"{path} is a pickle, and pickles are never loaded, as they can run any code; save the "
+            "model with skops.io.dump, or write its scores to a file."
+        )
+
+
+def _beginning(path: str) -> bytes:
     with open(path, "rb") as file:
-        beginning = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
-    for format in FORMATS.values():
-        if beginning.startswith(format.beginning):
-            return format
-    hint = "; pickles are never loaded" if beginning.startswith(b"\x80") else ""
-    raise ValueError(
-        f"{path} is no model file: it does not begin like marginrank's JSON, LIBLINEAR's or "
-        f"SVM-light's{hint}."
-    )
+        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()

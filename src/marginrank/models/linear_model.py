@@ -53,6 +53,11 @@ class LinearModel:
     history: list[Iteration] | None = None
     estimator: str = "RankSVM"
 
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.coef.size
+
     @classmethod
     def from_fit(
         cls,

@@ -243,7 +243,7 @@ class _Smoothing:
     def shrink(self) -> bool:
         """Choose the next width, for which the band's part of the gap should be below tol · F.
 
-        The band's part is about quadratic in the width. False if rounding would be above tol · F.
+        The band's part is about quadratic in the width. False if rounding would be most of the gap.
         """
         assert self._stage is not None
         wanted = BAND_SHARE * self._tol * self.best.value
@@ -251,7 +251,7 @@ class _Smoothing:
         factor = float(np.clip(factor, SHRINK, 0.5))
         self._width *= factor
         self._allowed = GRADIENT_SHARE * max(factor**2 * self._stage.band, wanted)
-        return self._rounding(self.best) <= self._tol * self.best.value
+        return self._rounding(self.best) < 0.5 * self.gap
 
 
 def _halves(loss: Loss, width: float) -> Loss:

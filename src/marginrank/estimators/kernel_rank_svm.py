@@ -1,0 +1,275 @@
+"""KernelRankSVM: RankSVM in the feature space of a kernel."""
+
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginrank._threads import effective_threads
+from marginrank.data import RankingData
+from marginrank.data._validation import as_matrix, check_features, check_finite
+from marginrank.estimators.rank_svm import RankSVM, _check_seed
+from marginrank.kernel_map import PRECOMPUTED, Kernel, KernelMap, Landmarks
+from marginrank.models import Training, kernel_model
+from marginrank.models.kernel_model import KernelModel
+
+Floats = NDArray[np.float64]
+
+# What a fit of the linear part found, and is told of the whole.
+RESULTS = ("objective_", "gap_", "stop_reason_", "n_iter_", "history_", "n_pairs_")
+
+
+class KernelRankSVM(BaseEstimator):
+    """RankSVM with a kernel: a non-linear ranking function.
+
+    Minimises ½‖f‖² + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs, where f lies in the space of
+    functions f(x) = Σ_i β_i k(x, x_i) that the kernel k spans, with its norm. Documents are mapped
+    to vectors ψ(x) with ψ(x)ᵀψ(z) = k(x, z), the kernel PCA map, and a linear
+    :class:`~marginrank.RankSVM` learns from these (Chapelle and Keerthi, 2010, section 6.3).
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "laplacian", "sigmoid", "cosine", "chi2" or any other name that
+        ``sklearn.metrics.pairwise.pairwise_kernels`` takes; a function of two matrices that returns
+        the kernel of each row of the first with each row of the second; or "precomputed", where X
+        holds kernel values: all training documents with each other in `fit`, and in `predict` the
+        documents (rows) with those of the training (columns).
+    gamma : float, default=None
+        Parameter of "rbf", exp(−γ‖x − z‖²), "laplacian", "poly", "sigmoid" and "chi2". None means
+        1 / n_features, or 1 for "chi2".
+    degree, coef0 : float, default=3 and 1
+        "poly" is (γ xᵀz + coef0)^degree, "sigmoid" is tanh(γ xᵀz + coef0).
+    n_components : int, default=None
+        Number of landmarks: training documents, drawn at random, that the others are compared with
+        (Nyström's approximation). None means all documents if there are at most 3,000, which makes
+        the map exact, and 1,000 landmarks otherwise.
+    C, loss, solver, tol, max_iter, pair_selection, normalization, verbose
+        As in :class:`~marginrank.RankSVM`.
+    n_jobs : int, default=None
+        Number of threads; None and −1 mean all. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the landmarks, and of the samples of "newton".
+
+    Attributes
+    ----------
+    linear_ : RankSVM
+        The linear model of the mapped documents.
+    dual_coef_ : ndarray of shape (n_landmarks,)
+        The weights β of the landmarks.
+    landmarks_ : ndarray or CSR of shape (n_landmarks, n_features), or None
+        The landmarks; None if the kernel is precomputed.
+    landmark_rows_ : ndarray of int64, shape (n_landmarks,)
+        Rows of the landmarks in the training data.
+    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+        As in :class:`~marginrank.RankSVM`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has string column names.
+
+    Notes
+    -----
+    The kernel need not be centred: centring moves all ψ(x) by one vector, which drops out of every
+    difference ψ(x_i) − ψ(x_j).
+
+    A kernel that is no inner product on the documents ("sigmoid" often is none) has negative
+    eigenvalues. They are dropped with a warning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank import KernelRankSVM, RankSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = -np.hypot(*X.T)  # the nearer to the origin, the better: no line ranks that
+    >>> round(RankSVM().fit(X, y).score(X, y), 1)
+    0.5
+    >>> KernelRankSVM().fit(X, y).score(X, y) > 0.98
+    True
+    """
+
+    # With metadata routing enabled, queries reach fit and score without being asked for.
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        n_components: int | None = None,
+        C: float = 1.0,
+        loss: str = "squared_hinge",
+        solver: str = "newton",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        pair_selection: str = "all",
+        normalization: str = "none",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.C = C
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pair_selection = pair_selection
+        self.normalization = normalization
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the weights of the landmarks.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features)
+            The documents, or the square kernel matrix if `kernel` is "precomputed".
+        y, qid, group, sample_weight, query_weight
+            As in :meth:`RankSVM.fit`.
+
+        Returns
+        -------
+        KernelRankSVM
+            The fitted estimator.
+        """
+        kernel = self._kernel()
+        linear = self._linear()
+        seed = _check_seed(self.random_state)
+        X_checked = check_features(X)
+        validate_data(self, X, skip_check_array=True)
+        # Wrong labels or queries are refused before the eigenvectors are computed.
+        RankingData(
+            X_checked, y, qid, group,
+            sample_weight=sample_weight, query_weight=query_weight, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        landmarks = Landmarks.choose(kernel, X_checked, self.n_components, seed)
+        map = KernelMap.of(landmarks, X_checked)
+        features = map.features(X_checked, effective_threads(self.n_jobs))
+        try:
+            linear.fit(features, y, qid, group, sample_weight, query_weight)
+        finally:
+            if hasattr(linear, "coef_"):  # also if it was interrupted
+                self._store(map, linear)
+        return self
+
+    def _kernel(self) -> Kernel:
+        kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
+        kernel.check()
+        return kernel
+
+    def _linear(self) -> RankSVM:
+        """Return the linear part, with all parameters that both classes have."""
+        shared = RankSVM().get_params().keys() & self.get_params(deep=False).keys()
+        linear = RankSVM(**{name: getattr(self, name) for name in shared})
+        linear._parameters().check()
+        return linear
+
+    def _store(self, map: KernelMap, linear: RankSVM) -> None:
+        self.linear_ = linear
+        self.dual_coef_ = map.expansion(linear.coef_)
+        self.landmarks_ = map.landmarks.documents
+        self.landmark_rows_ = map.landmarks.rows
+        for name in RESULTS:
+            setattr(self, name, getattr(linear, name))
+
+    def predict(self, X: Any) -> Floats:
+        """Return the scores f(x); a higher score ranks higher.
+
+        Documents are taken some at a time, so that the memory needed does not grow with their
+        number.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features)
+            The documents, or their kernel values if `kernel` is "precomputed".
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+        """
+        check_is_fitted(self)
+        X_checked = check_features(X)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        threads = effective_threads(self.n_jobs)
+        check_finite(X_checked, as_matrix(X_checked), threads)
+        landmarks = Landmarks(self._kernel(), self.landmark_rows_, self.landmarks_)
+        return landmarks.product(X_checked, self.dual_coef_, threads)
+
+    # They need nothing but predict and n_jobs.
+    rank = RankSVM.rank
+    score = RankSVM.score
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, NumPy's .npz with the landmarks, their weights and the parameters; it appears
+            only when it is complete. A kernel that is a Python function cannot be saved.
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        model = KernelModel(
+            parameters=self.get_params(deep=False),
+            dual_coef=self.dual_coef_,
+            landmark_rows=self.landmark_rows_,
+            landmarks=self.landmarks_,
+            n_features=self.n_features_in_,
+            feature_names=None if names is None else [str(name) for name in names],
+            training=Training(
+                self.objective_, self.gap_, self.stop_reason_, self.n_iter_, self.n_pairs_
+            ),
+        )
+        kernel_model.write(model, path)
+
+    @classmethod
+    def from_kernel_model(cls, model: KernelModel) -> Self:
+        """Return a fitted estimator that predicts what the saved one did.
+
+        It has no `linear_` and no `history_`: predictions need neither.
+        """
+        self = cls()
+        self.set_params(**model.parameters)
+        self._kernel()
+        self._linear()
+        self.dual_coef_ = model.dual_coef
+        self.landmark_rows_ = model.landmark_rows
+        self.landmarks_ = model.landmarks
+        self.n_features_in_ = model.n_features
+        if model.feature_names is not None:
+            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        if model.training is not None:
+            for name, value in vars(model.training).items():
+                setattr(self, f"{name}_", value)
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
+        return tags

@@ -1,0 +1,172 @@
+"""Model files of KernelRankSVM: NumPy's .npz, described array by array in ``docs/formats.md``."""
+
+import json
+import os
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+import marginrank
+from marginrank._atomic import atomic_write
+from marginrank.models.json_model import (
+    _decode,
+    _encode,
+    _Fields,
+    _is_count,
+    _is_names,
+    _read_training,
+    _training,
+)
+from marginrank.models.linear_model import Training
+
+Floats = NDArray[np.float64]
+
+FORMAT = "marginrank-kernel-model"
+VERSION = 1
+HEADER = "marginrank"  # the array that tells these files from other .npz files
+
+
+@dataclass(frozen=True)
+class KernelModel:
+    """What a file of a KernelRankSVM holds, as plain data.
+
+    Attributes
+    ----------
+    parameters : dict
+        The parameters of the estimator.
+    dual_coef, landmark_rows, landmarks
+        As in :class:`~marginrank.KernelRankSVM`.
+    n_features : int
+        Number of features.
+    feature_names : list of str or None
+        Names of the features.
+    training : Training
+        How the fit ended.
+    """
+
+    parameters: dict[str, Any]
+    dual_coef: Floats
+    landmark_rows: NDArray[np.int64]
+    landmarks: Any
+    n_features: int
+    feature_names: list[str] | None
+    training: Training | None
+
+
+def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
+    """Write a model; a kernel that is a function is refused."""
+    if not isinstance(model.parameters["kernel"], str):
+        raise TypeError(
+            "a kernel that is a Python function cannot be saved; use one with a name, or "
+            "kernel='precomputed'."
+        )
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": f"marginrank {marginrank.__version__}",
+        "parameters": {name: _encode(value) for name, value in model.parameters.items()},
+        "n_features": model.n_features,
+        "feature_names": model.feature_names,
+        "training": None if model.training is None else _training(model.training),
+    }
+    arrays: dict[str, Any] = {
+        HEADER: np.frombuffer(json.dumps(header, allow_nan=False).encode("ascii"), np.uint8),
+        "dual_coef": model.dual_coef,
+        "landmark_rows": model.landmark_rows,
+        **_landmark_arrays(model.landmarks),
+    }
+    with atomic_write(path) as file:
+        np.savez(file, **arrays)
+
+
+def _landmark_arrays(landmarks: Any) -> dict[str, NDArray[Any]]:
+    if landmarks is None:
+        return {}
+    if sp.issparse(landmarks):
+        return {name: getattr(landmarks, name) for name in ("data", "indices", "indptr")}
+    return {"landmarks": landmarks}
+
+
+def is_kernel_model(path: str) -> bool:
+    """Whether a file is one of these."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return f"{HEADER}.npy" in archive.namelist()
+
+
+def read(path: str) -> KernelModel:
+    """Read a model; nothing in it is ever executed."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(arrays[HEADER].tobytes())
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} is damaged: {error}; restore it from a copy or save the model again."
+        ) from error
+    fields = _header_fields(path, header)
+    parameters = fields.get("parameters", lambda v: isinstance(v, dict), "an object")
+    n_features = fields.get("n_features", _is_count, "a positive integer")
+    _check_vectors(fields, arrays)
+    return KernelModel(
+        parameters={name: _decode(value) for name, value in parameters.items()},
+        dual_coef=arrays["dual_coef"],
+        landmark_rows=arrays["landmark_rows"],
+        landmarks=_read_landmarks(fields, arrays, n_features),
+        n_features=n_features,
+        feature_names=fields.get("feature_names", _is_names, "null or a list of strings"),
+        training=_read_training(fields),
+    )
+
+
+def _header_fields(path: str, header: Any) -> _Fields:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"{path} is no kernel model: its format is not {FORMAT!r}.")
+    if header.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {header.get('version')!r} and this marginrank reads version "
+            f"{VERSION}; update marginrank."
+        )
+    return _Fields(path, header)
+
+
+def _check_vectors(fields: _Fields, arrays: dict[str, NDArray[Any]]) -> None:
+    for name, kind in (("dual_coef", "f8"), ("landmark_rows", "i8")):
+        array = arrays.get(name)
+        if array is None or array.ndim != 1 or array.dtype != kind:
+            raise fields.damaged(f"{name!r} is not a vector of {kind}")
+    coef, rows = arrays["dual_coef"], arrays["landmark_rows"]
+    if coef.size == 0 or coef.size != rows.size or not np.isfinite(coef).all() or rows.min() < 0:
+        raise fields.damaged("'dual_coef' and 'landmark_rows' are not one entry a landmark")
+
+
+def _read_landmarks(fields: _Fields, arrays: dict[str, NDArray[Any]], n_features: int) -> Any:
+    shape = (arrays["dual_coef"].size, n_features)
+    try:
+        if "indptr" in arrays:
+            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            landmarks = sp.csr_array(parts, shape=shape)
+            landmarks.check_format(full_check=True)
+        elif "landmarks" in arrays:
+            landmarks = arrays["landmarks"]
+        else:
+            return _no_landmarks(fields, arrays["landmark_rows"], n_features)
+    except (KeyError, ValueError) as error:
+        raise fields.damaged(f"the landmarks are no CSR matrix ({error})") from error
+    values = landmarks.data if sp.issparse(landmarks) else landmarks
+    if landmarks.shape != shape or landmarks.dtype != np.float64 or not np.isfinite(values).all():
+        raise fields.damaged(f"the landmarks are not {shape[0]} × {shape[1]} finite numbers")
+    return landmarks
+
+
+def _no_landmarks(fields: _Fields, rows: NDArray[np.int64], n_features: int) -> None:
+    """Check that a precomputed kernel has the columns that the model takes."""
+    parameters = fields.get("parameters", lambda v: isinstance(v, dict), "an object")
+    if parameters.get("kernel") != "precomputed" or rows.max() >= n_features:
+        raise fields.damaged("the landmarks are missing")

@@ -1,0 +1,129 @@
+"""Files of KernelRankSVM."""
+
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
+
+from marginrank import KernelRankSVM, load_model, make_ranking
+from marginrank.models import ForeignModel, is_model, read_any_model
+from marginrank.models.kernel_model import HEADER
+
+X, Y, QID = make_ranking(20, 8, 4, random_state=0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "m.npz"
+
+
+def rewrite(path, change):
+    """Change the arrays of a file."""
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    change(arrays)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def set_header(**values):
+    def change(arrays):
+        header = json.loads(arrays[HEADER].tobytes())
+        header.update(values)
+        arrays[HEADER] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+
+    return change
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array, pd.DataFrame])
+@pytest.mark.parametrize("n_components", [None, 20])
+def test_a_file_predicts_bitwise_the_same(path, layout, n_components):
+    documents = layout(X)
+    if layout is pd.DataFrame:
+        documents.columns = list("abcd")
+    model = KernelRankSVM(kernel="poly", n_components=n_components, C=0.3, degree=2)
+    model.fit(documents, Y, qid=QID).save(path)
+    read = load_model(path)
+    assert read.predict(documents).tobytes() == model.predict(documents).tobytes()
+    assert read.get_params() == model.get_params()
+    for name in ("objective_", "gap_", "stop_reason_", "n_iter_", "n_pairs_", "n_features_in_"):
+        assert getattr(read, name) == getattr(model, name)
+    assert hasattr(read, "feature_names_in_") == (layout is pd.DataFrame)
+    assert read.score(documents, Y, qid=QID) == model.score(documents, Y, qid=QID)
+
+
+def test_a_precomputed_kernel(path):
+    values = rbf_kernel(X)
+    model = KernelRankSVM(kernel="precomputed", n_components=30).fit(values, Y, qid=QID)
+    model.save(path)
+    np.testing.assert_array_equal(load_model(path).predict(values), model.predict(values))
+
+
+def test_commands_read_it_too(path):
+    model = KernelRankSVM().fit(X, Y, qid=QID)
+    model.save(path)
+    assert is_model(path)
+    read = read_any_model(path)
+    assert isinstance(read, ForeignModel)
+    assert (read.kind, read.n_features) == ("marginrank KernelRankSVM", 4)
+    np.testing.assert_array_equal(read.scores(X), model.predict(X))
+
+
+def test_what_cannot_be_saved(path):
+    with pytest.raises(NotFittedError):
+        KernelRankSVM().save(path)
+    model = KernelRankSVM(kernel=rbf_kernel).fit(X, Y, qid=QID)
+    with pytest.raises(TypeError, match="a Python function cannot be saved"):
+        model.save(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
+def test_cut_files_are_refused(path, share):
+    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ValueError, match=r"m\.npz is damaged"):
+        load_model(path)
+
+
+def test_a_flipped_bit_is_found(path):
+    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    with zipfile.ZipFile(path) as archive:
+        at = archive.getinfo("dual_coef.npy").header_offset + 400
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"m\.npz is damaged: Bad CRC-32"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (set_header(format="other"), "is no kernel model"),
+        (set_header(version=2), "has version 2 and this marginrank reads version 1; update"),
+        (set_header(n_features=0), "'n_features' is not a positive integer"),
+        (set_header(n_features=5), "landmarks are not 160 × 5 finite numbers"),
+        (set_header(parameters={"kernel": "rbf", "gama": 1}), "not those of a KernelRankSVM.*gama"),
+        (set_header(parameters={"kernel": "rfb"}), "not those of a KernelRankSVM.*'rfb'"),
+        (set_header(parameters=[]), "'parameters' is not an object"),
+        (set_header(feature_names=[1]), "'feature_names' is not"),
+        (lambda arrays: arrays.pop("landmarks"), "landmarks are missing"),
+        (lambda arrays: arrays.pop("dual_coef"), "'dual_coef' is not a vector"),
+        (lambda arrays: arrays.update(dual_coef=np.ones(3)), "not one entry a landmark"),
+        (lambda arrays: arrays.update(dual_coef=np.full(160, np.nan)), "not one entry a landmark"),
+        (lambda arrays: arrays.update(indptr=np.ones(3)), "landmarks are no CSR matrix"),
+        (lambda arrays: arrays.update(dual_coef=np.array([{}])), "Object arrays cannot be loaded"),
+    ],
+)
+def test_damaged_files_are_refused(path, change, message):
+    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    rewrite(path, change)
+    with pytest.raises(ValueError, match=rf"m\.npz.*{message}"):
+        load_model(path)
