@@ -116,7 +116,8 @@ def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
             "a row of X."
         )
     check_indices(matrix, "pairs")
-    entries = sp.coo_array(matrix)
+    entries = sp.coo_array(matrix, copy=True)
+    entries.sum_duplicates()
     used = np.flatnonzero(entries.data)
     row, column, sign = entries.coords[0][used], entries.coords[1][used], entries.data[used]
     pairs = np.full((matrix.shape[0], 2), -1, dtype=np.int64)
