@@ -28,12 +28,14 @@ def pair_matrix(pairs, n, dtype=np.float64):
         PAIRS.tolist(),
         PAIRS.astype(np.int32),
         PAIRS.astype(np.uint64),
-        PAIRS.astype(np.float32),
+        PAIRS.astype(np.float16),
+        PAIRS.astype(np.uint8),
         PAIRS.astype(object),
         np.asfortranarray(PAIRS),
         PAIRS[::-1][::-1],
         pd.DataFrame(PAIRS, columns=["winner", "loser"]),
         PairList(PAIRS),
+        PairList(PAIRS.tolist()),
         pair_matrix(PAIRS, 4),
         pair_matrix(PAIRS, 4, np.int8).tocsr(),
         sp.csc_matrix(pair_matrix(PAIRS, 4)),
@@ -128,6 +130,8 @@ def test_malformed_weights_are_named(weight, message):
 def test_weights_are_given_once():
     weight = np.arange(4.0)
     np.testing.assert_array_equal(check_pairs(PairList(PAIRS), weight, 4).weight, weight)
+    with pytest.raises(ValueError, match=r"pair_weight\[1\] is -1"):
+        check_pairs(PairList(PAIRS, -weight), None, 4)
     with pytest.raises(ValueError, match="the pairs have weights already"):
         check_pairs(PairList(PAIRS, weight), weight, 4)
 
