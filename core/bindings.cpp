@@ -140,7 +140,8 @@ class Pairs {
   }
 
  private:
-  Pairs(Index n_rows, Kernel kernel, std::shared_ptr<const void> owners)
+  template <class K>
+  Pairs(Index n_rows, K kernel, std::shared_ptr<const void> owners)
       : n_rows_(n_rows), kernel_(std::move(kernel)), owners_(std::move(owners)) {}
 
   // Keeps the arrays alive that the kernel points into.

@@ -54,22 +54,24 @@ class PairList:
 
 def check_pairs(pairs: Any, pair_weight: ArrayLike | None, n_documents: int) -> PairList:
     """Return a user's pairs of n_documents rows, checked; not copied where they already fit."""
+    source = None
     if isinstance(pairs, PairList):
-        listed = pairs
-    elif sp.issparse(pairs):
-        listed = PairList(_from_pair_matrix(pairs, n_documents))
-    else:
-        listed = PairList(_from_array(pairs))
-    _check_rows(listed, n_documents)
+        if pair_weight is None:
+            pair_weight = pairs.weight
+        elif pairs.weight is not None:
+            raise ValueError("pair_weight was given, but the pairs have weights already; drop it.")
+        pairs, source = pairs.pairs, pairs.source
+    table = _from_pair_matrix(pairs, n_documents) if sp.issparse(pairs) else _from_array(pairs)
+    _check_rows(PairList(table, None, source), n_documents)
+    rows = np.ascontiguousarray(table, dtype=np.int64)
     if pair_weight is None:
-        return listed
-    if listed.weight is not None:
-        raise ValueError("pair_weight was given, but the pairs have weights already; drop it.")
-    weight = check_weights(pair_weight, "pair_weight", len(listed), "one weight a pair")
-    return PairList(listed.pairs, weight, listed.source)
+        return PairList(rows, None, source)
+    weight = check_weights(pair_weight, "pair_weight", len(rows), "one weight a pair")
+    return PairList(rows, weight, source)
 
 
-def _from_array(pairs: Any) -> Integers:
+def _from_array(pairs: Any) -> NDArray[Any]:
+    """Return rows of two whole numbers, of any type."""
     try:
         table = np.asarray(pairs)
     except ValueError as error:
@@ -81,31 +83,26 @@ def _from_array(pairs: Any) -> Integers:
         raise ValueError(
             f"pairs has shape {table.shape} and needs (n_pairs, 2), the preferred row first{hint}."
         )
-    if table.dtype.kind in "iu":
-        return _as_int64(table)
-    if table.dtype.kind not in "fO":
+    if table.dtype.kind not in "iufO":
         raise ValueError(f"pairs holds {table.dtype} and must hold row numbers, integers.")
-    whole = (
-        [_is_whole(value) for value in table.flat]
-        if table.dtype.kind == "O"
-        else (np.isfinite(table) & (np.floor(table) == table))
-    )
-    bad = np.flatnonzero(~np.reshape(whole, table.shape).all(axis=1))
+    if table.dtype.kind in "fO":
+        _check_whole(table)
+    return table
+
+
+def _check_whole(table: NDArray[Any]) -> None:
+    if table.dtype.kind == "f":
+        whole = np.isfinite(table) & (np.floor(table) == table)
+    else:
+        whole = np.array([[_is_whole(value) for value in row] for row in table])
+    bad = np.flatnonzero(~whole.all(axis=1))
     if bad.size:
         row = ", ".join(str(value) for value in table[bad[0]])
         raise ValueError(f"pairs[{bad[0]}] is ({row}); row numbers must be integers.")
-    return _as_int64(table)
 
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and value == value // 1
-
-
-def _as_int64(table: NDArray[Any]) -> Integers:
-    """Convert whole numbers; those beyond 64 bits stay beyond every row."""
-    if table.dtype.kind in "uO" or table.dtype.kind == "f":
-        table = np.clip(table, -(2**62), 2**62)
-    return np.ascontiguousarray(table, dtype=np.int64)
 
 
 def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
@@ -116,7 +113,8 @@ def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
             "a row of X."
         )
     check_indices(matrix, "pairs")
-    entries = sp.coo_array(matrix)
+    entries = sp.coo_array(matrix, copy=True)
+    entries.sum_duplicates()
     used = np.flatnonzero(entries.data)
     row, column, sign = entries.coords[0][used], entries.coords[1][used], entries.data[used]
     pairs = np.full((matrix.shape[0], 2), -1, dtype=np.int64)
@@ -139,7 +137,7 @@ def _check_rows(listed: PairList, n_documents: int) -> None:
     if pairs.min() < 0 or pairs.max() >= n_documents:
         outside = (pairs < 0) | (pairs >= n_documents)
         k = int(np.argmax(outside.any(axis=1)))
-        row = pairs[k][outside[k]][0]
+        row = int(pairs[k][outside[k]][0])
         raise ValueError(
             f"{listed.place(k)} names row {row}, but there are only the rows 0 to "
             f"{n_documents - 1}; correct it, counting from 0."
