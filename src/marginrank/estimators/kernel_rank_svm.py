@@ -48,7 +48,7 @@ class KernelRankSVM(BaseEstimator):
         Number of landmarks: training documents, drawn at random, that the others are compared with
         (Nyström's approximation). None means all documents if there are at most 3,000, which makes
         the map exact, and 1,000 landmarks otherwise.
-    C, loss, solver, tol, max_iter, pair_selection, normalization, verbose
+    C, lam, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, normalization, verbose
         As in :class:`~marginrank.RankSVM`.
     n_jobs : int, default=None
         Number of threads; None and −1 mean all. The result does not depend on it.
@@ -105,11 +105,14 @@ class KernelRankSVM(BaseEstimator):
         coef0: float = 1,
         n_components: int | None = None,
         C: float = 1.0,
+        lam: float | None = None,
         loss: str = "squared_hinge",
-        solver: str = "newton",
+        solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
         pair_selection: str = "all",
+        pair_cost: Any = None,
+        margin: Any = "unit",
         normalization: str = "none",
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -121,11 +124,14 @@ class KernelRankSVM(BaseEstimator):
         self.coef0 = coef0
         self.n_components = n_components
         self.C = C
+        self.lam = lam
         self.loss = loss
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
         self.pair_selection = pair_selection
+        self.pair_cost = pair_cost
+        self.margin = margin
         self.normalization = normalization
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def _to_json(model: LinearModel) -> list[tuple[str, Any]]:
         ("version", VERSION),
         ("written_by", f"marginrank {marginrank.__version__}"),
         ("estimator", model.estimator),
-        ("parameters", {k: _encode(v) for k, v in model.parameters.items()}),
+        ("parameters", _encode_parameters(model.parameters)),
         ("n_features", model.coef.size),
         ("feature_names", model.feature_names),
         ("coef", model.coef.tolist()),
@@ -65,8 +65,15 @@ def _history(history: list[Iteration]) -> dict[str, Any]:
     return {"columns": list(Iteration._fields), "rows": rows}
 
 
+def _encode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters without those that are Python functions, which no file holds."""
+    return {name: _encode(value) for name, value in parameters.items() if not callable(value)}
+
+
 def _encode(value: Any) -> Any:
     """Return a value as JSON has it; None for a random generator, which has no seed to write."""
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return [_encode(entry) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

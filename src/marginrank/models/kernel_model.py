@@ -15,7 +15,7 @@ import marginrank
 from marginrank._atomic import atomic_write
 from marginrank.models.json_model import (
     _decode,
-    _encode,
+    _encode_parameters,
     _Fields,
     _is_count,
     _is_names,
@@ -69,7 +69,7 @@ def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "written_by": f"marginrank {marginrank.__version__}",
-        "parameters": {name: _encode(value) for name, value in model.parameters.items()},
+        "parameters": _encode_parameters(model.parameters),
         "n_features": model.n_features,
         "feature_names": model.feature_names,
         "training": None if model.training is None else _training(model.training),
