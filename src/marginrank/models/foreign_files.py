@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from marginrank._optional import require
 from marginrank.models.foreign import ForeignModel
+from marginrank.models.ubjson import is_complete
 
 # What skops does not load unasked, but is data only: no file can make these call anything.
 TRUSTED = frozenset(
@@ -92,6 +93,9 @@ def _read_xgboost(path: str) -> Any:
     xgboost = require("xgboost", "xgboost")
     with open(path, "rb") as file:
         content = bytearray(file.read())  # from memory, as a path is judged by its ending
+    # XGBoost reads beyond the end of a binary file that was cut.
+    if b'"' not in content[:16] and not is_complete(bytes(content)):
+        raise ValueError(f"{path} is damaged: it does not end where it should; save it again.")
     booster = xgboost.Booster()
     try:
         booster.load_model(content)
