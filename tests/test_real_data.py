@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from marginrank import RankingData, RankSVM
+from marginrank import KernelRankSVM, RankingData, RankSVM, StopReason, metrics
 from marginrank.losses import LOSSES
 from marginrank.objective import Objective
 from marginrank.solvers import newton, tron
@@ -101,3 +101,67 @@ def test_float32_and_float64_agree_on_raw_mslr(raw_mslr):
     double = RankSVM(C=1e-3, tol=1e-9).fit(X, y, qid=qid)
     single = RankSVM(C=1e-3, tol=1e-9).fit(X.astype(np.float32), y, qid=qid)
     assert single.objective_ == pytest.approx(double.objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0])
+def test_hinge_on_mq2008_is_certified(mq2008, C):
+    """Value and lower bound, confirmed over the 52,325 explicit pairs."""
+    X, y, qid = mq2008
+    model = RankSVM(C=C, loss="hinge", tol=1e-6).fit(X, y, qid=qid)
+    assert model.stop_reason_ is StopReason.CERTIFIED
+    preferred, other = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
+    differences = X[preferred] - X[other]
+    t = differences @ model.coef_
+    value = 0.5 * model.coef_ @ model.coef_ + C * np.maximum(0, 1 - t).sum()
+    assert model.objective_ == pytest.approx(value, rel=1e-11)
+    # α from a linear ramp around the kink is feasible for the dual, and so gives a lower bound.
+    bounds = []
+    for width in (1e-3, 3e-3, 1e-2):
+        alpha = np.clip(0.5 + (1 - t) / width, 0, 1)
+        v = C * alpha @ differences
+        bounds.append(C * alpha.sum() - 0.5 * v @ v)
+    assert max(bounds) <= value
+    assert model.objective_ - model.gap_ <= value
+    assert model.gap_ <= 1e-6 * value
+    better = RankSVM(C=C, loss="hinge", tol=1e-8).fit(X, y, qid=qid)
+    assert better.objective_ >= model.objective_ - model.gap_
+    assert model.objective_ <= (1 + 1e-6) * better.objective_
+
+
+@pytest.mark.parametrize("C", [1e-4, 1.0])
+def test_hinge_on_raw_mslr_is_certified(raw_mslr, C):
+    X, y, qid = raw_mslr
+    model = RankSVM(C=C, loss="hinge", tol=1e-6).fit(X, y, qid=qid)
+    assert model.stop_reason_ is StopReason.CERTIFIED
+
+
+def test_bundle_methods_agree_on_mq2008(mq2008):
+    X, y, qid = mq2008
+    best = RankSVM(C=1e-3, loss="hinge", tol=1e-7).fit(X, y, qid=qid)
+    for solver in ("ocas", "bmrm"):
+        model = RankSVM(C=1e-3, loss="hinge", solver=solver, tol=1e-6).fit(X, y, qid=qid)
+        assert model.stop_reason_ is StopReason.CERTIFIED
+        assert model.objective_ <= (1 + 1e-6) * best.objective_
+
+
+@pytest.mark.parametrize(
+    ("loss", "allowed"), [("squared_hinge", 5e-4), ("hinge", 5e-3), ("huber", 5e-3)]
+)
+def test_ndcg_of_ohsumed_over_five_folds(real_data, loss, allowed):
+    """The squared hinge has a known result; the other losses come near it."""
+    values = []
+    for fold in range(5):
+        names = [f"OHSUMED/S{(fold + k) % 5 + 1}.txt.gz" for k in range(5)]
+        X, y, qid = real_data(*names[:3])
+        model = RankSVM(C=1e-4, loss=loss).fit(X, y, qid=qid)
+        X, y, qid = real_data(names[4])
+        values.append(metrics.ndcg(y, model.predict(X), qid=qid, k=10, discount="letor"))
+    assert np.mean(values) == pytest.approx(0.4536, abs=allowed)
+
+
+def test_kernel_machines_need_no_more_than_the_linear_one(mq2008):
+    """A linear kernel on a part of MQ2008."""
+    X, y, qid = (part[:1500] for part in mq2008)
+    linear = RankSVM(C=1e-2, tol=1e-9).fit(X, y, qid=qid)
+    kernel = KernelRankSVM(kernel="linear", C=1e-2, tol=1e-9).fit(X, y, qid=qid)
+    np.testing.assert_allclose(kernel.predict(X), linear.predict(X), atol=1e-5)
