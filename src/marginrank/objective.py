@@ -126,6 +126,7 @@ class Objective:
         self._threads = threads
         self.fraction = fraction
         self._counter = counter
+        self._column_share = 1.0  # of the entries of X
 
     def _native_pairs(
         self, query_weight: Floats, pieces: Floats, margins: Floats | None
@@ -217,7 +218,7 @@ class Objective:
 
     def count_sweep(self, sweeps: float = 1.0) -> None:
         """Add to :attr:`sweeps`."""
-        self._counter.total += sweeps * self.fraction
+        self._counter.total += sweeps * self.fraction * self._column_share
 
     def at(self, w: Floats, scores: Floats | None = None) -> "Point":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
@@ -244,6 +245,18 @@ class Objective:
         result.loss = loss
         result._pairs = result._native_pairs(result._query_weight, loss.as_array(), result._margins)
         return result
+
+    def restrict(self, columns: Integers) -> "Objective":
+        """Return the objective of some features alone (ascending), whose columns are copied."""
+        result = copy(self)
+        result._matrix = self._matrix.take_columns(columns, self._threads)
+        entries = max(self._matrix.n_entries, 1)
+        result._column_share = self._column_share * result._matrix.n_entries / entries
+        return result
+
+    def column(self, j: int) -> Floats:
+        """Return feature j of the grouped documents; less than a sweep."""
+        return self._matrix.column(j, self._queries.rows, self._threads)
 
     def scores(self, w: Floats) -> Floats:
         """Return Xw, in the order of the grouped documents; a sweep."""
@@ -275,6 +288,7 @@ class Objective:
             fraction=self.fraction * documents.size / self.n_documents,
             counter=self._counter,
         )
+        result._column_share = self._column_share
         result._query_weight = self._scaled_up(result, chosen)
         result._pairs = result._native_pairs(
             result._query_weight, self.loss.as_array(), result._margins

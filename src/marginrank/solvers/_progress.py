@@ -1,6 +1,7 @@
 """The bookkeeping that solvers share: history, timing, the certificate."""
 
 import time
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,34 @@ from marginrank.objective import Objective, Point
 from marginrank.solvers.result import Callback, Iteration, SolverResult, StopReason
 
 Floats = NDArray[np.float64]
+
+
+class Reached(Protocol):
+    """A point that a solver has reached: of an objective, alone or with a regulariser."""
+
+    @property
+    def objective(self) -> Objective:
+        """What it is a point of."""
+
+    @property
+    def w(self) -> Floats:
+        """The weights."""
+
+    @property
+    def scores(self) -> Floats:
+        """Xw."""
+
+    @property
+    def value(self) -> float:
+        """F(w)."""
+
+    @property
+    def gap(self) -> float:
+        """A certified upper bound on F(w) − F*."""
+
+    @property
+    def gradient(self) -> Floats:
+        """A vector that is zero at the optimum only."""
 
 
 class Progress:
@@ -22,7 +51,7 @@ class Progress:
         self._start = time.perf_counter()
         self._sweeps_before = objective.sweeps
 
-    def record(self, point: Point, estimate: float, inner_iterations: int) -> None:
+    def record(self, point: Reached, estimate: float, inner_iterations: int) -> None:
         """Add one iteration that ended at `point`."""
         full = point.objective is self._objective
         self.n_iter += full
@@ -41,7 +70,7 @@ class Progress:
         if self._callback:
             self._callback(line)
 
-    def result(self, point: Point, estimate: float, stop: StopReason) -> SolverResult:
+    def result(self, point: Reached, estimate: float, stop: StopReason) -> SolverResult:
         """Return `point` as the outcome."""
         return SolverResult(
             w=point.w,
@@ -70,6 +99,6 @@ def start(name: str, objective: Objective, w: Floats, scores: Floats | None = No
     return point
 
 
-def is_certified(point: Point, tol: float) -> bool:
+def is_certified(point: Reached, tol: float) -> bool:
     """Whether (F − F*) / F* ≤ tol is certain: gap ≤ tol · (F − gap) with F − gap ≤ F*."""
     return point.gap <= tol * (point.value - point.gap)
