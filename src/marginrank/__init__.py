@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from marginrank import metrics
     from marginrank.data import RankingData, make_ranking
     from marginrank.data.letor import dump_letor, load_letor
-    from marginrank.estimators import RankSVM
+    from marginrank.estimators import RankSVM, SparseRankSVM
     from marginrank.models import load_model
     from marginrank.solvers import Iteration, StopReason
 
@@ -19,6 +19,7 @@ __all__ = [
     "Iteration",
     "RankSVM",
     "RankingData",
+    "SparseRankSVM",
     "StopReason",
     "dump_letor",
     "load_letor",
@@ -32,6 +33,7 @@ _MODULES = {
     "Iteration": "marginrank.solvers",
     "RankSVM": "marginrank.estimators",
     "RankingData": "marginrank.data",
+    "SparseRankSVM": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
     "dump_letor": "marginrank.data.letor",
     "load_letor": "marginrank.data.letor",

@@ -76,7 +76,7 @@ def fit_linear(
         normalization=parameters.normalization,
         threads=effective_threads(parameters.n_jobs),
     )
-    _check_pairs(objective, data)
+    check_pairs(objective, data)
     with serial_blas():
         result = SOLVERS[parameters.solver](
             objective,
@@ -91,9 +91,10 @@ def fit_linear(
 
 def convergence_message(result: SolverResult, tol: float) -> str | None:
     """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
+    if result.stop.converged:
+        return None
     distance = min(result.estimate, result.gap) / result.objective
-    as_good_as_asked = result.stop is StopReason.PRECISION and distance <= tol
-    if result.stop.converged or as_good_as_asked:
+    if result.stop is StopReason.PRECISION and distance <= tol:
         return None
     return (
         f"The fit stopped because {result.stop.value}, at most about {distance:.1e} above the "
@@ -101,7 +102,8 @@ def convergence_message(result: SolverResult, tol: float) -> str | None:
     )
 
 
-def _check_pairs(objective: Objective, data: RankingData) -> None:
+def check_pairs(objective: Objective, data: RankingData) -> None:
+    """Refuse data without a pair to learn from."""
     if objective.n_pairs == 0:
         raise ValueError(
             f"y has no pair to learn from: no query has two documents with different labels "

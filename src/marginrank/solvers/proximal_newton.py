@@ -35,7 +35,11 @@ SAMPLE_GROWTH = 4  # when the model of a sample was not good enough
 SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
 MODEL_TOL = 1e-4  # how well the model is minimised, against the violation at its start
 SUFFICIENT = 0.25  # of the slope; the minimiser of an exact model gains half of it
-SLOW = 0.2  # a gap that falls by less asks for a new Hessian
+FLAT = 1e-12  # against the largest curvature: possibly none at all
+LEAST_CURVATURE = 1e-3  # of that at zero
+FAST = 10.0  # by which the gap falls in an iteration with a good model
+PATIENCE = 2  # slow models in a row that a step far from the optimum may explain
+SLOW = 0.2  # a gap that falls by less asks for a larger working set
 SMALL_WORKING_SET = 128  # features
 
 
@@ -169,12 +173,13 @@ class ModelIteration:
         self._max_iter = max_iter
         self._seed = seed
         self._model: QuadraticModel | None = None
-        self._sample_factor = 1
+        self._model_cost = 0.0
+        self._disappointments = 0  # models in a row that were new and yet too slow
 
     def run(self, point: CompositePoint, tol: float, progress: Progress | None) -> Outcome:
         """Minimise from a point on."""
         self.point = point
-        for _ in range(self._max_iter):
+        for k in range(self._max_iter):
             if is_certified(point, tol):
                 return Outcome(point, StopReason.CERTIFIED)
             fresh = self._model is None
@@ -183,16 +188,16 @@ class ModelIteration:
             passes = model.passes
             enough = MODEL_TOL * regularizer.violation(point.w, gradient)
             step = _advance(point, model.minimize(point.w, gradient, regularizer, enough))
-            if step is None or (fresh and step.gap > SLOW * point.gap):
+            if step is None and fresh and model.complete:
+                return Outcome(point, StopReason.PRECISION)
+            # The first step with an old model answers a new regulariser, and judges no model.
+            judged = fresh or k > 0
+            if step is None or (judged and self._is_slow(step, point.gap, tol)):
                 self._model = None
-                if fresh and model.complete and step is None:
-                    return Outcome(point, StopReason.PRECISION)
-                if fresh:
-                    self._sample_factor *= SAMPLE_GROWTH
-            if step is None:
-                continue
-            if step.gap > SLOW * point.gap:
-                self._model = None
+                self._disappointments = self._disappointments + 1 if fresh else 0
+                if step is None:
+                    self._disappointments = max(self._disappointments, PATIENCE)
+                    continue
             else:
                 model.correct(step.w - point.w, step.loss.gradient - gradient)
             self.point = point = step
@@ -201,17 +206,44 @@ class ModelIteration:
         stop = StopReason.CERTIFIED if is_certified(point, tol) else StopReason.MAX_ITER
         return Outcome(point, stop)
 
+    def _is_slow(self, step: CompositePoint, gap_before: float, tol: float) -> bool:
+        """Whether a new model would save more sweeps than it costs."""
+        if is_certified(step, tol):
+            return False
+        rest = np.log(step.gap / (tol * step.value))
+        rate = np.log(gap_before / step.gap)
+        with_new_model = self._model_cost + rest / np.log(FAST)
+        return bool(rest > with_new_model * rate)
+
     def _build(self, point: CompositePoint) -> QuadraticModel:
         """Return the model at a point: of all documents, or of a sample where there are many."""
         objective = point.objective
-        size = self._sample_factor * max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * objective.n_features)
+        growth = SAMPLE_GROWTH ** max(self._disappointments - PATIENCE + 1, 0)
+        size = growth * max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * objective.n_features)
+        self._model_cost = objective.n_features / 8
         if 2 * size >= objective.n_active_documents:
-            return QuadraticModel(point.loss.hessian(), complete=True)
+            return _complete_model(point)
+        self._model_cost *= size / objective.n_active_documents
         sample = objective.sample(size / objective.n_active_documents, self._seed + 1)
         hessian = sample.at(point.w).hessian()
         if np.any((np.diag(hessian) <= 0) & (point.loss.gradient != 0)):  # a rare feature
-            return QuadraticModel(point.loss.hessian(), complete=True)
+            return _complete_model(point)
         return QuadraticModel(hessian, complete=False)
+
+
+def _complete_model(point: CompositePoint) -> QuadraticModel:
+    """Return the model of all documents.
+
+    A feature none of whose pairs is curved here has no curvature. It gets a part of what it has at
+    zero, where every pair is curved: else a weight of it would have nowhere to go.
+    """
+    hessian = point.loss.hessian()
+    diagonal = np.diag(hessian)
+    if np.any(diagonal <= FLAT * np.max(diagonal)):
+        zero = point.objective.at(np.zeros_like(point.w), np.zeros_like(point.scores))
+        floor = LEAST_CURVATURE * zero.hess_diag()
+        hessian[np.diag_indices_from(hessian)] = np.maximum(diagonal, floor)
+    return QuadraticModel(hessian, complete=True)
 
 
 def _advance(point: CompositePoint, u: Floats) -> CompositePoint | None:

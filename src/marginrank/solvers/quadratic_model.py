@@ -170,13 +170,15 @@ def _factorise(hessian: Floats, support: Integers, l2: float) -> _Factor | None:
         return None
     block = hessian[np.ix_(support, support)]
     block[np.diag_indices_from(block)] += l2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = 1.0 / np.sqrt(np.diag(block))
-    try:
-        block = block * scale * scale[:, None]
-        return _Factor(scale, cho_factor(block, lower=True, overwrite_a=True))
-    except (LinAlgError, ValueError):
+    diagonal = np.diag(block)
+    if not np.all(diagonal > 0):
         return None
+    scale = 1.0 / np.sqrt(diagonal)
+    try:
+        factor = cho_factor(block * scale * scale[:, None], lower=True, overwrite_a=True)
+    except LinAlgError:
+        return None
+    return _Factor(scale, factor)
 
 
 def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None) -> float:

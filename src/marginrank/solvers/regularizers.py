@@ -108,7 +108,7 @@ class L1Ball(Regularizer):
             ordered = np.sort(size)[::-1]
             thresholds = (np.cumsum(ordered) - self.radius) / np.arange(1, v.size + 1)
             size = np.maximum(size - thresholds[np.flatnonzero(ordered > thresholds)[-1]], 0.0)
-        return self.inside(np.copysign(size, v))
+        return self.inside(np.copysign(size, v) + 0.0)  # no −0
 
     def ray(self, gradient: Floats) -> Ray:
         """Return τ · radius · ‖gradient‖∞; of its negative part if `positive`."""
@@ -143,7 +143,7 @@ class ElasticNet(Regularizer):
     >>> import numpy as np
     >>> from marginrank.solvers.regularizers import ElasticNet
     >>> ElasticNet(1.0, 1.0).prox(np.array([3.0, -0.5]), 1.0)
-    array([ 1., -0.])
+    array([1., 0.])
     """
 
     l1: float
@@ -171,7 +171,7 @@ class ElasticNet(Regularizer):
     def prox(self, v: Floats, step: float) -> Floats:
         """Shrink towards zero by step · l1, then divide by 1 + step · l2."""
         size = np.maximum((v if self.positive else np.abs(v)) - step * self.l1, 0.0)
-        return np.copysign(size, v) / (1.0 + step * self.l2)
+        return np.copysign(size, v) / (1.0 + step * self.l2) + 0.0  # no −0
 
     def ray(self, gradient: Floats) -> Ray:
         """Return Σ max(0, τ · pull_j − l1)² / (2 · l2); with l2 = 0, where that is 0."""

@@ -82,7 +82,7 @@ def truncated_gradient(
 
 
 def _largest_curvature(objective: Objective, seed: int) -> float:
-    """Return the largest eigenvalue of the Hessian at zero, where every pair is active."""
+    """Return a bound on the eigenvalues of all Hessians, from that at zero: there t = 0."""
     n = objective.n_features
     zero: Point = objective.at(np.zeros(n), np.zeros(objective.n_documents))
     v = np.random.default_rng(seed).standard_normal(n)
@@ -92,4 +92,5 @@ def _largest_curvature(objective: Objective, seed: int) -> float:
         norm = float(np.linalg.norm(v))
         if norm == 0.0:
             return 1.0
-    return norm
+    loss = objective.loss
+    return norm * loss.largest_curvature / float(loss.curvature(0.0))
