@@ -11,6 +11,8 @@
 #include <tuple>
 #include <variant>
 
+#include "columns.hpp"
+#include "coordinate_descent.hpp"
 #include "diagonal.hpp"
 #include "fused.hpp"
 #include "listed_pairs.hpp"
@@ -362,6 +364,73 @@ auto dot_at(const Matrix& X, const Array1<double>& v, std::optional<Array1<Index
   return u;
 }
 
+auto column_at(const Matrix& X, Index j, std::optional<Array1<Index>> rows, int threads) {
+  require(0 <= j && j < X.n_columns(), "the column must lie inside the matrix");
+  const Index n_documents = rows ? static_cast<Index>(rows->size()) : X.n_rows();
+  const Index* row = rows ? rows->data() : nullptr;
+  for (Index i = 0; row && i < n_documents; ++i) {
+    require(row[i] >= 0 && row[i] < X.n_rows(), "rows must lie inside the matrix");
+  }
+  auto out = new_array<double>(static_cast<std::size_t>(n_documents));
+  nb::gil_scoped_release release;
+  X.visit([&](const auto& view) { take_column(view, j, row, n_documents, out.data(), threads); });
+  return out;
+}
+
+template <class T>
+Matrix columns_of(const Dense<T>& X, const std::vector<Index>& chosen, int threads) {
+  const auto rows = static_cast<std::size_t>(X.n_rows());
+  auto table = new_array<T>(rows * chosen.size());
+  {
+    nb::gil_scoped_release release;
+    take_columns(X, chosen, table.data(), threads);
+  }
+  const Result2<T> shaped(table.data(), {rows, chosen.size()}, nb::cast(table));
+  return Matrix::dense(nb::cast<Strided2<T>>(nb::cast(shaped)));
+}
+
+template <class T, class I>
+Matrix columns_of(const Csr<T, I>& X, const std::vector<Index>& chosen, int) {
+  CsrArrays<T, I> part;
+  {
+    nb::gil_scoped_release release;
+    part = take_columns(X, chosen);
+  }
+  auto data = to_array(std::move(part.data));
+  auto indices = to_array(std::move(part.indices)), indptr = to_array(std::move(part.indptr));
+  return Matrix::csr(nb::cast<Array1<T>>(nb::cast(data)), nb::cast<Array1<I>>(nb::cast(indices)),
+                     nb::cast<Array1<I>>(nb::cast(indptr)), static_cast<Index>(chosen.size()));
+}
+
+// A matrix of some columns, with memory of its own.
+Matrix take_columns_of(const Matrix& X, const Array1<Index>& columns, int threads) {
+  const std::vector<Index> chosen(columns.data(), columns.data() + columns.size());
+  for (std::size_t c = 0; c < chosen.size(); ++c) {
+    require(chosen[c] >= 0 && chosen[c] < X.n_columns() && (c == 0 || chosen[c - 1] < chosen[c]),
+            "columns must lie inside the matrix and increase strictly");
+  }
+  return X.visit([&](const auto& view) { return columns_of(view, chosen, threads); });
+}
+
+// (u, residual, passes, violation)
+auto descend(const Array2<double>& H, const Array1<double>& u, const Array1<double>& residual,
+             double l1, double l2, bool positive, Index max_passes, double tol) {
+  const auto n = static_cast<Index>(H.shape(0));
+  require(H.shape(0) == H.shape(1), "H must be square");
+  check_vector(u, n, "u must have an entry a row of H");
+  check_vector(residual, n, "residual must have an entry a row of H");
+  auto new_u = new_array<double>(u.size()), new_residual = new_array<double>(u.size());
+  std::copy_n(u.data(), u.size(), new_u.data());
+  std::copy_n(residual.data(), u.size(), new_residual.data());
+  DescentOutcome outcome;
+  {
+    nb::gil_scoped_release release;
+    CoordinateDescent descent(H.data(), n, {l1, l2, positive}, new_u.data(), new_residual.data());
+    outcome = descent.run(max_passes, tol);
+  }
+  return std::make_tuple(new_u, new_residual, outcome.passes, outcome.violation);
+}
+
 double sum_of(const Matrix& X, int threads) {
   nb::gil_scoped_release release;
   return X.visit([&](const auto& view) { return sum(view, threads); });
@@ -414,6 +483,10 @@ NB_MODULE(_core, m) {
   matrix.def_prop_ro("n_entries", &Matrix::n_entries);
   matrix.def("dot", &dot_at, "v"_a, "rows"_a = nb::none(), "threads"_a = 1,
              "X v, for all rows or those given.");
+  matrix.def("column", &column_at, "j"_a, "rows"_a = nb::none(), "threads"_a = 1,
+             "Column j, for all rows or those given.");
+  matrix.def("take_columns", &take_columns_of, "columns"_a, "threads"_a = 1,
+             "A copy of some columns, ascending.");
   matrix.def("sum", &sum_of, "threads"_a = 1, "Sum of all entries: one plain sweep over X.");
 
   nb::class_<Incidence>(m, "Incidence", "A list of pairs, by document.")
@@ -443,6 +516,9 @@ NB_MODULE(_core, m) {
   m.def("hessian", &hessian_at, "X"_a, "point"_a, "threads"_a);
   m.def("hess_diag", &hess_diag_at, "X"_a, "point"_a, "threads"_a);
   m.def("transpose_dot", &transpose_at, "X"_a, "pairs"_a, "z"_a, "threads"_a, "X' z.");
+  m.def("coordinate_descent", &descend, "H"_a, "u"_a, "residual"_a, "l1"_a, "l2"_a, "positive"_a,
+        "max_passes"_a, "tol"_a,
+        "Minimise u'Hu / 2 - b'u + l1 |u|_1 + l2 |u|^2 / 2, given u and b - Hu.");
   m.def("rank_labels", &ranked_labels, "y"_a, "offsets"_a, "threads"_a,
         "Level of each document; by query: levels, pairs, pairs of adjacent levels.");
   m.def("rank_documents", &ranked_documents, "scores"_a, "offsets"_a, "threads"_a,

@@ -24,6 +24,8 @@ class Dense {
     return static_cast<double>(sizeof(T)) * static_cast<double>(n_columns_);
   }
 
+  const T* row(Index i) const { return data_ + i * stride_; }
+
   double sum_rows(Range rows) const {
     double s = 0;
     for (Index i = rows.first; i < rows.last; ++i) s += simd().rows<T>().sum(row(i), n_columns_);
@@ -64,7 +66,6 @@ class Dense {
   }
 
  private:
-  const T* row(Index i) const { return data_ + i * stride_; }
   DenseRows<T> view(const Index* rows) const { return {data_, stride_, n_columns_, rows}; }
 
   const T* data_;

@@ -579,3 +579,35 @@ def test_another_loss_on_the_same_pairs():
     assert other.at(w).value == expected.value
     np.testing.assert_array_equal(other.at(w).gradient, expected.gradient)
     assert usual.loss is LOSSES["squared_hinge"]
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_some_features_alone(layout):
+    X, y, qid = make_ranking(10, (3, 15), 9, random_state=0)
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    order = np.random.default_rng(0).permutation(len(y))  # rows of a query are not together
+    X, y, qid = X[order], y[order], qid[order]
+    chosen = np.array([1, 4, 8])
+    whole = Objective(RankingData(layout(X), y, qid), LOSSES["huber"])
+    part = whole.restrict(chosen)
+    alone = Objective(RankingData(layout(X[:, chosen]), y, qid), LOSSES["huber"])
+    w = np.array([0.3, -1.0, 0.5])
+    np.testing.assert_array_equal(part.at(w).gradient, alone.at(w).gradient)
+    np.testing.assert_array_equal(part.at(w).hessian(), alone.at(w).hessian())
+    assert part.n_features == 3
+    for j in chosen:
+        np.testing.assert_array_equal(whole.column(j), whole.scores(np.eye(9)[j]))
+    before = whole.sweeps
+    part.scores(w)
+    share = 3 / 9 if layout is np.asarray else np.count_nonzero(X[:, chosen]) / np.count_nonzero(X)
+    assert whole.sweeps - before == pytest.approx(share)
+
+
+def test_features_outside_the_matrix_are_refused():
+    X, y, qid = make_ranking(3, 5, 4, random_state=0)
+    objective = Objective(RankingData(X, y, qid), LOSSES["huber"])
+    with pytest.raises(ValueError, match="must lie inside the matrix"):
+        objective.column(4)
+    for columns in ([0, 4], [2, 1], [-1]):
+        with pytest.raises(ValueError, match="increase strictly"):
+            objective.restrict(np.array(columns))

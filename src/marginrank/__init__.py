@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from marginrank.data import RankingData, make_ranking
     from marginrank.data.letor import dump_letor, load_letor
     from marginrank.data.pairs import load_pairs
-    from marginrank.estimators import KernelRankSVM, RankSVM
+    from marginrank.estimators import KernelRankSVM, RankSVM, SparseRankSVM
     from marginrank.models import load_model
     from marginrank.solvers import Iteration, StopReason
 
@@ -21,6 +21,7 @@ __all__ = [
     "KernelRankSVM",
     "RankSVM",
     "RankingData",
+    "SparseRankSVM",
     "StopReason",
     "dump_letor",
     "load_letor",
@@ -36,6 +37,7 @@ _MODULES = {
     "KernelRankSVM": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
     "RankingData": "marginrank.data",
+    "SparseRankSVM": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
     "dump_letor": "marginrank.data.letor",
     "load_letor": "marginrank.data.letor",

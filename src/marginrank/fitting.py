@@ -86,7 +86,7 @@ def fit_linear(
     """Minimise the objective that the parameters name on the data, or on a list of its pairs."""
     parameters.check()
     objective = make_objective(data, parameters, pairs=pairs, propensity=propensity)
-    _check_pairs(objective, data)
+    check_pairs(objective, data)
     minimise = find_solver(parameters.solver, objective.loss)
     with serial_blas():
         result = minimise(
@@ -146,9 +146,10 @@ def _refuse_with_pairs(parameters: Parameters, propensity: Floats | None) -> Non
 
 def convergence_message(result: SolverResult, tol: float) -> str | None:
     """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
+    if result.stop.converged:
+        return None
     distance = min(result.estimate, result.gap) / result.objective
-    as_good_as_asked = result.stop is StopReason.PRECISION and distance <= tol
-    if result.stop.converged or as_good_as_asked:
+    if result.stop is StopReason.PRECISION and distance <= tol:
         return None
     return (
         f"The fit stopped because {result.stop.value}, at most about {distance:.1e} above the "
@@ -156,7 +157,8 @@ def convergence_message(result: SolverResult, tol: float) -> str | None:
     )
 
 
-def _check_pairs(objective: Objective, data: RankingData) -> None:
+def check_pairs(objective: Objective, data: RankingData) -> None:
+    """Refuse data without a pair to learn from."""
     if objective.n_pairs == 0:
         raise ValueError(
             f"y has no pair to learn from: no query has two documents with different labels "

@@ -91,6 +91,30 @@ class Loss:
         """Return ℓ''(t); at a kink, the value from the right."""
         return self._sum(t, lambda p, slack: (p.power == 2) * 2.0 * p.coefficient * (slack > 0))
 
+    @property
+    def largest_curvature(self) -> float:
+        """The maximum of ℓ'', which is taken left of a kink."""
+        kinks = np.array([piece.theta for piece in self.pieces])
+        below = np.nextafter(kinks, -np.inf)
+        return float(np.max(self.curvature(below)))
+
+    def squared_derivative(self) -> "Loss":
+        """Return ℓ'(t)² as a sum of pieces, for a smooth loss.
+
+        Left of a kink θ with coefficient a, ℓ'' is larger by 2a. So (ℓ'²)' = 2ℓ'ℓ'' jumps by
+        4a ℓ'(θ), and (ℓ'²)'' = 2ℓ''² by the difference of its values on both sides.
+        """
+        pieces = []
+        curvature = 0.0
+        for piece in sorted(self.pieces, key=lambda p: -p.theta):
+            slope = float(self.derivative(piece.theta))
+            left = curvature + 2.0 * piece.coefficient
+            pieces.append(Piece(left**2 - curvature**2, piece.theta, 2))
+            if slope != 0.0:
+                pieces.append(Piece(-4.0 * piece.coefficient * slope, piece.theta, 1))
+            curvature = left
+        return Loss(f"{self.name}'²", tuple(pieces))
+
     def _sum(self, t: ArrayLike, term) -> Floats:  # type: ignore[no-untyped-def]
         t = np.asarray(t, dtype=np.float64)
         total = np.zeros_like(t)

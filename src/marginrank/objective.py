@@ -100,6 +100,7 @@ class Objective:
         self._matrix = data.matrix
         self._threads = threads
         self._counter = SweepCounter()
+        self._column_share = 1.0  # of the entries of X
         self.ridge = ridge
         self.fraction = 1.0
         self._set_loss(pair_set.weighted(C, normalization), loss)
@@ -156,7 +157,7 @@ class Objective:
 
     def count_sweep(self, sweeps: float = 1.0) -> None:
         """Add to :attr:`sweeps`."""
-        self._counter.total += sweeps * self.fraction
+        self._counter.total += sweeps * self.fraction * self._column_share
 
     def at(self, w: Floats, scores: Floats | None = None) -> "Point":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
@@ -186,6 +187,18 @@ class Objective:
         result = copy(self)
         result._set_loss(self._pair_set, loss)
         return result
+
+    def restrict(self, columns: Integers) -> "Objective":
+        """Return the objective of some features alone (ascending), whose columns are copied."""
+        result = copy(self)
+        result._matrix = self._matrix.take_columns(columns, self._threads)
+        entries = max(self._matrix.n_entries, 1)
+        result._column_share = self._column_share * result._matrix.n_entries / entries
+        return result
+
+    def column(self, j: int) -> Floats:
+        """Return feature j of the grouped documents; less than a sweep."""
+        return self._matrix.column(j, self.rows, self._threads)
 
     def scores(self, w: Floats) -> Floats:
         """Return Xw, in the order of the grouped documents; a sweep."""

@@ -2,5 +2,6 @@
 
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.rank_svm import RankSVM
+from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 
-__all__ = ["KernelRankSVM", "RankSVM"]
+__all__ = ["KernelRankSVM", "RankSVM", "SparseRankSVM"]

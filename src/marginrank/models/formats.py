@@ -10,7 +10,7 @@ from marginrank.models.foreign_files import foreign_format, read_foreign
 from marginrank.models.linear_model import LinearModel
 
 if TYPE_CHECKING:
-    from marginrank.estimators import KernelRankSVM, RankSVM
+    from marginrank.estimators import KernelRankSVM, RankSVM, SparseRankSVM
 
 Path = str | os.PathLike[str]
 
@@ -86,7 +86,7 @@ def is_model(path: Path) -> bool:
     return known is not None or kernel_model.is_kernel_model(path)
 
 
-def load_model(path: Path, format: str | None = None) -> "RankSVM | KernelRankSVM":
+def load_model(path: Path, format: str | None = None) -> "RankSVM | SparseRankSVM | KernelRankSVM":
     """Read a model file; nothing in it is ever executed.
 
     Parameters
@@ -99,7 +99,7 @@ def load_model(path: Path, format: str | None = None) -> "RankSVM | KernelRankSV
 
     Returns
     -------
-    RankSVM or KernelRankSVM
+    RankSVM, SparseRankSVM or KernelRankSVM
         A fitted model. From a file of marginrank, it predicts bitwise what the saved one did. The
         other formats hold only weights, so that parameters have their defaults.
 
@@ -108,11 +108,13 @@ def load_model(path: Path, format: str | None = None) -> "RankSVM | KernelRankSV
     ValueError
         If the file is damaged, of a newer version or of another kind.
     """
-    from marginrank.estimators import RankSVM  # late: it imports scikit-learn
+    from marginrank import estimators  # late: it imports scikit-learn
 
     if format is None and kernel_model.is_kernel_model(os.fspath(path)):
         return _load_kernel_model(os.fspath(path))
-    return RankSVM.from_linear_model(read_model(path, format))
+    model = read_model(path, format)
+    fitted: RankSVM | SparseRankSVM = getattr(estimators, model.estimator).from_linear_model(model)
+    return fitted
 
 
 def _load_kernel_model(path: str) -> "KernelRankSVM":

@@ -10,12 +10,11 @@ import numpy as np
 
 import marginrank
 from marginrank._atomic import atomic_write
-from marginrank.models.linear_model import LinearModel, Training, check_parameters
+from marginrank.models.linear_model import PARAMETERS, LinearModel, Training, check_parameters
 from marginrank.solvers import Iteration, StopReason
 
 FORMAT = "marginrank-model"
 VERSION = 1
-ESTIMATORS = ("RankSVM",)
 NON_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}  # JSON has none
 
 
@@ -29,9 +28,9 @@ def write(model: LinearModel, path: str | os.PathLike[str]) -> None:
 
 def _to_json(model: LinearModel) -> list[tuple[str, Any]]:
     """Return the fields of the file, in order."""
-    if model.estimator not in ESTIMATORS:
+    if model.estimator not in PARAMETERS:
         raise TypeError(
-            f"a {model.estimator} cannot be saved as JSON; only {', '.join(ESTIMATORS)} can."
+            f"a {model.estimator} cannot be saved as JSON; only {', '.join(PARAMETERS)} can."
         )
     if not np.isfinite(model.coef).all():
         raise ValueError("coef_ holds NaN or infinity; fit the model again before it is saved.")
@@ -145,14 +144,14 @@ def _open(path: str) -> _Fields:
 def _read_parameters(fields: _Fields) -> tuple[str, dict[str, Any]]:
     """Return the name and the parameters of the estimator."""
     name = fields.get("estimator", lambda v: isinstance(v, str), "a name")
-    if name not in ESTIMATORS:
+    if name not in PARAMETERS:
         raise ValueError(
             f"{fields.path} holds a {name}, which this marginrank does not have; update marginrank."
         )
     stored = fields.get("parameters", lambda v: isinstance(v, dict), "an object")
     parameters = {key: _decode(value) for key, value in stored.items()}
     try:
-        check_parameters(parameters)
+        check_parameters(name, parameters)
     except ValueError as error:
         raise fields.damaged(f"'parameters' are not those of a {name} ({error})") from error
     return name, parameters

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from marginrank.fitting import Fit, Parameters
 from marginrank.solvers import Iteration, StopReason
+from marginrank.sparse_fitting import SparseParameters
 
 Floats = NDArray[np.float64]
 
-# What RankSVM takes beside the parameters of a fit, with its defaults.
+# What estimators take beside the parameters of a fit, with their defaults.
 ESTIMATOR_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
 
 
@@ -80,10 +81,15 @@ class LinearModel:
         )
 
 
-def check_parameters(parameters: dict[str, Any]) -> None:
-    """Refuse parameters that a RankSVM does not have, or values it does not take."""
-    known = [field.name for field in fields(Parameters)]
+# The parameters of each estimator that is a linear model.
+PARAMETERS = {"RankSVM": Parameters, "SparseRankSVM": SparseParameters}
+
+
+def check_parameters(estimator: str, parameters: dict[str, Any]) -> None:
+    """Refuse parameters that an estimator does not have, or values it does not take."""
+    kind = PARAMETERS[estimator]
+    known = [field.name for field in fields(kind)]
     unknown = set(parameters) - {*known, *ESTIMATOR_ONLY}
     if unknown:
         raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
-    Parameters(**{name: parameters[name] for name in known if name in parameters}).check()
+    kind(**{name: parameters[name] for name in known if name in parameters}).check()

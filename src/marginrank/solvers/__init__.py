@@ -5,10 +5,13 @@ from typing import NamedTuple
 
 from marginrank.losses import Loss
 from marginrank.solvers.bundle import bmrm, ocas
+from marginrank.solvers.frank_wolfe import fenchel
 from marginrank.solvers.newton import newton
+from marginrank.solvers.proximal_newton import proximal_newton
 from marginrank.solvers.result import Iteration, SolverResult, StopReason
 from marginrank.solvers.smoothing import smoothing
 from marginrank.solvers.tron import tron
+from marginrank.solvers.truncated_gradient import truncated_gradient
 
 
 class Solver(NamedTuple):
@@ -62,17 +65,28 @@ def find_solver(name: str, loss: Loss) -> Callable[..., SolverResult]:
     )
 
 
+# These take a regulariser beside the objective.
+SPARSE_SOLVERS = {
+    "proximal_newton": proximal_newton,
+    "fenchel": fenchel,
+    "truncated_gradient": truncated_gradient,
+}
+
 __all__ = [
     "SOLVERS",
+    "SPARSE_SOLVERS",
     "Iteration",
     "Solver",
     "SolverResult",
     "StopReason",
     "bmrm",
+    "fenchel",
     "find_solver",
     "newton",
     "ocas",
+    "proximal_newton",
     "smoothing",
     "solvers_for",
     "tron",
+    "truncated_gradient",
 ]

@@ -1,6 +1,7 @@
 """The bookkeeping that solvers share: history, timing, the certificate."""
 
 import time
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,34 @@ from marginrank.objective import Objective, Point
 from marginrank.solvers.result import Callback, Iteration, SolverResult, StopReason
 
 Floats = NDArray[np.float64]
+
+
+class Reached(Protocol):
+    """A point that a solver has reached: of an objective, alone or with a regulariser."""
+
+    @property
+    def objective(self) -> Objective:
+        """What it is a point of."""
+
+    @property
+    def w(self) -> Floats:
+        """The weights."""
+
+    @property
+    def scores(self) -> Floats:
+        """Xw."""
+
+    @property
+    def value(self) -> float:
+        """F(w)."""
+
+    @property
+    def gap(self) -> float:
+        """A certified upper bound on F(w) − F*."""
+
+    @property
+    def gradient(self) -> Floats:
+        """A vector that is zero at the optimum only."""
 
 
 class Progress:
@@ -24,7 +53,7 @@ class Progress:
 
     def record(
         self,
-        point: Point,
+        point: Reached,
         estimate: float,
         inner_iterations: int,
         *,
@@ -50,7 +79,7 @@ class Progress:
             self._callback(line)
 
     def result(
-        self, point: Point, estimate: float, stop: StopReason, *, gap: float | None = None
+        self, point: Reached, estimate: float, stop: StopReason, *, gap: float | None = None
     ) -> SolverResult:
         """Return `point` as the outcome; `gap` is its own by default."""
         return SolverResult(
@@ -76,7 +105,7 @@ def start(objective: Objective, w: Floats, scores: Floats | None = None) -> Poin
     return point
 
 
-def is_certified(point: Point, tol: float) -> bool:
+def is_certified(point: Reached, tol: float) -> bool:
     """Whether (F − F*) / F* ≤ tol is certain: gap ≤ tol · (F − gap) with F − gap ≤ F*."""
     return meets(tol, point.value, point.gap)
 

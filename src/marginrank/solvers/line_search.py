@@ -1,17 +1,42 @@
 """Exact line search in score space."""
 
+from typing import Protocol, Self, TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
-
-from marginrank.objective import Point
 
 Floats = NDArray[np.float64]
 
 
+class Searchable(Protocol):
+    """A point that knows its neighbours on a line: of an objective, alone or with a regulariser."""
+
+    @property
+    def value(self) -> float:
+        """F(w)."""
+
+    def move(self, step: float, direction: Floats, direction_scores: Floats) -> Self:
+        """Look at w + step · direction."""
+
+    def slope(self, direction: Floats, direction_scores: Floats) -> float:
+        """Return the first derivative along the direction."""
+
+    def curvature(self, direction: Floats, direction_scores: Floats) -> float:
+        """Return the second derivative along the direction."""
+
+
+P = TypeVar("P", bound=Searchable)
+
+
 def line_search(
-    start: Point, direction: Floats, direction_scores: Floats, slope_tol: float = 0.05
-) -> Point | None:
-    """Minimise φ(a) = F(w + a · direction) over a > 0, from a = 1.
+    start: P,
+    direction: Floats,
+    direction_scores: Floats,
+    slope_tol: float = 0.05,
+    longest: float = np.inf,
+    first: float = 1.0,
+) -> P | None:
+    """Minimise φ(a) = F(w + a · direction) over 0 < a ≤ longest, from a = first.
 
     φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept inside the bracket found
     so far, ends in a few steps. It ends when |φ'(a)| ≤ slope_tol · |φ'(0)| and φ(a) < φ(0), as a
@@ -19,14 +44,14 @@ def line_search(
 
     Returns
     -------
-    Point or None
+    point or None
         Where the step leads; None if the direction does not descend, or not measurably.
     """
     slope0 = start.slope(direction, direction_scores)
     if not slope0 < 0:
         return None
     low, high = 0.0, np.inf
-    size = 1.0
+    size = min(first, longest)
     for _ in range(50):
         point = start.move(size, direction, direction_scores)
         slope = point.slope(direction, direction_scores)
@@ -34,10 +59,14 @@ def line_search(
             high, size = size, 0.5 * (low + size)
             continue
         measurable = size * abs(slope0) > 1e-15 * abs(start.value)
-        if abs(slope) <= slope_tol * abs(slope0) and (point.value < start.value or not measurable):
+        flat = abs(slope) <= slope_tol * abs(slope0)
+        if flat and (point.value < start.value or not measurable):
+            break
+        if slope < 0 and size == longest:
             break
         low, high = (size, high) if slope < 0 else (low, size)
-        size = _next_size(size, slope, point.curvature(direction, direction_scores), low, high)
+        curvature = point.curvature(direction, direction_scores)
+        size = min(_next_size(size, slope, curvature, low, high), longest)
         if not low < size < high:
             break
     return point if point.value < start.value else None

@@ -88,7 +88,7 @@ def newton(
     w = np.zeros(objective.n_features) if w0 is None else w0
     try:
         if w0 is None:
-            for sample in _samples(objective, seed):
+            for sample in growing_samples(objective, seed):
                 w = iteration.run(start(sample, w), max(tol, SAMPLE_TOL), careful=False).point.w
         outcome = iteration.run(start(objective, w, scores0), tol)
     except KeyboardInterrupt:
@@ -99,7 +99,7 @@ def newton(
     return progress.result(*outcome)
 
 
-def _samples(objective: Objective, seed: int) -> Iterator[Objective]:
+def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
     """Yield nested samples, growing, the full data excluded."""
     smallest = max(SMALLEST_SAMPLE, 8 * objective.n_features)
     fractions = []

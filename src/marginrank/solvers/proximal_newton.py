@@ -1,0 +1,318 @@
+"""Proximal Newton: the default solver of sparse problems.
+
+Each iteration minimises a quadratic model of the loss plus the regulariser and moves there; see
+:mod:`~marginrank.solvers.quadratic_model`. An iteration reads X once, as value, gradient and scores
+at the new weights come from one sweep. Three things keep the number of sweeps small:
+
+* The Hessian is that of a sample of the documents where there are many. It is kept as long as
+  the gap falls fast, and every step corrects it by what the step has shown of the true one.
+* The problem is first solved on growing nested samples, as in :mod:`~marginrank.solvers.newton`.
+* With many features the problem is solved on working sets of a few of them, whose columns are
+  copied; the full X is read once a working set, to certify or to find the features to add.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank.objective import Objective, Point
+from marginrank.solvers._progress import Progress, is_certified, start
+from marginrank.solvers.composite import Composite, CompositePoint
+from marginrank.solvers.line_search import line_search
+from marginrank.solvers.newton import growing_samples
+from marginrank.solvers.preconditioner import HESSIAN_FEATURES
+from marginrank.solvers.quadratic_model import QuadraticModel
+from marginrank.solvers.regularizers import Regularizer
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SMALL_SAMPLE = 4096  # documents
+SAMPLE_PER_FEATURE = 192  # documents for each feature that make a good model
+SAMPLE_GROWTH = 4  # when the model of a sample was not good enough
+SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
+MODEL_TOL = 1e-4  # how well the model is minimised, against the violation at its start
+SUFFICIENT = 0.25  # of the slope; the minimiser of an exact model gains half of it
+FLAT = 1e-12  # against the largest curvature: possibly none at all
+LEAST_CURVATURE = 1e-3  # of that at zero
+FAST = 10.0  # by which the gap falls in an iteration with a good model
+PATIENCE = 2  # slow models in a row that a step far from the optimum may explain
+SLOW = 0.2  # a gap that falls by less asks for a larger working set
+SMALL_WORKING_SET = 128  # features
+
+
+class Outcome(NamedTuple):
+    """Where an iteration ended."""
+
+    point: CompositePoint
+    stop: StopReason
+
+
+def proximal_newton(
+    objective: Objective,
+    regularizer: Regularizer,
+    *,
+    w0: Floats | None = None,
+    scores0: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimise a smooth loss plus a regulariser; stops on the certificate.
+
+    Parameters
+    ----------
+    objective : Objective
+        The loss, without a ridge.
+    regularizer : Regularizer
+        What is added to it.
+    w0, scores0 : ndarray, optional
+        Where to start, and X w0 if known; zero by default.
+    tol : float
+        Relative distance to the optimum, (F − F*) / F*.
+    max_iter : int
+        Limit on the iterations on the full data, and on each sample or working set.
+    seed : int
+        For the samples.
+    callback : callable, optional
+        Called with each :class:`~marginrank.solvers.result.Iteration`.
+    """
+    solver = ProximalNewton(objective, max_iter=max_iter, seed=seed, callback=callback)
+    point = None
+    if w0 is not None:
+        point = start(objective, regularizer.inside(w0), scores0)
+    return solver.solve(regularizer, start_at=point, tol=tol)
+
+
+class ProximalNewton:
+    """One problem after another on the same objective, as along a path of regularisers.
+
+    Parameters
+    ----------
+    objective, max_iter, seed, callback
+        As in :func:`proximal_newton`.
+
+    Attributes
+    ----------
+    point : CompositePoint or None
+        The best point so far.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        *,
+        max_iter: int = 1000,
+        seed: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        self.point: CompositePoint | None = None
+        self._objective = objective
+        self._callback = callback
+        self._iteration: ModelIteration | WorkingSets = (
+            ModelIteration(max_iter, seed)
+            if objective.n_features <= HESSIAN_FEATURES
+            else WorkingSets(max_iter, seed)
+        )
+        self._seed = seed
+
+    def solve(
+        self, regularizer: Regularizer, *, start_at: Point | None = None, tol: float = 1e-6
+    ) -> SolverResult:
+        """Minimise L + Ω, from a point of the loss or, without one, from samples of the data."""
+        progress = Progress(self._objective, self._callback)
+        composite = Composite(self._objective, regularizer)
+        try:
+            if start_at is None:
+                start_at = self._from_samples(regularizer, tol, progress)
+            self.point = composite.wrap(start_at)
+            self.point, stop = self._iteration.run(self.point, tol, progress)
+        except KeyboardInterrupt:
+            self.point, stop = self._interrupted(composite), StopReason.INTERRUPTED
+        self.point = _inside(self.point)
+        return progress.result(self.point, self.point.gap, stop)
+
+    def _from_samples(self, regularizer: Regularizer, tol: float, progress: Progress) -> Point:
+        w = np.zeros(self._objective.n_features)
+        if isinstance(self._iteration, ModelIteration):
+            for sample in growing_samples(self._objective, self._seed):
+                point = Composite(sample, regularizer).wrap(start(sample, w))
+                w = self._iteration.run(point, max(tol, SAMPLE_TOL), progress).point.w
+        return start(self._objective, w)
+
+    def _interrupted(self, composite: Composite) -> CompositePoint:
+        """Return the best point so far, on the full data."""
+        point = self._iteration.point
+        if point is None:
+            return composite.at(np.zeros(self._objective.n_features))
+        if point.objective is not self._objective:
+            return composite.at(point.w)
+        return point
+
+
+def _inside(point: CompositePoint) -> CompositePoint:
+    """Make up for rounding that has put the weights outside the domain of the regulariser."""
+    w = point.composite.regularizer.inside(point.w)
+    return point if np.array_equal(w, point.w) else point.composite.at(w)
+
+
+class ModelIteration:
+    """Proximal Newton with an explicit Hessian, handed on from one objective to the next.
+
+    Attributes
+    ----------
+    point : CompositePoint or None
+        The best point so far.
+    """
+
+    def __init__(self, max_iter: int, seed: int) -> None:
+        self.point: CompositePoint | None = None
+        self._max_iter = max_iter
+        self._seed = seed
+        self._model: QuadraticModel | None = None
+        self._model_cost = 0.0
+        self._disappointments = 0  # models in a row that were new and yet too slow
+
+    def run(self, point: CompositePoint, tol: float, progress: Progress | None) -> Outcome:
+        """Minimise from a point on."""
+        self.point = point
+        for k in range(self._max_iter):
+            if is_certified(point, tol):
+                return Outcome(point, StopReason.CERTIFIED)
+            fresh = self._model is None
+            model = self._model = self._model or self._build(point)
+            regularizer, gradient = point.composite.regularizer, point.loss.gradient
+            passes = model.passes
+            enough = MODEL_TOL * regularizer.violation(point.w, gradient)
+            step = _advance(point, model.minimize(point.w, gradient, regularizer, enough))
+            if step is None and fresh and model.complete:
+                return Outcome(point, StopReason.PRECISION)
+            # The first step with an old model answers a new regulariser, and judges no model.
+            judged = fresh or k > 0
+            if step is None or (judged and self._is_slow(step, point.gap, tol)):
+                self._model = None
+                self._disappointments = self._disappointments + 1 if fresh else 0
+                if step is None:
+                    self._disappointments = max(self._disappointments, PATIENCE)
+                    continue
+            else:
+                model.correct(step.w - point.w, step.loss.gradient - gradient)
+            self.point = point = step
+            if progress:
+                progress.record(point, point.gap, model.passes - passes)
+        stop = StopReason.CERTIFIED if is_certified(point, tol) else StopReason.MAX_ITER
+        return Outcome(point, stop)
+
+    def _is_slow(self, step: CompositePoint, gap_before: float, tol: float) -> bool:
+        """Whether a new model would save more sweeps than it costs."""
+        if is_certified(step, tol):
+            return False
+        rest = np.log(step.gap / (tol * step.value))
+        rate = np.log(gap_before / step.gap)
+        with_new_model = self._model_cost + rest / np.log(FAST)
+        return bool(rest > with_new_model * rate)
+
+    def _build(self, point: CompositePoint) -> QuadraticModel:
+        """Return the model at a point: of all documents, or of a sample where there are many."""
+        objective = point.objective
+        growth = SAMPLE_GROWTH ** max(self._disappointments - PATIENCE + 1, 0)
+        size = growth * max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * objective.n_features)
+        self._model_cost = objective.n_features / 8
+        if 2 * size >= objective.n_active_documents:
+            return _complete_model(point)
+        self._model_cost *= size / objective.n_active_documents
+        sample = objective.sample(size / objective.n_active_documents, self._seed + 1)
+        hessian = sample.at(point.w).hessian()
+        if np.any((np.diag(hessian) <= 0) & (point.loss.gradient != 0)):  # a rare feature
+            return _complete_model(point)
+        return QuadraticModel(hessian, complete=False)
+
+
+def _complete_model(point: CompositePoint) -> QuadraticModel:
+    """Return the model of all documents.
+
+    A feature none of whose pairs is curved here has no curvature. It gets a part of what it has at
+    zero, where every pair is curved: else a weight of it would have nowhere to go.
+    """
+    hessian = point.loss.hessian()
+    diagonal = np.diag(hessian)
+    if np.any(diagonal <= FLAT * np.max(diagonal)):
+        zero = point.objective.at(np.zeros_like(point.w), np.zeros_like(point.scores))
+        floor = LEAST_CURVATURE * zero.hess_diag()
+        hessian[np.diag_indices_from(hessian)] = np.maximum(diagonal, floor)
+    return QuadraticModel(hessian, complete=True)
+
+
+def _advance(point: CompositePoint, u: Floats) -> CompositePoint | None:
+    """Move to u, or to the best point on the way there if u does not gain enough; a sweep."""
+    regularizer = point.composite.regularizer
+    direction = u - point.w
+    slope = float(point.loss.gradient @ direction)
+    slope += regularizer.value(u) - regularizer.value(point.w)
+    rounding = 1e-12 * abs(point.value)
+    if not slope <= rounding or not direction.any():
+        return None
+    trial = point.composite.at(u)
+    if abs(slope) <= rounding:  # the certificate still tells which point is better
+        return trial if trial.gap < point.gap else None
+    if trial.value <= point.value + SUFFICIENT * slope:
+        return trial
+    return line_search(point, direction, trial.scores - point.scores, longest=1.0)
+
+
+class WorkingSets:
+    """Solves on a few features, adds those that the others call for, and so on.
+
+    Attributes
+    ----------
+    point : CompositePoint or None
+        The best point so far.
+    """
+
+    def __init__(self, max_iter: int, seed: int) -> None:
+        self.point: CompositePoint | None = None
+        self._max_iter = max_iter
+        self._seed = seed
+
+    def run(self, point: CompositePoint, tol: float, progress: Progress | None) -> Outcome:
+        """Minimise from a point on."""
+        self.point = point
+        size = SMALL_WORKING_SET
+        for _ in range(self._max_iter):
+            if is_certified(point, tol):
+                return Outcome(point, StopReason.CERTIFIED)
+            features = _choose(point, size)
+            part = _restrict(point, features)
+            iteration = ModelIteration(self._max_iter, self._seed)
+            solved = iteration.run(part, max(0.3 * tol, 0.1 * point.gap / point.value), None)
+            w = np.zeros_like(point.w)
+            w[features] = solved.point.w
+            step = point.composite.at(w, solved.point.scores)
+            if solved.stop is StopReason.PRECISION and step.gap >= point.gap:
+                return Outcome(point, StopReason.PRECISION)
+            size *= 2 if step.gap > SLOW * point.gap else 1
+            size = max(size, 2 * int(np.count_nonzero(w)))
+            self.point = point = step
+            if progress:
+                progress.record(point, point.gap, features.size)
+        return Outcome(point, StopReason.MAX_ITER)
+
+
+def _choose(point: CompositePoint, size: int) -> Integers:
+    """Return the features in use, and up to `size` in all of those with the strongest pull."""
+    pull = point.composite.regularizer.pull(point.loss.gradient)
+    pull[point.w != 0] = np.inf
+    size = min(max(size, int(np.count_nonzero(point.w))), pull.size)
+    strongest = np.argpartition(-pull, size - 1)[:size]
+    return np.sort(strongest[pull[strongest] > 0])
+
+
+def _restrict(point: CompositePoint, features: Integers) -> CompositePoint:
+    """Look at the same point through some features alone, which hold all its non-zero weights."""
+    objective = point.objective.restrict(features)
+    loss = objective.at(point.w[features], point.scores)
+    loss.gradient = point.loss.gradient[features]
+    return Composite(objective, point.composite.regularizer).wrap(loss)

@@ -1,0 +1,197 @@
+"""Regularisers Ω that make weights sparse, for solvers of min L(w) + Ω(w).
+
+Each gives Ω itself, its proximal operator, and what a certificate needs: its conjugate
+Ω*(v) = sup_w ⟨v, w⟩ − Ω(w) along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Ray(NamedTuple):
+    """τ → Ω*(−τ∇L) as (value, first and second derivative), finite for 0 ≤ τ ≤ `limit`."""
+
+    limit: float
+    conjugate: Callable[[float], tuple[float, float, float]]
+
+
+class Regularizer(ABC):
+    """A convex function of the weights, possibly infinite."""
+
+    positive: bool
+
+    @abstractmethod
+    def value(self, w: Floats) -> float:
+        """Return Ω(w), for w in its domain."""
+
+    @abstractmethod
+    def slope(self, w: Floats, direction: Floats) -> float:
+        """Return the derivative of Ω at w along a direction that stays in the domain."""
+
+    @abstractmethod
+    def curvature(self, direction: Floats) -> float:
+        """Return the second derivative of Ω along a direction, between kinks."""
+
+    @abstractmethod
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Return the minimiser of step · Ω(w) + ½‖w − v‖²."""
+
+    @abstractmethod
+    def ray(self, gradient: Floats) -> Ray:
+        """Return the conjugate along −τ · gradient."""
+
+    @abstractmethod
+    def multiplier(self, w: Floats, gradient: Floats) -> float:
+        """Return the weight of ‖w‖₁ in the conditions of optimality at w."""
+
+    @property
+    @abstractmethod
+    def ridge(self) -> float:
+        """The weight of ½‖w‖²."""
+
+    def violation(self, w: Floats, gradient: Floats) -> float:
+        """Return the largest entry of the shortest subgradient at w."""
+        l1 = self.multiplier(w, gradient)
+        smooth = gradient + self.ridge * w
+        at_zero = np.maximum(self.pull(gradient) - l1, 0.0)
+        return float(np.max(np.where(w == 0, at_zero, np.abs(smooth + l1 * np.sign(w)))))
+
+    def pull(self, gradient: Floats) -> Floats:
+        """Return how strongly the loss pulls each weight out of zero."""
+        return np.maximum(-gradient, 0.0) if self.positive else np.abs(gradient)
+
+    def inside(self, w: Floats) -> Floats:
+        """Return w, moved into the domain if rounding has put it outside."""
+        return np.maximum(w, 0.0) if self.positive else w
+
+
+@dataclass(frozen=True)
+class L1Ball(Regularizer):
+    """‖w‖₁ ≤ radius, and w ≥ 0 if `positive`; Ω is 0 there and infinite elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.solvers.regularizers import L1Ball
+    >>> L1Ball(1.0).prox(np.array([3.0, -1.0, 2.5]), 1.0)
+    array([0.75, 0.  , 0.25])
+    """
+
+    radius: float
+    positive: bool = False
+
+    ridge = 0.0
+
+    def value(self, w: Floats) -> float:
+        """Return 0."""
+        return 0.0
+
+    def slope(self, w: Floats, direction: Floats) -> float:
+        """Return 0."""
+        return 0.0
+
+    def curvature(self, direction: Floats) -> float:
+        """Return 0."""
+        return 0.0
+
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Return the projection onto the ball (Duchi et al., 2008)."""
+        size = np.maximum(v, 0.0) if self.positive else np.abs(v)
+        if np.sum(size) > self.radius:
+            ordered = np.sort(size)[::-1]
+            thresholds = (np.cumsum(ordered) - self.radius) / np.arange(1, v.size + 1)
+            size = np.maximum(size - thresholds[np.flatnonzero(ordered > thresholds)[-1]], 0.0)
+        return self.inside(np.copysign(size, v) + 0.0)  # no −0
+
+    def ray(self, gradient: Floats) -> Ray:
+        """Return τ · radius · ‖gradient‖∞; of its negative part if `positive`."""
+        slope = self.radius * float(np.max(self.pull(gradient)))
+        return Ray(np.inf, lambda tau: (tau * slope, slope, 0.0))
+
+    def multiplier(self, w: Floats, gradient: Floats) -> float:
+        """Return the gradient's mean over w, where w is on the boundary of the ball."""
+        size = float(np.sum(np.abs(w)))
+        if size < self.radius * (1 - 1e-9):
+            return 0.0
+        return max(-float(gradient @ w) / size, 0.0)
+
+    def inside(self, w: Floats) -> Floats:
+        """Return w scaled until the sum of |w|, as numpy adds it up, is at most the radius."""
+        w = super().inside(w)
+        size = float(np.abs(w).sum())
+        shrink = 1.0
+        while size > self.radius:
+            shrink -= 2.0**-52
+            w = w * (shrink * self.radius / size)
+            size = float(np.abs(w).sum())
+        return w
+
+
+@dataclass(frozen=True)
+class ElasticNet(Regularizer):
+    """l1 · ‖w‖₁ + l2 · ½‖w‖², with w ≥ 0 if `positive`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.solvers.regularizers import ElasticNet
+    >>> ElasticNet(1.0, 1.0).prox(np.array([3.0, -0.5]), 1.0)
+    array([1., 0.])
+    """
+
+    l1: float
+    l2: float = 0.0
+    positive: bool = False
+
+    @property
+    def ridge(self) -> float:
+        """The weight of ½‖w‖²."""
+        return self.l2
+
+    def value(self, w: Floats) -> float:
+        """Return l1 · ‖w‖₁ + l2 · ½‖w‖²."""
+        return self.l1 * float(np.sum(np.abs(w))) + 0.5 * self.l2 * float(w @ w)
+
+    def slope(self, w: Floats, direction: Floats) -> float:
+        """Return the derivative along a direction; |w_j| grows whichever way it leaves zero."""
+        change = np.where(w == 0, np.abs(direction), np.sign(w) * direction)
+        return self.l1 * float(np.sum(change)) + self.l2 * float(w @ direction)
+
+    def curvature(self, direction: Floats) -> float:
+        """Return l2 · ‖direction‖²."""
+        return self.l2 * float(direction @ direction)
+
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Shrink towards zero by step · l1, then divide by 1 + step · l2."""
+        size = np.maximum((v if self.positive else np.abs(v)) - step * self.l1, 0.0)
+        return np.copysign(size, v) / (1.0 + step * self.l2) + 0.0  # no −0
+
+    def ray(self, gradient: Floats) -> Ray:
+        """Return Σ max(0, τ · pull_j − l1)² / (2 · l2); with l2 = 0, where that is 0."""
+        pull = self.pull(gradient)
+        if self.l2 == 0:
+            largest = float(np.max(pull))
+            limit = self.l1 / largest if largest > self.l1 else np.inf
+            return Ray(limit, lambda tau: (0.0, 0.0, 0.0))
+        pull = pull[pull > self.l1]  # the others stay below l1 for every τ ≤ 1
+
+        def conjugate(tau: float) -> tuple[float, float, float]:
+            excess = np.maximum(tau * pull - self.l1, 0.0)
+            return (
+                0.5 * float(excess @ excess) / self.l2,
+                float(excess @ pull) / self.l2,
+                float(np.sum(pull[excess > 0] ** 2)) / self.l2,
+            )
+
+        return Ray(np.inf, conjugate)
+
+    def multiplier(self, w: Floats, gradient: Floats) -> float:
+        """Return l1."""
+        return self.l1

@@ -1,0 +1,355 @@
+"""Sparse solvers: certified optima, exact zeros, and the properties each method promises."""
+
+import sys
+from copy import copy
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from marginrank import RankingData, make_ranking
+from marginrank.losses import LOSSES, Loss, Piece
+from marginrank.objective import Objective
+from marginrank.pair_weights import gain_difference
+from marginrank.solvers import (
+    SPARSE_SOLVERS,
+    StopReason,
+    fenchel,
+    newton,
+    proximal_newton,
+    truncated_gradient,
+)
+from marginrank.solvers.proximal_newton import ProximalNewton
+from marginrank.solvers.regularizers import ElasticNet, L1Ball
+
+SQUARED_HINGE = LOSSES["squared_hinge"]
+
+
+def make_objective(*shape, loss=SQUARED_HINGE, layout=np.asarray, seed=0, C=1.0, **options):
+    X, y, qid = make_ranking(*shape, random_state=seed, **options)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)  # as paper 3 scales
+    return Objective(RankingData(layout(X), y, qid), loss, C=C, normalization="pairs", ridge=0.0)
+
+
+def _with_ridge(objective, ridge):
+    result = copy(objective)
+    result.ridge = ridge
+    return result
+
+
+REGULARIZERS = [
+    L1Ball(0.5),
+    L1Ball(5.0),
+    L1Ball(5.0, positive=True),
+    L1Ball(1e4),
+    ElasticNet(0.05),
+    ElasticNet(1e-4),
+    ElasticNet(1e-3, positive=True),
+    ElasticNet(1e-3, 1e-2),
+    ElasticNet(0.0, 1e-2),
+]
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_proximal_newton_is_certified_and_meets_the_conditions_of_optimality(loss, regularizer):
+    objective = make_objective(40, (5, 30), 12, loss=loss, correlation=0.5)
+    result = proximal_newton(objective, regularizer, tol=1e-9)
+    assert result.stop is StopReason.CERTIFIED
+    assert result.gap <= 1e-9 * result.objective
+    gradient = objective.at(result.w).gradient
+    assert regularizer.violation(result.w, gradient) <= 1e-4 * np.abs(gradient).max() + 1e-8
+    if isinstance(regularizer, L1Ball):
+        assert np.abs(result.w).sum() <= regularizer.radius
+    assert not regularizer.positive or result.w.min() >= 0
+
+
+@pytest.mark.parametrize("shape", [(8, 5, 40), (3000, 12, 10)], ids=["few documents", "sampled"])
+@pytest.mark.parametrize("regularizer", [L1Ball(3.0), ElasticNet(1e-3)], ids=repr)
+def test_tol_is_the_relative_distance_to_the_optimum(shape, regularizer):
+    objective = make_objective(*shape)
+    optimum = proximal_newton(objective, regularizer, tol=1e-11).objective
+    for tol in (1e-2, 1e-4, 1e-6):
+        result = proximal_newton(objective, regularizer, tol=tol)
+        assert result.stop is StopReason.CERTIFIED
+        assert result.objective - optimum <= tol * optimum
+    if shape[0] == 3000:
+        assert any(line.fraction < 1 for line in result.history)
+
+
+@pytest.mark.parametrize("l1", [0.03, 1e-3])
+def test_penalty_and_ball_correspond(l1):
+    """The ball of the penalised solution's size has the same solution, with multiplier l1."""
+    objective = make_objective(40, 20, 12)
+    penalised = proximal_newton(objective, ElasticNet(l1), tol=1e-12)
+    radius = np.abs(penalised.w).sum()
+    in_ball = proximal_newton(objective, L1Ball(radius), tol=1e-11)
+    np.testing.assert_allclose(in_ball.w, penalised.w, atol=1e-5 * radius)
+    assert in_ball.objective + l1 * radius == pytest.approx(penalised.objective, rel=1e-9)
+    gradient = objective.at(in_ball.w).gradient
+    multiplier = L1Ball(radius * (1 - 1e-9)).multiplier(in_ball.w, gradient)
+    assert multiplier == pytest.approx(l1, rel=1e-4)
+
+
+def test_irrelevant_features_get_weights_of_exactly_zero():
+    rng = np.random.default_rng(0)
+    X, y, qid = make_ranking(200, 20, 5, random_state=0)
+    X = np.hstack([X, rng.normal(size=(len(y), 45))])
+    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    for regularizer in (ElasticNet(0.1), L1Ball(0.3)):
+        result = proximal_newton(objective, regularizer, tol=1e-8)
+        assert np.count_nonzero(result.w[5:]) == 0
+        assert np.count_nonzero(result.w[:5]) > 0
+
+
+def test_without_an_l1_term_it_is_a_ridge():
+    objective = make_objective(40, 20, 12)
+    expected = newton(_with_ridge(objective, 0.01), tol=1e-13)
+    result = proximal_newton(objective, ElasticNet(0.0, 0.01), tol=1e-12)
+    assert result.objective == pytest.approx(expected.objective, rel=1e-11)
+    np.testing.assert_allclose(result.w, expected.w, atol=1e-5)
+
+
+@pytest.mark.parametrize("regularizer", [L1Ball(2.0), ElasticNet(1e-3)], ids=repr)
+def test_sparse_and_dense_features_agree(regularizer):
+    dense, csr = (
+        proximal_newton(make_objective(40, 20, 12, layout=layout), regularizer, tol=1e-11)
+        for layout in (np.asarray, sp.csr_array)
+    )
+    np.testing.assert_allclose(csr.w, dense.w, atol=1e-6)
+    np.testing.assert_array_equal(csr.w == 0, dense.w == 0)
+
+
+@pytest.mark.parametrize("solve", SPARSE_SOLVERS.values(), ids=SPARSE_SOLVERS)
+@pytest.mark.parametrize("shape", [(3000, 12, 10), (30, 20, 1200)], ids=["sampled", "wide"])
+def test_the_number_of_threads_does_not_change_the_bits(solve, shape):
+    X, y, qid = make_ranking(*shape, random_state=0)
+    data = RankingData(X, y, qid)
+    regularizer = ElasticNet(0.05) if solve is truncated_gradient else L1Ball(0.5)
+    results = [
+        solve(
+            Objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0, threads=threads),
+            regularizer,
+            tol=1e-5,
+            max_iter=10,
+        )
+        for threads in (1, 2, 3)
+    ]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result.w, results[0].w)
+        assert result.gap == results[0].gap
+
+
+# Many features
+
+
+@pytest.mark.parametrize("regularizer", [L1Ball(2.0), ElasticNet(0.01), ElasticNet(0.01, 0.01)])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_working_sets_find_the_optimum_of_all_features(layout, regularizer, monkeypatch):
+    X, y, qid = make_ranking(30, 20, 1200, density=0.05, random_state=0)
+    data = RankingData(layout(X.toarray()), y, qid)
+    objective = Objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    result = proximal_newton(objective, regularizer, tol=1e-9)
+    assert result.stop is StopReason.CERTIFIED
+    with monkeypatch.context() as patch:
+        patch.setattr(sys.modules[ProximalNewton.__module__], "HESSIAN_FEATURES", 1200)
+        expected = proximal_newton(objective, regularizer, tol=1e-9)
+    assert result.objective == pytest.approx(expected.objective, rel=1e-8)
+    assert result.history[-1].sweeps < expected.history[-1].sweeps
+
+
+def million_features():
+    rng = np.random.default_rng(0)
+    shape = (600, 1_000_000)
+    noise = sp.random(*shape, density=2e-5, format="csr", rng=rng)
+    rows, columns = np.repeat(np.arange(600), 5), rng.integers(0, 50, 3000) * 17
+    X = sp.csr_array(noise + sp.coo_array((rng.random(3000), (rows, columns)), shape=shape))
+    weights = np.zeros(shape[1])
+    weights[np.arange(10) * 17] = rng.normal(size=10) * 3
+    y = np.round(X @ weights + 0.3 * rng.normal(size=600))
+    return RankingData(X, y, np.repeat(np.arange(30), 20))
+
+
+@pytest.mark.parametrize("regularizer", [L1Ball(10.0), ElasticNet(0.01)], ids=repr)
+def test_a_million_features(regularizer):
+    objective = Objective(million_features(), SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    result = proximal_newton(objective, regularizer, tol=1e-6)
+    assert result.stop is StopReason.CERTIFIED
+    assert 0 < np.count_nonzero(result.w) < 400
+    assert result.gap <= 1e-6 * result.objective
+
+
+# FenchelRank
+
+
+@pytest.mark.parametrize("radius", [1.0, 4.0])
+def test_fenchel_obeys_the_bound_of_the_paper(radius):
+    """ε-accurate after at most 16 r²/ε − 1 iterations, for features in [0, 1]."""
+    objective = make_objective(60, 15, 10)
+    optimum = proximal_newton(objective, L1Ball(radius), tol=1e-11).objective
+    result = fenchel(objective, L1Ball(radius), tol=1e-4, max_iter=200)
+    for line in result.history:
+        assert line.objective - optimum <= 16 * radius**2 / (line.iteration + 1)
+        assert line.objective - optimum <= line.gap + 1e-12
+
+
+@pytest.mark.parametrize("variant", ["plain", "away", "pairwise"])
+@pytest.mark.parametrize("positive", [False, True])
+def test_fenchel_descends_inside_the_ball_to_the_optimum(variant, positive):
+    objective = make_objective(60, 15, 10)
+    ball = L1Ball(2.0, positive)
+    optimum = proximal_newton(objective, ball, tol=1e-11)
+    result = fenchel(objective, ball, variant=variant, tol=1e-3, max_iter=500)
+    assert result.stop is StopReason.CERTIFIED
+    assert result.objective - optimum.objective <= 1e-3 * optimum.objective
+    assert np.abs(result.w).sum() <= 2.0
+    assert not positive or result.w.min() >= 0
+    for earlier, later in pairwise(result.history):
+        assert later.objective <= earlier.objective
+    np.testing.assert_allclose(result.scores, objective.scores(result.w), rtol=1e-12)
+
+
+@pytest.mark.parametrize("variant", ["away", "pairwise"])
+@pytest.mark.parametrize(("radius", "tol"), [(2.0, 1e-7), (30.0, 1e-5)], ids=["edge", "inside"])
+def test_away_steps_converge_linearly(variant, radius, tol):
+    objective = make_objective(60, 15, 6)
+    result = fenchel(objective, L1Ball(radius), variant=variant, tol=tol, max_iter=1000)
+    assert result.stop is StopReason.CERTIFIED
+    optimum = proximal_newton(objective, L1Ball(radius), tol=1e-10)
+    assert result.objective == pytest.approx(optimum.objective, rel=tol)
+
+
+def test_fenchel_reads_a_column_not_the_features():
+    objective = make_objective(60, 15, 10)
+    result = fenchel(objective, L1Ball(2.0), tol=1e-9, max_iter=20)
+    # A sweep an iteration for the gradient, one to start and one to end.
+    assert result.history[-1].sweeps == 21
+    assert objective.sweeps == 22
+
+
+def test_an_unknown_variant_is_refused():
+    with pytest.raises(ValueError, match="variant='lazy' must be one of"):
+        fenchel(make_objective(5, 5, 3), L1Ball(1.0), variant="lazy")
+
+
+# Truncated gradient
+
+
+def test_truncated_gradient_descends_to_the_optimum():
+    objective = make_objective(60, 15, 6)
+    penalty = ElasticNet(0.02, 0.01)
+    optimum = proximal_newton(objective, penalty, tol=1e-11)
+    result = truncated_gradient(objective, penalty, tol=1e-4, max_iter=3000)
+    assert result.stop is StopReason.CERTIFIED
+    assert result.objective - optimum.objective <= 1e-4 * optimum.objective
+    np.testing.assert_array_equal(result.w == 0, optimum.w == 0)
+    for earlier, later in pairwise(result.history):
+        assert later.objective <= earlier.objective * (1 + 1e-14)
+
+
+def test_truncated_gradient_says_when_it_ran_out_of_steps():
+    result = truncated_gradient(make_objective(60, 15, 6), ElasticNet(1e-3), tol=1e-6, max_iter=5)
+    assert result.stop is StopReason.MAX_ITER
+    assert result.gap > 1e-6 * result.objective
+
+
+def test_truncated_gradient_in_batches():
+    objective = make_objective(400, 10, 6)
+    penalty = ElasticNet(0.02)
+    optimum = proximal_newton(objective, penalty, tol=1e-10).objective
+    result = truncated_gradient(objective, penalty, batch=0.2, max_iter=200)
+    assert optimum < result.objective < 1.1 * optimum
+    assert result.objective < 0.5 * (1 + optimum) < objective.at(np.zeros(6)).value
+
+
+def test_pair_weights_and_huber_make_it_rsrank():
+    X, y, qid = make_ranking(40, 15, 6, random_state=0)
+    objective = Objective(
+        RankingData(X, y, qid),
+        LOSSES["huber"],
+        normalization="pairs",
+        pair_weights=gain_difference(y, lambda y: 2**y - 1),
+        ridge=0.0,
+    )
+    result = truncated_gradient(objective, ElasticNet(0.05), tol=1e-4, max_iter=2000)
+    assert result.stop is StopReason.CERTIFIED
+
+
+# All of them
+
+
+def fitting_regularizer(solve):
+    return ElasticNet(0.02) if solve is truncated_gradient else L1Ball(2.0)
+
+
+@pytest.fixture(params=SPARSE_SOLVERS.values(), ids=SPARSE_SOLVERS)
+def solver(request):
+    return request.param
+
+
+def test_max_iter(solver):
+    result = solver(make_objective(20, 20, 10), fitting_regularizer(solver), tol=1e-14, max_iter=1)
+    assert result.stop is StopReason.MAX_ITER
+    assert result.n_iter == 1
+
+
+def test_an_interrupt_keeps_the_best_point(solver):
+    def interrupt(line):
+        if line.iteration == 2:
+            raise KeyboardInterrupt
+
+    objective = make_objective(20, 20, 10)
+    regularizer = fitting_regularizer(solver)
+    result = solver(objective, regularizer, tol=1e-12, callback=interrupt)
+    assert result.stop is StopReason.INTERRUPTED
+    assert len(result.history) == 2
+    assert result.objective < 1.0
+    value = objective.at(result.w).value + regularizer.value(result.w)
+    assert result.objective == pytest.approx(value, rel=1e-12)
+
+
+def test_a_warm_start_from_the_solution_ends_at_once(solver):
+    objective = make_objective(20, 20, 10)
+    regularizer = fitting_regularizer(solver)
+    first = solver(objective, regularizer, tol=1e-3, max_iter=3000)
+    assert first.stop is StopReason.CERTIFIED
+    again = solver(objective, regularizer, w0=first.w, scores0=first.scores, tol=2e-3)
+    assert again.n_iter == 0
+    np.testing.assert_array_equal(again.w, first.w)
+
+
+def test_history(solver):
+    lines = []
+    result = solver(
+        make_objective(20, 20, 10),
+        fitting_regularizer(solver),
+        tol=1e-2,
+        max_iter=3000,
+        callback=lines.append,
+    )
+    assert lines == result.history
+    assert len(lines) == result.n_iter
+    assert lines[-1].objective == pytest.approx(result.objective, rel=1e-12)
+    assert lines[-1].gap == pytest.approx(result.gap, rel=1e-6)
+
+
+def test_a_loss_with_a_kink_is_refused(solver):
+    hinge = Loss("hinge", (Piece(1.0, 1.0, 1),))
+    with pytest.raises(ValueError, match="needs a smooth loss"):
+        solver(make_objective(5, 5, 3, loss=hinge), fitting_regularizer(solver))
+
+
+def test_a_regularizer_that_a_solver_cannot_use_is_refused():
+    objective = make_objective(5, 5, 3)
+    with pytest.raises(ValueError, match="give a radius"):
+        fenchel(objective, ElasticNet(1.0))
+    with pytest.raises(ValueError, match="give C and no radius"):
+        truncated_gradient(objective, L1Ball(1.0))
+
+
+def test_a_problem_without_loss_is_solved_by_zero(solver):
+    data = RankingData(np.ones((4, 3)), [0, 1, 2, 3], query_weight=[0.0])
+    result = solver(Objective(data, SQUARED_HINGE, ridge=0.0), fitting_regularizer(solver))
+    np.testing.assert_array_equal(result.w, 0.0)
+    assert result.stop.converged
