@@ -8,7 +8,8 @@ at the new weights come from one sweep. Three things keep the number of sweeps s
   the gap falls fast, and every step corrects it by what the step has shown of the true one.
 * The problem is first solved on growing nested samples, as in :mod:`~marginrank.solvers.newton`.
 * With many features the problem is solved on working sets of a few of them, whose columns are
-  copied; the full X is read once a working set, to certify or to find the features to add.
+  copied; the full X is read once a working set, to certify or to find the features to add. If
+  working sets grow too large, :mod:`~marginrank.solvers.face_newton` takes over.
 """
 
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from marginrank.objective import Objective, Point
 from marginrank.solvers._progress import Progress, is_certified, start
 from marginrank.solvers.composite import Composite, CompositePoint
+from marginrank.solvers.face_newton import face_step, gradient_step
 from marginrank.solvers.line_search import line_search
 from marginrank.solvers.newton import growing_samples
 from marginrank.solvers.preconditioner import HESSIAN_FEATURES
@@ -41,6 +43,7 @@ FAST = 10.0  # by which the gap falls in an iteration with a good model
 PATIENCE = 2  # slow models in a row that a step far from the optimum may explain
 SLOW = 0.2  # a gap that falls by less asks for a larger working set
 SMALL_WORKING_SET = 128  # features
+LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and time
 
 
 class Outcome(NamedTuple):
@@ -285,6 +288,8 @@ class WorkingSets:
             if is_certified(point, tol):
                 return Outcome(point, StopReason.CERTIFIED)
             features = _choose(point, size)
+            if features.size > LARGEST_WORKING_SET:
+                return self._run_on_faces(point, tol, progress)
             part = _restrict(point, features)
             iteration = ModelIteration(self._max_iter, self._seed)
             solved = iteration.run(part, max(0.3 * tol, 0.1 * point.gap / point.value), None)
@@ -298,6 +303,23 @@ class WorkingSets:
             self.point = point = step
             if progress:
                 progress.record(point, point.gap, features.size)
+        return Outcome(point, StopReason.MAX_ITER)
+
+    def _run_on_faces(
+        self, point: CompositePoint, tol: float, progress: Progress | None
+    ) -> Outcome:
+        """Minimise without a Hessian, where more weights are not zero than it could be made for."""
+        for _ in range(self._max_iter):
+            if is_certified(point, tol):
+                return Outcome(point, StopReason.CERTIFIED)
+            step = _advance(point, face_step(point))
+            if step is None or step.gap > SLOW * point.gap:
+                step = _advance(step or point, gradient_step(step or point)) or step
+            if step is None:
+                return Outcome(point, StopReason.PRECISION)
+            self.point = point = step
+            if progress:
+                progress.record(point, point.gap, int(np.count_nonzero(point.w)))
         return Outcome(point, StopReason.MAX_ITER)
 
 
