@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from marginrank import RankingData, make_ranking
-from marginrank.losses import LOSSES, Loss, Piece
+from marginrank.losses import LOSSES
 from marginrank.objective import Objective, Point
 from marginrank.pair_weights import gain_difference
 from marginrank.solvers import (
@@ -24,6 +24,7 @@ from marginrank.solvers.proximal_newton import ProximalNewton
 from marginrank.solvers.regularizers import ElasticNet, L1Ball
 
 SQUARED_HINGE = LOSSES["squared_hinge"]
+SMOOTH = [loss for loss in LOSSES.values() if loss.smooth]
 
 
 def make_objective(*shape, loss=SQUARED_HINGE, layout=np.asarray, seed=0, C=1.0, **options):
@@ -52,7 +53,7 @@ REGULARIZERS = [
 
 
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("loss", SMOOTH, ids=lambda v: v.name)
 def test_proximal_newton_is_certified_and_meets_the_conditions_of_optimality(loss, regularizer):
     objective = make_objective(40, (5, 30), 12, loss=loss, correlation=0.5)
     result = proximal_newton(objective, regularizer, tol=1e-9)
@@ -160,7 +161,7 @@ def test_working_sets_find_the_optimum_of_all_features(layout, regularizer, monk
         assert result.history[-1].sweeps < expected.history[-1].sweeps
 
 
-@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@pytest.mark.parametrize("loss", SMOOTH, ids=lambda v: v.name)
 @pytest.mark.parametrize(
     ("regularizer", "tol"),
     [
@@ -179,7 +180,7 @@ def test_faces_find_the_optimum_without_a_hessian(loss, regularizer, tol, monkey
     expected = proximal_newton(objective, regularizer, tol=1e-9)
     monkeypatch.setattr(sys.modules[ProximalNewton.__module__], "LARGEST_WORKING_SET", 1)
     monkeypatch.setattr(Point, "hessian", None)
-    result = proximal_newton(objective, regularizer, tol=tol, max_iter=200)
+    result = proximal_newton(objective, regularizer, tol=tol, max_iter=500)
     assert result.stop is StopReason.CERTIFIED
     assert result.objective <= expected.objective * (1 + tol)
     if isinstance(regularizer, L1Ball):
@@ -363,9 +364,8 @@ def test_history(solver):
 
 
 def test_a_loss_with_a_kink_is_refused(solver):
-    hinge = Loss("hinge", (Piece(1.0, 1.0, 1),))
-    with pytest.raises(ValueError, match="needs a smooth loss"):
-        solver(make_objective(5, 5, 3, loss=hinge), fitting_regularizer(solver))
+    with pytest.raises(ValueError, match="loss='hinge' has a kink"):
+        solver(make_objective(5, 5, 3, loss=LOSSES["hinge"]), fitting_regularizer(solver))
 
 
 def test_a_regularizer_that_a_solver_cannot_use_is_refused():

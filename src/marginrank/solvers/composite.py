@@ -34,6 +34,14 @@ class Composite:
     objective: Objective
     regularizer: Regularizer
 
+    def __post_init__(self) -> None:
+        """Refuse a loss that has no second derivative to work with."""
+        if not self.objective.loss.smooth:
+            raise ValueError(
+                f"loss={self.objective.loss.name!r} has a kink, and sparse solvers need a smooth "
+                "loss."
+            )
+
     def at(self, w: Floats, scores: Floats | None = None) -> "CompositePoint":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
         return self.wrap(self.objective.at(w, scores))
