@@ -89,6 +89,30 @@ def hess_vec_scores(point: Point, u: Floats, threads: int) -> Floats: ...
 def hessian(X: Matrix, point: Point, threads: int) -> Floats: ...
 def hess_diag(X: Matrix, point: Point, threads: int) -> Floats: ...
 def transpose_dot(X: Matrix, pairs: Pairs, z: Floats, threads: int) -> Floats: ...
+def sgd_run(
+    X: Matrix,
+    pairs: Pairs,
+    curved: Pairs,
+    weight: Floats,
+    order: Integers,
+    w: Floats,
+    average: Floats,
+    gradient: Floats,
+    curvature: Floats,
+    inverse: Floats,
+    counters: Floats,
+    options: Floats,
+    threads: int,
+) -> int: ...
+def sgd_step(
+    w: Floats,
+    average: Floats,
+    gradient: Floats,
+    curvature: Floats,
+    inverse: Floats,
+    counters: Floats,
+    options: Floats,
+) -> None: ...
 def rank_labels(
     y: Floats, offsets: Integers, threads: int
 ) -> tuple[Levels, Levels, Integers, Integers]: ...
