@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from marginrank import metrics
     from marginrank.data import RankingData, make_ranking
+    from marginrank.data.chunks import iter_letor
     from marginrank.data.letor import dump_letor, load_letor
-    from marginrank.estimators import RankSVM
+    from marginrank.estimators import RankSVM, SGDRankSVM
     from marginrank.models import load_model
     from marginrank.solvers import Iteration, StopReason
 
@@ -19,8 +20,10 @@ __all__ = [
     "Iteration",
     "RankSVM",
     "RankingData",
+    "SGDRankSVM",
     "StopReason",
     "dump_letor",
+    "iter_letor",
     "load_letor",
     "load_model",
     "make_ranking",
@@ -32,8 +35,10 @@ _MODULES = {
     "Iteration": "marginrank.solvers",
     "RankSVM": "marginrank.estimators",
     "RankingData": "marginrank.data",
+    "SGDRankSVM": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
     "dump_letor": "marginrank.data.letor",
+    "iter_letor": "marginrank.data.chunks",
     "load_letor": "marginrank.data.letor",
     "load_model": "marginrank.models",
     "make_ranking": "marginrank.data",

@@ -216,7 +216,9 @@ class Other(RankSVM):
 
 
 def test_another_class_is_refused(tmp_path):
-    with pytest.raises(TypeError, match="a Other cannot be saved as JSON; only RankSVM can"):
+    with pytest.raises(
+        TypeError, match="a Other cannot be saved as JSON; only RankSVM, SGDRankSVM"
+    ):
         Other().fit(X, Y, qid=QID).save(tmp_path / "m.json")
 
 

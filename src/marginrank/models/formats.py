@@ -8,7 +8,7 @@ from marginrank.models import json_model, liblinear, svmrank
 from marginrank.models.linear_model import LinearModel
 
 if TYPE_CHECKING:
-    from marginrank.estimators import RankSVM
+    from marginrank.estimators import RankSVM, SGDRankSVM
 
 Path = str | os.PathLike[str]
 
@@ -51,7 +51,7 @@ def read_model(path: Path, format: str | None = None) -> LinearModel:
     return chosen.read(path)
 
 
-def load_model(path: Path, format: str | None = None) -> "RankSVM":
+def load_model(path: Path, format: str | None = None) -> "RankSVM | SGDRankSVM":
     """Read a model file; nothing in it is ever executed.
 
     Parameters
@@ -63,18 +63,20 @@ def load_model(path: Path, format: str | None = None) -> "RankSVM":
 
     Returns
     -------
-    RankSVM
+    RankSVM or SGDRankSVM
         A fitted model. From JSON, it predicts bitwise what the saved one did. The other formats
-        hold only weights, so that parameters have their defaults.
+        hold only weights: they become a RankSVM whose parameters have their defaults.
 
     Raises
     ------
     ValueError
         If the file is damaged, of a newer version or of another kind.
     """
-    from marginrank.estimators import RankSVM  # late: it imports scikit-learn
+    from marginrank import estimators  # late: it imports scikit-learn
 
-    return RankSVM.from_linear_model(read_model(path, format))
+    model = read_model(path, format)
+    fitted: RankSVM | SGDRankSVM = getattr(estimators, model.estimator).from_linear_model(model)
+    return fitted
 
 
 def _named(format: str) -> Format:

@@ -7,12 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank.fitting import Fit, Parameters
-from marginrank.solvers import Iteration, StopReason
+from marginrank.online import OnlineParameters, Outcome
+from marginrank.solvers import Iteration, Pass, StopReason
 
 Floats = NDArray[np.float64]
 
-# What RankSVM takes beside the parameters of a fit, with its defaults.
-ESTIMATOR_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
+# What estimators take beside the parameters of a fit, with their defaults.
+ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
+    "RankSVM": {"random_state": 0, "verbose": 0, "warm_start": False},
+    "SGDRankSVM": {"random_state": 0, "verbose": 0},
+}
+PARAMETERS: dict[str, type[Parameters] | type[OnlineParameters]] = {
+    "RankSVM": Parameters,
+    "SGDRankSVM": OnlineParameters,
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class LinearModel:
         Names of the features.
     training : Training or None
         How the fit ended; None if the weights come from another system.
-    history : list of Iteration or None
+    history : list of Iteration, list of Pass, or None
         A line an iteration.
     estimator : str
         Name of the estimator's class.
@@ -50,7 +58,7 @@ class LinearModel:
     parameters: dict[str, Any]
     feature_names: list[str] | None = None
     training: Training | None = None
-    history: list[Iteration] | None = None
+    history: list[Iteration] | list[Pass] | None = None
     estimator: str = "RankSVM"
 
     @classmethod
@@ -63,7 +71,8 @@ class LinearModel:
     ) -> "LinearModel":
         """Return the outcome of :func:`~marginrank.fitting.fit_linear`."""
         result = fit.result
-        everything = ESTIMATOR_ONLY | asdict(parameters) | {"random_state": random_state}
+        defaults = ESTIMATOR_ONLY["RankSVM"]
+        everything = defaults | asdict(parameters) | {"random_state": random_state}
         return cls(
             coef=result.w,
             parameters=dict(sorted(everything.items())),
@@ -74,11 +83,34 @@ class LinearModel:
             history=result.history,
         )
 
+    @classmethod
+    def from_online(
+        cls,
+        outcome: Outcome,
+        parameters: OnlineParameters,
+        random_state: int,
+        feature_names: list[str] | None = None,
+    ) -> "LinearModel":
+        """Return the outcome of :func:`~marginrank.online.fit_online`."""
+        defaults = ESTIMATOR_ONLY["SGDRankSVM"]
+        everything = defaults | asdict(parameters) | {"random_state": random_state}
+        return cls(
+            coef=outcome.w,
+            parameters=dict(sorted(everything.items())),
+            feature_names=feature_names,
+            training=Training(
+                outcome.objective, outcome.gap, outcome.stop, outcome.n_iter, outcome.n_pairs
+            ),
+            history=outcome.history,
+            estimator="SGDRankSVM",
+        )
 
-def check_parameters(parameters: dict[str, Any]) -> None:
-    """Refuse parameters that a RankSVM does not have, or values it does not take."""
-    known = [field.name for field in fields(Parameters)]
-    unknown = set(parameters) - {*known, *ESTIMATOR_ONLY}
+
+def check_parameters(parameters: dict[str, Any], estimator: str = "RankSVM") -> None:
+    """Refuse parameters that an estimator does not have, or values it does not take."""
+    kind = PARAMETERS[estimator]
+    known = [field.name for field in fields(kind)]
+    unknown = set(parameters) - {*known, *ESTIMATOR_ONLY[estimator]}
     if unknown:
         raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
-    Parameters(**{name: parameters[name] for name in known if name in parameters}).check()
+    kind(**{name: parameters[name] for name in known if name in parameters}).check()
