@@ -50,7 +50,7 @@ class OnlineParameters:
     learning_rate: str = "auto"
     eta0: float = 1.0
     average: bool = True
-    max_iter: int = 20
+    max_iter: int = 100
     tol: float = 1e-3
     shuffle: bool = True
     early_stopping: bool = False
@@ -133,6 +133,7 @@ class Learner:
             self.sgd.w[:] = self.sgd.average[:] = coef
         self._seed = seed
         self._chunks = 0
+        self._queries = 0
 
     def learn(
         self,
@@ -152,6 +153,11 @@ class Learner:
             chosen = chosen[~held_out[chosen]]
         rng = np.random.default_rng([self._seed, self._chunks])
         self._chunks += 1
+        is_long = np.diff(data.queries.offsets)[chosen] > LONG_QUERY
+        if parameters.method == "query" and is_long.any():
+            problem = problem.cut_long_queries(chosen, self._seed, self._queries)
+            chosen = problem.active
+        self._queries += data.n_queries
         if chosen.size:
             threads = effective_threads(parameters.n_jobs)
             with serial_blas():
@@ -187,17 +193,13 @@ def _steps(
     rng: np.random.Generator,
 ) -> Iterator[tuple[StepProblem, Integers]]:
     """Yield what to take steps over: queries, or half as many drawn pairs as documents."""
-    sizes = np.diff(problem.queries.offsets)[chosen]
     if parameters.method == "pair":
         sampler = PairSampler(problem, chosen)
-        n_pairs = max(1, int(sizes.sum()) // 2)
+        n_pairs = max(1, int(np.diff(problem.queries.offsets)[chosen].sum()) // 2)
         for first in range(0, n_pairs, DRAWN_PAIRS):
             count = min(DRAWN_PAIRS, n_pairs - first)
             yield sampler.problem(count, sampler.total / n_pairs, rng), np.arange(count)
         return
-    if np.any(sizes > LONG_QUERY):
-        problem = problem.cut_long_queries(chosen, rng)
-        chosen = problem.active
     yield problem, rng.permutation(chosen) if parameters.shuffle else chosen
 
 
@@ -208,7 +210,7 @@ class Outcome(NamedTuple):
     objective: float
     gap: float
     n_iter: int
-    n_pairs: int
+    found: "Contents"
     stop: StopReason
     history: list[Pass]
     learner: Learner
@@ -217,19 +219,22 @@ class Outcome(NamedTuple):
 class Contents(NamedTuple):
     """What a source holds, found in a first reading."""
 
+    n_documents: int
+    n_queries: int
     n_features: int
     n_pairs: int
-    weight: float
+    weight: float  # of the pairs to learn from
 
 
 def contents(
     chunks: Chunks, parameters: OnlineParameters, held_out: NDArray[np.bool_] | None = None
 ) -> Contents:
     """Count features and pairs, and refuse data without any pair to learn from."""
-    n_features, n_pairs, n_documents, weight = 0, 0, 0, 0.0
+    n_documents, n_queries, n_features, n_pairs, weight = 0, 0, 0, 0, 0.0
     for data in chunks():
-        n_features = max(n_features, data.n_features)
         n_documents += data.n_documents
+        n_queries += data.n_queries
+        n_features = max(n_features, data.n_features)
         n_pairs += data.n_pairs
         keep = np.ones(data.n_queries, dtype=bool) if held_out is None else ~held_out
         weight += float(np.sum(step_problem(data, parameters).weight[keep]))
@@ -242,7 +247,7 @@ def contents(
         raise ValueError(
             "sample_weight or query_weight is zero for every pair; give a pair a positive weight."
         )
-    return Contents(n_features, n_pairs, weight)
+    return Contents(n_documents, n_queries, n_features, n_pairs, weight)
 
 
 def fit_online(
@@ -250,14 +255,16 @@ def fit_online(
     parameters: OnlineParameters,
     *,
     stream: bool = False,
+    found: Contents | None = None,
     seed: int = 0,
     validation: RankingData | None = None,
     callback: Callable[[Pass], None] | None = None,
 ) -> Outcome:
     """Make passes over the data until it pays no more.
 
-    `chunks` is called once for each reading of the data. A `stream` is read once to count, once for
-    each pass, where the objective is only estimated, and once more for objective and gap.
+    `chunks` is called once for each reading of the data. A `stream` is read once to count, unless
+    it is known what is `found` there, once for each pass, where the objective is only estimated,
+    and once more for objective and gap.
     """
     parameters.check()
     if stream and parameters.early_stopping and validation is None:
@@ -265,7 +272,7 @@ def fit_online(
             "early_stopping=True cannot hold queries out of a stream; give validation data."
         )
     held_out, judge = _hold_out(chunks, parameters, seed, validation)
-    found = contents(chunks, parameters, held_out)
+    found = found or contents(chunks, parameters, held_out)
     if validation is not None and validation.n_features != found.n_features:
         raise ValueError(
             f"validation has {validation.n_features} features, but X has {found.n_features}."
@@ -276,23 +283,35 @@ def fit_online(
         return evaluate(chunks, parameters, found, w, held_out)
 
     fit = _Passes(parameters, learner, found, judge, None if stream else look)
-    stop = StopReason.MAX_ITER
+    with serial_blas():
+        stop = _make_passes(chunks, learner, fit, held_out, callback)
+        w = fit.best()
+    learner.sgd.seen = found.weight
+    value, gap = (fit.objective, np.inf) if stop is StopReason.INTERRUPTED else look(w)
+    return Outcome(w, value, gap, len(fit.history), found, stop, fit.history, learner)
+
+
+def _make_passes(
+    chunks: Chunks,
+    learner: Learner,
+    fit: "_Passes",
+    held_out: NDArray[np.bool_] | None,
+    callback: Callable[[Pass], None] | None,
+) -> StopReason:
+    """Make passes until there is a reason to stop; return it."""
+    parameters = fit.parameters
     try:
         for _ in range(parameters.max_iter):
             for data in chunks():
-                learner.learn(data, parameters, total=found.weight, held_out=held_out)
+                learner.learn(data, parameters, total=fit.found.weight, held_out=held_out)
             line, reason = fit.end_pass()
             if callback:
                 callback(line)
             if reason is not None:
-                stop = reason
-                break
+                return reason
     except KeyboardInterrupt:
-        stop = StopReason.INTERRUPTED
-    learner.sgd.seen = found.weight
-    w = fit.best()
-    value, gap = (fit.objective, np.inf) if stop is StopReason.INTERRUPTED else look(w)
-    return Outcome(w, value, gap, len(fit.history), found.n_pairs, stop, fit.history, learner)
+        return StopReason.INTERRUPTED
+    return StopReason.MAX_ITER
 
 
 def _hold_out(
@@ -328,9 +347,9 @@ class _Passes:
         look: Callable[[Floats], tuple[float, float]] | None,
     ) -> None:
         self.history: list[Pass] = []
-        self._parameters = parameters
+        self.parameters = parameters
         self._learner = learner
-        self._found = found
+        self.found = found
         self._judge = judge
         self._look = look
         self._start = time.perf_counter()
@@ -349,11 +368,11 @@ class _Passes:
         return self._coef() if self._best is None else self._best[0]
 
     def _coef(self) -> Floats:
-        return self._learner.coef(self._parameters, total=self._found.weight)
+        return self._learner.coef(self.parameters, total=self.found.weight)
 
     def end_pass(self) -> tuple[Pass, StopReason | None]:
         """Record a pass; return its line and why to stop, if there is a reason."""
-        parameters = self._parameters
+        parameters = self.parameters
         w = self._coef()
         threads = effective_threads(parameters.n_jobs)
         line = Pass(
@@ -384,11 +403,8 @@ class _Passes:
         self._before = sgd.value, sgd.weight
         if weight == 0:  # all of the data waits for its first step
             return np.inf
-        return (
-            self._parameters.C
-            * _loss_scale(self._parameters, self._found)
-            * (value / weight * self._found.weight)
-        )
+        scale = self.parameters.C * _loss_scale(self.parameters, self.found)
+        return scale * self.found.weight * value / weight
 
 
 def _loss_scale(parameters: OnlineParameters, found: Contents) -> float:

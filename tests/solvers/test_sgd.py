@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from brute_force import BruteForce, explicit_pairs
 
-from marginrank import RankingData, RankSVM, make_ranking
+from marginrank import RankingData, RankSVM, _core, make_ranking, online
 from marginrank.losses import LOSSES, Loss, Piece
 from marginrank.objective import Objective
 from marginrank.online import Learner, OnlineParameters, contents, fit_online, step_problem
@@ -254,10 +254,27 @@ def test_real_data(real_data, name, C):
     assert fit_online(lambda: [data], OnlineParameters(C=C)).objective <= 1.02 * optimum
 
 
+def test_parts_of_a_long_query_are_its_gradient_on_average(monkeypatch):
+    monkeypatch.setattr(sgd, "LONG_QUERY", 5)
+    whole = problem(sample_weight=WEIGHT)
+    w = np.array([0.3, -0.2, 0.1, 0.4])
+    gradients = []
+    for first in range(4000):
+        cut = whole.cut_long_queries(whole.active, 0, 100 * first)
+        assert np.diff(cut.queries.offsets).max() <= 5
+        _, _, gradient, _, _ = _core.evaluate(cut.matrix, cut.pairs, w, 1)
+        gradients.append(gradient)
+    _, _, expected, _, _ = _core.evaluate(whole.matrix, whole.pairs, w, 1)
+    error = np.std(gradients, axis=0) / np.sqrt(4000)
+    assert np.all(np.abs(np.mean(gradients, axis=0) - expected) < 6 * error + 0.01 * abs(expected))
+
+
 # The state
 
 
-def test_pieces_of_a_pass_equal_the_pass():
+def test_pieces_of_a_pass_equal_the_pass(monkeypatch):
+    monkeypatch.setattr(sgd, "LONG_QUERY", 20)
+    monkeypatch.setattr(online, "LONG_QUERY", 20)
     features, labels, qid = make_ranking(120, (2, 30), 8, random_state=0)
     parameters = OnlineParameters(shuffle=False, C=1e-2)
     whole = Learner(8, 0)
@@ -276,6 +293,6 @@ def test_overflow_is_named():
     huge = X * np.array([1.0, 1e200, 1.0, 1.0])
     state, steps = Sgd(4), problem(huge)
     schedule = Schedule(1.0, 1.0, Rate(1.0, 0.0, 1.0))
+    state._counters[sgd.Counter.NEXT_EVENT] = 1.0
     with pytest.raises(ValueError, match=r"X\[:, 1\] has values so large"):
         state.run(steps, steps.active, schedule, threads=1)
-        state.flushed(schedule)

@@ -49,7 +49,7 @@ def iter_letor(
     chunk_documents : int, default=65536
         A chunk has at least so many documents, but for the last; it ends where a query does.
     n_features : int, optional
-        Number of features. By default each chunk has as many as appear in it.
+        Number of features. By default a chunk has as many as appear in it or right after it.
     zero_based, missing, layout, dtype, n_jobs
         As in :func:`load_letor`; "auto" decides for all chunks by the first.
 

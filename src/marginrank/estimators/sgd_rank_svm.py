@@ -48,7 +48,7 @@ class SGDRankSVM(LinearRanker):
         Of the learning rates "inverse" and "constant".
     average : bool, default=True
         Average the weights over the steps; step t counts as t³.
-    max_iter : int, default=20
+    max_iter : int, default=100
         Limit on the passes over the data.
     tol : float, default=1e-3
         A pass makes progress if the objective falls by this fraction, or the validation metric
@@ -125,7 +125,7 @@ class SGDRankSVM(LinearRanker):
         learning_rate: str = "auto",
         eta0: float = 1.0,
         average: bool = True,
-        max_iter: int = 20,
+        max_iter: int = 100,
         tol: float = 1e-3,
         shuffle: bool = True,
         early_stopping: bool = False,
@@ -322,7 +322,7 @@ class SGDRankSVM(LinearRanker):
         self.gap_ = outcome.gap
         self.stop_reason_ = outcome.stop
         self.n_iter_ = outcome.n_iter
-        self.n_pairs_ = outcome.n_pairs
+        self.n_pairs_ = outcome.found.n_pairs
         self.t_ = outcome.learner.sgd.steps
         self.history_: list[Pass] = outcome.history
         if outcome.stop is StopReason.INTERRUPTED:

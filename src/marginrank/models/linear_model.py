@@ -99,7 +99,7 @@ class LinearModel:
             parameters=dict(sorted(everything.items())),
             feature_names=feature_names,
             training=Training(
-                outcome.objective, outcome.gap, outcome.stop, outcome.n_iter, outcome.n_pairs
+                outcome.objective, outcome.gap, outcome.stop, outcome.n_iter, outcome.found.n_pairs
             ),
             history=outcome.history,
             estimator="SGDRankSVM",

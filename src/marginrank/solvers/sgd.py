@@ -29,12 +29,12 @@ FULL_FEATURES = 512  # with more, P is diagonal
 FIRST_BATCH = 16  # documents for each feature before the first step,
 LARGEST_FIRST_BATCH = 4096  # but no more than so many
 WINDOW = 48  # documents for each feature whose Hessians are added up,
-SMALLEST_WINDOW, LARGEST_WINDOW = 4096, 16384
+SMALLEST_WINDOW, LARGEST_WINDOW = 1024, 16384
 GROWTH = 1.5  # of the documents in the first window between two inversions
 MEMORY = (
     0.25  # share of the older Hessians that a new window keeps: rare outliers are not forgotten
 )
-LONG_QUERY = 2048  # documents; longer queries are cut, or a pass would have too few steps
+LONG_QUERY = 512  # documents; longer queries are cut, or a pass would have too few steps
 RUN_DOCUMENTS = 1 << 16  # between two looks at the keyboard
 DRAWN_PAIRS = 1 << 18  # pairs drawn at a time
 
@@ -150,23 +150,24 @@ class StepProblem:
         """The queries that have pairs that count."""
         return np.flatnonzero(self.weight > 0)
 
-    def cut_long_queries(self, chosen: Integers, rng: np.random.Generator) -> "StepProblem":
+    def cut_long_queries(self, chosen: Integers, seed: int, first: int) -> "StepProblem":
         """Return the chosen queries with the long ones cut into random parts.
 
         A part's pairs are a sample of the query's, so that its gradient, scaled up, is right on
-        average; another random number generator gives other parts.
+        average. How query q is cut depends on `seed` and `first` + q alone.
         """
         queries = self.queries
-        sizes = np.diff(queries.offsets)[chosen]
+        sizes = np.diff(queries.offsets)
+        keep = np.zeros(queries.n_queries, dtype=bool)
+        keep[chosen] = True
+        documents = np.flatnonzero(np.repeat(keep, sizes))
+        sizes = sizes[chosen]
         parts = -(-sizes // LONG_QUERY)
-        documents = np.concatenate(
-            [np.arange(queries.offsets[q], queries.offsets[q + 1]) for q in chosen]
-        )
-        part = np.concatenate(
-            [rng.permutation(m) % k if k > 1 else np.zeros(m, dtype=np.int64)
-             for m, k in zip(sizes, parts, strict=True)]
-        )  # fmt: skip
-        part += np.repeat(np.cumsum(parts) - parts, sizes)
+        part = np.repeat(np.cumsum(parts) - parts, sizes)
+        ends = np.cumsum(sizes)
+        for k in np.flatnonzero(parts > 1):
+            rng = np.random.default_rng([seed, first + chosen[k]])
+            part[ends[k] - sizes[k] : ends[k]] += rng.permutation(sizes[k]) % parts[k]
         order = np.argsort(part, kind="stable")
         documents, part = documents[order], part[order]
         offsets = np.searchsorted(part, np.arange(part[-1] + 2)).astype(np.int64)
