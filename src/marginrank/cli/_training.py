@@ -4,7 +4,6 @@ import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from marginrank.cli._data import data_summary
 from marginrank.cli._output import print_table
 from marginrank.cli._progress import Phases
 
@@ -39,12 +38,12 @@ def fit(
     return LinearModel.from_fit(outcome, parameters, random_state, data.feature_names)
 
 
-def fit_summary(model: "LinearModel", data: "RankingData") -> dict[str, Any]:
-    """Return what came out of a fit."""
+def fit_summary(model: "LinearModel", counts: dict[str, int]) -> dict[str, Any]:
+    """Return what came out of a fit on data with these counts."""
     training = asdict(model.training) if model.training else {}
     stop = training.pop("stop_reason")
     return {
-        "data": data_summary(data),
+        "data": counts,
         "parameters": model.parameters,
         **training,
         "stop_reason": stop.name.lower(),

@@ -1,14 +1,15 @@
 """marginrank train."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marginrank.cli import _models
-from marginrank.cli._data import Wanted, open_data
+from marginrank.cli._data import Wanted, data_summary, open_data
 from marginrank.cli._files import check_found, check_writable, refuse_stdin_twice
 from marginrank.cli._metrics import find_metrics, measure
+from marginrank.cli._online import refuse_flags, train_online
 from marginrank.cli._options import DataFiles, Discount, Gain, Json, Metrics, Reading, reads_data
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
@@ -17,9 +18,13 @@ from marginrank.cli._training import fit, fit_summary, print_fit
 if TYPE_CHECKING:
     from marginrank import RankingData
 
+# Values of flags of a batch fit that say nothing about one online.
+SOLVER, PAIRS, TOL, MAX_ITER = "newton", "all", 1e-6, 1000
+
 EXAMPLE = """\
 train train.txt --model model.json -C 0.01 --valid valid.txt
-train part1.txt.gz part2.txt.gz --model model.json --json"""
+train part1.txt.gz part2.txt.gz --model model.json --json
+train larger-than-memory.txt --model model.json --online"""
 
 
 @reads_data
@@ -36,12 +41,30 @@ def train(
     discount: Discount = None,
     C: Annotated[float, typer.Option("--C", "-C", help="Weight of the loss.")] = 1.0,
     loss: Annotated[str, typer.Option(help="squared_hinge or huber.")] = "squared_hinge",
-    solver: Annotated[str, typer.Option(help="newton or tron.")] = "newton",
-    tol: Annotated[float, typer.Option(help="Relative distance to the optimum.")] = 1e-6,
-    max_iter: Annotated[int, typer.Option(help="Limit on the iterations.")] = 1000,
-    pair_selection: Annotated[str, typer.Option(help="all or adjacent.")] = "all",
+    solver: Annotated[str, typer.Option(help="newton or tron.")] = SOLVER,
+    tol: Annotated[float, typer.Option(help="Relative distance to the optimum.")] = TOL,
+    max_iter: Annotated[int, typer.Option(help="Limit on the iterations.")] = MAX_ITER,
+    pair_selection: Annotated[str, typer.Option(help="all or adjacent.")] = PAIRS,
     normalization: Annotated[str, typer.Option(help="none, pairs or query.")] = "none",
-    random_state: Annotated[int, typer.Option(help="Seed of the solver's samples.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed of samples and orders.")] = 0,
+    online: Annotated[
+        bool,
+        typer.Option(
+            "--online",
+            help="Learn by stochastic gradients from text in chunks, or from a store: "
+            "marginrank.SGDRankSVM. --tol is then 1e-3 and --max-iter 100 by default.",
+        ),
+    ] = False,
+    method: Annotated[
+        str | None, typer.Option(help="With --online: query (the default) or pair.")
+    ] = None,
+    early_stopping: Annotated[
+        bool,
+        typer.Option("--early-stopping", help="With --online: stop by the first of --metrics."),
+    ] = False,
+    chunk_documents: Annotated[
+        int | None, typer.Option(help="With --online: documents of text in memory, 65536 or so.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print each iteration.")] = False,
     json: Json = False,
 ) -> None:
@@ -49,6 +72,16 @@ def train(
 
     The flags are named as the parameters of marginrank.RankSVM and marginrank.load_letor.
     """
+    if online:
+        batch_only = {"solver": solver != SOLVER, "pair_selection": pair_selection != PAIRS}
+        refuse_flags("has no meaning with", **batch_only)
+    else:
+        online_only = {"method": method, "early_stopping": early_stopping}
+        refuse_flags("needs", **online_only, chunk_documents=chunk_documents is not None)
+    if early_stopping and valid is None:
+        raise ValueError("--early-stopping is given, but no --valid.")
+    if early_stopping and (gain or discount):
+        raise ValueError("--early-stopping knows no --gain and --discount; drop them.")
     check_writable(model)
     refuse_stdin_twice([*data, valid])
     if valid is None and valid_group is not None:
@@ -57,26 +90,55 @@ def train(
     with phases.importing():
         from marginrank.fitting import Parameters
         from marginrank.models import write_model
+        from marginrank.online import OnlineParameters
 
         chosen = find_metrics(metrics, gain=gain, discount=discount)
-        parameters = Parameters(
-            C=C,
-            loss=loss,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            pair_selection=pair_selection,
-            normalization=normalization,
-            n_jobs=reading.n_jobs,
-        )
+        shared: dict[str, Any] = {
+            "C": C,
+            "loss": loss,
+            "normalization": normalization,
+            "n_jobs": reading.n_jobs,
+        }
+        limits: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
+        parameters: Parameters | OnlineParameters
+        if online:
+            chosen_here = {"method": method, "scoring": metrics and metrics.split(",")[0]}
+            shared |= {name: value for name, value in chosen_here.items() if value}
+            usual = {"tol": TOL, "max_iter": MAX_ITER}
+            shared |= {name: limits[name] for name in limits if limits[name] != usual[name]}
+            parameters = OnlineParameters(early_stopping=early_stopping, **shared)
+        else:
+            parameters = Parameters(
+                solver=solver, pair_selection=pair_selection, **shared, **limits
+            )
         parameters.check()
     check_found([*data, reading.group, valid, valid_group])
-    documents = open_data(data, reading, phases)
-    held_out = _open_valid(valid, documents, replace(reading, group=valid_group), phases)
-    fitted = fit(documents, parameters, phases, random_state=random_state, verbose=verbose)
+
+    def open_valid(wanted: Wanted) -> "RankingData | None":
+        """Read the validation data before the training, so that an error costs nothing."""
+        if valid is None:
+            return None
+        return open_data([valid], replace(reading, group=valid_group), phases, wanted)
+
+    if isinstance(parameters, OnlineParameters):
+        fitted, held_out, counts = train_online(
+            data,
+            reading,
+            parameters,
+            open_valid,
+            phases,
+            chunk_documents=chunk_documents,
+            random_state=random_state,
+            verbose=verbose,
+        )
+    else:
+        documents = open_data(data, reading, phases)
+        held_out = open_valid(Wanted(documents.n_features, documents.feature_names))
+        fitted = fit(documents, parameters, phases, random_state=random_state, verbose=verbose)
+        counts = data_summary(documents)
     with phases.phase("write", model):
         write_model(fitted, model)
-    result = fit_summary(fitted, documents) | {"model": model}
+    result = fit_summary(fitted, counts) | {"model": model}
     if held_out is not None:
         with phases.phase("evaluate", valid):
             scores = _models.scores(fitted, held_out)
@@ -84,13 +146,3 @@ def train(
     result["seconds"] = phases.seconds
     reason = fitted.training.stop_reason.value if fitted.training else ""
     print_json(result) if json else print_fit(result, reason)
-
-
-def _open_valid(
-    path: str | None, data: "RankingData", reading: Reading, phases: Phases
-) -> "RankingData | None":
-    """Read the validation data before the training, so that an error costs nothing."""
-    if path is None:
-        return None
-    wanted = Wanted(data.n_features, data.feature_names)
-    return open_data([path], reading, phases, wanted)

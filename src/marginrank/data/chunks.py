@@ -225,6 +225,11 @@ class ChunkSource:
         """Whether this is text, of which only chunks are in memory."""
         return not self._store
 
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features of a store that has them."""
+        return self._data.feature_names if self._store else None
+
     def __call__(self) -> Iterator[RankingData]:
         """Read all chunks; from the second time on, they have the same features."""
         if self._store:
