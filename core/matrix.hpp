@@ -26,6 +26,9 @@ class Dense {
 
   const T* row(Index i) const { return data_ + i * stride_; }
 
+  // Stored entries of the documents of a range.
+  Index entries(const Index*, Range range) const { return range.size() * n_columns_; }
+
   double sum_rows(Range rows) const {
     double s = 0;
     for (Index i = rows.first; i < rows.last; ++i) s += simd().rows<T>().sum(row(i), n_columns_);
@@ -87,6 +90,15 @@ class Csr {
   double bytes_per_row() const {
     const double nnz = static_cast<double>(indptr_[n_rows_]);
     return (sizeof(T) + sizeof(I)) * nnz / static_cast<double>(std::max<Index>(n_rows_, 1));
+  }
+
+  Index entries(const Index* rows, Range range) const {
+    Index total = 0;
+    for (Index i = range.first; i < range.last; ++i) {
+      const Index row = rows ? rows[i] : i;
+      total += indptr_[row + 1] - indptr_[row];
+    }
+    return total;
   }
 
   double sum_rows(Range rows) const {

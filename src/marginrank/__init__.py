@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from marginrank import metrics
     from marginrank.data import RankingData, make_ranking
+    from marginrank.data.chunks import iter_letor
     from marginrank.data.letor import dump_letor, load_letor
     from marginrank.data.pairs import load_pairs
-    from marginrank.estimators import KernelRankSVM, RankSVM, SparseRankSVM
+    from marginrank.estimators import KernelRankSVM, RankSVM, SGDRankSVM, SparseRankSVM
     from marginrank.models import load_model
     from marginrank.solvers import Iteration, StopReason
 
@@ -21,9 +22,11 @@ __all__ = [
     "KernelRankSVM",
     "RankSVM",
     "RankingData",
+    "SGDRankSVM",
     "SparseRankSVM",
     "StopReason",
     "dump_letor",
+    "iter_letor",
     "load_letor",
     "load_model",
     "load_pairs",
@@ -37,9 +40,11 @@ _MODULES = {
     "KernelRankSVM": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
     "RankingData": "marginrank.data",
+    "SGDRankSVM": "marginrank.estimators",
     "SparseRankSVM": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
     "dump_letor": "marginrank.data.letor",
+    "iter_letor": "marginrank.data.chunks",
     "load_letor": "marginrank.data.letor",
     "load_model": "marginrank.models",
     "load_pairs": "marginrank.data.pairs",

@@ -116,6 +116,30 @@ def coordinate_descent(
     max_passes: int,
     tol: float,
 ) -> tuple[Floats, Floats, int, float]: ...
+def sgd_run(
+    X: Matrix,
+    pairs: Pairs,
+    curved: Pairs,
+    weight: Floats,
+    order: Integers,
+    w: Floats,
+    average: Floats,
+    gradient: Floats,
+    curvature: Floats,
+    inverse: Floats,
+    counters: Floats,
+    options: Floats,
+    threads: int,
+) -> int: ...
+def sgd_step(
+    w: Floats,
+    average: Floats,
+    gradient: Floats,
+    curvature: Floats,
+    inverse: Floats,
+    counters: Floats,
+    options: Floats,
+) -> None: ...
 def rank_labels(
     y: Floats, offsets: Integers, threads: int
 ) -> tuple[Levels, Levels, Integers, Integers]: ...

@@ -136,7 +136,7 @@ def _read_text(
         files[0] if len(files) == 1 else list(files),
         n_features=reading.n_features or wanted.n_features,
         zero_based=reading.zero_based,
-        missing=_missing(reading.missing),
+        missing=missing_policy(reading.missing),
         layout=reading.layout,
         dtype=reading.dtype,
         comments=wanted.comments,
@@ -146,7 +146,8 @@ def _read_text(
     )
 
 
-def _missing(policy: str) -> float | str:
+def missing_policy(policy: str) -> float | str:
+    """Return a number if it is one."""
     try:
         return float(policy)
     except ValueError:

@@ -52,18 +52,18 @@ class Phases:
         elif self.on_terminal:
             with _stderr().status("train") as status:
                 yield lambda line: status.update(
-                    f"train  iteration {line.iteration}  objective {line.objective:.8g}  "
-                    f"gap {line.gap:.1e}"
+                    f"train  iteration {line.iteration}  objective {line.objective:.8g}"
+                    + (f"  gap {line.gap:.1e}" if hasattr(line, "gap") else "")
                 )
         else:
             yield None
 
 
 def _print_to_stderr(line: Any) -> None:
-    from marginrank.solvers.result import print_iteration
+    from marginrank.solvers.result import Pass, print_iteration, print_pass
 
     with redirect_stdout(sys.stderr):
-        print_iteration(line)
+        print_pass(line) if isinstance(line, Pass) else print_iteration(line)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from marginrank.cli._data import data_summary
 from marginrank.cli._output import print_table
 from marginrank.cli._progress import Phases
 
@@ -15,11 +14,12 @@ if TYPE_CHECKING:
     from marginrank.data.pairs import PairList
     from marginrank.fitting import Parameters
     from marginrank.models import LinearModel
+    from marginrank.sparse_fitting import SparseParameters
 
 
 def fit(
     data: "RankingData",
-    parameters: "Parameters",
+    parameters: "Parameters | SparseParameters",
     phases: Phases,
     *,
     pairs: "PairList | None" = None,
@@ -30,11 +30,14 @@ def fit(
     from marginrank.fitting import convergence_message, fit_linear, seed_from
     from marginrank.models import LinearModel
     from marginrank.solvers import StopReason
+    from marginrank.sparse_fitting import SparseParameters, fit_sparse
 
+    seed = seed_from(random_state)
     with phases.phase("solve"), phases.solving(verbose) as callback:
-        outcome = fit_linear(
-            data, parameters, pairs=pairs, seed=seed_from(random_state), callback=callback
-        )
+        if isinstance(parameters, SparseParameters):
+            outcome = fit_sparse(data, parameters, seed=seed, callback=callback)
+        else:
+            outcome = fit_linear(data, parameters, pairs=pairs, seed=seed, callback=callback)
     if outcome.result.stop is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
     message = convergence_message(outcome.result, parameters.tol)
@@ -43,12 +46,12 @@ def fit(
     return LinearModel.from_fit(outcome, parameters, random_state, data.feature_names)
 
 
-def fit_summary(model: "LinearModel", data: "RankingData") -> dict[str, Any]:
-    """Return what came out of a fit."""
+def fit_summary(model: "LinearModel", counts: dict[str, int]) -> dict[str, Any]:
+    """Return what came out of a fit on data with these counts."""
     training = asdict(model.training) if model.training else {}
     stop = training.pop("stop_reason")
     return {
-        "data": data_summary(data),
+        "data": counts,
         "parameters": model.parameters,
         **training,
         "stop_reason": stop.name.lower(),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginrank.cli import _models
+from marginrank.cli._data import data_summary
 from marginrank.cli._metrics import find_metrics, measure
 from marginrank.cli._options import Json
 from marginrank.cli._output import print_json, print_table
@@ -39,7 +40,10 @@ def demo(
             "random order": _random_scores(test.n_documents, random_state),
         }
         judged = {name: measure(chosen, test, s, skip=True) for name, s in rankings.items()}
-    result = fit_summary(fitted, train) | {"metrics": judged, "seconds": phases.seconds}
+    result = fit_summary(fitted, data_summary(train)) | {
+        "metrics": judged,
+        "seconds": phases.seconds,
+    }
     reason = fitted.training.stop_reason.value if fitted.training else ""
     print_json(result) if json else _print(result, reason)
 

@@ -1,14 +1,16 @@
 """marginrank train."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marginrank.cli import _models
-from marginrank.cli._data import Wanted, open_data
+from marginrank.cli._data import Wanted, data_summary, open_data
 from marginrank.cli._files import check_found, check_writable, refuse_stdin_twice
 from marginrank.cli._metrics import find_metrics, measure
+from marginrank.cli._online import train_online
 from marginrank.cli._options import DataFiles, Discount, Gain, Json, Metrics, Reading, reads_data
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
@@ -21,7 +23,24 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 train train.txt --model model.json -C 0.01 --valid valid.txt
 train part1.txt.gz part2.txt.gz --model model.json --json
-train clicks.txt --pairs clicks.pairs --model model.json"""
+train clicks.txt --pairs clicks.pairs --model model.json
+train train.txt --model model.json --l1 --radius 4
+train larger-than-memory.txt --model model.json --online"""
+
+# Flags that only some learners have; at these values they say nothing.
+BATCH_ONLY = {
+    "pairs": None,
+    "lam": None,
+    "solver": "auto",
+    "pair_selection": "all",
+    "pair_cost": None,
+    "margin": "unit",
+}
+ONLINE_ONLY = {"method": None, "early_stopping": False, "chunk_documents": None}
+SPARSE_ONLY = {"radius": None, "l1_ratio": 1.0, "positive": False}
+NOT_SPARSE = ("pairs", "lam", "margin")
+# Where another learner has another default, the flag's own default stands for that one.
+OTHER_DEFAULTS = {"tol": 1e-6, "max_iter": 1000, "normalization": "none"}
 
 
 @reads_data
@@ -32,8 +51,8 @@ def train(
     pairs: Annotated[
         str | None,
         typer.Option(
-            help="File of preference pairs to learn from, instead of labels: on each line the "
-            "preferred row, the other row and, optionally, a weight; rows of DATA count from 0."
+            help="File of preferred and other row of each pair, counted from 0, and its weight if "
+            "it has one, to learn from instead of labels."
         ),
     ] = None,
     valid: Annotated[str | None, typer.Option(help="Data to evaluate the model on.")] = None,
@@ -51,7 +70,11 @@ def train(
         str, typer.Option(help="squared_hinge, hinge, huber or logistic.")
     ] = "squared_hinge",
     solver: Annotated[
-        str, typer.Option(help="auto, newton, tron, or for hinge smoothing, ocas or bmrm.")
+        str,
+        typer.Option(
+            help="auto, newton, tron; for hinge smoothing, ocas, bmrm; with --l1 proximal_newton, "
+            "fenchel, truncated_gradient."
+        ),
     ] = "auto",
     tol: Annotated[float, typer.Option(help="Relative distance to the optimum.")] = 1e-6,
     max_iter: Annotated[int, typer.Option(help="Limit on the iterations.")] = 1000,
@@ -63,57 +86,93 @@ def train(
         str, typer.Option(help="Margin of a pair: unit, or a difference of label or gain.")
     ] = "unit",
     normalization: Annotated[str, typer.Option(help="none, pairs or query.")] = "none",
-    random_state: Annotated[int, typer.Option(help="Seed of the solver's samples.")] = 0,
+    random_state: Annotated[int, typer.Option(help="Seed of samples and orders.")] = 0,
+    l1: Annotated[
+        bool,
+        typer.Option(
+            "--l1",
+            help="Learn a sparse model: marginrank.SparseRankSVM. --normalization is then pairs by "
+            "default.",
+        ),
+    ] = False,
+    radius: Annotated[
+        float | None, typer.Option(help="With --l1: bound on the l1 norm, instead of C.")
+    ] = None,
+    l1_ratio: Annotated[
+        float, typer.Option(help="With --l1: share of the l1 norm in the penalty.")
+    ] = 1.0,
+    positive: Annotated[
+        bool, typer.Option("--positive", help="With --l1: no weight may be negative.")
+    ] = False,
+    online: Annotated[
+        bool,
+        typer.Option(
+            "--online",
+            help="Learn by stochastic gradients from text in chunks, or from a store: "
+            "marginrank.SGDRankSVM. --tol is then 1e-3 and --max-iter 100 by default.",
+        ),
+    ] = False,
+    method: Annotated[
+        str | None, typer.Option(help="With --online: query (the default) or pair.")
+    ] = None,
+    early_stopping: Annotated[
+        bool,
+        typer.Option("--early-stopping", help="With --online: stop by the first of --metrics."),
+    ] = False,
+    chunk_documents: Annotated[
+        int | None, typer.Option(help="With --online: documents of text in memory, 65536 or so.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print each iteration.")] = False,
     json: Json = False,
 ) -> None:
-    """Train a linear RankSVM and write it to a file.
+    """Train a linear model and write it to a file.
 
-    The flags are named as the parameters of marginrank.RankSVM and marginrank.load_letor.
+    The flags are named as the parameters of marginrank.RankSVM and marginrank.load_letor; those of
+    --l1 and --online as the ones of marginrank.SparseRankSVM and marginrank.SGDRankSVM.
     """
+    flags = dict(locals())
+    _refuse_other_flags(flags)
     check_writable(model)
     refuse_stdin_twice([*data, pairs, valid])
-    if valid is None and valid_group is not None:
-        raise ValueError("--valid-group is given, but no --valid.")
     phases = Phases()
     with phases.importing():
-        from marginrank.data.pairs import check_pairs
-        from marginrank.fitting import Parameters
         from marginrank.models import write_model
-        from marginrank.objective import refuse_selection
+        from marginrank.online import OnlineParameters
 
         chosen = find_metrics(metrics, gain=gain, discount=discount)
-        parameters = Parameters(
-            C=C,
-            lam=lam,
-            loss=loss,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            pair_selection=pair_selection,
-            pair_cost=pair_cost,
-            margin=margin,
-            normalization=normalization,
-            n_jobs=reading.n_jobs,
-        )
+        parameters = _parameters(flags)
         parameters.check()
-        if pairs is not None:
-            refuse_selection(pair_selection)
     check_found([*data, pairs, reading.group, valid, valid_group])
-    listed = _open_pairs(pairs, phases)
-    wanted = Wanted(labels=listed is None, queries=listed is None)
-    documents = open_data(data, reading, phases, wanted)
-    if listed is not None:
-        listed = check_pairs(listed, None, documents.n_documents)
-    held_out = _open_valid(valid, documents, replace(reading, group=valid_group), phases)
-    fitted = fit(
-        documents, parameters, phases, pairs=listed, random_state=random_state, verbose=verbose
-    )
+
+    def open_valid(wanted: Wanted) -> "RankingData | None":
+        """Read the validation data before the training, so that an error costs nothing."""
+        if valid is None:
+            return None
+        return open_data([valid], replace(reading, group=valid_group), phases, wanted)
+
+    if isinstance(parameters, OnlineParameters):
+        fitted, held_out, counts = train_online(
+            data,
+            reading,
+            parameters,
+            open_valid,
+            phases,
+            chunk_documents=chunk_documents,
+            random_state=random_state,
+            verbose=verbose,
+        )
+    else:
+        documents, listed = _open_training(data, pairs, reading, phases)
+        held_out = open_valid(Wanted(documents.n_features, documents.feature_names))
+        fitted = fit(
+            documents, parameters, phases, pairs=listed, random_state=random_state, verbose=verbose
+        )
+        counts = data_summary(documents)
+        if listed is not None:
+            counts["pairs"] = len(listed)
     with phases.phase("write", model):
         write_model(fitted, model)
-    result = fit_summary(fitted, documents) | {"model": model}
-    if listed is not None:
-        result["data"]["pairs"] = len(listed)
+    result = fit_summary(fitted, counts) | {"model": model}
     if held_out is not None:
         with phases.phase("evaluate", valid):
             scores = _models.scores(fitted, held_out)
@@ -123,20 +182,66 @@ def train(
     print_json(result) if json else print_fit(result, reason)
 
 
-def _open_pairs(path: str | None, phases: Phases) -> "PairList | None":
-    if path is None:
-        return None
-    from marginrank import load_pairs
+def _refuse_other_flags(flags: dict[str, Any]) -> None:
+    """Refuse flags of another learner, and such that need another flag."""
 
-    with phases.phase("read", path):
-        return load_pairs(path)
+    def given(names: dict[str, Any]) -> list[str]:
+        return [name for name, nothing in names.items() if flags[name] != nothing]
+
+    online, l1 = flags["online"], flags["l1"]
+    if online and l1:
+        raise ValueError("--l1 and --online are two learners; give one of them.")
+    wrong = [(name, "has no meaning with --online") for name in given(BATCH_ONLY) if online]
+    wrong += [(name, "needs --online") for name in given(ONLINE_ONLY) if not online]
+    wrong += [(name, "needs --l1") for name in given(SPARSE_ONLY) if not l1]
+    wrong += [
+        (name, "has no meaning with --l1")
+        for name in given(BATCH_ONLY)
+        if l1 and name in NOT_SPARSE
+    ]
+    for name, reason in wrong:
+        raise ValueError(f"--{name.replace('_', '-')} {reason}.")
+    if flags["valid"] is None:
+        for name in ("valid_group", "early_stopping"):
+            if flags[name]:
+                raise ValueError(f"--{name.replace('_', '-')} is given, but no --valid.")
+    if flags["early_stopping"] and (flags["gain"] or flags["discount"]):
+        raise ValueError("--early-stopping knows no --gain and --discount; drop them.")
 
 
-def _open_valid(
-    path: str | None, data: "RankingData", reading: Reading, phases: Phases
-) -> "RankingData | None":
-    """Read the validation data before the training, so that an error costs nothing."""
-    if path is None:
-        return None
-    wanted = Wanted(data.n_features, data.feature_names)
-    return open_data([path], reading, phases, wanted)
+def _parameters(flags: dict[str, Any]) -> Any:
+    """Return the parameters of the learner that the flags ask for."""
+    from dataclasses import fields
+
+    from marginrank.fitting import Parameters
+    from marginrank.objective import refuse_selection
+    from marginrank.online import OnlineParameters
+    from marginrank.sparse_fitting import SparseParameters
+
+    kind: Callable[..., Any] = (
+        OnlineParameters if flags["online"] else SparseParameters if flags["l1"] else Parameters
+    )
+    values = {f.name: flags[f.name] for f in fields(kind) if f.name in flags}  # type: ignore[arg-type]
+    values["n_jobs"] = flags["reading"].n_jobs
+    if kind is not Parameters:
+        usual = OTHER_DEFAULTS | {"solver": "auto", "method": None}
+        values = {k: v for k, v in values.items() if k not in usual or v != usual[k]}
+    if flags["online"] and flags["metrics"]:
+        values["scoring"] = flags["metrics"].split(",")[0]
+    if flags["pairs"] is not None:
+        refuse_selection(flags["pair_selection"])
+    return kind(**values)
+
+
+def _open_training(
+    files: list[str], pairs: str | None, reading: Reading, phases: Phases
+) -> tuple["RankingData", "PairList | None"]:
+    """Read the documents, and the list of pairs if there is one."""
+    if pairs is None:
+        return open_data(files, reading, phases), None
+    from marginrank.data.pairs import check_pairs, load_pairs
+
+    with phases.phase("read", pairs):
+        listed = load_pairs(pairs)
+    documents = open_data(files, reading, phases, Wanted(labels=False, queries=False))
+    return documents, check_pairs(listed, None, documents.n_documents)

@@ -141,6 +141,23 @@ def read_letor(
     progress: Progress | None = None,
 ) -> LetorText:
     """Do the first half of :func:`load_letor`: parse, and leave the grouping to later."""
+    threads = effective_threads(n_jobs)
+    reader = new_reader(n_features, zero_based, missing, layout, dtype, comments)
+    sources = as_list(source)
+    for one in sources:
+        _read_source(reader, one, threads, progress)
+    return assemble(reader, name_all(sources), layout, comments, group, threads)
+
+
+def new_reader(
+    n_features: int | None,
+    zero_based: bool,
+    missing: float | str,
+    layout: str,
+    dtype: DTypeLike,
+    comments: bool,
+) -> _core.LetorReader:
+    """Check the options of a reading and begin it."""
     float64 = _check_dtype(dtype)
     if (
         n_features is not None
@@ -149,18 +166,13 @@ def read_letor(
         raise ValueError(f"n_features={n_features} must be at most {MOST_FEATURES}.")
     if layout not in LAYOUTS:
         raise ValueError(f"layout={layout!r} must be one of {', '.join(map(repr, LAYOUTS))}.")
-    threads = effective_threads(n_jobs)
-    reader = _core.LetorReader(
+    return _core.LetorReader(
         float64,
         0 if zero_based else 1,
         -1 if n_features is None else n_features,
         _check_missing(missing),
         comments,
     )
-    sources = _as_list(source)
-    for one in sources:
-        _read_source(reader, one, threads, progress)
-    return _assemble(reader, _name_all(sources), layout, comments, group, threads)
 
 
 def _check_dtype(dtype: DTypeLike) -> bool:
@@ -178,14 +190,16 @@ def _check_missing(missing: float | str) -> float | None:
     return float(missing)
 
 
-def _as_list(source: Source | Sequence[Source]) -> list[Source]:
+def as_list(source: Source | Sequence[Source]) -> list[Source]:
+    """Return one or several sources as a list."""
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
     if not sources:
         raise ValueError("source is an empty list; give at least one file.")
     return sources
 
 
-def _name_all(sources: Sequence[Source]) -> str:
+def name_all(sources: Sequence[Source]) -> str:
+    """Return what to call several sources in messages."""
     first = source_name(sources[0])
     return first if len(sources) == 1 else f"{first} with {len(sources) - 1} more"
 
@@ -222,20 +236,38 @@ def open_source(source: Source, stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]
 def _read_source(
     reader: _core.LetorReader, source: Source, threads: int, progress: Progress | None
 ) -> None:
-    name = source_name(source)
     reader.begin_source()
+    for text, first, last in texts_of(source, progress):
+        feed(reader, source_name(source), text, first, last, threads)
+
+
+def feed(
+    reader: _core.LetorReader,
+    name: str,
+    text: bytes,
+    first: int,
+    last: int,
+    threads: int,
+    lines_before: int = 0,
+) -> None:
+    """Parse whole lines; a malformed one is an error that names its place."""
+    fault = reader.feed(text, first, last, threads)
+    if fault is not None:
+        line, column, what = fault
+        raise ValueError(f"{name}:{lines_before + line}:{column}: {printable(what)}.")
+
+
+def texts_of(source: Source, progress: Progress | None) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (text, first, last) with whole lines text[first:last] of a source."""
     with ExitStack() as stack:
         stream, raw = open_source(source, stack)
         regular = isinstance(source, (str, os.PathLike)) and stat.S_ISREG(
             os.fstat(raw.fileno()).st_mode
         )
         total = os.fstat(raw.fileno()).st_size if regular else 0
-        stack.enter_context(undamaged(name))
-        for text, first, last in whole_lines(stream, ahead=regular):
-            fault = reader.feed(text, first, last, threads)
-            if fault is not None:
-                line, column, what = fault
-                raise ValueError(f"{name}:{line}:{column}: {printable(what)}.")
+        stack.enter_context(undamaged(source_name(source)))
+        for lines in whole_lines(stream, ahead=regular):
+            yield lines
             if progress is not None and total:
                 progress(raw.tell(), total)
 
@@ -326,7 +358,7 @@ class _ZstdStream:
         return b"".join(pieces)
 
 
-def _assemble(
+def assemble(
     reader: _core.LetorReader,
     name: str,
     layout: str,
@@ -334,6 +366,7 @@ def _assemble(
     group: ArrayLike | Path | None,
     threads: int,
 ) -> LetorText:
+    """Take the documents out of a reader."""
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
     if n_rows == 0:

@@ -2,6 +2,7 @@
 
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.rank_svm import RankSVM
+from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 
-__all__ = ["KernelRankSVM", "RankSVM", "SparseRankSVM"]
+__all__ = ["KernelRankSVM", "RankSVM", "SGDRankSVM", "SparseRankSVM"]

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginrank._threads import effective_threads
 from marginrank.data import RankingData
 from marginrank.data._validation import as_matrix, check_features, check_finite
-from marginrank.estimators.rank_svm import RankSVM, _check_seed
+from marginrank.estimators._linear import check_seed
+from marginrank.estimators.rank_svm import RankSVM
 from marginrank.kernel_map import PRECOMPUTED, Kernel, KernelMap, Landmarks
 from marginrank.models import Training, kernel_model
 from marginrank.models.kernel_model import KernelModel
@@ -162,7 +163,7 @@ class KernelRankSVM(BaseEstimator):
         """
         kernel = self._kernel()
         linear = self._linear()
-        seed = _check_seed(self.random_state)
+        seed = check_seed(self.random_state)
         X_checked = check_features(X)
         validate_data(self, X, skip_check_array=True)
         # Wrong labels or queries are refused before the eigenvectors are computed.

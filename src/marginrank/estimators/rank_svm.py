@@ -1,33 +1,24 @@
 """RankSVM: the linear ranking machine."""
 
-import os
-import warnings
 from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from marginrank._threads import effective_threads
 from marginrank.data import RankingData
-from marginrank.data._validation import as_matrix, check_features, check_finite, check_weights
+from marginrank.data._validation import check_features, check_weights
 from marginrank.data.pairs import PairList, check_pairs
-from marginrank.fitting import Parameters, convergence_message, fit_linear
-from marginrank.metrics import pairwise_accuracy
-from marginrank.models import LinearModel, Training, write_model
+from marginrank.estimators._linear import BatchRanker, check_seed
+from marginrank.fitting import Parameters, fit_linear
 from marginrank.objective import refuse_selection
-from marginrank.order import ranks
-from marginrank.solvers import SolverResult, StopReason
 from marginrank.solvers.result import print_iteration
 
 Floats = NDArray[np.float64]
 
 
-class RankSVM(BaseEstimator):
+class RankSVM(BatchRanker):
     """Linear RankSVM.
 
     Minimises ½‖w‖² + C · Σ ℓ(s_i − s_j) over the pairs (i, j) of documents of one query with
@@ -112,10 +103,6 @@ class RankSVM(BaseEstimator):
     True
     """
 
-    # With metadata routing enabled, queries reach fit and score without being asked for.
-    __metadata_request__fit = {"qid": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True}  # noqa: RUF012
-
     def __init__(
         self,
         *,
@@ -197,7 +184,7 @@ class RankSVM(BaseEstimator):
         """
         parameters = self._parameters()
         parameters.check()
-        seed = _check_seed(self.random_state)
+        seed = check_seed(self.random_state)
         X_checked = check_features(X)
         validate_data(self, X, skip_check_array=True)
         listed = self._check_pairs(pairs, pair_weight, X_checked.shape[0])
@@ -237,152 +224,6 @@ class RankSVM(BaseEstimator):
             raise ValueError("pair_weight is given, but no pairs; give both or neither.")
         return None
 
-    def _start(self, n_features: int) -> Floats | None:
-        coef: Floats | None = getattr(self, "coef_", None) if self.warm_start else None
-        if coef is not None and coef.shape != (n_features,):
-            raise ValueError(
-                f"X has {n_features} features but warm_start continues a fit with {coef.size}; "
-                "use the same features, or warm_start=False."
-            )
-        return coef
-
-    def _store(self, result: SolverResult) -> None:
-        self.coef_ = result.w
-        self.objective_ = result.objective
-        self.gap_ = result.gap
-        self.stop_reason_ = result.stop
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        if result.stop is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
-        message = convergence_message(result, self.tol)
-        if message is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
-
-    def predict(self, X: Any) -> Floats:
-        """Return the scores Xw; a higher score ranks higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
-            The documents.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-        """
-        check_is_fitted(self)
-        X_checked = check_features(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
-        threads = effective_threads(self.n_jobs)
-        matrix = as_matrix(X_checked)
-        scores: Floats = matrix.dot(self.coef_, None, threads)
-        if not np.isfinite(scores.sum()):
-            check_finite(X_checked, matrix, threads)
-        return scores
-
-    def rank(
-        self, X: Any, qid: ArrayLike | None = None, group: ArrayLike | None = None
-    ) -> NDArray[np.int64]:
-        """Return the rank of each document inside its query, 1 for the best.
-
-        Documents with equal scores are ranked in the order of the rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
-            The documents.
-        qid, group : array-like, optional
-            Queries, as in :meth:`fit`.
-
-        Returns
-        -------
-        ndarray of int64, shape (n_documents,)
-        """
-        return ranks(self.predict(X), qid, group, self.n_jobs)
-
-    def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Return the pairwise accuracy of :meth:`predict`.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        float
-            See :func:`~marginrank.metrics.pairwise_accuracy`.
-        """
-        return pairwise_accuracy(
-            y,
-            self.predict(X),
-            qid,
-            group=group,
-            sample_weight=sample_weight,
-            n_jobs=self.n_jobs,
-        )
-
-    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
-        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; it appears only when it is complete.
-        format : {"json", "liblinear", "svmrank"}, default="json"
-            JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
-            SVM^rank keep the weights.
-        """
-        write_model(self.to_linear_model(), path, format)
-
-    def to_linear_model(self) -> LinearModel:
-        """Return the fitted model as plain data, as model files hold it."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        training = None
-        if hasattr(self, "objective_"):
-            training = Training(
-                self.objective_, self.gap_, self.stop_reason_, self.n_iter_, self.n_pairs_
-            )
-        return LinearModel(
-            coef=self.coef_,
-            parameters=self.get_params(deep=False),
-            feature_names=None if names is None else [str(name) for name in names],
-            training=training,
-            history=getattr(self, "history_", None),
-            estimator=type(self).__name__,
-        )
-
-    @classmethod
-    def from_linear_model(cls, model: LinearModel) -> Self:
-        """Return a fitted estimator that predicts what `model` does."""
-        self = cls(**model.parameters)
-        self.coef_ = model.coef
-        self.n_features_in_ = model.coef.size
-        if model.feature_names is not None:
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        if model.training is not None:
-            for name, value in vars(model.training).items():
-                setattr(self, f"{name}_", value)
-        if model.history is not None:
-            self.history_ = model.history
-        return self
-
-    def __sklearn_tags__(self) -> Tags:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        return tags
-
 
 def _check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats | None:
     if propensity is None:
@@ -392,14 +233,3 @@ def _check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats 
     if zero.size:
         raise ValueError(f"propensity[{zero[0]}] is 0; a document needs a chance to be examined.")
     return values
-
-
-def _check_seed(random_state: Any) -> int:
-    """Return a seed drawn from what scikit-learn takes as random_state."""
-    try:
-        return int(check_random_state(random_state).randint(2**31))
-    except ValueError as error:
-        raise ValueError(
-            f"random_state={random_state!r} must be None, an integer from 0 to 2**32 - 1 or a "
-            "RandomState."
-        ) from error

@@ -5,43 +5,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from marginrank.data import RankingData
 from marginrank.data._validation import check_features
-from marginrank.estimators.rank_svm import RankSVM, _check_seed
+from marginrank.estimators._linear import BatchRanker, check_seed
 from marginrank.solvers.result import print_iteration
 from marginrank.sparse_fitting import SparseParameters, fit_sparse
 
 Floats = NDArray[np.float64]
 
 
-class _LinearRanker(BaseEstimator):
-    """What RankSVM does with its weights, for another estimator."""
-
-    __metadata_request__fit = {"qid": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True}  # noqa: RUF012
-
-    _start = RankSVM._start
-    _store = RankSVM._store
-    predict = RankSVM.predict
-    rank = RankSVM.rank
-    score = RankSVM.score
-    save = RankSVM.save
-    to_linear_model = RankSVM.to_linear_model
-    from_linear_model: Any = vars(RankSVM)["from_linear_model"]
-
-    def __sklearn_tags__(self) -> Tags:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        return tags
-
-
-class SparseRankSVM(_LinearRanker):
+class SparseRankSVM(BatchRanker):
     """Linear RankSVM with an l1 norm, which makes most weights exactly zero.
 
     With a radius r (paper 3: Lai et al., 2013):
@@ -193,7 +168,7 @@ class SparseRankSVM(_LinearRanker):
         """
         parameters = self._parameters()
         parameters.check()
-        seed = _check_seed(self.random_state)
+        seed = check_seed(self.random_state)
         X_checked = check_features(X)
         validate_data(self, X, skip_check_array=True)
         data = RankingData(

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from marginrank.models import json_model, kernel_model, liblinear, svmrank
 from marginrank.models.foreign import ForeignModel
@@ -10,7 +10,9 @@ from marginrank.models.foreign_files import foreign_format, read_foreign
 from marginrank.models.linear_model import LinearModel
 
 if TYPE_CHECKING:
-    from marginrank.estimators import KernelRankSVM, RankSVM, SparseRankSVM
+    from marginrank.estimators import KernelRankSVM, RankSVM, SGDRankSVM, SparseRankSVM
+
+    AnyRankSVM: TypeAlias = RankSVM | SGDRankSVM | SparseRankSVM | KernelRankSVM
 
 Path = str | os.PathLike[str]
 
@@ -86,7 +88,7 @@ def is_model(path: Path) -> bool:
     return known is not None or kernel_model.is_kernel_model(path)
 
 
-def load_model(path: Path, format: str | None = None) -> "RankSVM | SparseRankSVM | KernelRankSVM":
+def load_model(path: Path, format: str | None = None) -> "AnyRankSVM":
     """Read a model file; nothing in it is ever executed.
 
     Parameters
@@ -99,7 +101,7 @@ def load_model(path: Path, format: str | None = None) -> "RankSVM | SparseRankSV
 
     Returns
     -------
-    RankSVM, SparseRankSVM or KernelRankSVM
+    RankSVM, SGDRankSVM, SparseRankSVM or KernelRankSVM
         A fitted model. From a file of marginrank, it predicts bitwise what the saved one did. The
         other formats hold only weights, so that parameters have their defaults.
 
@@ -113,7 +115,7 @@ def load_model(path: Path, format: str | None = None) -> "RankSVM | SparseRankSV
     if format is None and kernel_model.is_kernel_model(os.fspath(path)):
         return _load_kernel_model(os.fspath(path))
     model = read_model(path, format)
-    fitted: RankSVM | SparseRankSVM = getattr(estimators, model.estimator).from_linear_model(model)
+    fitted: AnyRankSVM = getattr(estimators, model.estimator).from_linear_model(model)
     return fitted
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import marginrank
 from marginrank._atomic import atomic_write
 from marginrank.models.linear_model import PARAMETERS, LinearModel, Training, check_parameters
-from marginrank.solvers import Iteration, StopReason
+from marginrank.solvers import Iteration, Pass, StopReason
 
 FORMAT = "marginrank-model"
 VERSION = 1
@@ -44,7 +44,10 @@ def _to_json(model: LinearModel) -> list[tuple[str, Any]]:
         ("feature_names", model.feature_names),
         ("coef", model.coef.tolist()),
         ("training", None if model.training is None else _training(model.training)),
-        ("history", None if model.history is None else _history(model.history)),
+        (
+            "history",
+            None if model.history is None else _history(model.history, _line(model.estimator)),
+        ),
     ]
 
 
@@ -59,9 +62,16 @@ def _training(training: Training) -> dict[str, Any]:
     }
 
 
-def _history(history: list[Iteration]) -> dict[str, Any]:
+def _line(estimator: str) -> type[Iteration] | type[Pass]:
+    """Return what a line of the history is."""
+    return Pass if estimator == "SGDRankSVM" else Iteration
+
+
+def _history(
+    history: list[Iteration] | list[Pass], kind: type[Iteration] | type[Pass]
+) -> dict[str, Any]:
     rows = [[_encode(value) for value in line] for line in history]
-    return {"columns": list(Iteration._fields), "rows": rows}
+    return {"columns": list(kind._fields), "rows": rows}
 
 
 def _encode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +127,7 @@ def read(path: str) -> LinearModel:
         parameters=parameters,
         feature_names=names,
         training=_read_training(fields),
-        history=_read_history(fields),
+        history=_read_history(fields, _line(estimator)),
         estimator=estimator,
     )
 
@@ -171,7 +181,7 @@ def _read_training(fields: _Fields) -> Training | None:
     )
 
 
-def _read_history(fields: _Fields) -> list[Iteration] | None:
+def _read_history(fields: _Fields, kind: type[Iteration] | type[Pass]) -> list[Any] | None:
     history = fields.get("history", _is_object_or_null, "null or an object")
     if history is None:
         return None
@@ -181,8 +191,8 @@ def _read_history(fields: _Fields) -> list[Iteration] | None:
     except (KeyError, TypeError, ValueError) as error:
         raise fields.damaged(f"'history' is not a table ({error})") from error
     # It is a log: one that another version kept in other columns is no reason to refuse a model.
-    known = set(columns) == set(Iteration._fields)
-    return [Iteration(**row) for row in rows] if known else []
+    known = set(columns) == set(kind._fields)
+    return [kind(**row) for row in rows] if known else []
 
 
 def _is_number(value: Any) -> bool:

@@ -7,13 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank.fitting import Fit, Parameters
-from marginrank.solvers import Iteration, StopReason
+from marginrank.online import OnlineParameters, Outcome
+from marginrank.solvers import Iteration, Pass, StopReason
 from marginrank.sparse_fitting import SparseParameters
 
 Floats = NDArray[np.float64]
 
 # What estimators take beside the parameters of a fit, with their defaults.
-ESTIMATOR_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
+BATCH_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
+ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
+    "RankSVM": BATCH_ONLY,
+    "SparseRankSVM": BATCH_ONLY,
+    "SGDRankSVM": {"random_state": 0, "verbose": 0},
+}
+PARAMETERS: dict[str, type[Parameters] | type[SparseParameters] | type[OnlineParameters]] = {
+    "RankSVM": Parameters,
+    "SparseRankSVM": SparseParameters,
+    "SGDRankSVM": OnlineParameters,
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,7 @@ class LinearModel:
         Names of the features.
     training : Training or None
         How the fit ended; None if the weights come from another system.
-    history : list of Iteration or None
+    history : list of Iteration, list of Pass, or None
         A line an iteration.
     estimator : str
         Name of the estimator's class.
@@ -51,7 +62,7 @@ class LinearModel:
     parameters: dict[str, Any]
     feature_names: list[str] | None = None
     training: Training | None = None
-    history: list[Iteration] | None = None
+    history: list[Iteration] | list[Pass] | None = None
     estimator: str = "RankSVM"
 
     @property
@@ -63,13 +74,14 @@ class LinearModel:
     def from_fit(
         cls,
         fit: Fit,
-        parameters: Parameters,
+        parameters: Parameters | SparseParameters,
         random_state: int,
         feature_names: list[str] | None = None,
     ) -> "LinearModel":
-        """Return the outcome of :func:`~marginrank.fitting.fit_linear`."""
+        """Return the outcome of a fit with such parameters."""
         result = fit.result
-        everything = ESTIMATOR_ONLY | asdict(parameters) | {"random_state": random_state}
+        estimator = "RankSVM" if isinstance(parameters, Parameters) else "SparseRankSVM"
+        everything = ESTIMATOR_ONLY[estimator] | asdict(parameters) | {"random_state": random_state}
         return cls(
             coef=result.w,
             parameters=dict(sorted(everything.items())),
@@ -78,18 +90,37 @@ class LinearModel:
                 result.objective, result.gap, result.stop, result.n_iter, fit.n_pairs
             ),
             history=result.history,
+            estimator=estimator,
         )
 
-
-# The parameters of each estimator that is a linear model.
-PARAMETERS = {"RankSVM": Parameters, "SparseRankSVM": SparseParameters}
+    @classmethod
+    def from_online(
+        cls,
+        outcome: Outcome,
+        parameters: OnlineParameters,
+        random_state: int,
+        feature_names: list[str] | None = None,
+    ) -> "LinearModel":
+        """Return the outcome of :func:`~marginrank.online.fit_online`."""
+        defaults = ESTIMATOR_ONLY["SGDRankSVM"]
+        everything = defaults | asdict(parameters) | {"random_state": random_state}
+        return cls(
+            coef=outcome.w,
+            parameters=dict(sorted(everything.items())),
+            feature_names=feature_names,
+            training=Training(
+                outcome.objective, outcome.gap, outcome.stop, outcome.n_iter, outcome.found.n_pairs
+            ),
+            history=outcome.history,
+            estimator="SGDRankSVM",
+        )
 
 
 def check_parameters(estimator: str, parameters: dict[str, Any]) -> None:
     """Refuse parameters that an estimator does not have, or values it does not take."""
     kind = PARAMETERS[estimator]
     known = [field.name for field in fields(kind)]
-    unknown = set(parameters) - {*known, *ESTIMATOR_ONLY}
+    unknown = set(parameters) - {*known, *ESTIMATOR_ONLY[estimator]}
     if unknown:
         raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
     kind(**{name: parameters[name] for name in known if name in parameters}).check()

@@ -8,7 +8,7 @@ from marginrank.solvers.bundle import bmrm, ocas
 from marginrank.solvers.frank_wolfe import fenchel
 from marginrank.solvers.newton import newton
 from marginrank.solvers.proximal_newton import proximal_newton
-from marginrank.solvers.result import Iteration, SolverResult, StopReason
+from marginrank.solvers.result import Iteration, Pass, SolverResult, StopReason
 from marginrank.solvers.smoothing import smoothing
 from marginrank.solvers.tron import tron
 from marginrank.solvers.truncated_gradient import truncated_gradient
@@ -76,6 +76,7 @@ __all__ = [
     "SOLVERS",
     "SPARSE_SOLVERS",
     "Iteration",
+    "Pass",
     "Solver",
     "SolverResult",
     "StopReason",

@@ -17,13 +17,15 @@ class StopReason(Enum):
     CERTIFIED = "the certified gap is below tol"
     ESTIMATED = "the estimated distance to the optimum is below tol"
     PRECISION = "no further progress is possible in floating point"
+    STALLED = "the objective no longer improves by tol"
+    VALIDATED = "the validation metric no longer improves by tol"
     MAX_ITER = "max_iter iterations were made"
     INTERRUPTED = "the fit was interrupted"
 
     @property
     def converged(self) -> bool:
         """Whether the result is as good as was asked for."""
-        return self in (StopReason.CERTIFIED, StopReason.ESTIMATED)
+        return self not in (StopReason.PRECISION, StopReason.MAX_ITER, StopReason.INTERRUPTED)
 
 
 class Iteration(NamedTuple):
@@ -47,12 +49,34 @@ class Iteration(NamedTuple):
 Callback = Callable[[Iteration], None]
 
 
+class Pass(NamedTuple):
+    """One line of the history of an online fit.
+
+    `objective` estimates F from the losses that queries had when their turn came; `metric` is that
+    of the validation data at the end of the pass, NaN without any; `steps` counts from the start.
+    """
+
+    iteration: int
+    seconds: float
+    objective: float
+    metric: float
+    steps: int
+
+
 def print_iteration(line: Iteration) -> None:
     """Print an iteration on a line; a callback."""
     print(
         f"iter {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.10e}  "
         f"|g| {line.gradient_norm:.2e}  gap {line.gap:.1e}  est {line.estimate:.1e}  "
         f"cg {line.inner_iterations:3d}  sweeps {line.sweeps:6.1f}  data {line.fraction:.1%}"
+    )
+
+
+def print_pass(line: Pass) -> None:
+    """Print a pass on a line; a callback."""
+    print(
+        f"pass {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.6e}  "
+        f"metric {line.metric:.4f}  steps {line.steps}"
     )
 
 

@@ -1,0 +1,340 @@
+"""SGDRankSVM: online learning and streams."""
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
+
+from marginrank._parameters import check_number
+from marginrank.data import RankingData
+from marginrank.data._validation import check_features
+from marginrank.data.chunks import CHUNK_DOCUMENTS, ChunkSource
+from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.online import Learner, OnlineParameters, Outcome, fit_online, stalled_message
+from marginrank.solvers import StopReason
+from marginrank.solvers.result import Pass, print_pass
+
+Path = str | os.PathLike[str]
+
+
+class SGDRankSVM(LinearRanker):
+    """Linear RankSVM by stochastic gradient descent, for streams and for a quick fit.
+
+    Minimises the objective of :class:`~marginrank.RankSVM`, ½‖w‖² + C · Σ ℓ(s_i − s_j), a few
+    queries at a time. A few passes come within a per cent of the optimum; the scale of the features
+    and the step size need no attention.
+
+    Parameters
+    ----------
+    method : {"query", "pair"}, default="query"
+        Take steps over whole queries (Chapelle and Keerthi, algorithm 3), or over pairs drawn at
+        random (their algorithm 2; sofia-ml).
+    C : float, default=1.0
+        Weight of the loss against the regulariser, as in RankSVM.
+    loss : {"squared_hinge", "huber"}, default="squared_hinge"
+        The loss on a pair, as in RankSVM.
+    normalization : {"none", "pairs", "query"}, default="none"
+        As in RankSVM. With "none", C refers to the number of pairs: see :meth:`partial_fit`.
+    learning_rate : {"auto", "inverse", "constant"}, default="auto"
+        Length γ_t of step t, in units of a Newton step on what was seen so far. "auto" is
+        2 / (t + 1), or (t + 1)^−½ for more than 512 features; "inverse" is eta0 / t; "constant" is
+        eta0. No step is longer than Polyak's.
+    eta0 : float, default=1.0
+        Of the learning rates "inverse" and "constant".
+    average : bool, default=True
+        Average the weights over the steps; step t counts as t³.
+    max_iter : int, default=100
+        Limit on the passes over the data.
+    tol : float, default=1e-3
+        A pass makes progress if the objective falls by this fraction, or the validation metric
+        rises by this much.
+    shuffle : bool, default=True
+        Visit the queries in a new random order in each pass.
+    early_stopping : bool, default=False
+        Stop by the metric of validation data and keep the weights that were best there.
+    validation_fraction : float, default=0.1
+        Share of the queries held out for early stopping, if no validation data is given.
+    n_iter_no_change : int, default=5
+        Passes without progress after which the fit stops.
+    scoring : str, default="ndcg@10"
+        Name of the metric on validation data; see :func:`marginrank.metrics.get_metric`.
+    n_jobs : int, default=None
+        Number of threads; None and −1 mean all. The result does not depend on it.
+    verbose : int, default=0
+        If positive, print a line a pass.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the order of the queries, and of held-out queries.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights w.
+    objective_, gap_ : float
+        F(w) on the training data, and a certified upper bound on F(w) − F*; after a fit.
+    stop_reason_ : StopReason
+        Why the fit stopped.
+    n_iter_ : int
+        Number of passes.
+    t_ : int
+        Number of steps.
+    history_ : list of Pass
+        A line a pass: seconds, objective, validation metric and more.
+    n_pairs_ : int
+        Number of pairs in the data.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has string column names.
+
+    Notes
+    -----
+    Ctrl-C ends a fit; the best coefficients so far are stored before KeyboardInterrupt is raised.
+
+    Examples
+    --------
+    >>> from marginrank import SGDRankSVM, make_ranking
+    >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
+    >>> model = SGDRankSVM(C=0.01).fit(X, y, qid=qid)
+    >>> model.score(X, y, qid=qid) > 0.8
+    True
+
+    A stream, in pieces of whole queries:
+
+    >>> model = SGDRankSVM(C=0.01)
+    >>> for first in range(0, 50, 10):
+    ...     piece = (first <= qid) & (qid < first + 10)
+    ...     model = model.partial_fit(X[piece], y[piece], qid=qid[piece])
+    >>> model.score(X, y, qid=qid) > 0.8
+    True
+    """
+
+    __metadata_request__partial_fit = {"qid": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        method: str = "query",
+        C: float = 1.0,
+        loss: str = "squared_hinge",
+        normalization: str = "none",
+        learning_rate: str = "auto",
+        eta0: float = 1.0,
+        average: bool = True,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        shuffle: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        scoring: str = "ndcg@10",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        self.method = method
+        self.C = C
+        self.loss = loss
+        self.normalization = normalization
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.average = average
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        validation: Sequence[Any] | None = None,
+    ) -> Self:
+        """Learn the weights in several passes over the data.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features)
+            float32 and float64 with contiguous rows and CSR are not copied.
+        y : array-like of shape (n_documents,)
+            Labels, any real numbers; higher is preferred.
+        qid : array-like of shape (n_documents,), optional
+            Query of each document, of any type and in any order.
+        group : array-like of shape (n_queries,), optional
+            Sizes of contiguous queries, instead of `qid`. With neither, all is one query.
+        sample_weight : array-like of shape (n_documents,), optional
+            A pair weighs the product of its two documents' weights.
+        query_weight : array-like of shape (n_queries,) or (n_documents,), optional
+            Weights of the queries in order of first appearance, or repeated for each document.
+        validation : (X, y) or (X, y, qid), optional
+            Data to measure `scoring` on after each pass.
+
+        Returns
+        -------
+        SGDRankSVM
+            The fitted estimator.
+        """
+        parameters = self._parameters()
+        parameters.check()
+        check_seed(self.random_state)
+        data = self._data(X, y, qid, group, sample_weight, query_weight, reset=True)
+        return self._fit(lambda: [data], parameters, validation, stream=False)
+
+    def fit_file(
+        self,
+        source: Path | Sequence[Path],
+        *,
+        chunk_documents: int = CHUNK_DOCUMENTS,
+        validation: Sequence[Any] | None = None,
+        **reading: Any,
+    ) -> Self:
+        """Learn the weights from files that need not fit in memory.
+
+        Parameters
+        ----------
+        source : path or list of paths
+            LETOR text, which is read anew for each pass, in chunks; or the folder of a store, which
+            is mapped into memory.
+        chunk_documents : int, default=65536
+            Read about so many documents at a time. Queries stay whole, and are shuffled inside a
+            chunk only.
+        validation : (X, y) or (X, y, qid), optional
+            Data to measure `scoring` on after each pass.
+        **reading
+            Options of :func:`~marginrank.iter_letor`, such as ``zero_based=True``.
+
+        Returns
+        -------
+        SGDRankSVM
+            The fitted estimator. On text, objectives of the history are estimates from the losses
+            that queries had when their turn came.
+        """
+        parameters = self._parameters()
+        parameters.check()
+        chunks = ChunkSource(source, chunk_documents=chunk_documents, n_jobs=self.n_jobs, **reading)
+        try:
+            return self._fit(chunks, parameters, validation, stream=chunks.is_text)
+        finally:
+            if hasattr(self, "coef_"):
+                self.n_features_in_ = self.coef_.size
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        n_pairs_total: float | None = None,
+    ) -> Self:
+        """Make one pass over more queries, going on from what was learned before.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight
+            As in :meth:`fit`; each query must be whole.
+        n_pairs_total : float, optional
+            With ``normalization="none"``, the weight of all pairs of the stream, if it is known: λ,
+            the weight of the regulariser by pair, is 1 / (C · n_pairs_total). By default it falls
+            as 1 / (C · pairs so far), so that the objective is at any time that of RankSVM on the
+            data so far; data that comes again counts again. The other normalisations are means,
+            and λ is 1 / C.
+
+        Returns
+        -------
+        SGDRankSVM
+            The estimator.
+        """
+        parameters = self._parameters()
+        parameters.check()
+        total = 0.0 if n_pairs_total is None else check_number("n_pairs_total", n_pairs_total)
+        first = not hasattr(self, "_learner")
+        seed = check_seed(self.random_state) if first else 0
+        coef = getattr(self, "coef_", None)  # of a model from a file, which keeps nothing else
+        arguments = (qid, group, sample_weight, query_weight)
+        data = self._data(X, y, *arguments, reset=coef is None)
+        if first:
+            self._learner = Learner(data.n_features, seed, coef)
+            self.n_iter_, self.n_pairs_ = 0, 0
+        self._learner.learn(data, parameters, total=total)
+        self.coef_ = self._learner.coef(parameters, total=total)
+        self.t_ = self._learner.sgd.steps
+        self.n_iter_ += 1
+        self.n_pairs_ += data.n_pairs
+        return self
+
+    def _data(self, X: Any, y: ArrayLike, *arguments: ArrayLike | None, reset: bool) -> RankingData:
+        qid, group, sample_weight, query_weight = arguments
+        checked = check_features(X)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return RankingData(
+            checked,
+            y,
+            qid,
+            group,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+            n_jobs=self.n_jobs,
+        )
+
+    def _fit(
+        self,
+        chunks: Callable[[], Iterable[RankingData]],
+        parameters: OnlineParameters,
+        validation: Sequence[Any] | None,
+        *,
+        stream: bool,
+    ) -> Self:
+        outcome = fit_online(
+            chunks,
+            parameters,
+            stream=stream,
+            seed=check_seed(self.random_state),
+            validation=None if validation is None else _validation_data(validation, self.n_jobs),
+            callback=print_pass if self.verbose else None,
+        )
+        self._store(outcome)
+        return self
+
+    def _parameters(self) -> OnlineParameters:
+        names = [field.name for field in fields(OnlineParameters)]
+        return OnlineParameters(**{name: getattr(self, name) for name in names})
+
+    def _store(self, outcome: Outcome) -> None:
+        self._learner = outcome.learner
+        self.coef_ = outcome.w
+        self.objective_ = outcome.objective
+        self.gap_ = outcome.gap
+        self.stop_reason_ = outcome.stop
+        self.n_iter_ = outcome.n_iter
+        self.n_pairs_ = outcome.found.n_pairs
+        self.t_ = outcome.learner.sgd.steps
+        self.history_: list[Pass] = outcome.history
+        if outcome.stop is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        message = stalled_message(outcome)
+        if message is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+
+def _validation_data(validation: Sequence[Any], n_jobs: int | None) -> RankingData:
+    if isinstance(validation, RankingData):
+        return validation
+    if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
+        raise ValueError("validation must be a tuple (X, y) or (X, y, qid), or a RankingData.")
+    return RankingData(*validation, n_jobs=n_jobs)

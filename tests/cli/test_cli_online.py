@@ -1,0 +1,101 @@
+"""marginrank train --online."""
+
+import json
+
+import numpy as np
+import pytest
+
+from marginrank import SGDRankSVM, load_letor, load_model, metrics
+
+
+def test_text_equals_the_python_api_bitwise(run, tmp_path, train_txt):
+    model = tmp_path / "m.json"
+    flags = ("--online", "-C", "0.1", "--chunk-documents", "50", "--json", "--verbose")
+    done = run("train", train_txt, "--model", model, *flags)
+    expected = SGDRankSVM(C=0.1).fit_file(train_txt, chunk_documents=50)
+    loaded = load_model(model)
+    assert loaded.coef_.tobytes() == expected.coef_.tobytes()
+    assert loaded.get_params() == expected.get_params()
+    result = json.loads(done.stdout)
+    assert result["objective"] == expected.objective_
+    assert result["gap"] == expected.gap_
+    assert result["stop_reason"] == "stalled"
+    data = load_letor(train_txt)
+    assert result["data"] == {
+        "documents": data.n_documents,
+        "queries": data.n_queries,
+        "features": data.n_features,
+        "pairs": data.n_pairs,
+    }
+    passes = [line for line in done.stderr.splitlines() if line.startswith("pass ")]
+    assert len(passes) == result["n_iter"] == expected.n_iter_
+
+
+def test_store(run, tmp_path, train_txt):
+    load_letor(train_txt).save(tmp_path / "store")
+    run("train", tmp_path / "store", "--model", tmp_path / "m.json", "--online")
+    expected = SGDRankSVM().fit_file(tmp_path / "store")
+    assert load_model(tmp_path / "m.json").coef_.tobytes() == expected.coef_.tobytes()
+
+
+def test_early_stopping_by_the_first_metric(run, tmp_path, train_txt, test_txt):
+    model = tmp_path / "m.json"
+    flags = ("--valid", test_txt, "--early-stopping", "--metrics", "ndcg@3,pairwise_accuracy")
+    done = run("train", train_txt, "--model", model, "--online", *flags, "--json")
+    result = json.loads(done.stdout)
+    assert result["stop_reason"] == "validated"
+    best = max(line.metric for line in load_model(model).history_)
+    test = load_letor(test_txt, n_features=6)
+    scores = load_model(model).predict(test.X)
+    assert best == result["valid"]["ndcg@3"] == metrics.ndcg(test.y, scores, qid=test.qid, k=3)
+
+
+def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_txt):
+    model = tmp_path / "m.json"
+    done = run("train", train_txt, "--model", model, "--online", "--max-iter", "2", "--json")
+    assert "marginrank: warning: The fit stopped because max_iter" in done.stderr
+    parameters = json.loads(done.stdout)["parameters"]
+    assert (parameters["max_iter"], parameters["tol"]) == (2, SGDRankSVM().tol)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--solver", "tron", "--online"], "--solver has no meaning with --online."),
+        (["--pair-selection", "adjacent", "--online"], "--pair-selection has no meaning"),
+        (["--method", "pair"], "--method needs --online."),
+        (["--chunk-documents", "9"], "--chunk-documents needs --online."),
+        (["--early-stopping", "--online"], "--early-stopping is given, but no --valid."),
+        (
+            ["--early-stopping", "--online", "--valid", "v.txt", "--gain", "linear"],
+            "--early-stopping knows no --gain and --discount; drop them.",
+        ),
+        (["--method", "document", "--online"], "method='document' must be one of"),
+    ],
+)
+def test_flags_without_meaning(refused, tmp_path, train_txt, flags, sentence):
+    assert sentence in refused("train", train_txt, "--model", tmp_path / "m.json", *flags)
+
+
+def test_what_cannot_be_streamed(refused, tmp_path, train_txt):
+    table = tmp_path / "t.csv"
+    table.write_text("label,qid,x\n1,1,2\n0,1,1\n")
+    flags = ("--model", tmp_path / "m.json", "--online")
+    assert "reads text files or a single store" in refused("train", table, *flags)
+    assert "can be read only once" in refused("train", "-", *flags)
+    (tmp_path / "sizes").write_text("3\n")
+    group = ("--group", tmp_path / "sizes")
+    assert "needs a qid on every line" in refused("train", train_txt, *flags, *group)
+
+
+def test_scikit_learn_is_not_imported(train_txt, tmp_path):
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from marginrank.cli.app import app; "
+        f"app(['train', {str(train_txt)!r}, '--model', {str(tmp_path / 'm.json')!r}, '--online'], "
+        "standalone_mode=False); assert 'sklearn' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert np.isfinite(load_model(tmp_path / "m.json").coef_).all()
