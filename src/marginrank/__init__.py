@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from marginrank.data.letor import dump_letor, load_letor
     from marginrank.estimators import RankSVM, SparseRankSVM
     from marginrank.models import load_model
+    from marginrank.selection import sparse_path
     from marginrank.solvers import Iteration, StopReason
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "load_model",
     "make_ranking",
     "metrics",
+    "sparse_path",
 ]
 __version__ = "0.1.0"
 
@@ -39,6 +41,7 @@ _MODULES = {
     "load_letor": "marginrank.data.letor",
     "load_model": "marginrank.models",
     "make_ranking": "marginrank.data",
+    "sparse_path": "marginrank.selection",
 }
 
 
