@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from marginrank.data.pairs import load_pairs
     from marginrank.estimators import KernelRankSVM, RankSVM, SGDRankSVM, SparseRankSVM
     from marginrank.models import load_model
+    from marginrank.selection import sparse_path
     from marginrank.solvers import Iteration, StopReason
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "load_pairs",
     "make_ranking",
     "metrics",
+    "sparse_path",
 ]
 __version__ = "0.1.0"
 
@@ -49,6 +51,7 @@ _MODULES = {
     "load_model": "marginrank.models",
     "load_pairs": "marginrank.data.pairs",
     "make_ranking": "marginrank.data",
+    "sparse_path": "marginrank.selection",
 }
 
 

@@ -130,8 +130,7 @@ def sparse_path(
 
     Examples
     --------
-    >>> from marginrank import make_ranking
-    >>> from marginrank.selection import sparse_path
+    >>> from marginrank import make_ranking, sparse_path
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
     >>> path = sparse_path(X, y, qid, n_points=10)
     >>> int((path.coefs[[0]] != 0).sum()), bool(path.sparsity[-1] > 0.5)

@@ -5,15 +5,16 @@ import pytest
 from brute_force import explicit_pairs
 
 from marginrank import RankingData, make_ranking
-from marginrank.losses import LOSSES
+from marginrank.losses import LOSSES, Loss, Piece
 from marginrank.objective import Objective
-from marginrank.solvers import proximal_newton
+from marginrank.solvers import StopReason, proximal_newton
 from marginrank.solvers.composite import Composite
 from marginrank.solvers.regularizers import ElasticNet, L1Ball
 
 X, Y, QID = make_ranking(6, (3, 12), 5, random_state=3)
 MARGINS = np.random.default_rng(0).normal(size=len(Y)) * 0.2
 WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, size=len(Y))
+EXACT = [LOSSES["squared_hinge"], LOSSES["huber"]]  # whose bound on the conjugate is an equation
 REGULARIZERS = [
     L1Ball(0.7),
     L1Ball(0.7, positive=True),
@@ -52,7 +53,7 @@ def dual_gap(loss, regularizer, w, margins):
 
 @pytest.mark.parametrize("margins", [None, MARGINS], ids=["", "margins"])
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
-@pytest.mark.parametrize("loss", [LOSSES["squared_hinge"], LOSSES["huber"]], ids=lambda v: v.name)
+@pytest.mark.parametrize("loss", EXACT, ids=lambda loss: loss.name)
 def test_the_gap_is_that_of_the_dual_over_explicit_pairs(loss, regularizer, margins):
     data = RankingData(X, Y, QID, sample_weight=WEIGHTS)
     objective = Objective(data, loss, normalization="pairs", ridge=0.0, margins=margins)
@@ -115,3 +116,19 @@ def test_the_gradient_mapping_is_zero_at_the_optimum():
         point = Composite(objective, regularizer).at(w)
         assert np.linalg.norm(point.gradient) <= 1e-6
         assert np.linalg.norm(Composite(objective, regularizer).at(0.5 * w).gradient) > 1e-3
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
+def test_the_gap_bounds_the_distance_for_a_loss_of_several_pieces(regularizer):
+    pieces = (Piece(0.6, 1.0, 2), Piece(-0.2, 0.4, 2), Piece(-0.3, -0.3, 2))
+    loss = Loss("three slopes of the derivative", pieces)
+    objective = Objective(RankingData(X, Y, QID), loss, normalization="pairs", ridge=0.0)
+    optimum = proximal_newton(objective, regularizer, tol=1e-10)
+    assert optimum.stop is StopReason.CERTIFIED
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        w = optimum.w + 0.3 * rng.normal(size=5)
+        w = regularizer.prox(np.abs(w) if regularizer.positive else w, 0.0)
+        point = Composite(objective, regularizer).at(w)
+        assert point.value - optimum.objective <= point.gap + 1e-12
+        assert point.gap <= point.value * (1 + 1e-12)

@@ -53,7 +53,7 @@ REGULARIZERS = [
 
 
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
-@pytest.mark.parametrize("loss", SMOOTH, ids=lambda v: v.name)
+@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
 def test_proximal_newton_is_certified_and_meets_the_conditions_of_optimality(loss, regularizer):
     objective = make_objective(40, (5, 30), 12, loss=loss, correlation=0.5)
     result = proximal_newton(objective, regularizer, tol=1e-9)
@@ -161,7 +161,7 @@ def test_working_sets_find_the_optimum_of_all_features(layout, regularizer, monk
         assert result.history[-1].sweeps < expected.history[-1].sweeps
 
 
-@pytest.mark.parametrize("loss", SMOOTH, ids=lambda v: v.name)
+@pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
 @pytest.mark.parametrize(
     ("regularizer", "tol"),
     [
