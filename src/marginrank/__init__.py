@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from marginrank.data.letor import dump_letor, load_letor
     from marginrank.data.pairs import load_pairs
     from marginrank.estimators import KernelRankSVM, RankSVM
+    from marginrank.feature_ranking import rank_features
     from marginrank.models import load_model
     from marginrank.solvers import Iteration, StopReason
 
@@ -28,6 +29,7 @@ __all__ = [
     "load_pairs",
     "make_ranking",
     "metrics",
+    "rank_features",
 ]
 __version__ = "0.1.0"
 
@@ -42,6 +44,7 @@ _MODULES = {
     "load_model": "marginrank.models",
     "load_pairs": "marginrank.data.pairs",
     "make_ranking": "marginrank.data",
+    "rank_features": "marginrank.feature_ranking",
 }
 
 
