@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from marginrank.data import RankingData, make_ranking
     from marginrank.data.letor import dump_letor, load_letor
     from marginrank.data.pairs import load_pairs
-    from marginrank.estimators import KernelRankSVM, RankSVM
+    from marginrank.estimators import KernelRankSVM, RankSVM, SelectKBestRanking
     from marginrank.feature_ranking import rank_features
     from marginrank.models import load_model
     from marginrank.solvers import Iteration, StopReason
@@ -22,6 +22,7 @@ __all__ = [
     "KernelRankSVM",
     "RankSVM",
     "RankingData",
+    "SelectKBestRanking",
     "StopReason",
     "dump_letor",
     "load_letor",
@@ -38,6 +39,7 @@ _MODULES = {
     "KernelRankSVM": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
     "RankingData": "marginrank.data",
+    "SelectKBestRanking": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
     "dump_letor": "marginrank.data.letor",
     "load_letor": "marginrank.data.letor",
