@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from marginrank.data.chunks import iter_letor
     from marginrank.data.letor import dump_letor, load_letor
     from marginrank.data.pairs import load_pairs
-    from marginrank.estimators import KernelRankSVM, RankSVM, SGDRankSVM, SparseRankSVM
+    from marginrank.estimators import (
+        KernelRankSVM,
+        RankSVM,
+        SelectKBestRanking,
+        SGDRankSVM,
+        SparseRankSVM,
+    )
+    from marginrank.feature_ranking import rank_features
     from marginrank.models import load_model
     from marginrank.selection import sparse_path
     from marginrank.solvers import Iteration, StopReason
@@ -24,6 +31,7 @@ __all__ = [
     "RankSVM",
     "RankingData",
     "SGDRankSVM",
+    "SelectKBestRanking",
     "SparseRankSVM",
     "StopReason",
     "dump_letor",
@@ -33,6 +41,7 @@ __all__ = [
     "load_pairs",
     "make_ranking",
     "metrics",
+    "rank_features",
     "sparse_path",
 ]
 __version__ = "0.1.0"
@@ -44,6 +53,7 @@ _MODULES = {
     "RankingData": "marginrank.data",
     "SGDRankSVM": "marginrank.estimators",
     "SparseRankSVM": "marginrank.estimators",
+    "SelectKBestRanking": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
     "dump_letor": "marginrank.data.letor",
     "iter_letor": "marginrank.data.chunks",
@@ -52,6 +62,7 @@ _MODULES = {
     "load_pairs": "marginrank.data.pairs",
     "make_ranking": "marginrank.data",
     "sparse_path": "marginrank.selection",
+    "rank_features": "marginrank.feature_ranking",
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import marginrank
 
-COMMANDS = ["train", "predict", "evaluate", "compare", "convert", "inspect", "demo"]
+COMMANDS = ["train", "predict", "evaluate", "compare", "convert", "inspect", "features", "demo"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

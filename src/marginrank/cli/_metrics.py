@@ -34,6 +34,14 @@ def find_metrics(names: str | None, **options: str | None) -> dict[str, Metric]:
     return chosen
 
 
+def find_metric(name: str, **options: str | None) -> Metric:
+    """Return one metric, with the options that are given."""
+    chosen = list(find_metrics(name, **options).values())
+    if len(chosen) > 1:
+        raise ValueError(f"--metric {name} names {len(chosen)} metrics; give one.")
+    return chosen[0]
+
+
 def measure(
     chosen: Mapping[str, Metric],
     data: "RankingData",

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from marginrank import __version__
-from marginrank.cli import compare, convert, demo, evaluate, inspect, predict, train
+from marginrank.cli import compare, convert, demo, evaluate, features, inspect, predict, train
 from marginrank.cli._errors import exit_codes
 
 app = typer.Typer(
@@ -48,4 +48,5 @@ _add(evaluate.evaluate, evaluate.EXAMPLE)
 _add(compare.compare, compare.EXAMPLE)
 _add(convert.convert, convert.EXAMPLE)
 _add(inspect.inspect, inspect.EXAMPLE)
+_add(features.features, features.EXAMPLE)
 _add(demo.demo, demo.EXAMPLE)

@@ -9,7 +9,7 @@ import typer
 from marginrank.cli import _models
 from marginrank.cli._data import open_data
 from marginrank.cli._files import read_scores, refuse_stdin_twice
-from marginrank.cli._metrics import find_metrics
+from marginrank.cli._metrics import find_metric
 from marginrank.cli._options import DataFiles, Discount, Gain, Json, Reading, reads_data
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
@@ -39,7 +39,7 @@ def compare(
     from marginrank import metrics
 
     # A wrong metric is refused before any data is read.
-    (chosen,) = find_metrics(metric, gain=gain, discount=discount).values()
+    chosen = find_metric(metric, gain=gain, discount=discount)
     refuse_stdin_twice([*data, scores_a, scores_b])
     phases = Phases()
     a = _Side("a", model_a, scores_a)

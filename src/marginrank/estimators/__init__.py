@@ -2,7 +2,8 @@
 
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.rank_svm import RankSVM
+from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 
-__all__ = ["KernelRankSVM", "RankSVM", "SGDRankSVM", "SparseRankSVM"]
+__all__ = ["KernelRankSVM", "RankSVM", "SGDRankSVM", "SelectKBestRanking", "SparseRankSVM"]

@@ -1,0 +1,94 @@
+"""marginrank features."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marginrank.cli._data import data_summary, open_data
+from marginrank.cli._metrics import find_metric
+from marginrank.cli._options import DataFiles, Discount, Gain, Json, Reading, reads_data
+from marginrank.cli._output import print_json, print_table
+from marginrank.cli._plots import check_plot, save_plot
+from marginrank.cli._progress import Phases
+
+if TYPE_CHECKING:
+    from marginrank.data import RankingData
+    from marginrank.feature_ranking import FeatureRanking
+
+EXAMPLE = """\
+features train.txt
+features train.txt --metric average_precision --top 20 --plot features.png"""
+
+DIRECTIONS = {1: "descending", -1: "ascending"}
+
+
+@reads_data
+def features(
+    files: DataFiles,
+    reading: Reading,
+    metric: Annotated[
+        str, typer.Option(help="What to judge by: a name from marginrank.metrics.")
+    ] = "ndcg@10",
+    gain: Gain = None,
+    discount: Discount = None,
+    top: Annotated[int, typer.Option(help="How many features to show, the best ones.")] = 10,
+    plot: Annotated[
+        str | None, typer.Option(help="File to draw them to, such as features.png or .pdf.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Judge every feature as a ranking of its own, in both directions."""
+    if top < 1:
+        raise ValueError(f"top={top} must be 1 or more.")
+    chosen = find_metric(metric, gain=gain, discount=discount)
+    check_plot(plot)
+    phases = Phases()
+    data = open_data(files, reading, phases)
+    with phases.phase("features"):
+        ranking = _rank(data, chosen, reading)
+    if plot is not None:
+        with phases.phase("plot"):
+            _plot(ranking, top, plot)
+    result = {**_describe(ranking, data, top), "seconds": phases.seconds}
+    print_json(result) if json else _print(result)
+
+
+def _rank(data: "RankingData", metric: Any, reading: Reading) -> "FeatureRanking":
+    """Judge the features, called by their numbers in the text if they have no names."""
+    from marginrank import rank_features
+
+    first = 0 if reading.zero_based else 1
+    names = data.feature_names or [str(first + j) for j in range(data.n_features)]
+    return rank_features(*data, metric=metric, feature_names=names, n_jobs=reading.n_jobs)
+
+
+def _plot(ranking: "FeatureRanking", top: int, path: str) -> None:
+    from marginrank.plots import plot_feature_ranking
+
+    save_plot(plot_feature_ranking(ranking, top=top), path)
+
+
+def _describe(ranking: "FeatureRanking", data: "RankingData", top: int) -> dict[str, Any]:
+    shown = [
+        {
+            "feature": ranking.feature_names[j],
+            "direction": DIRECTIONS[ranking.direction[j]],
+            "value": ranking.best[j],
+            "descending": ranking.descending[j],
+            "ascending": ranking.ascending[j],
+        }
+        for j in ranking.order[:top].tolist()
+    ]
+    return {
+        "data": data_summary(data),
+        "metric": ranking.metric,
+        "chance": ranking.chance,
+        "features": shown,
+    }
+
+
+def _print(result: Mapping[str, Any]) -> None:
+    rows = [(one["feature"], one["direction"], one["value"]) for one in result["features"]]
+    rows.append(("random order", None, result["chance"]))
+    print_table("Features", rows, header=("feature", "direction", result["metric"]))

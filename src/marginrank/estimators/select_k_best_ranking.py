@@ -1,0 +1,125 @@
+"""SelectKBestRanking: keep the features that rank best on their own."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginrank._parameters import check_integer
+from marginrank.data._validation import check_features
+from marginrank.feature_ranking import best_first, rank_features
+
+
+class SelectKBestRanking(SelectorMixin, BaseEstimator):
+    """Keep the k features that rank the training documents best, each on its own.
+
+    The score of feature j is max(metric(y, x_j), metric(y, −x_j)), see
+    :func:`~marginrank.rank_features`. In a pipeline before :class:`~marginrank.RankSVM` this is
+    FS-Rank of Lai et al. (2013, section 8.5.2), which looks at x_j only and at NDCG@10.
+
+    Parameters
+    ----------
+    k : int or "all", default=10
+        Number of features to keep. If X has fewer, all are kept, with a warning.
+    metric : str or callable, default="ndcg@10"
+        As in :func:`~marginrank.rank_features`.
+    n_jobs : int, default=None
+        Number of threads; None and −1 mean all. The result does not depend on it.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features_in_,)
+        The scores.
+    directions_ : ndarray of int64, shape (n_features_in_,)
+        1 where documents with a high value of the feature are to be preferred, −1 where those with
+        a low value are. Features are not negated by `transform`: a linear model finds the sign.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has string column names.
+
+    Notes
+    -----
+    Features are judged one by one, so that copies of a good feature are all kept, and two that are
+    good only together are not. A sparse model looks at all of them at once.
+
+    Examples
+    --------
+    >>> import sklearn
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from marginrank import RankSVM, SelectKBestRanking, make_ranking
+    >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, n_features=30, random_state=0)
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     model = make_pipeline(SelectKBestRanking(k=5), RankSVM()).fit(X, y, qid=qid)
+    >>> model[-1].coef_.size
+    5
+    """
+
+    # With metadata routing enabled, queries reach fit without being asked for.
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+
+    def __init__(
+        self, *, k: int | str = 10, metric: Any = "ndcg@10", n_jobs: int | None = None
+    ) -> None:
+        self.k = k
+        self.metric = metric
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Self:
+        """Judge the features.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features)
+            The documents.
+        y : array-like of shape (n_documents,)
+            Labels.
+        qid : array-like of shape (n_documents,), optional
+            Query of each document, of any type and in any order.
+        group : array-like of shape (n_queries,), optional
+            Sizes of contiguous queries, instead of `qid`. With neither, all is one query.
+
+        Returns
+        -------
+        SelectKBestRanking
+            The fitted selector.
+        """
+        if self.k != "all":
+            check_integer("k", self.k, at_least=1)
+        X_checked = check_features(X)
+        validate_data(self, X, skip_check_array=True)
+        if self.k != "all" and self.k > self.n_features_in_:
+            warnings.warn(
+                f"k={self.k} is more than the {self.n_features_in_} features of X: all are kept.",
+                stacklevel=2,
+            )
+        ranking = rank_features(
+            X_checked, y, qid, group=group, metric=self.metric, n_jobs=self.n_jobs
+        )
+        self.scores_ = ranking.best
+        self.directions_ = ranking.direction
+        return self
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        mask = np.zeros(self.n_features_in_, dtype=np.bool_)
+        mask[best_first(self.scores_)[: None if self.k == "all" else self.k]] = True
+        return mask
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the selector to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,71 @@
+"""Plots, with matplotlib: ``pip install 'marginrank[plot]'``.
+
+They are drawn on axes that are given, or on a figure of their own that needs no display and leaves
+pyplot alone.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from marginrank._optional import require
+from marginrank._parameters import check_integer
+
+if TYPE_CHECKING:
+    from marginrank.feature_ranking import FeatureRanking
+
+COLORS = {1: "C0", -1: "C1"}
+DIRECTIONS = {1: "higher values first", -1: "lower values first"}
+
+
+def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = None) -> Any:
+    """Draw a bar for each of the best features, and a line at the value of a random order.
+
+    Parameters
+    ----------
+    ranking : FeatureRanking
+        From :func:`~marginrank.rank_features`.
+    top : int, default=20
+        Number of features to show, the best ones.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from marginrank import make_ranking, rank_features
+    >>> from marginrank.plots import plot_feature_ranking
+    >>> ranking = rank_features(*make_ranking(n_queries=20, n_features=5, random_state=0))
+    >>> ax = plot_feature_ranking(ranking, top=3)
+    >>> len(ax.patches), ax.get_xlabel()
+    (3, 'ndcg@10')
+    """
+    shown = ranking.order[: check_integer("top", top, at_least=1)].tolist()
+    if ax is None:
+        ax = _new_axes(6.4, 1.6 + 0.25 * len(shown))
+    places = range(len(shown))
+    directions = ranking.direction[shown].tolist()
+    ax.barh(places, ranking.best[shown], color=[COLORS[direction] for direction in directions])
+    # A "$" in a name is no mathematics.
+    ax.set_yticks(places, [ranking.feature_names[j] for j in shown], parse_math=False)
+    ax.set_ylim(len(shown) - 0.5, -0.5)  # the best at the top
+    chance = ax.axvline(ranking.chance, color="black", linestyle="--", label="random order")
+    ax.set_xlabel(ranking.metric, parse_math=False)
+    ax.legend(handles=[*_legend(directions), chance])
+    return ax
+
+
+def _legend(directions: list[int]) -> list[Any]:
+    """Return a handle for each direction there is."""
+    patches = require("matplotlib.patches", "plot")
+    return [
+        patches.Patch(color=COLORS[direction], label=DIRECTIONS[direction])
+        for direction in sorted(set(directions), reverse=True)
+    ]
+
+
+def _new_axes(width: float, height: float) -> Any:
+    """Return the axes of a new figure; sizes in inches."""
+    figure = require("matplotlib.figure", "plot").Figure((width, height), layout="constrained")
+    return figure.subplots()

@@ -1,0 +1,79 @@
+"""What is drawn, and that no display is needed."""
+
+import io
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from marginrank import make_ranking, rank_features
+from marginrank.plots import COLORS, plot_feature_ranking
+
+
+@pytest.fixture(scope="module")
+def ranking():
+    X, y, qid = make_ranking(40, 15, 6, random_state=0)
+    return rank_features(X, y, qid, feature_names=["a", "b", "$c$", "d", "$\\e", "f"])
+
+
+def test_a_bar_for_each_of_the_best_features(ranking):
+    ax = plot_feature_ranking(ranking, top=4)
+    best = ranking.order[:4]
+    np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], ranking.best[best])
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels == [ranking.feature_names[j] for j in best]
+    colors = [bar.get_facecolor() for bar in ax.patches]
+    assert colors == [to_rgba(COLORS[direction]) for direction in ranking.direction[best]]
+    assert len(set(colors)) == 2
+    tops = [bar.get_window_extent().y0 for bar in ax.patches]
+    assert tops == sorted(tops, reverse=True)  # the best at the top
+
+
+def test_the_line_of_a_random_order_and_the_legend(ranking):
+    ax = plot_feature_ranking(ranking)
+    assert len(ax.patches) == 6
+    (line,) = ax.lines
+    assert set(line.get_xdata()) == {ranking.chance}
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["higher values first", "lower values first", "random order"]
+    assert ax.get_xlabel() == "ndcg@10"
+
+
+def test_axes_of_the_user(ranking):
+    ax = Figure().subplots()
+    assert plot_feature_ranking(ranking, ax=ax) is ax
+
+
+@pytest.mark.parametrize("format", ["png", "svg", "pdf"])
+def test_names_are_drawn_as_they_are(ranking, format):
+    file = io.BytesIO()
+    plot_feature_ranking(ranking).figure.savefig(file, format=format)
+    assert len(file.getvalue()) > 1000
+    if format == "svg":
+        assert b"<!-- $c$ -->" in file.getvalue()
+
+
+def test_top_is_at_least_one(ranking):
+    with pytest.raises(ValueError, match="top=0"):
+        plot_feature_ranking(ranking, top=0)
+
+
+def test_pyplot_is_left_alone():
+    code = (
+        "import sys\n"
+        "from marginrank import make_ranking, rank_features\n"
+        "from marginrank.plots import plot_feature_ranking\n"
+        "plot_feature_ranking(rank_features(*make_ranking(5, 5, 2, random_state=0)))\n"
+        "print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
+
+
+def test_a_missing_matplotlib_is_named(ranking, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"matplotlib is not installed.*marginrank\[plot\]"):
+        plot_feature_ranking(ranking)
