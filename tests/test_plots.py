@@ -9,8 +9,8 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from marginrank import make_ranking, rank_features
-from marginrank.plots import COLORS, plot_feature_ranking
+from marginrank import make_ranking, rank_features, sparse_path
+from marginrank.plots import COLORS, plot_feature_ranking, plot_path
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +77,47 @@ def test_a_missing_matplotlib_is_named(ranking, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r"matplotlib is not installed.*marginrank\[plot\]"):
         plot_feature_ranking(ranking)
+
+
+# Paths of sparse models
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y, qid = make_ranking(40, 15, 6, random_state=0)
+    X[:, 2] = 0  # a feature without a weight
+    return X, y, qid
+
+
+def test_a_line_for_each_feature_with_a_weight(data):
+    path = sparse_path(*data, n_points=5)
+    ax = plot_path(path)
+    coefs = path.coefs.toarray()
+    assert [line.get_label() for line in ax.lines] == [
+        str(j) for j in range(6) if coefs[:, j].any()
+    ]
+    assert "2" not in [line.get_label() for line in ax.lines]
+    for line in ax.lines:
+        np.testing.assert_array_equal(line.get_xdata(), path.values)
+        np.testing.assert_array_equal(line.get_ydata(), coefs[:, int(line.get_label())])
+    assert (ax.get_xscale(), ax.get_xlabel(), ax.get_ylabel()) == ("log", "C", "weight")
+    assert ax.figure.axes == [ax]
+
+
+def test_scores_and_the_best_on_the_other_side(data):
+    path = sparse_path(*data, parameter="radius", n_points=5, validation=data, metric="ndcg@3")
+    ax = Figure().subplots()
+    assert plot_path(path, ax=ax) is ax
+    assert ax.get_xlabel() == "radius"
+    _, right = ax.figure.axes
+    scores, best, line = right.lines
+    np.testing.assert_array_equal(scores.get_xdata(), path.values)
+    np.testing.assert_array_equal(scores.get_ydata(), path.scores)
+    value = path.values[path.best]
+    assert (best.get_xdata(), best.get_ydata()) == (value, max(path.scores))
+    assert set(line.get_xdata()) == {value}
+    assert right.get_ylabel() == "ndcg@3"
+    texts = [text.get_text() for text in right.get_legend().get_texts()]
+    assert texts == ["ndcg@3", f"best radius: {value:.3g}"]
+    assert right.get_xscale() == "log"
+    ax.figure.savefig(io.BytesIO(), format="png")

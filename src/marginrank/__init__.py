@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         SelectKBestRanking,
         SGDRankSVM,
         SparseRankSVM,
+        SparseRankSVMCV,
     )
     from marginrank.feature_ranking import rank_features
     from marginrank.models import load_model
@@ -33,6 +34,7 @@ __all__ = [
     "SGDRankSVM",
     "SelectKBestRanking",
     "SparseRankSVM",
+    "SparseRankSVMCV",
     "StopReason",
     "dump_letor",
     "iter_letor",
@@ -53,6 +55,7 @@ _MODULES = {
     "RankingData": "marginrank.data",
     "SGDRankSVM": "marginrank.estimators",
     "SparseRankSVM": "marginrank.estimators",
+    "SparseRankSVMCV": "marginrank.estimators",
     "SelectKBestRanking": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
     "dump_letor": "marginrank.data.letor",

@@ -6,11 +6,14 @@ pyplot alone.
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from marginrank._optional import require
 from marginrank._parameters import check_integer
 
 if TYPE_CHECKING:
     from marginrank.feature_ranking import FeatureRanking
+    from marginrank.selection import SparsePath
 
 COLORS = {1: "C0", -1: "C1"}
 DIRECTIONS = {1: "higher values first", -1: "lower values first"}
@@ -54,6 +57,59 @@ def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = 
     ax.set_xlabel(ranking.metric, parse_math=False)
     ax.legend(handles=[*_legend(directions), chance])
     return ax
+
+
+def plot_path(path: "SparsePath", *, ax: Any = None) -> Any:
+    """Draw the weights against C or the radius, on a logarithmic scale.
+
+    If the path has scores, they are drawn on a second axis to the right, with a point at the best.
+
+    Parameters
+    ----------
+    path : SparsePath
+        From :func:`~marginrank.sparse_path`, or ``path_`` of
+        :class:`~marginrank.SparseRankSVMCV`.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Those of the weights. A line for each feature that has one, with its number as the label.
+
+    Examples
+    --------
+    >>> from marginrank import make_ranking, sparse_path
+    >>> from marginrank.plots import plot_path
+    >>> data = make_ranking(n_queries=20, n_features=5, random_state=0)
+    >>> ax = plot_path(sparse_path(*data, n_points=10))
+    >>> len(ax.lines), ax.get_xlabel(), ax.get_xscale()
+    (5, 'C', 'log')
+    """
+    if ax is None:
+        ax = _new_axes(6.4, 4.8)
+    columns = path.coefs.tocsc()
+    used = np.flatnonzero(np.diff(columns.indptr))  # the rest may be a million lines at zero
+    for j, weights in zip(used.tolist(), columns[:, used].toarray().T, strict=True):
+        ax.plot(path.values, weights, label=str(j), linewidth=1)
+    ax.set_xscale("log")
+    ax.set_xlabel(path.parameter)
+    ax.set_ylabel("weight")
+    if path.scores is not None:
+        _plot_scores(path, path.scores, ax)
+    return ax
+
+
+def _plot_scores(path: "SparsePath", scores: Any, ax: Any) -> None:
+    """Draw the scores and the best value on the other side of the axes of the weights."""
+    right = ax.twinx()
+    right.plot(path.values, scores, color="black", linestyle="--", label=path.metric)
+    right.set_ylabel(path.metric, parse_math=False)
+    best = path.values[path.best]
+    label = f"best {path.parameter}: {best:.3g}"
+    right.plot(best, scores[path.best], "o", color="black", label=label)
+    right.axvline(best, color="black", linestyle=":", linewidth=1)
+    right.legend()
 
 
 def _legend(directions: list[int]) -> list[Any]:

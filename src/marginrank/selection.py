@@ -91,6 +91,7 @@ def sparse_path(
     tol: float = 1e-4,
     max_iter: int = 1000,
     pair_selection: str = "all",
+    pair_cost: Any = None,
     normalization: str = "pairs",
     validation: RankingData | Sequence[Any] | None = None,
     metric: str = "ndcg@10",
@@ -113,7 +114,7 @@ def sparse_path(
         Length of the default grid.
     parameter : {"C", "radius"}, default="C"
         What the default grid is of.
-    l1_ratio, positive, loss, max_iter, pair_selection, normalization, n_jobs
+    l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, n_jobs
         As in :class:`~marginrank.SparseRankSVM`.
     tol : float, default=1e-4
         Certified relative distance of each model to its optimum.
@@ -150,6 +151,7 @@ def sparse_path(
         tol=tol,
         max_iter=max_iter,
         pair_selection=pair_selection,
+        pair_cost=pair_cost,
         normalization=normalization,
         n_jobs=n_jobs,
     )

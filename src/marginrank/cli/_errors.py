@@ -22,8 +22,8 @@ FLAGS = (
 )
 PARAMETERS = (
     "label qid features sample_weight query_weight comments group n_features missing layout dtype "
-    "n_jobs C loss solver tol max_iter pair_selection normalization random_state gain discount "
-    "pairs top"
+    "n_jobs C lam loss solver tol max_iter pair_selection pair_cost margin normalization "
+    "random_state gain discount pairs top radius l1_ratio"
 )
 # Neither in quotes nor in a path, such as runs/C=1/train.txt.
 PARAMETER = re.compile(rf"(?<![^\s(])({PARAMETERS.replace(' ', '|')})=(?!\S*[/:])(?=([^\s.,;])?)")

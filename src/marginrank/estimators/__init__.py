@@ -5,5 +5,13 @@ from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
+from marginrank.estimators.sparse_rank_svm_cv import SparseRankSVMCV
 
-__all__ = ["KernelRankSVM", "RankSVM", "SGDRankSVM", "SelectKBestRanking", "SparseRankSVM"]
+__all__ = [
+    "KernelRankSVM",
+    "RankSVM",
+    "SGDRankSVM",
+    "SelectKBestRanking",
+    "SparseRankSVM",
+    "SparseRankSVMCV",
+]

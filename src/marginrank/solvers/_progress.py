@@ -112,4 +112,4 @@ def is_certified(point: Reached, tol: float) -> bool:
 
 def meets(tol: float, value: float, gap: float) -> bool:
     """Whether a gap proves that the value is within tol of the optimum, relatively."""
-    return gap <= tol * (value - gap)
+    return gap <= tol * max(value - gap, 0.0)  # a sum of losses is negative by rounding only

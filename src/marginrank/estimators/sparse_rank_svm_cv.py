@@ -1,0 +1,261 @@
+"""SparseRankSVMCV: a sparse ranking machine that chooses its own regularisation."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import GroupKFold, KFold, check_cv
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginrank._parameters import check_choice, check_integer, check_number
+from marginrank.data import RankingData
+from marginrank.data._validation import check_features
+from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators.sparse_rank_svm import SparseRankSVM
+from marginrank.models import LinearModel
+from marginrank.selection import SparsePath, sparse_path
+
+Integers = NDArray[np.int64]
+
+PATH_TOL = 1e-4  # neighbours on a grid differ by more
+# What the fits of the folds and the last one have in common.
+SHARED = (
+    "l1_ratio",
+    "positive",
+    "loss",
+    "max_iter",
+    "pair_selection",
+    "pair_cost",
+    "normalization",
+    "n_jobs",
+)
+FOUND = (
+    "coef_",
+    "sparsity_",
+    "objective_",
+    "gap_",
+    "stop_reason_",
+    "n_iter_",
+    "history_",
+    "n_pairs_",
+)
+
+
+class SparseRankSVMCV(LinearRanker):
+    """SparseRankSVM with the C, or the radius, that ranks held-out queries best.
+
+    The value v of a grid is chosen that maximises
+
+        (1/K) Σ_k metric(queries of fold k, scores X w_k(v)),
+
+    where w_k(v) are the weights of :class:`~marginrank.SparseRankSVM` learned without fold k, by
+    :func:`~marginrank.sparse_path`. Of equals the sparsest is taken. The last fit is on all data.
+
+    Parameters
+    ----------
+    parameter : {"C", "radius"}, default="C"
+        What to choose.
+    n_points : int, default=50
+        Length of the default grid.
+    values : array-like, optional
+        The Cs or radii to choose from. By default, the grid of :func:`~marginrank.sparse_path` for
+        all data.
+    cv : int, splitter or iterable of (train, test), default=5
+        Number of folds of whole queries; or a splitter of scikit-learn, which gets the queries as
+        groups; or the rows of each fold. The documents of a single query are divided at random.
+    scoring : str, default="ndcg@10"
+        The metric, by a name that :func:`~marginrank.metrics.get_metric` knows.
+    l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, n_jobs
+        As in :class:`~marginrank.SparseRankSVM`.
+    tol : float, default=1e-6
+        Certified relative distance of the last fit to its optimum. Those of the folds need not come
+        closer than 1e-4.
+    verbose : int, default=0
+        If positive, print a line an iteration of the last fit.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the samples that speed up the fits, and of the division of a single query.
+
+    Attributes
+    ----------
+    best_value_ : float
+        The C or radius that was chosen.
+    values_ : ndarray of shape (n_points,)
+        The grid, ascending.
+    scores_ : ndarray of shape (n_points, n_folds)
+        The metric of each value on each fold.
+    path_ : SparsePath
+        Models of the whole grid on all data, with the means of the scores.
+    best_estimator_ : SparseRankSVM
+        The last fit. A file that :meth:`save` writes holds this.
+    coef_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+        Those of `best_estimator_`; see :class:`~marginrank.SparseRankSVM`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if X has string column names.
+
+    Examples
+    --------
+    >>> from marginrank import SparseRankSVMCV, make_ranking
+    >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
+    >>> model = SparseRankSVMCV(n_points=10, cv=3).fit(X, y, qid=qid)
+    >>> model.scores_.shape, bool(model.best_value_ in model.values_)
+    ((10, 3), True)
+    """
+
+    def __init__(
+        self,
+        *,
+        parameter: str = "C",
+        n_points: int = 50,
+        values: ArrayLike | None = None,
+        cv: Any = 5,
+        scoring: str = "ndcg@10",
+        l1_ratio: float = 1.0,
+        positive: bool = False,
+        loss: str = "squared_hinge",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        pair_selection: str = "all",
+        pair_cost: Any = None,
+        normalization: str = "pairs",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        self.parameter = parameter
+        self.n_points = n_points
+        self.values = values
+        self.cv = cv
+        self.scoring = scoring
+        self.l1_ratio = l1_ratio
+        self.positive = positive
+        self.loss = loss
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pair_selection = pair_selection
+        self.pair_cost = pair_cost
+        self.normalization = normalization
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Choose the value, and learn the weights with it.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight
+            As in :meth:`RankSVM.fit`. The metric is not weighted.
+
+        Returns
+        -------
+        SparseRankSVMCV
+            The fitted estimator.
+        """
+        check_choice("parameter", self.parameter, ("C", "radius"))
+        check_number("tol", self.tol)
+        seed = check_seed(self.random_state)
+        X_checked = check_features(X)
+        validate_data(self, X, skip_check_array=True)
+        weights: dict[str, Any] = {"sample_weight": sample_weight, "query_weight": query_weight}
+        data = RankingData(X_checked, y, qid, group, n_jobs=self.n_jobs, **weights)
+        folds = list(self._folds(data, seed))
+        path = self._path(data, self.values, seed)
+        cost = _by_label(self.pair_cost, data.y)
+        on_folds = [
+            self._path(_rows(data, train), path.values, seed, _rows(data, test), pair_cost=cost)
+            for train, test in folds
+        ]
+        self.scores_ = np.array([fold.scores for fold in on_folds]).T
+        self.path_ = replace(path, metric=self.scoring, scores=self.scores_.mean(axis=1))
+        self.values_ = path.values
+        self.best_value_ = float(path.values[self.path_.best])
+        self.best_estimator_ = self._at(self.best_value_).fit(X, y, qid, group, **weights)
+        for name in FOUND:
+            setattr(self, name, getattr(self.best_estimator_, name))
+        return self
+
+    def to_linear_model(self) -> LinearModel:
+        """Return the last fit as plain data, as model files hold it."""
+        check_is_fitted(self)
+        return self.best_estimator_.to_linear_model()
+
+    def _folds(self, data: RankingData, seed: int) -> Iterator[tuple[Integers, Integers]]:
+        """Return the rows to learn from and those to score, fold by fold."""
+        splitter = self.cv
+        if isinstance(splitter, Integral):
+            check_integer("cv", splitter, at_least=2)
+            if data.n_queries > 1:
+                splitter = GroupKFold(int(splitter))
+            else:
+                splitter = KFold(int(splitter), shuffle=True, random_state=seed)
+        folds: Iterator[tuple[Integers, Integers]]
+        groups = data.qid if data.n_queries > 1 else None
+        folds = check_cv(splitter).split(data.X, data.y, groups)
+        return folds
+
+    def _path(
+        self,
+        data: RankingData,
+        values: Any,
+        seed: int,
+        held_out: RankingData | None = None,
+        **changed: Any,
+    ) -> SparsePath:
+        """Return the models over the grid, or over the default one if `values` is None."""
+        return sparse_path(
+            data,
+            **{"Cs" if self.parameter == "C" else "radii": values},
+            parameter=self.parameter,
+            n_points=self.n_points,
+            validation=held_out,
+            metric=self.scoring,
+            tol=max(self.tol, PATH_TOL),
+            random_state=seed,
+            **(self._shared() | changed),
+        )
+
+    def _at(self, value: float) -> SparseRankSVM:
+        """Return the estimator with a value of the grid, not fitted."""
+        last = {name: getattr(self, name) for name in ("tol", "verbose", "random_state")}
+        chosen: dict[str, Any] = {self.parameter: value}
+        return SparseRankSVM(**chosen, **last, **self._shared())
+
+    def _shared(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SHARED}
+
+
+def _rows(data: RankingData, rows: Integers) -> RankingData:
+    """Return some of the documents, with their weights."""
+    qid = data.qid
+    weight = data.sample_weight
+    if weight is not None and data.queries.rows is not None:
+        weight = weight[np.argsort(data.queries.rows)]
+    return RankingData(
+        data.X[rows],
+        data.y[rows],
+        qid[rows],
+        sample_weight=None if weight is None else weight[rows],
+        query_weight=None if data.query_weight is None else data.query_weight[qid[rows]],
+    )
+
+
+def _by_label(cost: Any, y: NDArray[np.float64]) -> Any:
+    """Return a matrix of costs as a function: it is of all labels, and a fold may lack some."""
+    if cost is None or isinstance(cost, str) or callable(cost):
+        return cost
+    matrix = np.asarray(cost)
+    place = {label: k for k, label in enumerate(np.unique(y).tolist())}
+    return lambda preferred, other: matrix[place[preferred], place[other]]

@@ -1,0 +1,170 @@
+"""SparseRankSVMCV: what it chooses, by a loop over folds written out."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from marginrank import SparseRankSVM, SparseRankSVMCV, load_model, make_ranking, metrics
+from marginrank.estimators import sparse_rank_svm_cv
+
+X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, random_state=0)
+WEIGHTED = "folds of repeated rows are other folds"
+
+
+def expected_failures(estimator):
+    return {
+        "check_sample_weight_equivalence_on_dense_data": WEIGHTED,
+        "check_sample_weight_equivalence_on_sparse_data": WEIGHTED,
+    }
+
+
+@parametrize_with_checks(
+    [SparseRankSVMCV(n_points=3, cv=2), SparseRankSVMCV(n_points=3, cv=2, parameter="radius")],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_compatibility(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return SparseRankSVMCV(n_points=6, cv=4).fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"values": [30.0, 2.0, 8.0], "l1_ratio": 0.5, "scoring": "average_precision"},
+        {"values": [0.05, 0.4], "parameter": "radius", "positive": True, "loss": "huber"},
+        {"values": [20.0], "pair_cost": "gain", "normalization": "query"},
+    ],
+    ids=lambda options: options.get("parameter", "C"),
+)
+def test_scores_are_those_of_models_fitted_without_the_fold(options, monkeypatch):
+    monkeypatch.setattr(sparse_rank_svm_cv, "PATH_TOL", 1e-9)
+    model = SparseRankSVMCV(cv=3, tol=1e-9, **options).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.values_, sorted(options["values"]))
+    assert model.scores_.shape == (len(options["values"]), 3)
+    own = {k: v for k, v in options.items() if k not in ("values", "parameter", "scoring")}
+    metric = metrics.get_metric(model.scoring)
+    for f, (train, test) in enumerate(GroupKFold(3).split(X, Y, QID)):
+        assert not set(QID[train]) & set(QID[test])
+        for k, value in enumerate(model.values_):
+            alone = SparseRankSVM(**{model.parameter: value}, tol=1e-9, **own)
+            scores = alone.fit(X[train], Y[train], qid=QID[train]).predict(X[test])
+            expected = metric(Y[test], scores, qid=QID[test])
+            assert model.scores_[k, f] == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_last_fit_is_a_sparse_rank_svm_with_the_best_value(model):
+    best = int(np.argmax(model.scores_.mean(axis=1)))
+    assert model.best_value_ == model.values_[best]
+    alone = SparseRankSVM(C=model.best_value_).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    for name in set(sparse_rank_svm_cv.FOUND) - {"coef_", "history_"}:
+        assert getattr(model, name) == getattr(alone, name)
+    assert len(model.history_) == model.n_iter_ > 0
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+    assert model.score(X, Y, qid=QID) == alone.score(X, Y, qid=QID)
+
+
+def test_the_path_is_of_all_data_with_the_mean_scores(model):
+    path = model.path_
+    np.testing.assert_array_equal(path.scores, model.scores_.mean(axis=1))
+    assert path.metric == "ndcg@10"
+    assert path.values is model.values_
+    w = path.coefs[[path.best]].toarray()[0]
+    np.testing.assert_allclose(w, model.coef_, atol=0.02 * np.abs(model.coef_).max())
+
+
+def test_too_much_regularisation_is_not_chosen(model):
+    assert model.scores_[0].mean() < model.scores_[model.path_.best].mean() - 0.1
+    assert model.best_value_ > model.values_[0]
+
+
+def test_splits_of_ones_own():
+    folds = list(GroupKFold(4).split(X, Y, QID))
+    expected = SparseRankSVMCV(n_points=3, cv=4).fit(X, Y, qid=QID).scores_
+    for cv in (folds, iter(folds), GroupKFold(4)):
+        scores = SparseRankSVMCV(n_points=3, cv=cv).fit(X, Y, qid=QID).scores_
+        np.testing.assert_array_equal(scores, expected)
+    few = QID < 3
+    model = SparseRankSVMCV(n_points=3, cv=LeaveOneGroupOut()).fit(X[few], Y[few], qid=QID[few])
+    assert model.scores_.shape == (3, 3)
+
+
+def test_rows_in_any_order_and_sparse_features(model):
+    order = np.random.default_rng(0).permutation(len(Y))
+    names = np.array([f"query {q}" for q in QID])
+    folds = [
+        (np.argsort(order)[train], np.argsort(order)[test])
+        for train, test in GroupKFold(4).split(X, Y, QID)
+    ]
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(Y))
+    by_query = np.random.default_rng(2).uniform(0.5, 2, 40)
+    options = {"n_points": 4, "tol": 1e-9}
+    ordered = SparseRankSVMCV(cv=4, **options)
+    ordered.fit(X, Y, qid=names, sample_weight=weights, query_weight=by_query)
+    shuffled = SparseRankSVMCV(cv=folds, **options).fit(
+        sp.csr_array(X[order]),
+        Y[order],
+        qid=names[order],
+        sample_weight=weights[order],
+        query_weight=by_query[QID[order]],
+    )
+    np.testing.assert_allclose(shuffled.values_, ordered.values_)
+    np.testing.assert_allclose(shuffled.scores_, ordered.scores_, atol=5e-3)
+    np.testing.assert_allclose(shuffled.coef_, ordered.coef_, atol=1e-3 * abs(ordered.coef_).max())
+    unweighted = SparseRankSVMCV(cv=4, **options).fit(X, Y, qid=names)
+    assert not np.allclose(unweighted.coef_, ordered.coef_, rtol=1e-2)
+
+
+def test_the_documents_of_a_single_query_are_divided():
+    model = SparseRankSVMCV(n_points=3, cv=2, scoring="auc").fit(X, Y > 1)
+    assert model.scores_.shape == (3, 2)
+    assert model.scores_[-1].min() > 0.7
+    again = SparseRankSVMCV(n_points=3, cv=2, scoring="auc", random_state=1).fit(X, Y > 1)
+    assert not np.array_equal(again.scores_, model.scores_)
+
+
+def test_a_matrix_of_costs_when_a_fold_lacks_a_label():
+    labels = np.where(QID == 0, Y, np.minimum(Y, 1))  # only the first query has high labels
+    n = np.unique(labels).size
+    assert n > 2
+    cost = np.tril(np.arange(1.0, n * n + 1).reshape(n, n), -1)
+    model = SparseRankSVMCV(n_points=3, cv=3, pair_cost=cost).fit(X, labels, qid=QID)
+
+    def of_labels(preferred, other):
+        return cost[tuple(np.searchsorted(np.unique(labels), [preferred, other]))]
+
+    by_function = SparseRankSVMCV(n_points=3, cv=3, pair_cost=of_labels)
+    np.testing.assert_array_equal(model.scores_, by_function.fit(X, labels, qid=QID).scores_)
+
+
+def test_a_file_holds_the_last_fit(model, tmp_path):
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert type(loaded) is SparseRankSVM
+    assert model.best_value_ == loaded.C
+    assert loaded.get_params() == model.best_estimator_.get_params()
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"parameter": "lambda"}, "parameter='lambda' must be one of"),
+        ({"cv": 1}, "cv=1 must be"),
+        ({"cv": 41}, "41"),
+        ({"values": []}, "at least one entry"),
+        ({"tol": 0.0}, "tol=0.0 must be"),
+        ({"scoring": "fun"}, "metric 'fun' is not known"),
+        ({"loss": "hinge"}, "no sparse solver"),
+        ({"parameter": "radius", "l1_ratio": 0.5}, "l1_ratio=0.5 mixes"),
+    ],
+)
+def test_wrong_parameters_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        SparseRankSVMCV(**options).fit(X, Y, qid=QID)
