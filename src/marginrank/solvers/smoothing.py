@@ -131,7 +131,7 @@ class _Smoothing:
         self._seed = seed
         self._width = FIRST_WIDTH
         self._solved_width = np.inf  # no step is taken from a point that is no minimum
-        self._allowed = np.inf  # what the gradient's part of the gap may be
+        self._allowed = 0.0  # what the gradient's part of the gap may be
         self._stage: Stage | None = None
         self.lower = 0.0  # no loss is negative
 
@@ -151,8 +151,10 @@ class _Smoothing:
             return
         self.best = start(self._objective, w0, scores0)
         self._stage = self._narrowed()
+        self._allowed = GRADIENT_SHARE * BAND_SHARE * self._tol * self.best.value
         if self._stage.gradient_gap > FAR * self.best.value:
             self._width = FIRST_WIDTH
+            self._allowed = FIRST_TOL * self.best.value
 
     def _narrowed(self) -> Stage:
         """Narrow the band until a good point would not be left."""
@@ -184,10 +186,15 @@ class _Smoothing:
             point, estimate = smooth.at_point(self._stage.point), np.inf
         before, self._stage = self._stage, self._refine(point, estimate)
         self.lower = max(self.lower, self._stage.point.value - self._stage.gap)
-        if before is not None:
+        if before is not None and self._holds_few_pairs(before, self._stage):
             self._extrapolate(before, self._stage)
         self._solved_width = self._width
         return self._stage
+
+    def _holds_few_pairs(self, before: Stage, after: Stage) -> bool:
+        """Whether the band's part of the gap has fallen less than the width squared."""
+        ratio = self._width / self._solved_width
+        return after.band > 2.0 * ratio**2 * before.band
 
     def _extrapolate(self, before: Stage, after: Stage) -> None:
         """Look at where the minima of the last two widths lead for a width of zero.
@@ -208,13 +215,14 @@ class _Smoothing:
         progress = Progress(point.objective, None)
         iteration = NewtonIteration(NEWTON_ITERATIONS, self._seed + 1, progress)
         stop = None
+        if not np.isfinite(estimate):  # no minimum of this width yet: nothing to measure
+            point, estimate, stop = iteration.run(point, self._allowed / point.value)
         for attempt in range(TIGHTENINGS + 1):
             hinge, band = self._measure(point)
             allowed = GRADIENT_SHARE * max(band, 0.5 * self._tol * hinge.value)
-            done = point.gap <= min(allowed, self._allowed)
-            if done or stop in (StopReason.PRECISION, StopReason.MAX_ITER):
+            if point.gap <= allowed or stop in (StopReason.PRECISION, StopReason.MAX_ITER):
                 break
-            tol = min(allowed, self._allowed) / hinge.value * 0.01**attempt
+            tol = allowed / hinge.value * 0.01**attempt
             point, estimate, stop = iteration.run(point, tol)
         products = sum(line.inner_iterations for line in progress.history)
         return Stage(hinge, point.gradient, band, point.gap, band + estimate, products)
