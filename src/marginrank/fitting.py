@@ -86,7 +86,7 @@ def fit_linear(
     """Minimise the objective that the parameters name on the data, or on a list of its pairs."""
     parameters.check()
     objective = make_objective(data, parameters, pairs=pairs, propensity=propensity)
-    check_pairs(objective, data)
+    require_pairs(objective, data)
     minimise = find_solver(parameters.solver, objective.loss)
     with serial_blas():
         result = minimise(
@@ -157,7 +157,7 @@ def convergence_message(result: SolverResult, tol: float) -> str | None:
     )
 
 
-def check_pairs(objective: Objective, data: RankingData) -> None:
+def require_pairs(objective: Objective, data: RankingData) -> None:
     """Refuse data without a pair to learn from."""
     if objective.n_pairs == 0:
         raise ValueError(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from marginrank._parameters import check_choice, check_integer, check_number
 from marginrank._threads import effective_threads, serial_blas
 from marginrank.data.ranking_data import RankingData
-from marginrank.fitting import Fit, check_pairs
+from marginrank.fitting import Fit, require_pairs
 from marginrank.losses import LOSSES, get_loss
 from marginrank.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
 from marginrank.pair_weights import check_cost, pair_cost
@@ -88,7 +88,7 @@ class SparseParameters:
             ridge=0.0,
             threads=effective_threads(self.n_jobs),
         )
-        check_pairs(objective, data)
+        require_pairs(objective, data)
         return objective
 
 

@@ -12,6 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginrank._threads import effective_threads
+from marginrank.data import RankingData
 from marginrank.data._validation import as_matrix, check_features, check_finite
 from marginrank.fitting import convergence_message
 from marginrank.metrics import pairwise_accuracy
@@ -28,6 +29,31 @@ class LinearRanker(BaseEstimator):
     # With metadata routing enabled, queries reach fit and score without being asked for.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
+
+    def _data(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+        *,
+        reset: bool = True,
+    ) -> RankingData:
+        """Check and group what a fit was given; `reset` forgets the features of the last fit."""
+        checked = check_features(X)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        labels: Any = y
+        return RankingData(
+            checked,
+            labels,
+            qid,
+            group,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+            n_jobs=self.n_jobs,
+        )
 
     def predict(self, X: Any) -> Floats:
         """Return the scores Xw; a higher score ranks higher.

@@ -5,9 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
-from marginrank.data import RankingData
 from marginrank.data._validation import check_features, check_weights
 from marginrank.data.pairs import PairList, check_pairs
 from marginrank.estimators._linear import BatchRanker, check_seed
@@ -185,19 +183,10 @@ class RankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        X_checked = check_features(X)
-        validate_data(self, X, skip_check_array=True)
-        listed = self._check_pairs(pairs, pair_weight, X_checked.shape[0])
-        labels: Any = y if listed is None else np.zeros(X_checked.shape[0])
-        data = RankingData(
-            X_checked,
-            labels,
-            qid,
-            group,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            n_jobs=self.n_jobs,
-        )
+        n_documents = check_features(X).shape[0] if pairs is not None else 0
+        listed = self._check_pairs(pairs, pair_weight, n_documents)
+        labels = y if listed is None else np.zeros(n_documents)
+        data = self._data(X, labels, qid, group, sample_weight, query_weight)
         fit = fit_linear(
             data,
             parameters,

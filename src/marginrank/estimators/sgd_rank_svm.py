@@ -8,11 +8,9 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from marginrank._parameters import check_number
 from marginrank.data import RankingData
-from marginrank.data._validation import check_features
 from marginrank.data.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.estimators._linear import LinearRanker, check_seed
 from marginrank.online import Learner, OnlineParameters, Outcome, fit_online, stalled_message
@@ -277,20 +275,6 @@ class SGDRankSVM(LinearRanker):
         self.n_iter_ += 1
         self.n_pairs_ += data.n_pairs
         return self
-
-    def _data(self, X: Any, y: ArrayLike, *arguments: ArrayLike | None, reset: bool) -> RankingData:
-        qid, group, sample_weight, query_weight = arguments
-        checked = check_features(X)
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        return RankingData(
-            checked,
-            y,
-            qid,
-            group,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            n_jobs=self.n_jobs,
-        )
 
     def _fit(
         self,

@@ -5,10 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
-from marginrank.data import RankingData
-from marginrank.data._validation import check_features
 from marginrank.estimators._linear import BatchRanker, check_seed
 from marginrank.solvers.result import print_iteration
 from marginrank.sparse_fitting import SparseParameters, fit_sparse
@@ -169,17 +166,7 @@ class SparseRankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        X_checked = check_features(X)
-        validate_data(self, X, skip_check_array=True)
-        data = RankingData(
-            X_checked,
-            y,
-            qid,
-            group,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            n_jobs=self.n_jobs,
-        )
+        data = self._data(X, y, qid, group, sample_weight, query_weight)
         fit = fit_sparse(
             data,
             parameters,
