@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -19,6 +19,9 @@ from marginrank.cli._training import fit, fit_summary, print_fit
 if TYPE_CHECKING:
     from marginrank import RankingData
     from marginrank.data.pairs import PairList
+    from marginrank.models import LinearModel
+
+Fitted: TypeAlias = "tuple[LinearModel, RankingData | None, dict[str, int]]"
 
 EXAMPLE = """\
 train train.txt --model model.json -C 0.01 --valid valid.txt
@@ -130,46 +133,26 @@ def train(
     The flags are named as the parameters of marginrank.RankSVM and marginrank.load_letor; those of
     --l1 and --online as the ones of marginrank.SparseRankSVM and marginrank.SGDRankSVM.
     """
-    flags = dict(locals())
+    _train(dict(locals()))
+
+
+def _train(flags: dict[str, Any]) -> None:
+    """Check the flags, read, fit, write and tell."""
     _refuse_other_flags(flags)
+    model, valid, metrics = flags["model"], flags["valid"], flags["metrics"]
+    inputs = [*flags["data"], flags["pairs"], valid]
     check_writable(model)
-    refuse_stdin_twice([*data, pairs, valid])
+    refuse_stdin_twice(inputs)
     phases = Phases()
     with phases.importing():
         from marginrank.models import write_model
-        from marginrank.online import OnlineParameters
 
-        chosen = find_metrics(metrics, gain=gain, discount=discount)
+        chosen = find_metrics(metrics, gain=flags["gain"], discount=flags["discount"])
         parameters = _parameters(flags)
         parameters.check()
-    check_found([*data, pairs, reading.group, valid, valid_group])
-
-    def open_valid(wanted: Wanted) -> "RankingData | None":
-        """Read the validation data before the training, so that an error costs nothing."""
-        if valid is None:
-            return None
-        return open_data([valid], replace(reading, group=valid_group), phases, wanted)
-
-    if isinstance(parameters, OnlineParameters):
-        fitted, held_out, counts = train_online(
-            data,
-            reading,
-            parameters,
-            open_valid,
-            phases,
-            chunk_documents=chunk_documents,
-            random_state=random_state,
-            verbose=verbose,
-        )
-    else:
-        documents, listed = _open_training(data, pairs, reading, phases)
-        held_out = open_valid(Wanted(documents.n_features, documents.feature_names))
-        fitted = fit(
-            documents, parameters, phases, pairs=listed, random_state=random_state, verbose=verbose
-        )
-        counts = data_summary(documents)
-        if listed is not None:
-            counts["pairs"] = len(listed)
+    check_found([*inputs, flags["reading"].group, flags["valid_group"]])
+    learn = _fit_online if flags["online"] else _fit_batch
+    fitted, held_out, counts = learn(flags, parameters, phases)
     with phases.phase("write", model):
         write_model(fitted, model)
     result = fit_summary(fitted, counts) | {"model": model}
@@ -179,7 +162,46 @@ def train(
             result["valid"] = measure(chosen, held_out, scores, skip=metrics is None)
     result["seconds"] = phases.seconds
     reason = fitted.training.stop_reason.value if fitted.training else ""
-    print_json(result) if json else print_fit(result, reason)
+    print_json(result) if flags["json"] else print_fit(result, reason)
+
+
+def _fit_online(flags: dict[str, Any], parameters: Any, phases: Phases) -> Fitted:
+    return train_online(
+        flags["data"],
+        flags["reading"],
+        parameters,
+        lambda wanted: _open_valid(flags, wanted, phases),
+        phases,
+        chunk_documents=flags["chunk_documents"],
+        random_state=flags["random_state"],
+        verbose=flags["verbose"],
+    )
+
+
+def _fit_batch(flags: dict[str, Any], parameters: Any, phases: Phases) -> Fitted:
+    documents, listed = _open_training(flags["data"], flags["pairs"], flags["reading"], phases)
+    wanted = Wanted(documents.n_features, documents.feature_names)
+    held_out = _open_valid(flags, wanted, phases)
+    fitted = fit(
+        documents,
+        parameters,
+        phases,
+        pairs=listed,
+        random_state=flags["random_state"],
+        verbose=flags["verbose"],
+    )
+    counts = data_summary(documents)
+    if listed is not None:
+        counts["pairs"] = len(listed)
+    return fitted, held_out, counts
+
+
+def _open_valid(flags: dict[str, Any], wanted: Wanted, phases: Phases) -> "RankingData | None":
+    """Read the validation data before the training, so that an error costs nothing."""
+    if flags["valid"] is None:
+        return None
+    reading = replace(flags["reading"], group=flags["valid_group"])
+    return open_data([flags["valid"]], reading, phases, wanted)
 
 
 def _refuse_other_flags(flags: dict[str, Any]) -> None:
