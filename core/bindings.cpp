@@ -238,53 +238,65 @@ auto visit(const Matrix& X, const Point& point, F&& f) {
   });
 }
 
-// (value, score gradient, gradient, scores, point) at w
-auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, int threads) {
+// Zero for each query: those without documents are not visited.
+auto zero_by_query(const Pairs& pairs) {
+  auto values = new_array<double>(static_cast<std::size_t>(pairs.documents().n_queries));
+  std::fill_n(values.data(), values.size(), 0.0);
+  return values;
+}
+
+// The state of a point whose order a new one may start from; null if there is none.
+template <class State>
+const State* guess_from(const Point* like, const Pairs& pairs) {
+  const bool same = like && like->pairs().documents().offsets == pairs.documents().offsets;
+  return same ? like->get<State>() : nullptr;
+}
+
+// (losses by query, score gradient, gradient, scores, point) at w
+auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, const Point* like,
+                 int threads) {
   const auto& pairs = nb::cast<const Pairs&>(owner);
   pairs.check_matrix(X);
   check_vector(w, X.n_columns(), "w must have an entry a column");
   const std::size_t l = pairs.n_documents();
   auto scores = new_array<double>(l), z = new_array<double>(l);
   auto gradient = new_array<double>(w.size());
+  auto losses = zero_by_query(pairs);
   Point point(owner);
-  double value;
   {
     nb::gil_scoped_release release;
-    value = visit(X, point, [&](const auto& view, const auto& kernel, auto& state) {
-      return evaluate(view, kernel, w.data(), scores.data(), z.data(), gradient.data(), state,
-                      threads);
+    visit(X, point, [&](const auto& view, const auto& kernel, auto& state) {
+      evaluate(view, kernel, w.data(), scores.data(), losses.data(), z.data(), gradient.data(),
+               state, guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
     });
   }
-  return std::make_tuple(value, z, gradient, scores, std::move(point));
+  return std::make_tuple(losses, z, gradient, scores, std::move(point));
 }
 
-// (value, score gradient, point) at given scores
+// (losses by query, score gradient, point) at given scores
 auto evaluate_scores(nb::object owner, const Array1<double>& scores, const Point* like,
                      int threads) {
   const auto& pairs = nb::cast<const Pairs&>(owner);
   check_vector(scores, static_cast<Index>(pairs.n_documents()),
                "scores must have an entry a document");
   auto z = new_array<double>(pairs.n_documents());
+  auto losses = zero_by_query(pairs);
   Point point(owner);
-  const bool same_documents =
-      like && like->pairs().documents().offsets == pairs.documents().offsets;
-  double value;
   {
     nb::gil_scoped_release release;
-    value = point.visit([&](const auto& kernel, auto& state) {
-      const auto* guess = same_documents ? like->get<std::decay_t<decltype(state)>>() : nullptr;
-      return evaluate_pairs(kernel, scores.data(), z.data(), state, guess, threads);
+    point.visit([&](const auto& kernel, auto& state) {
+      evaluate_pairs(kernel, scores.data(), losses.data(), z.data(), state,
+                     guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
     });
   }
-  return std::make_tuple(value, z, std::move(point));
+  return std::make_tuple(losses, z, std::move(point));
 }
 
 auto active_weights_at(nb::object owner, const Array1<double>& scores, int threads) {
   const auto& pairs = nb::cast<const Pairs&>(owner);
   check_vector(scores, static_cast<Index>(pairs.n_documents()),
                "scores must have an entry a document");
-  auto weights = new_array<double>(static_cast<std::size_t>(pairs.documents().n_queries));
-  std::fill_n(weights.data(), weights.size(), 0.0);  // queries without documents are not visited
+  auto weights = zero_by_query(pairs);
   Point point(owner);
   nb::gil_scoped_release release;
   point.visit([&](const auto& kernel, auto& state) {
@@ -322,12 +334,10 @@ auto hess_vec_at(const Matrix& X, const Point& point, const Array1<double>& v, i
 auto hessian_at(const Matrix& X, const Point& point, int threads) {
   point.pairs().check_matrix(X);
   const auto n = static_cast<std::size_t>(X.n_columns());
-  auto* data = new double[n * n];
-  Result2<double> H(data, {n, n},
-                    nb::capsule(data, [](void* p) noexcept { delete[] static_cast<double*>(p); }));
+  auto H = new_matrix<double>(n, n);
   nb::gil_scoped_release release;
   visit(X, point, [&](const auto& view, const auto& kernel, const auto& state) {
-    hessian(view, kernel, state, data, threads);
+    hessian(view, kernel, state, H.data(), threads);
   });
   return H;
 }
@@ -349,6 +359,24 @@ auto transpose_at(const Matrix& X, const Pairs& pairs, const Array1<double>& z, 
   nb::gil_scoped_release release;
   X.visit([&](const auto& view) {
     Sweeper(view, pairs.documents(), threads).transpose(z.data(), out.data());
+  });
+  return out;
+}
+
+auto transpose_groups_at(const Matrix& X, const Pairs& pairs, const Array1<double>& z,
+                         const Array1<Index>& bounds, int threads) {
+  pairs.check_matrix(X);
+  const auto l = static_cast<Index>(pairs.n_documents());
+  check_vector(z, l, "z must have an entry a document");
+  require(bounds.size() > 0 && bounds.data()[0] >= 0 && bounds.data()[bounds.size() - 1] <= l &&
+              std::is_sorted(bounds.data(), bounds.data() + bounds.size()),
+          "bounds must ascend inside the documents");
+  auto out = new_matrix<double>(bounds.size() - 1, static_cast<std::size_t>(X.n_columns()));
+  nb::gil_scoped_release release;
+  X.visit([&](const auto& view) {
+    Sweeper(view, pairs.documents(), threads)
+        .transpose_by_group(z.data(), bounds.data(), static_cast<Index>(bounds.size()) - 1,
+                            out.data());
   });
   return out;
 }
@@ -567,10 +595,10 @@ NB_MODULE(_core, m) {
 
   bind_letor(m);
 
-  m.def("evaluate", &evaluate_at, "X"_a, "pairs"_a, "w"_a, "threads"_a,
-        "Value, score gradient, gradient, scores and point at w, in one sweep over X.");
+  m.def("evaluate", &evaluate_at, "X"_a, "pairs"_a, "w"_a, "like"_a.none(), "threads"_a,
+        "Losses by query, score gradient, gradient, scores and point at w, in one sweep over X.");
   m.def("evaluate_scores", &evaluate_scores, "pairs"_a, "scores"_a, "like"_a.none(), "threads"_a,
-        "Value, score gradient and point at given scores; X is not touched.");
+        "Losses by query, score gradient and point at given scores; X is not touched.");
   m.def("active_weights", &active_weights_at, "pairs"_a, "scores"_a, "threads"_a,
         "By query, the weight of the pairs that are active for the first piece.");
   m.def("hess_vec", &hess_vec_at, "X"_a, "point"_a, "v"_a, "threads"_a,
@@ -580,6 +608,8 @@ NB_MODULE(_core, m) {
   m.def("hessian", &hessian_at, "X"_a, "point"_a, "threads"_a);
   m.def("hess_diag", &hess_diag_at, "X"_a, "point"_a, "threads"_a);
   m.def("transpose_dot", &transpose_at, "X"_a, "pairs"_a, "z"_a, "threads"_a, "X' z.");
+  m.def("transpose_dot_by_group", &transpose_groups_at, "X"_a, "pairs"_a, "z"_a, "bounds"_a,
+        "threads"_a, "X' z of the documents between two neighbouring bounds, a row a group.");
   m.def("coordinate_descent", &descend, "H"_a, "u"_a, "residual"_a, "l1"_a, "l2"_a, "positive"_a,
         "max_passes"_a, "tol"_a,
         "Minimise u'Hu / 2 - b'u + l1 |u|_1 + l2 |u|^2 / 2, given u and b - Hu.");

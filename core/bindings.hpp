@@ -31,10 +31,20 @@ template <class T>
 using Result2 = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
 
 template <class T>
+nb::capsule owner_of(T* data) {
+  return nb::capsule(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+}
+
+template <class T>
 Result1<T> new_array(std::size_t n) {
   T* data = new T[n];
-  return Result1<T>(data, {n},
-                    nb::capsule(data, [](void* p) noexcept { delete[] static_cast<T*>(p); }));
+  return Result1<T>(data, {n}, owner_of(data));
+}
+
+template <class T>
+Result2<T> new_matrix(std::size_t rows, std::size_t columns) {
+  T* data = new T[rows * columns];
+  return Result2<T>(data, {rows, columns}, owner_of(data));
 }
 
 template <class T>

@@ -153,6 +153,15 @@ class Sweeper {
     partials.add_up(out);
   }
 
+  // Row g of out = X' z over the documents bounds[g] .. bounds[g + 1] alone.
+  void transpose_by_group(const double* z, const Index* bounds, Index n_groups, double* out) const {
+    parallel_for(n_groups, threads_, [&](Index g) {
+      double* const row = out + g * X_.n_columns();
+      std::fill_n(row, X_.n_columns(), 0.0);
+      accumulate({bounds[g], bounds[g + 1]}, z, row);
+    });
+  }
+
  private:
   template <class F>
   void sweep_block(const Block& block, const double* v, double* u, F&& f, double* z, double* part,
@@ -223,18 +232,17 @@ double sum(const Matrix& X, int threads) {
   return std::accumulate(part.begin(), part.end(), 0.0);
 }
 
-// The value at given scores; z is its gradient with respect to them.
+// Writes the loss of each query that has documents at given scores, and its gradient with respect
+// to them to z. The order of the point `like`, if given, is taken as a first guess.
 template <class Kernel>
-double evaluate_pairs(const Kernel& kernel, const double* scores, double* z,
-                      typename Kernel::Point& point, const typename Kernel::Point* like,
-                      int threads) {
+void evaluate_pairs(const Kernel& kernel, const double* scores, double* losses, double* z,
+                    typename Kernel::Point& point, const typename Kernel::Point* like,
+                    int threads) {
   const auto& problem = kernel.problem();
-  std::vector<double> value(static_cast<std::size_t>(problem.n_queries));
   auto f = [&](Index q, const double* s, double* out, Scratch& scratch) {
-    value[q] = kernel.evaluate(q, s, out, point, like, scratch);
+    losses[q] = kernel.evaluate(q, s, out, point, like, scratch);
   };
   map_queries(problem, make_blocks(problem, 0), Done::nothing, scores, f, z, threads);
-  return std::accumulate(value.begin(), value.end(), 0.0);
 }
 
 // By query, the weight of the pairs that are active for the first piece at given scores.
@@ -260,17 +268,16 @@ void hess_vec_pairs(const Kernel& kernel, const typename Kernel::Point& point, c
   map_queries(problem, make_blocks(problem, 0), Done::nothing, u, f, z, threads);
 }
 
-// The value at w; scores, their gradient z and the gradient on return.
+// The same at w, with the scores and the gradient.
 template <class Matrix, class Kernel>
-double evaluate(const Matrix& X, const Kernel& kernel, const double* w, double* scores, double* z,
-                double* gradient, typename Kernel::Point& point, int threads) {
+void evaluate(const Matrix& X, const Kernel& kernel, const double* w, double* scores,
+              double* losses, double* z, double* gradient, typename Kernel::Point& point,
+              const typename Kernel::Point* like, int threads) {
   const auto& problem = kernel.problem();
-  std::vector<double> value(static_cast<std::size_t>(problem.n_queries));
   auto f = [&](Index q, const double* u, double* out, Scratch& scratch) {
-    value[q] = kernel.evaluate(q, u, out, point, nullptr, scratch);
+    losses[q] = kernel.evaluate(q, u, out, point, like, scratch);
   };
   Sweeper(X, problem, threads).sweep(w, scores, f, z, gradient);
-  return std::accumulate(value.begin(), value.end(), 0.0);
 }
 
 // out = X' H X v and u = X v.

@@ -86,13 +86,16 @@ def test_slopes_are_those_of_the_value(regularizer):
 
 
 @pytest.mark.parametrize("radius", [1e-3, 1 / 3, 0.1, 7.0, 1e6])
-def test_inside_the_ball_means_inside_for_numpy(radius):
+def test_inside_the_ball_means_inside_in_whatever_order_weights_are_added(radius):
     for _ in range(200):
         w = RNG.normal(size=RNG.integers(1, 200))
         w *= radius * (1 + RNG.normal() * 1e-15) / np.abs(w).sum()
         inside = L1Ball(radius).inside(w)
-        assert np.abs(inside).sum() <= radius
-        np.testing.assert_allclose(inside, w, rtol=1e-14)
+        size = np.abs(inside)
+        for order in (size, size[::-1], np.sort(size), np.sort(size)[::-1]):
+            assert order.sum() <= radius
+            assert sum(order.tolist()) <= radius
+        np.testing.assert_allclose(inside, w, rtol=1e-13)
 
 
 def test_prox_is_inside_the_ball():

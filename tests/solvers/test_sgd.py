@@ -262,9 +262,9 @@ def test_parts_of_a_long_query_are_its_gradient_on_average(monkeypatch):
     for first in range(4000):
         cut = whole.cut_long_queries(whole.active, 0, 100 * first)
         assert np.diff(cut.queries.offsets).max() <= 5
-        _, _, gradient, _, _ = _core.evaluate(cut.matrix, cut.pairs, w, 1)
+        _, _, gradient, _, _ = _core.evaluate(cut.matrix, cut.pairs, w, None, 1)
         gradients.append(gradient)
-    _, _, expected, _, _ = _core.evaluate(whole.matrix, whole.pairs, w, 1)
+    _, _, expected, _, _ = _core.evaluate(whole.matrix, whole.pairs, w, None, 1)
     error = np.std(gradients, axis=0) / np.sqrt(4000)
     assert np.all(np.abs(np.mean(gradients, axis=0) - expected) < 6 * error + 0.01 * abs(expected))
 

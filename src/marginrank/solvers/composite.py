@@ -1,19 +1,4 @@
-"""Loss plus regulariser, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality.
-
-With t = Kw the differences of scores of the pairs, L(w) = f(t) = Σ c ℓ(t). For every α,
-
-    F* ≥ −f*(α) − Ω*(−Kᵀα).
-
-Take α = τ f'(t), a multiple 0 ≤ τ ≤ 1 of the derivative of the loss at the current w. Then
-Kᵀα = τ∇L(w). As f* is convex with f*(0) = 0, and strongly convex because ℓ'' ≤ M,
-
-    f*(τf'(t)) ≤ τ f*(f'(t)) − τ(1 − τ) Σ c ℓ'(t)² / (2M),    f*(f'(t)) = ⟨w, ∇L(w)⟩ − L(w).
-
-(For squared hinge and Huber it is an equation.) Everything in it is a sum over pairs that the
-kernels give from scores. The gap F(w) − (lower bound) is convex in τ, and the best τ is taken. In
-the l1 ball τ = 1 gives the gap of Frank-Wolfe, ⟨w, ∇L⟩ + r‖∇L‖∞; for an l1 penalty τ must make
-τ‖∇L‖∞ ≤ l1.
-"""
+"""Loss plus regulariser, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,10 +6,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from marginrank.objective import Objective, Point
-from marginrank.solvers.regularizers import Ray, Regularizer
+from marginrank.objective import GroupedLoss, Objective, Point
+from marginrank.solvers.duality import parabola_bound, scaled_bound
+from marginrank.solvers.regularizers import Regularizer
 
 Floats = NDArray[np.float64]
+
+GROUPS_PER_FEATURE = 8
+NEGLIGIBLE = 1e-6  # of L(0)
 
 
 @dataclass(frozen=True)
@@ -50,13 +39,30 @@ class Composite:
         """Add the regulariser to a point of the objective."""
         return CompositePoint(self, loss)
 
+    @property
+    def has_parabolas(self) -> bool:
+        """Whether :meth:`CompositePoint.tighten` helps: for squared hinge and enough queries."""
+        return self._is_squared_hinge and self.objective.n_queries >= self.objective.n_features
+
+    @property
+    def _is_squared_hinge(self) -> bool:
+        return len(self.objective.loss.pieces) == 1
+
+    @cached_property
+    def loss_at_zero(self) -> float:
+        """L(0); no sweep."""
+        objective = self.objective
+        return objective.at(
+            np.zeros(objective.n_features), np.zeros(objective.n_documents)
+        ).loss_value
+
     @cached_property
     def _squares(self) -> Objective:
         return self.objective.with_loss(self.objective.loss.squared_derivative())
 
     def strength(self, loss: Point) -> float:
         """Return Σ c ℓ'² / (2M); no sweep."""
-        if len(self.objective.loss.pieces) == 1:  # there ℓ'² = 2M ℓ
+        if self._is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
         squares = self._squares.at(loss.w, loss.scores).loss_value
         return max(squares, 0.0) / (2.0 * self.objective.loss.largest_curvature)
@@ -68,6 +74,8 @@ class CompositePoint:
     def __init__(self, composite: Composite, loss: Point) -> None:
         self.composite = composite
         self.loss = loss
+        self._grouped: GroupedLoss | None = None
+        self._closer_gap = np.inf
 
     @property
     def objective(self) -> Objective:
@@ -95,18 +103,53 @@ class CompositePoint:
         step = self.w - self.loss.gradient
         return self.w - self.composite.regularizer.prox(step, 1.0)
 
-    @cached_property
+    @property
     def gap(self) -> float:
         """Certificate: F(w) − F* is not larger, up to rounding."""
-        regularizer = self.composite.regularizer
-        loss, gradient = self.loss.loss_value, self.loss.gradient
-        strength = self.composite.strength(self.loss)
-        inner = float(self.w @ gradient)
-        ray = regularizer.ray(gradient)
-        tau = _best_scaling(inner - loss, strength, ray)
-        conjugate = tau * inner - tau * loss - tau * (1.0 - tau) * strength
-        bound = -conjugate - ray.conjugate(tau)[0]
+        return min(self.scaled_gap, self._closer_gap)
+
+    @cached_property
+    def scaled_gap(self) -> float:
+        """The certificate that needs no sweep; far from tight near the optimum."""
+        gradient = self.loss.gradient
+        bound = scaled_bound(
+            float(self.w @ gradient) - self.loss.loss_value,
+            self.composite.strength(self.loss),
+            self.composite.regularizer.ray(gradient),
+        )
         return max(self.value - bound, 0.0)
+
+    def tighten(self) -> None:
+        """Look for a closer bound, which lowers the gap; a sweep, or none after :meth:`near`."""
+        if self.composite.has_parabolas:
+            bound = parabola_bound(self.w, self._group(), self.composite.regularizer)
+            self._closer_gap = max(self.value - bound, 0.0)
+
+    def is_nearly_zero(self, tol: float) -> bool:
+        """Whether F* may be zero, as that of separable data is, and F(w) is next to nothing.
+
+        A relative distance to such an optimum means nothing. It is measured against a small part
+        of L(0) instead.
+        """
+        maybe_zero = self.gap > 0.5 * self.value
+        return maybe_zero and self.gap <= tol * NEGLIGIBLE * self.composite.loss_at_zero
+
+    def _group(self) -> GroupedLoss:
+        if self._grouped is None:
+            self._grouped = self.loss.by_group(GROUPS_PER_FEATURE * self.w.size)
+        return self._grouped
+
+    def near(self, w: Floats, *, to_tighten: bool = False) -> "CompositePoint":
+        """Look at a w that ranks documents much as this one does: a sweep.
+
+        With `to_tighten` two sweeps give what :meth:`tighten` needs, too, and the gradient with it.
+        """
+        objective = self.objective
+        scores = objective.scores(w) if to_tighten else None
+        point = self.composite.wrap(objective.at(w, scores, like=self.loss))
+        if to_tighten:
+            point._group()
+        return point
 
     def move(self, step: float, direction: Floats, direction_scores: Floats) -> "CompositePoint":
         """Look at w + step · direction, given X · direction; no sweep."""
@@ -123,21 +166,3 @@ class CompositePoint:
         return self.loss.curvature(
             direction, direction_scores
         ) + self.composite.regularizer.curvature(direction)
-
-
-def _best_scaling(linear: float, strength: float, ray: Ray) -> float:
-    """Minimise τ · linear − τ(1 − τ) · strength + Ω*(−τ∇L) over 0 ≤ τ ≤ min(1, limit).
-
-    Its derivative is convex and increases: Newton's method from the right does not overshoot.
-    """
-    tau = min(1.0, ray.limit)
-    for _ in range(50):
-        _, slope, curvature = ray.conjugate(tau)
-        total = linear - (1.0 - 2.0 * tau) * strength + slope
-        if total <= 0.0:
-            break
-        curvature += 2.0 * strength
-        before, tau = tau, max(tau - total / curvature, 0.0) if curvature > 0 else 0.0
-        if before - tau <= 1e-12:
-            break
-    return tau

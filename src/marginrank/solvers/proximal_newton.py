@@ -39,6 +39,7 @@ MODEL_TOL = 1e-4  # how well the model is minimised, against the violation at it
 SUFFICIENT = 0.25  # of the slope; the minimiser of an exact model gains half of it
 FLAT = 1e-12  # against the largest curvature: possibly none at all
 LEAST_CURVATURE = 1e-3  # of that at zero
+LOOSENESS = 100.0  # first guess at the closer gap, against the estimated distance to the optimum
 FAST = 10.0  # by which the gap falls in an iteration with a good model
 PATIENCE = 2  # slow models in a row that a step far from the optimum may explain
 SLOW = 0.2  # a gap that falls by less asks for a larger working set
@@ -136,6 +137,8 @@ class ProximalNewton:
         except KeyboardInterrupt:
             self.point, stop = self._interrupted(composite), StopReason.INTERRUPTED
         self.point = _inside(self.point)
+        if isinstance(self._iteration, ModelIteration) and start_at is not None:
+            self._iteration.learn(start_at, self.point.loss)
         return progress.result(self.point, self.point.gap, stop)
 
     def _from_samples(self, regularizer: Regularizer, tol: float, progress: Progress) -> Point:
@@ -159,11 +162,25 @@ class ProximalNewton:
 def _inside(point: CompositePoint) -> CompositePoint:
     """Make up for rounding that has put the weights outside the domain of the regulariser."""
     w = point.composite.regularizer.inside(point.w)
-    return point if np.array_equal(w, point.w) else point.composite.at(w)
+    if np.array_equal(w, point.w):
+        return point
+    moved = point.near(w)
+    if moved.gap > point.gap:
+        moved.tighten()
+    return moved
 
 
 class ModelIteration:
     """Proximal Newton with an explicit Hessian, handed on from one objective to the next.
+
+    Parameters
+    ----------
+    max_iter : int
+        Limit on the iterations of a run.
+    seed : int
+        For the samples.
+    tightens : bool
+        Whether the closer of the two certificates may end a run.
 
     Attributes
     ----------
@@ -171,10 +188,12 @@ class ModelIteration:
         The best point so far.
     """
 
-    def __init__(self, max_iter: int, seed: int) -> None:
+    def __init__(self, max_iter: int, seed: int, *, tightens: bool = True) -> None:
         self.point: CompositePoint | None = None
         self._max_iter = max_iter
         self._seed = seed
+        self._tightens = tightens
+        self._looseness = LOOSENESS
         self._model: QuadraticModel | None = None
         self._model_cost = 0.0
         self._disappointments = 0  # models in a row that were new and yet too slow
@@ -183,19 +202,23 @@ class ModelIteration:
         """Minimise from a point on."""
         self.point = point
         for k in range(self._max_iter):
-            if is_certified(point, tol):
-                return Outcome(point, StopReason.CERTIFIED)
+            if is_certified(point, tol) or (k >= PATIENCE and point.is_nearly_zero(tol)):
+                break
             fresh = self._model is None
             model = self._model = self._model or self._build(point)
             regularizer, gradient = point.composite.regularizer, point.loss.gradient
             passes = model.passes
             enough = MODEL_TOL * regularizer.violation(point.w, gradient)
-            step = _advance(point, model.minimize(point.w, gradient, regularizer, enough))
+            u = model.minimize(point.w, gradient, regularizer, enough)
+            expected = self._expected_gap(point, model.decrease(point.w, gradient, u, regularizer))
+            if expected <= tol * point.value and self._is_certified_closely(point, expected, tol):
+                break
+            step = _advance(point, u, to_tighten=expected <= FAST**2 * tol * point.value)
             if step is None and fresh and model.complete:
-                return Outcome(point, StopReason.PRECISION)
+                return self._outcome(point, tol, StopReason.PRECISION)
             # The first step with an old model answers a new regulariser, and judges no model.
             judged = fresh or k > 0
-            if step is None or (judged and self._is_slow(step, point.gap, tol)):
+            if step is None or (judged and self._is_slow(step, point, expected, tol)):
                 self._model = None
                 self._disappointments = self._disappointments + 1 if fresh else 0
                 if step is None:
@@ -206,15 +229,45 @@ class ModelIteration:
             self.point = point = step
             if progress:
                 progress.record(point, point.gap, model.passes - passes)
-        stop = StopReason.CERTIFIED if is_certified(point, tol) else StopReason.MAX_ITER
-        return Outcome(point, stop)
+        return self._outcome(point, tol, StopReason.MAX_ITER)
 
-    def _is_slow(self, step: CompositePoint, gap_before: float, tol: float) -> bool:
-        """Whether a new model would save more sweeps than it costs."""
+    def learn(self, start: Point, end: Point) -> None:
+        """Correct the model by all of a run: along a path, the next one goes on much like it."""
+        if self._model:
+            self._model.correct(end.w - start.w, end.gradient - start.gradient)
+
+    def _outcome(self, point: CompositePoint, tol: float, otherwise: StopReason) -> Outcome:
+        """Return the point where a run ends, for another reason if it cannot be certified."""
+        if self._tightens and not is_certified(point, tol):
+            point.tighten()
+        certified = is_certified(point, tol) or point.is_nearly_zero(tol)
+        return Outcome(point, StopReason.CERTIFIED if certified else otherwise)
+
+    def _expected_gap(self, point: CompositePoint, estimate: float) -> float:
+        """Guess the closer gap of a point that is estimated to be that far from the optimum."""
+        useful = self._tightens and point.composite.has_parabolas
+        return self._looseness * max(estimate, 0.0) if useful else np.inf
+
+    def _is_certified_closely(self, point: CompositePoint, expected: float, tol: float) -> bool:
+        point.tighten()
+        if expected > 0:
+            self._looseness *= point.gap / expected
+        return is_certified(point, tol)
+
+    def _is_slow(
+        self, step: CompositePoint, before: CompositePoint, expected: float, tol: float
+    ) -> bool:
+        """Whether a new model would save more sweeps than it costs.
+
+        The scaled gap tells the pace. The closer gap, which falls twice as fast, may end the run.
+        """
         if is_certified(step, tol):
             return False
-        rest = np.log(step.gap / (tol * step.value))
-        rate = np.log(gap_before / step.gap)
+        enough = tol * step.value
+        rate = np.log(before.scaled_gap / step.scaled_gap)
+        rest = np.log(step.scaled_gap / enough)
+        if expected < np.inf:
+            rest = min(rest, 0.5 * np.log(max(expected, enough) / enough) - rate)
         with_new_model = self._model_cost + rest / np.log(FAST)
         return bool(rest > with_new_model * rate)
 
@@ -249,8 +302,13 @@ def _complete_model(point: CompositePoint) -> QuadraticModel:
     return QuadraticModel(hessian, complete=True)
 
 
-def _advance(point: CompositePoint, u: Floats) -> CompositePoint | None:
-    """Move to u, or to the best point on the way there if u does not gain enough; a sweep."""
+def _advance(
+    point: CompositePoint, u: Floats, *, to_tighten: bool = False
+) -> CompositePoint | None:
+    """Move to u, or to the best point on the way there if u does not gain enough.
+
+    A sweep, or two if the bound is likely to be tightened there.
+    """
     regularizer = point.composite.regularizer
     direction = u - point.w
     slope = float(point.loss.gradient @ direction)
@@ -258,7 +316,7 @@ def _advance(point: CompositePoint, u: Floats) -> CompositePoint | None:
     rounding = 1e-12 * abs(point.value)
     if not slope <= rounding or not direction.any():
         return None
-    trial = point.composite.at(u)
+    trial = point.near(u, to_tighten=to_tighten)
     if abs(slope) <= rounding:  # the certificate still tells which point is better
         return trial if trial.gap < point.gap else None
     if trial.value <= point.value + SUFFICIENT * slope:
@@ -291,7 +349,8 @@ class WorkingSets:
             if features.size > LARGEST_WORKING_SET:
                 return self._run_on_faces(point, tol, progress)
             part = _restrict(point, features)
-            iteration = ModelIteration(self._max_iter, self._seed)
+            # A closer certificate of a part says little about the whole.
+            iteration = ModelIteration(self._max_iter, self._seed, tightens=False)
             solved = iteration.run(part, max(0.3 * tol, 0.1 * point.gap / point.value), None)
             w = np.zeros_like(point.w)
             w[features] = solved.point.w

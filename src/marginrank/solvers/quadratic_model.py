@@ -58,7 +58,6 @@ class QuadraticModel:
         hessian[np.diag_indices_from(hessian)] *= 1.0 + RIDGE
         self._hessian = hessian
         self.complete = complete
-        self._multiplier: float | None = None
         self.passes = 0
 
     def minimize(self, w: Floats, gradient: Floats, regularizer: Regularizer, tol: float) -> Floats:
@@ -68,12 +67,18 @@ class QuadraticModel:
         """
         problem = _Problem(self._hessian, w, gradient, tol)
         if isinstance(regularizer, L1Ball):
-            self._multiplier = _minimize_in_ball(problem, regularizer, self._multiplier)
+            _minimize_in_ball(problem, regularizer, _first_multiplier(w, gradient))
         else:
             l1 = regularizer.multiplier(w, gradient)
             problem.minimize(Penalty(l1, regularizer.ridge, regularizer.positive))
         self.passes += problem.passes
         return regularizer.inside(problem.u)
+
+    def decrease(self, w: Floats, gradient: Floats, u: Floats, regularizer: Regularizer) -> float:
+        """Return by how much q + Ω falls from w to u."""
+        step = u - w
+        change = float(gradient @ step) + 0.5 * float(step @ (self._hessian @ step))
+        return regularizer.value(w) - regularizer.value(u) - change
 
     def correct(self, step: Floats, gradient_change: Floats) -> None:
         """Make H agree with what a step has shown: H · step = gradient_change (BFGS)."""
@@ -100,8 +105,15 @@ class _Problem:
         """The l1 from which on u = 0."""
         return float(np.max(np.abs(self._b)))
 
-    def minimize(self, penalty: Penalty, *, exactly: bool = False) -> None:
-        """Minimise over u, starting from the last one; `exactly` on the support that is found."""
+    def restart(self, u: Floats) -> None:
+        """Go on from u."""
+        self.u, self._residual = u, self._b - self._hessian @ u
+
+    def minimize(self, penalty: Penalty, *, exactly: bool = False) -> bool:
+        """Minimise over u, starting from the last one; `exactly` on the support that is found.
+
+        Returns whether it was found.
+        """
         for _ in range(ROUNDS):
             self.u, self._residual, passes, violation = _core.coordinate_descent(
                 self._hessian, self.u, self._residual, *penalty, PASSES, self.tol
@@ -111,7 +123,8 @@ class _Problem:
             if exactly or not converged:
                 self._solve_on_support(penalty)
             if converged:
-                return
+                return True
+        return False
 
     def shrinkage(self) -> float:
         """Return −d‖u‖₁/d l1 at the minimiser for l2 = 0, as long as the support stays."""
@@ -181,41 +194,59 @@ def _factorise(hessian: Floats, support: Integers, l2: float) -> _Factor | None:
     return _Factor(scale, factor)
 
 
-def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None) -> float:
-    """Minimise over the ball; return the multiplier of ‖u‖₁ ≤ radius.
+def _first_multiplier(w: Floats, gradient: Floats) -> float | None:
+    """Return the multiplier of ‖u‖₁ ≤ radius for which w is optimal, as far as it can be."""
+    size = float(np.sum(np.abs(w)))
+    return max(-float(gradient @ w) / size, 0.0) if size > 0 else None
+
+
+def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None) -> None:
+    """Minimise over the ball, with a first guess at the multiplier of ‖u‖₁ ≤ radius.
 
     ‖u‖₁ falls continuously as the multiplier grows, linearly as long as the support stays. So
-    Newton's method, kept inside the bracket found so far, ends in a few steps. Without a first
-    guess it comes from above, where the support is small.
+    Newton's method, kept inside the bracket found so far, ends in a few steps. Without a guess it
+    comes from above, where the support is small. Where the ball seems not to be active, 0 is tried
+    at once; if that is too ill-conditioned, the multiplier goes there in steps.
     """
-    low, high = 0.0, problem.largest_multiplier
-    if high == 0.0:
-        return 0.0
-    enough = ball.radius * min(problem.tol / high, 1e-3)
-    multiplier = 0.5 * high if multiplier is None else min(multiplier, 0.99 * high)
+    largest = problem.largest_multiplier
+    if largest == 0.0:
+        return
+    enough = ball.radius * min(problem.tol / largest, 1e-3)
+    multiplier = 0.5 * largest if multiplier is None else min(multiplier, 0.99 * largest)
+    low, high = 0.0, largest
     larger, smaller = None, np.zeros_like(problem.u)
+    in_steps = False
     for _ in range(MULTIPLIERS):
-        problem.minimize(Penalty(multiplier, 0.0, ball.positive), exactly=True)
+        found = problem.minimize(Penalty(multiplier, 0.0, ball.positive), exactly=True)
+        if not found and in_steps:
+            return  # what there is may still be of use
+        if not found and multiplier == 0.0:
+            in_steps, multiplier = True, 0.1 * high
+            problem.restart(smaller)
+            continue
         excess = float(np.sum(np.abs(problem.u))) - ball.radius
-        if abs(excess) <= enough or (multiplier == 0.0 and excess <= 0.0):
-            return multiplier
+        if multiplier == 0.0 and excess <= 0.0:
+            return
+        if abs(excess) <= enough:
+            problem.restart(problem.u * (ball.radius / (ball.radius + excess)))
+            return
         if excess > 0:
             low, larger = multiplier, problem.u
         else:
             high, smaller = multiplier, problem.u
         if high - low <= 1e-3 * problem.tol and larger is not None:
             break
-        slope = problem.shrinkage()
+        slope = problem.shrinkage() if multiplier > 0 else 0.0  # at 0 it says little
         newton = multiplier + excess / slope if slope > 0 else 0.0
         if larger is None:
-            multiplier = max(newton, 0.1 * multiplier)
+            inactive = newton <= 0.0 and multiplier < 0.1 * largest and not in_steps
+            multiplier = 0.0 if inactive else max(newton, 0.1 * multiplier)
             multiplier = 0.0 if multiplier < 1e-3 * problem.tol else multiplier
         else:
             middle = np.sqrt(low * high) if low > 0 else 0.1 * high
             multiplier = newton if low < newton < high else middle
     if larger is not None:
-        problem.u = _on_sphere(larger, smaller, ball.radius)
-    return multiplier
+        problem.restart(_on_sphere(larger, smaller, ball.radius))
 
 
 def _on_sphere(larger: Floats, smaller: Floats, radius: float) -> Floats:

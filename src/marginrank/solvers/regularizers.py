@@ -123,14 +123,14 @@ class L1Ball(Regularizer):
         return max(-float(gradient @ w) / size, 0.0)
 
     def inside(self, w: Floats) -> Floats:
-        """Return w scaled until the sum of |w|, as numpy adds it up, is at most the radius."""
+        """Return w scaled until the sum of |w|, in whatever order, is at most the radius."""
         w = super().inside(w)
         size = float(np.abs(w).sum())
-        shrink = 1.0
-        while size > self.radius:
-            shrink -= 2.0**-52
-            w = w * (shrink * self.radius / size)
+        limit = target = self.radius * (1.0 - 2.0**-52 * (np.count_nonzero(w) - 1))
+        while size > limit:
+            w = w * (target / size)
             size = float(np.abs(w).sum())
+            target *= 1.0 - 2.0**-52
         return w
 
 
