@@ -85,7 +85,7 @@ def test_a_path_costs_less_than_its_models_alone():
     before = objective.sweeps
     parameters = SparseParameters(tol=1e-4)
     grid = np.geomspace(1.01 * first_C(objective), 1000 * first_C(objective), 20)
-    _walk(objective, parameters, grid, 0)
+    _walk(objective, parameters, grid, 0, None)
     path_sweeps = objective.sweeps - before
     histories = [fit_sparse(data, SparseParameters(C=C, tol=1e-4)).result.history for C in grid[3:]]
     alone = [history[-1].sweeps for history in histories]

@@ -14,10 +14,11 @@ from marginrank._threads import effective_threads, serial_blas
 from marginrank.data.ranking_data import RankingData
 from marginrank.fitting import seed_from
 from marginrank.metrics import get_metric
+from marginrank.metrics._names import Metric, metric_name
 from marginrank.objective import Objective
 from marginrank.solvers.proximal_newton import ProximalNewton
 from marginrank.solvers.regularizers import ElasticNet, L1Ball, Regularizer
-from marginrank.solvers.result import SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.sparse_fitting import SparseParameters, first_C, first_radius
 
 Floats = NDArray[np.float64]
@@ -94,9 +95,10 @@ def sparse_path(
     pair_cost: Any = None,
     normalization: str = "pairs",
     validation: RankingData | Sequence[Any] | None = None,
-    metric: str = "ndcg@10",
+    metric: str | Metric = "ndcg@10",
     n_jobs: int | None = None,
     random_state: int = 0,
+    callback: Callback | None = None,
 ) -> SparsePath:
     """Fit sparse models over a grid, each from the last one's solution.
 
@@ -120,10 +122,12 @@ def sparse_path(
         Certified relative distance of each model to its optimum.
     validation : RankingData or (X, y, qid), optional
         Data to score each model on.
-    metric : str, default="ndcg@10"
-        The score, by a name that :func:`~marginrank.metrics.get_metric` knows.
+    metric : str or callable, default="ndcg@10"
+        The score, as :func:`~marginrank.metrics.get_metric` takes it.
     random_state : int, default=0
         Seed of the samples that speed up the fits.
+    callback : callable, optional
+        Called with each :class:`~marginrank.solvers.result.Iteration` of each fit.
 
     Returns
     -------
@@ -164,21 +168,25 @@ def sparse_path(
     with serial_blas():
         objective = parameters.objective(data)
         grid = _default_grid(objective, parameters, n_points) if given is None else _check(given)
-        path = _walk(objective, parameters, grid, seed_from(random_state))
+        path = _walk(objective, parameters, grid, seed_from(random_state), callback)
     if held_out is None:
         return path
     scores = [
         evaluate(held_out.y, _predict(held_out, path.coefs[[k]], n_jobs), qid=held_out.qid)
         for k in range(grid.size)
     ]
-    return replace(path, metric=metric, scores=np.array(scores, dtype=np.float64))
+    return replace(path, metric=metric_name(evaluate), scores=np.array(scores, dtype=np.float64))
 
 
 def _walk(
-    objective: Objective, parameters: SparseParameters, grid: Floats, seed: int
+    objective: Objective,
+    parameters: SparseParameters,
+    grid: Floats,
+    seed: int,
+    callback: Callback | None,
 ) -> SparsePath:
     """Solve at one value after another; all share the objective, its points and the Hessian."""
-    solver = ProximalNewton(objective, max_iter=parameters.max_iter, seed=seed)
+    solver = ProximalNewton(objective, max_iter=parameters.max_iter, seed=seed, callback=callback)
     point = objective.at(np.zeros(objective.n_features), np.zeros(objective.n_documents))
     results: list[SolverResult] = []
     seconds = []

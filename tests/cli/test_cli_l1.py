@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from marginrank import SparseRankSVM, load_letor, load_model, metrics
+from marginrank import SparseRankSVM, load_letor, load_model, metrics, sparse_path
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +20,7 @@ def data(train_txt):
         (("-C", "5"), {"C": 5.0}),
         (("--radius", "0.3", "--positive"), {"radius": 0.3, "positive": True}),
         (("--radius", "0.3", "--solver", "fenchel"), {"radius": 0.3, "solver": "fenchel"}),
+        (("-C", "0.01", "--normalization", "none"), {"C": 0.01, "normalization": "none"}),
         (
             ("-C", "5", "--l1-ratio", "0.5", "--loss", "huber"),
             {"C": 5.0, "l1_ratio": 0.5, "loss": "huber"},
@@ -57,6 +58,38 @@ def test_validation_and_evaluate(run, tmp_path, train_txt, test_txt):
     assert f"{expected:.6g}" in evaluated.stdout
 
 
+@pytest.mark.parametrize("parameter", ["C", "radius"])
+def test_a_path_equals_the_python_api(run, tmp_path, train_txt, test_txt, data, parameter):
+    test = load_letor(test_txt, n_features=6)
+    path = sparse_path(data, n_points=7, parameter=parameter, validation=test, metric="ndcg@3")
+    model = tmp_path / "m.json"
+    flags = ("--l1", "--path", "7", "--parameter", parameter, "--metrics", "ndcg@3,auc")
+    done = run("train", train_txt, "--model", model, "--valid", test_txt, "--json", *flags)
+    result = json.loads(done.stdout)
+    told = result["path"]
+    assert (told["parameter"], told["metric"], told["best"]) == (parameter, "ndcg@3", path.best)
+    assert [point[parameter] for point in told["points"]] == path.values.tolist()
+    assert [point["score"] for point in told["points"]] == path.scores.tolist()
+    assert [point["gap"] for point in told["points"]] == path.gaps.tolist()
+    assert [point["nonzero"] / 6 for point in told["points"]] == path.sparsity.tolist()
+    best = SparseRankSVM(**{parameter: path.values[path.best]}).fit(data.X, data.y, qid=data.qid)
+    np.testing.assert_array_equal(load_model(model).coef_, best.coef_)
+    assert result["parameters"][parameter] == path.values[path.best]
+    assert result["valid"].keys() == {"ndcg@3", "auc"}
+    assert {"path", "solve"} <= result["seconds"].keys()
+
+
+def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
+    plot = tmp_path / "path.png"
+    flags = ("--l1", "--path", "4", "--plot", plot, "--gain", "linear", "--metrics", "auc,ndcg@3")
+    done = run("train", train_txt, "--model", tmp_path / "m.json", "--valid", test_txt, *flags)
+    lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
+    assert lines[:2] == [["Path"], ["C", "non-zero", "relative", "gap", "auc"]]
+    assert [line[1] for line in lines[2:3]] == ["0"]
+    assert sum(line[-1] == "best" for line in lines[2:6]) == 1
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
@@ -68,6 +101,13 @@ def test_validation_and_evaluate(run, tmp_path, train_txt, test_txt):
         (("--l1", "--lam", "0.1"), "--lam has no meaning with --l1."),
         (("--l1", "--margin", "label"), "--margin has no meaning with --l1."),
         (("--l1", "--early-stopping"), "--early-stopping needs --online."),
+        (("--path", "5"), "--path needs --l1."),
+        (("--l1", "--plot", "path.png"), "--plot needs --path."),
+        (("--l1", "--parameter", "radius"), "--parameter needs --path."),
+        (("--l1", "--path", "5"), "--path is given, but no --valid to choose by."),
+        (("--l1", "--path", "5", "-C", "2"), "--C has no meaning with --path."),
+        (("--l1", "--path", "5", "--radius", "2"), "--radius has no meaning with --path."),
+        (("--l1", "--path", "5", "--solver", "fenchel"), "--solver has no meaning with --path."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -83,6 +123,9 @@ def test_flags_of_other_learners_are_refused(refused, tmp_path, flags, sentence)
         (("--radius", "0"), "--radius 0"),
         (("--radius", "1", "--l1-ratio", "0.5"), "--l1-ratio 0.5 mixes penalties"),
         (("--l1-ratio", "1.5"), "--l1-ratio 1.5 must be a number from 0 to 1"),
+        (("--path", "0", "--valid", "v.txt"), "--path 0 must be"),
+        (("--path", "5", "--valid", "v.txt", "--parameter", "r"), "--parameter 'r' must be one of"),
+        (("--path", "5", "--valid", "v.txt", "--plot", "path.xyz"), "path.xyz must end in one of"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

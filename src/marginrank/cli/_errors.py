@@ -23,7 +23,7 @@ FLAGS = (
 PARAMETERS = (
     "label qid features sample_weight query_weight comments group n_features missing layout dtype "
     "n_jobs C lam loss solver tol max_iter pair_selection pair_cost margin normalization "
-    "random_state gain discount pairs top radius l1_ratio"
+    "random_state gain discount pairs top radius l1_ratio path parameter"
 )
 # Neither in quotes nor in a path, such as runs/C=1/train.txt.
 PARAMETER = re.compile(rf"(?<![^\s(])({PARAMETERS.replace(' ', '|')})=(?!\S*[/:])(?=([^\s.,;])?)")

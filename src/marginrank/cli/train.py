@@ -2,48 +2,65 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from marginrank.cli import _models
 from marginrank.cli._data import Wanted, data_summary, open_data
 from marginrank.cli._files import check_found, check_writable, refuse_stdin_twice
-from marginrank.cli._metrics import find_metrics, measure
+from marginrank.cli._metrics import Metric, find_metrics, measure
 from marginrank.cli._online import train_online
 from marginrank.cli._options import DataFiles, Discount, Gain, Json, Metrics, Reading, reads_data
 from marginrank.cli._output import print_json
+from marginrank.cli._plots import check_plot
 from marginrank.cli._progress import Phases
+from marginrank.cli._sparse_path import (
+    best_parameters,
+    describe_path,
+    plot,
+    print_path,
+    walk_path,
+)
 from marginrank.cli._training import fit, fit_summary, print_fit
 
 if TYPE_CHECKING:
     from marginrank import RankingData
     from marginrank.data.pairs import PairList
     from marginrank.models import LinearModel
-
-Fitted: TypeAlias = "tuple[LinearModel, RankingData | None, dict[str, int]]"
+    from marginrank.selection import SparsePath
 
 EXAMPLE = """\
 train train.txt --model model.json -C 0.01 --valid valid.txt
 train part1.txt.gz part2.txt.gz --model model.json --json
 train clicks.txt --pairs clicks.pairs --model model.json
 train train.txt --model model.json --l1 --radius 4
+train train.txt --model model.json --l1 --path 50 --valid valid.txt --plot path.png
 train larger-than-memory.txt --model model.json --online"""
 
 # Flags that only some learners have; at these values they say nothing.
 BATCH_ONLY = {
     "pairs": None,
     "lam": None,
-    "solver": "auto",
+    "solver": None,
     "pair_selection": "all",
     "pair_cost": None,
     "margin": "unit",
 }
 ONLINE_ONLY = {"method": None, "early_stopping": False, "chunk_documents": None}
-SPARSE_ONLY = {"radius": None, "l1_ratio": 1.0, "positive": False}
+SPARSE_ONLY = {"radius": None, "l1_ratio": 1.0, "positive": False, "path": None}
 NOT_SPARSE = ("pairs", "lam", "margin")
-# Where another learner has another default, the flag's own default stands for that one.
-OTHER_DEFAULTS = {"tol": 1e-6, "max_iter": 1000, "normalization": "none"}
+PATH_ONLY = {"parameter": "C", "plot": None}
+NOT_PATH = {"C": 1.0, "radius": None, "solver": None}
+
+
+class Fitted(NamedTuple):
+    """What came out of training, and the data that it is judged on."""
+
+    model: "LinearModel"
+    held_out: "RankingData | None"
+    counts: dict[str, int]
+    path: "SparsePath | None" = None
 
 
 @reads_data
@@ -73,14 +90,22 @@ def train(
         str, typer.Option(help="squared_hinge, hinge, huber or logistic.")
     ] = "squared_hinge",
     solver: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="auto, newton, tron; for hinge smoothing, ocas, bmrm; with --l1 proximal_newton, "
-            "fenchel, truncated_gradient."
+            help="newton, tron; for hinge smoothing, ocas, bmrm; with --l1 proximal_newton, "
+            "fenchel, truncated_gradient. By default the fastest."
         ),
-    ] = "auto",
-    tol: Annotated[float, typer.Option(help="Relative distance to the optimum.")] = 1e-6,
-    max_iter: Annotated[int, typer.Option(help="Limit on the iterations.")] = 1000,
+    ] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            help="Relative distance to the optimum: 1e-6, or 1e-3 with --online, by default."
+        ),
+    ] = None,
+    max_iter: Annotated[
+        int | None,
+        typer.Option(help="Limit on the iterations: 1000, or 100 with --online, by default."),
+    ] = None,
     pair_selection: Annotated[str, typer.Option(help="all or adjacent.")] = "all",
     pair_cost: Annotated[
         str | None, typer.Option(help="What multiplies the loss of a pair: gain or ndcg.")
@@ -88,14 +113,16 @@ def train(
     margin: Annotated[
         str, typer.Option(help="Margin of a pair: unit, or a difference of label or gain.")
     ] = "unit",
-    normalization: Annotated[str, typer.Option(help="none, pairs or query.")] = "none",
+    normalization: Annotated[
+        str | None,
+        typer.Option(help="none, pairs or query: none, or pairs with --l1, by default."),
+    ] = None,
     random_state: Annotated[int, typer.Option(help="Seed of samples and orders.")] = 0,
     l1: Annotated[
         bool,
         typer.Option(
             "--l1",
-            help="Learn a sparse model: marginrank.SparseRankSVM. --normalization is then pairs by "
-            "default.",
+            help="Learn a sparse model: marginrank.SparseRankSVM.",
         ),
     ] = False,
     radius: Annotated[
@@ -107,12 +134,23 @@ def train(
     positive: Annotated[
         bool, typer.Option("--positive", help="With --l1: no weight may be negative.")
     ] = False,
+    path: Annotated[
+        int | None,
+        typer.Option(
+            help="With --l1: fit that many values of C or the radius, and keep the one that is "
+            "best on --valid by the first of --metrics, ndcg@10 by default."
+        ),
+    ] = None,
+    parameter: Annotated[str, typer.Option(help="With --path: C or radius.")] = "C",
+    plot: Annotated[
+        str | None, typer.Option(help="With --path: file to draw it to, such as path.png.")
+    ] = None,
     online: Annotated[
         bool,
         typer.Option(
             "--online",
             help="Learn by stochastic gradients from text in chunks, or from a store: "
-            "marginrank.SGDRankSVM. --tol is then 1e-3 and --max-iter 100 by default.",
+            "marginrank.SGDRankSVM.",
         ),
     ] = False,
     method: Annotated[
@@ -142,6 +180,7 @@ def _train(flags: dict[str, Any]) -> None:
     model, valid, metrics = flags["model"], flags["valid"], flags["metrics"]
     inputs = [*flags["data"], flags["pairs"], valid]
     check_writable(model)
+    check_plot(flags["plot"])
     refuse_stdin_twice(inputs)
     phases = Phases()
     with phases.importing():
@@ -152,29 +191,42 @@ def _train(flags: dict[str, Any]) -> None:
         parameters.check()
     check_found([*inputs, flags["reading"].group, flags["valid_group"]])
     learn = _fit_online if flags["online"] else _fit_batch
-    fitted, held_out, counts = learn(flags, parameters, phases)
+    fitted = learn(flags, parameters, phases)
     with phases.phase("write", model):
-        write_model(fitted, model)
-    result = fit_summary(fitted, counts) | {"model": model}
-    if held_out is not None:
+        write_model(fitted.model, model)
+    if flags["plot"] is not None and fitted.path is not None:
+        with phases.phase("plot", flags["plot"]):
+            plot(fitted.path, flags["plot"])
+    result = fit_summary(fitted.model, fitted.counts) | {"model": model}
+    if fitted.path is not None:
+        result["path"] = describe_path(fitted.path)
+    if fitted.held_out is not None:
         with phases.phase("evaluate", valid):
-            scores = _models.scores(fitted, held_out)
-            result["valid"] = measure(chosen, held_out, scores, skip=metrics is None)
+            scores = _models.scores(fitted.model, fitted.held_out)
+            result["valid"] = measure(chosen, fitted.held_out, scores, skip=metrics is None)
     result["seconds"] = phases.seconds
-    reason = fitted.training.stop_reason.value if fitted.training else ""
-    print_json(result) if flags["json"] else print_fit(result, reason)
+    print_json(result) if flags["json"] else _print(result, fitted)
+
+
+def _print(result: dict[str, Any], fitted: Fitted) -> None:
+    if "path" in result:
+        print_path(result["path"])
+    training = fitted.model.training
+    print_fit(result, training.stop_reason.value if training else "")
 
 
 def _fit_online(flags: dict[str, Any], parameters: Any, phases: Phases) -> Fitted:
-    return train_online(
-        flags["data"],
-        flags["reading"],
-        parameters,
-        lambda wanted: _open_valid(flags, wanted, phases),
-        phases,
-        chunk_documents=flags["chunk_documents"],
-        random_state=flags["random_state"],
-        verbose=flags["verbose"],
+    return Fitted(
+        *train_online(
+            flags["data"],
+            flags["reading"],
+            parameters,
+            lambda wanted: _open_valid(flags, wanted, phases),
+            phases,
+            chunk_documents=flags["chunk_documents"],
+            random_state=flags["random_state"],
+            verbose=flags["verbose"],
+        )
     )
 
 
@@ -182,6 +234,20 @@ def _fit_batch(flags: dict[str, Any], parameters: Any, phases: Phases) -> Fitted
     documents, listed = _open_training(flags["data"], flags["pairs"], flags["reading"], phases)
     wanted = Wanted(documents.n_features, documents.feature_names)
     held_out = _open_valid(flags, wanted, phases)
+    path = None
+    if flags["path"] is not None and held_out is not None:
+        path = walk_path(
+            documents,
+            held_out,
+            parameters,
+            _first_metric(flags),
+            phases,
+            n_points=flags["path"],
+            parameter=flags["parameter"],
+            random_state=flags["random_state"],
+            verbose=flags["verbose"],
+        )
+        parameters = best_parameters(path, parameters)
     fitted = fit(
         documents,
         parameters,
@@ -193,7 +259,14 @@ def _fit_batch(flags: dict[str, Any], parameters: Any, phases: Phases) -> Fitted
     counts = data_summary(documents)
     if listed is not None:
         counts["pairs"] = len(listed)
-    return fitted, held_out, counts
+    return Fitted(fitted, held_out, counts, path)
+
+
+def _first_metric(flags: dict[str, Any]) -> Metric:
+    """Return what models are chosen by."""
+    names = flags["metrics"] or "ndcg@10"
+    chosen = find_metrics(names, gain=flags["gain"], discount=flags["discount"])
+    return next(iter(chosen.values()))
 
 
 def _open_valid(flags: dict[str, Any], wanted: Wanted, phases: Phases) -> "RankingData | None":
@@ -210,12 +283,14 @@ def _refuse_other_flags(flags: dict[str, Any]) -> None:
     def given(names: dict[str, Any]) -> list[str]:
         return [name for name, nothing in names.items() if flags[name] != nothing]
 
-    online, l1 = flags["online"], flags["l1"]
+    online, l1, path = flags["online"], flags["l1"], flags["path"] is not None
     if online and l1:
         raise ValueError("--l1 and --online are two learners; give one of them.")
     wrong = [(name, "has no meaning with --online") for name in given(BATCH_ONLY) if online]
     wrong += [(name, "needs --online") for name in given(ONLINE_ONLY) if not online]
     wrong += [(name, "needs --l1") for name in given(SPARSE_ONLY) if not l1]
+    wrong += [(name, "needs --path") for name in given(PATH_ONLY) if not path]
+    wrong += [(name, "has no meaning with --path") for name in given(NOT_PATH) if path]
     wrong += [
         (name, "has no meaning with --l1")
         for name in given(BATCH_ONLY)
@@ -223,12 +298,23 @@ def _refuse_other_flags(flags: dict[str, Any]) -> None:
     ]
     for name, reason in wrong:
         raise ValueError(f"--{name.replace('_', '-')} {reason}.")
+    if path:
+        _check_path(flags)
     if flags["valid"] is None:
         for name in ("valid_group", "early_stopping"):
             if flags[name]:
                 raise ValueError(f"--{name.replace('_', '-')} is given, but no --valid.")
     if flags["early_stopping"] and (flags["gain"] or flags["discount"]):
         raise ValueError("--early-stopping knows no --gain and --discount; drop them.")
+
+
+def _check_path(flags: dict[str, Any]) -> None:
+    from marginrank._parameters import check_choice, check_integer
+
+    check_integer("path", flags["path"], at_least=1)
+    check_choice("parameter", flags["parameter"], ("C", "radius"))
+    if flags["valid"] is None:
+        raise ValueError("--path is given, but no --valid to choose by.")
 
 
 def _parameters(flags: dict[str, Any]) -> Any:
@@ -243,11 +329,9 @@ def _parameters(flags: dict[str, Any]) -> Any:
     kind: Callable[..., Any] = (
         OnlineParameters if flags["online"] else SparseParameters if flags["l1"] else Parameters
     )
-    values = {f.name: flags[f.name] for f in fields(kind) if f.name in flags}  # type: ignore[arg-type]
+    names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+    values = {name: flags[name] for name in names if flags.get(name) is not None}
     values["n_jobs"] = flags["reading"].n_jobs
-    if kind is not Parameters:
-        usual = OTHER_DEFAULTS | {"solver": "auto", "method": None}
-        values = {k: v for k, v in values.items() if k not in usual or v != usual[k]}
     if flags["online"] and flags["metrics"]:
         values["scoring"] = flags["metrics"].split(",")[0]
     if flags["pairs"] is not None:

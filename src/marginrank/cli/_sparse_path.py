@@ -1,0 +1,105 @@
+"""A path of sparse models, for train --l1 --path."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from marginrank.cli._metrics import Metric
+from marginrank.cli._output import print_table
+from marginrank.cli._plots import save_plot
+from marginrank.cli._progress import Phases
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from marginrank.data import RankingData
+    from marginrank.selection import SparsePath
+    from marginrank.sparse_fitting import SparseParameters
+
+SHARED = (
+    "l1_ratio",
+    "positive",
+    "loss",
+    "max_iter",
+    "pair_selection",
+    "pair_cost",
+    "normalization",
+    "n_jobs",
+)
+
+
+def walk_path(
+    data: "RankingData",
+    held_out: "RankingData",
+    parameters: "SparseParameters",
+    metric: Metric,
+    phases: Phases,
+    *,
+    n_points: int,
+    parameter: str,
+    random_state: int,
+    verbose: bool,
+) -> "SparsePath":
+    """Fit the path, and score it on the data held out."""
+    from marginrank.selection import sparse_path
+
+    with phases.phase("path"), phases.solving(verbose) as callback:
+        return sparse_path(
+            data,
+            n_points=n_points,
+            parameter=parameter,
+            validation=held_out,
+            metric=metric,
+            random_state=random_state,
+            callback=callback,
+            **{name: getattr(parameters, name) for name in SHARED},
+        )
+
+
+def best_parameters(path: "SparsePath", parameters: "SparseParameters") -> "SparseParameters":
+    """Return the parameters with the best C or radius of the path."""
+    best: Any = {path.parameter: float(path.values[path.best])}
+    return replace(parameters, **best)
+
+
+def plot(path: "SparsePath", file: str) -> None:
+    """Draw the path to a file."""
+    from marginrank.plots import plot_path
+
+    save_plot(plot_path(path), file)
+
+
+def describe_path(path: "SparsePath") -> dict[str, Any]:
+    """Return the path as it is told to machines."""
+    import numpy as np
+
+    columns = {
+        path.parameter: path.values,
+        "nonzero": np.diff(path.coefs.indptr),
+        "objective": path.objectives,
+        "gap": path.gaps,
+        "score": path.scores,
+    }
+    points = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return {
+        "parameter": path.parameter,
+        "metric": path.metric,
+        "best": path.best,
+        "points": points,
+    }
+
+
+def print_path(described: "Mapping[str, Any]") -> None:
+    """Print a line a model."""
+    parameter, best = described["parameter"], described["best"]
+    rows = [
+        (
+            point[parameter],
+            point["nonzero"],
+            f"{point['gap'] / point['objective']:.1e}" if point["objective"] else None,
+            point["score"],
+            "best" if k == best else "",
+        )
+        for k, point in enumerate(described["points"])
+    ]
+    header = (parameter, "non-zero", "relative gap", described["metric"], "")
+    print_table("Path", rows, header=header)
