@@ -160,6 +160,7 @@ def test_the_largest_ball_is_inactive_on_mq2008(mq2008):
 
 def test_raw_features_of_mslr(real_data):
     X, y, qid = real_data("MSLR-sample/train.txt.gz")
-    for parameters in ({"C": 1e-2}, {"C": 100.0}, {"radius": 1.0}, {"radius": 1e-4}):
+    radii = [{"radius": radius} for radius in (1e-4, 1.0, 10.0, 100.0)]
+    for parameters in ({"C": 1e-2}, {"C": 100.0}, *radii):
         model = SparseRankSVM(**parameters).fit(X, y, qid=qid)
         assert model.stop_reason_ is StopReason.CERTIFIED

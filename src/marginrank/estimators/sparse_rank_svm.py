@@ -48,7 +48,8 @@ class SparseRankSVM(BatchRanker):
     variant : {"plain", "away", "pairwise"}, default="plain"
         Steps of "fenchel": those of paper 3, or such that converge linearly.
     tol : float, default=1e-6
-        Relative distance to the optimal objective, (F − F*) / F*, which is always certified.
+        Relative distance to the optimal objective, (F − F*) / F*, which is always certified. Where
+        F* may be zero, the distance is relative to a millionth of the loss at w = 0.
     max_iter : int, default=1000
         Limit on the iterations of the solver.
     pair_selection : {"all", "adjacent"}, default="all"

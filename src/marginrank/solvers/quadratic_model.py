@@ -23,6 +23,7 @@ RIDGE = 1e-10  # relative: keeps the minimiser unique and continuous in the pena
 PASSES = 10  # of coordinate descent before a direct solution
 ROUNDS = 100
 MULTIPLIERS = 60
+FAILURES = 5  # to minimise for a multiplier; ill-conditioned, but what comes out may be of use
 
 
 class Penalty(NamedTuple):
@@ -215,12 +216,13 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
     multiplier = 0.5 * largest if multiplier is None else min(multiplier, 0.99 * largest)
     low, high = 0.0, largest
     larger, smaller = None, np.zeros_like(problem.u)
-    in_steps = False
+    in_steps, failures = False, 0
     for _ in range(MULTIPLIERS):
         found = problem.minimize(Penalty(multiplier, 0.0, ball.positive), exactly=True)
-        if not found and in_steps:
-            return  # what there is may still be of use
-        if not found and multiplier == 0.0:
+        failures += not found
+        if failures > FAILURES:
+            break
+        if not found and multiplier == 0.0 and not in_steps:
             in_steps, multiplier = True, 0.1 * high
             problem.restart(smaller)
             continue
@@ -239,7 +241,7 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
         slope = problem.shrinkage() if multiplier > 0 else 0.0  # at 0 it says little
         newton = multiplier + excess / slope if slope > 0 else 0.0
         if larger is None:
-            inactive = newton <= 0.0 and multiplier < 0.1 * largest and not in_steps
+            inactive = newton <= 0.0 and multiplier < 0.1 * largest and not (in_steps or failures)
             multiplier = 0.0 if inactive else max(newton, 0.1 * multiplier)
             multiplier = 0.0 if multiplier < 1e-3 * problem.tol else multiplier
         else:
