@@ -74,7 +74,11 @@ class SparsePath:
         """Index of the model with the highest score; the sparser one of equals."""
         if self.scores is None:
             raise ValueError("the path has no scores; give sparse_path validation data.")
-        return int(np.argmax(self.scores))
+        if np.all(np.isnan(self.scores)):
+            raise ValueError(
+                f"{self.metric} has no value on the validation data; check its labels and queries."
+            )
+        return int(np.nanargmax(self.scores))
 
 
 def sparse_path(

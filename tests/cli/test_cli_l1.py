@@ -79,6 +79,25 @@ def test_a_path_equals_the_python_api(run, tmp_path, train_txt, test_txt, data, 
     assert {"path", "solve"} <= result["seconds"].keys()
 
 
+def test_a_path_that_says_little_is_a_warning(run, tmp_path, train_txt):
+    useless = tmp_path / "v.txt"
+    useless.write_text("0 qid:1 1:1\n0 qid:1 1:2\n")
+    flags = ("train", train_txt, "--model", tmp_path / "m.json", "--valid", useless, "--l1")
+    done = run(*flags, "--path", "3", "--metrics", "ndcg@3", "--json")
+    assert "ndcg@3 is the same for all models" in done.stderr
+    assert json.loads(done.stdout)["path"]["best"] == 0
+    done = run(*flags, "--path", "3", "--metrics", "auc", code=2)
+    assert "auc has no value on the validation data" in done.stderr
+    done = run(*flags, "--path", "3", "--max-iter", "1", "--metrics", "ndcg@3", "--json")
+    assert "of the 3 models of the path did not come as close" in done.stderr
+    assert not all(point["converged"] for point in json.loads(done.stdout)["path"]["points"])
+
+
+def test_auto_is_a_solver_of_every_learner(run, tmp_path, train_txt):
+    for flags in ((), ("--l1",), ("--online",)):
+        run("train", train_txt, "--model", tmp_path / "m.json", "--solver", "auto", *flags)
+
+
 def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
     plot = tmp_path / "path.png"
     flags = ("--l1", "--path", "4", "--plot", plot, "--gain", "linear", "--metrics", "auc,ndcg@3")
@@ -105,6 +124,10 @@ def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
         (("--l1", "--plot", "path.png"), "--plot needs --path."),
         (("--l1", "--parameter", "radius"), "--parameter needs --path."),
         (("--l1", "--path", "5"), "--path is given, but no --valid to choose by."),
+        (
+            ("--l1", "--path", "5", "--valid", "v.txt", "--l1-ratio", "0"),
+            "--l1-ratio 0 makes no weight zero, so that a path has no start.",
+        ),
         (("--l1", "--path", "5", "-C", "2"), "--C has no meaning with --path."),
         (("--l1", "--path", "5", "--radius", "2"), "--radius has no meaning with --path."),
         (("--l1", "--path", "5", "--solver", "fenchel"), "--solver has no meaning with --path."),

@@ -98,6 +98,11 @@ def test_inside_the_ball_means_inside_in_whatever_order_weights_are_added(radius
         np.testing.assert_allclose(inside, w, rtol=1e-13)
 
 
+def test_prox_of_entries_beside_which_the_radius_vanishes():
+    w = L1Ball(1e-6).prox(np.array([1e12, -3e11]), 1.0)
+    assert np.abs(w).sum() <= 1e-6
+
+
 def test_prox_is_inside_the_ball():
     for _ in range(200):
         v = RNG.normal(size=50) * 10 ** RNG.uniform(-3, 3)

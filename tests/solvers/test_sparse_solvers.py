@@ -393,3 +393,40 @@ def test_data_that_can_be_separated_end_at_next_to_no_loss(regularizer):
     result = proximal_newton(objective, regularizer, tol=1e-6)
     assert result.stop is StopReason.CERTIFIED
     assert result.objective <= 1e-11
+
+
+def test_a_penalty_is_never_taken_for_an_optimum_of_zero():
+    rng = np.random.default_rng(31)
+    X = rng.normal(size=(80, 4)) * 10.0 ** rng.choice([5, 6, 7, 8])
+    y = (X[:, 0] > 0).astype(float)
+    data = RankingData(X, y, np.repeat(np.arange(20), 4))
+    objective = Objective(data, SQUARED_HINGE, C=1e8, normalization="pairs", ridge=0.0)
+    result = proximal_newton(objective, ElasticNet(0.0, 1.0), tol=1e-6)
+    finer = proximal_newton(objective, ElasticNet(0.0, 1.0), tol=1e-10)
+    assert result.stop is not StopReason.CERTIFIED or result.objective <= finer.objective * 1.001
+
+
+def test_wide_data_that_can_be_separated_end_at_next_to_no_loss():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 1100)), rng.integers(0, 3, size=60)
+    data = RankingData(X, y, np.repeat(np.arange(6), 10))
+    objective = Objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    result = proximal_newton(objective, L1Ball(4.0), tol=1e-2, max_iter=5)
+    assert result.stop is StopReason.CERTIFIED
+    assert result.objective <= 1e-7
+
+
+def test_features_of_very_different_scales_in_a_ball():
+    rng = np.random.default_rng(5)
+    X, y, qid = make_ranking(60, 2, 10, random_state=0)
+    X *= 10.0 ** rng.uniform(-7, 7, size=10)
+    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    result = proximal_newton(objective, L1Ball(375.0))
+    assert result.gap <= 1e-3 * result.objective
+
+
+def test_the_history_ends_with_the_gap_of_the_result():
+    objective = make_objective(60, (3, 9), 5, C=50.0)
+    result = proximal_newton(objective, ElasticNet(1.0))
+    assert result.history[-1].gap == result.gap
+    assert result.history[-1].objective == result.objective

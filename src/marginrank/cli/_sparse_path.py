@@ -1,5 +1,6 @@
 """A path of sparse models, for train --l1 --path."""
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ def walk_path(
     from marginrank.selection import sparse_path
 
     with phases.phase("path"), phases.solving(verbose) as callback:
-        return sparse_path(
+        path = sparse_path(
             data,
             n_points=n_points,
             parameter=parameter,
@@ -52,6 +53,25 @@ def walk_path(
             random_state=random_state,
             callback=callback,
             **{name: getattr(parameters, name) for name in SHARED},
+        )
+    _warn(path)
+    return path
+
+
+def _warn(path: "SparsePath") -> None:
+    """Tell of models that are not what was asked for, and of a choice that is none."""
+    unfinished = sum(not stop.converged for stop in path.stop_reasons)
+    if unfinished:
+        warnings.warn(
+            f"{unfinished} of the {len(path.values)} models of the path did not come as close to "
+            "the optimum as they should; increase max_iter, or scale the features.",
+            stacklevel=2,
+        )
+    if path.scores is not None and len(path.scores) > 1 and path.scores.max() == path.scores.min():
+        warnings.warn(
+            f"{path.metric} is the same for all models, so that the sparsest is kept; check the "
+            "validation data.",
+            stacklevel=2,
         )
 
 
@@ -78,6 +98,7 @@ def describe_path(path: "SparsePath") -> dict[str, Any]:
         "objective": path.objectives,
         "gap": path.gaps,
         "score": path.scores,
+        "converged": [stop.converged for stop in path.stop_reasons],
     }
     points = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return {

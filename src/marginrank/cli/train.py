@@ -93,7 +93,7 @@ def train(
         str | None,
         typer.Option(
             help="newton, tron; for hinge smoothing, ocas, bmrm; with --l1 proximal_newton, "
-            "fenchel, truncated_gradient. By default the fastest."
+            "fenchel, truncated_gradient. auto, the fastest, by default."
         ),
     ] = None,
     tol: Annotated[
@@ -137,8 +137,8 @@ def train(
     path: Annotated[
         int | None,
         typer.Option(
-            help="With --l1: fit that many values of C or the radius, and keep the one that is "
-            "best on --valid by the first of --metrics, ndcg@10 by default."
+            help="With --l1: fit that many values of C or the radius, each to 1e-4, and keep the "
+            "one that is best on --valid by the first of --metrics, ndcg@10 by default."
         ),
     ] = None,
     parameter: Annotated[str, typer.Option(help="With --path: C or radius.")] = "C",
@@ -176,6 +176,8 @@ def train(
 
 def _train(flags: dict[str, Any]) -> None:
     """Check the flags, read, fit, write and tell."""
+    if flags["solver"] == "auto":
+        flags["solver"] = None
     _refuse_other_flags(flags)
     model, valid, metrics = flags["model"], flags["valid"], flags["metrics"]
     inputs = [*flags["data"], flags["pairs"], valid]
@@ -315,6 +317,10 @@ def _check_path(flags: dict[str, Any]) -> None:
     check_choice("parameter", flags["parameter"], ("C", "radius"))
     if flags["valid"] is None:
         raise ValueError("--path is given, but no --valid to choose by.")
+    if flags["parameter"] == "radius" and flags["l1_ratio"] != 1:
+        raise ValueError("--l1-ratio mixes penalties, and a radius has none; drop one of them.")
+    if flags["l1_ratio"] == 0:
+        raise ValueError("--l1-ratio 0 makes no weight zero, so that a path has no start.")
 
 
 def _parameters(flags: dict[str, Any]) -> Any:

@@ -82,11 +82,15 @@ class Progress:
         self, point: Reached, estimate: float, stop: StopReason, *, gap: float | None = None
     ) -> SolverResult:
         """Return `point` as the outcome; `gap` is its own by default."""
+        gap = point.gap if gap is None else gap
+        if self.history and self.history[-1].objective == point.value:
+            # A closer bound may have been found since.
+            self.history[-1] = self.history[-1]._replace(gap=min(gap, self.history[-1].gap))
         return SolverResult(
             w=point.w,
             scores=point.scores,
             objective=point.value,
-            gap=point.gap if gap is None else gap,
+            gap=gap,
             estimate=estimate,
             n_iter=self.n_iter,
             stop=stop,

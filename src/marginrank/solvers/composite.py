@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank.objective import GroupedLoss, Objective, Point
+from marginrank.solvers._progress import is_certified
 from marginrank.solvers.duality import parabola_bound, scaled_bound
+from marginrank.solvers.preconditioner import HESSIAN_FEATURES
 from marginrank.solvers.regularizers import Regularizer
 
 Floats = NDArray[np.float64]
@@ -41,8 +43,12 @@ class Composite:
 
     @property
     def has_parabolas(self) -> bool:
-        """Whether :meth:`CompositePoint.tighten` helps: for squared hinge and enough queries."""
-        return self._is_squared_hinge and self.objective.n_queries >= self.objective.n_features
+        """Whether :meth:`CompositePoint.tighten` helps: for squared hinge and enough queries.
+
+        More features would take too much memory and time, as for a Hessian.
+        """
+        n = self.objective.n_features
+        return self._is_squared_hinge and n <= min(self.objective.n_queries, HESSIAN_FEATURES)
 
     @property
     def _is_squared_hinge(self) -> bool:
@@ -125,13 +131,15 @@ class CompositePoint:
             bound = parabola_bound(self.w, self._group(), self.composite.regularizer)
             self._closer_gap = max(self.value - bound, 0.0)
 
-    def is_nearly_zero(self, tol: float) -> bool:
-        """Whether F* may be zero, as that of separable data is, and F(w) is next to nothing.
+    def is_solved(self, tol: float) -> bool:
+        """Whether F(w) is certain to be as close to F* as `tol` asks.
 
-        A relative distance to such an optimum means nothing. It is measured against a small part
-        of L(0) instead.
+        F* is zero if a constraint leaves room to separate the data. A relative distance to such an
+        optimum means nothing. It is measured against a small part of L(0) instead.
         """
-        maybe_zero = self.gap > 0.5 * self.value
+        if is_certified(self, tol):
+            return True
+        maybe_zero = self.composite.regularizer.is_constraint and self.gap > 0.5 * self.value
         return maybe_zero and self.gap <= tol * NEGLIGIBLE * self.composite.loss_at_zero
 
     def _group(self) -> GroupedLoss:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank.objective import Objective, Point
-from marginrank.solvers._progress import Progress, is_certified, start
+from marginrank.solvers._progress import Progress, start
 from marginrank.solvers.composite import Composite, CompositePoint
 from marginrank.solvers.face_newton import face_step, gradient_step
 from marginrank.solvers.line_search import line_search
@@ -36,6 +36,7 @@ SAMPLE_PER_FEATURE = 192  # documents for each feature that make a good model
 SAMPLE_GROWTH = 4  # when the model of a sample was not good enough
 SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
 MODEL_TOL = 1e-4  # how well the model is minimised, against the violation at its start
+LEAST_MODEL_TOL = 1e-12
 SUFFICIENT = 0.25  # of the slope; the minimiser of an exact model gains half of it
 FLAT = 1e-12  # against the largest curvature: possibly none at all
 LEAST_CURVATURE = 1e-3  # of that at zero
@@ -201,21 +202,24 @@ class ModelIteration:
     def run(self, point: CompositePoint, tol: float, progress: Progress | None) -> Outcome:
         """Minimise from a point on."""
         self.point = point
+        model_tol = MODEL_TOL
         for k in range(self._max_iter):
-            if is_certified(point, tol) or (k >= PATIENCE and point.is_nearly_zero(tol)):
+            if point.is_solved(tol):
                 break
             fresh = self._model is None
             model = self._model = self._model or self._build(point)
             regularizer, gradient = point.composite.regularizer, point.loss.gradient
             passes = model.passes
-            enough = MODEL_TOL * regularizer.violation(point.w, gradient)
+            enough = model_tol * regularizer.violation(point.w, gradient)
             u = model.minimize(point.w, gradient, regularizer, enough)
             expected = self._expected_gap(point, model.decrease(point.w, gradient, u, regularizer))
             if expected <= tol * point.value and self._is_certified_closely(point, expected, tol):
                 break
             step = _advance(point, u, to_tighten=expected <= FAST**2 * tol * point.value)
             if step is None and fresh and model.complete:
-                return self._outcome(point, tol, StopReason.PRECISION)
+                if model_tol <= LEAST_MODEL_TOL:
+                    return self._outcome(point, tol, StopReason.PRECISION)
+                model_tol *= MODEL_TOL  # one feature of a large scale may have hidden the others
             # The first step with an old model answers a new regulariser, and judges no model.
             judged = fresh or k > 0
             if step is None or (judged and self._is_slow(step, point, expected, tol)):
@@ -238,10 +242,9 @@ class ModelIteration:
 
     def _outcome(self, point: CompositePoint, tol: float, otherwise: StopReason) -> Outcome:
         """Return the point where a run ends, for another reason if it cannot be certified."""
-        if self._tightens and not is_certified(point, tol):
+        if self._tightens and not point.is_solved(tol):
             point.tighten()
-        certified = is_certified(point, tol) or point.is_nearly_zero(tol)
-        return Outcome(point, StopReason.CERTIFIED if certified else otherwise)
+        return Outcome(point, StopReason.CERTIFIED if point.is_solved(tol) else otherwise)
 
     def _expected_gap(self, point: CompositePoint, estimate: float) -> float:
         """Guess the closer gap of a point that is estimated to be that far from the optimum."""
@@ -251,8 +254,9 @@ class ModelIteration:
     def _is_certified_closely(self, point: CompositePoint, expected: float, tol: float) -> bool:
         point.tighten()
         if expected > 0:
-            self._looseness *= point.gap / expected
-        return is_certified(point, tol)
+            seen = self._looseness * point.gap / expected
+            self._looseness = float(np.clip(seen, 1.0, LOOSENESS**2))
+        return point.is_solved(tol)
 
     def _is_slow(
         self, step: CompositePoint, before: CompositePoint, expected: float, tol: float
@@ -261,9 +265,9 @@ class ModelIteration:
 
         The scaled gap tells the pace. The closer gap, which falls twice as fast, may end the run.
         """
-        if is_certified(step, tol):
+        if step.is_solved(tol):
             return False
-        enough = tol * step.value
+        enough = tol * max(step.value, np.finfo(float).tiny)
         rate = np.log(before.scaled_gap / step.scaled_gap)
         rest = np.log(step.scaled_gap / enough)
         if expected < np.inf:
@@ -343,7 +347,7 @@ class WorkingSets:
         self.point = point
         size = SMALL_WORKING_SET
         for _ in range(self._max_iter):
-            if is_certified(point, tol):
+            if point.is_solved(tol):
                 return Outcome(point, StopReason.CERTIFIED)
             features = _choose(point, size)
             if features.size > LARGEST_WORKING_SET:
@@ -369,7 +373,7 @@ class WorkingSets:
     ) -> Outcome:
         """Minimise without a Hessian, where more weights are not zero than it could be made for."""
         for _ in range(self._max_iter):
-            if is_certified(point, tol):
+            if point.is_solved(tol):
                 return Outcome(point, StopReason.CERTIFIED)
             step = _advance(point, face_step(point))
             if step is None or step.gap > SLOW * point.gap:

@@ -59,6 +59,7 @@ class QuadraticModel:
         hessian[np.diag_indices_from(hessian)] *= 1.0 + RIDGE
         self._hessian = hessian
         self.complete = complete
+        self._multiplier: float | None = None
         self.passes = 0
 
     def minimize(self, w: Floats, gradient: Floats, regularizer: Regularizer, tol: float) -> Floats:
@@ -68,7 +69,10 @@ class QuadraticModel:
         """
         problem = _Problem(self._hessian, w, gradient, tol)
         if isinstance(regularizer, L1Ball):
-            _minimize_in_ball(problem, regularizer, _first_multiplier(w, gradient))
+            guess = self._multiplier
+            if guess is None:
+                guess = _first_multiplier(w, gradient)
+            self._multiplier = _minimize_in_ball(problem, regularizer, guess)
         else:
             l1 = regularizer.multiplier(w, gradient)
             problem.minimize(Penalty(l1, regularizer.ridge, regularizer.positive))
@@ -201,8 +205,8 @@ def _first_multiplier(w: Floats, gradient: Floats) -> float | None:
     return max(-float(gradient @ w) / size, 0.0) if size > 0 else None
 
 
-def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None) -> None:
-    """Minimise over the ball, with a first guess at the multiplier of ‖u‖₁ ≤ radius.
+def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None) -> float:
+    """Minimise over the ball from a guess at the multiplier of ‖u‖₁ ≤ radius on; return that one.
 
     ‖u‖₁ falls continuously as the multiplier grows, linearly as long as the support stays. So
     Newton's method, kept inside the bracket found so far, ends in a few steps. Without a guess it
@@ -211,7 +215,7 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
     """
     largest = problem.largest_multiplier
     if largest == 0.0:
-        return
+        return 0.0
     enough = ball.radius * min(problem.tol / largest, 1e-3)
     multiplier = 0.5 * largest if multiplier is None else min(multiplier, 0.99 * largest)
     low, high = 0.0, largest
@@ -228,10 +232,10 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
             continue
         excess = float(np.sum(np.abs(problem.u))) - ball.radius
         if multiplier == 0.0 and excess <= 0.0:
-            return
+            return multiplier
         if abs(excess) <= enough:
             problem.restart(problem.u * (ball.radius / (ball.radius + excess)))
-            return
+            return multiplier
         if excess > 0:
             low, larger = multiplier, problem.u
         else:
@@ -249,6 +253,7 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
             multiplier = newton if low < newton < high else middle
     if larger is not None:
         problem.restart(_on_sphere(larger, smaller, ball.radius))
+    return multiplier
 
 
 def _on_sphere(larger: Floats, smaller: Floats, radius: float) -> Floats:

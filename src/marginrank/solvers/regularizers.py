@@ -26,6 +26,7 @@ class Regularizer(ABC):
     """A convex function of the weights, possibly infinite."""
 
     positive: bool
+    is_constraint: bool  # whether it is zero wherever it is finite
 
     @abstractmethod
     def value(self, w: Floats) -> float:
@@ -87,6 +88,7 @@ class L1Ball(Regularizer):
     radius: float
     positive: bool = False
 
+    is_constraint = True
     ridge = 0.0
 
     def value(self, w: Floats) -> float:
@@ -107,7 +109,9 @@ class L1Ball(Regularizer):
         if np.sum(size) > self.radius:
             ordered = np.sort(size)[::-1]
             thresholds = (np.cumsum(ordered) - self.radius) / np.arange(1, v.size + 1)
-            size = np.maximum(size - thresholds[np.flatnonzero(ordered > thresholds)[-1]], 0.0)
+            # Rounding may leave none above its threshold, where the radius is next to nothing.
+            n_positive = max(int(np.count_nonzero(ordered > thresholds)), 1)
+            size = np.maximum(size - thresholds[n_positive - 1], 0.0)
         return self.inside(np.copysign(size, v) + 0.0)  # no −0
 
     def ray(self, gradient: Floats) -> Ray:
@@ -149,6 +153,8 @@ class ElasticNet(Regularizer):
     l1: float
     l2: float = 0.0
     positive: bool = False
+
+    is_constraint = False
 
     @property
     def ridge(self) -> float:
