@@ -23,6 +23,18 @@ from marginrank.sparse_fitting import SparseParameters, first_C, first_radius
 
 Floats = NDArray[np.float64]
 
+# Parameters of a path that a fit of one of its models has, too.
+SHARED_WITH_A_FIT = (
+    "l1_ratio",
+    "positive",
+    "loss",
+    "max_iter",
+    "pair_selection",
+    "pair_cost",
+    "normalization",
+    "n_jobs",
+)
+
 SPAN = 1000.0  # from the first value of a grid to the last
 
 

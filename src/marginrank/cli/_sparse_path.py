@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from marginrank.selection import SparsePath
     from marginrank.sparse_fitting import SparseParameters
 
-SHARED = (
-    "l1_ratio",
-    "positive",
-    "loss",
-    "max_iter",
-    "pair_selection",
-    "pair_cost",
-    "normalization",
-    "n_jobs",
-)
-
 
 def walk_path(
     data: "RankingData",
@@ -41,7 +30,7 @@ def walk_path(
     verbose: bool,
 ) -> "SparsePath":
     """Fit the path, and score it on the data held out."""
-    from marginrank.selection import sparse_path
+    from marginrank.selection import SHARED_WITH_A_FIT, sparse_path
 
     with phases.phase("path"), phases.solving(verbose) as callback:
         path = sparse_path(
@@ -52,7 +41,7 @@ def walk_path(
             metric=metric,
             random_state=random_state,
             callback=callback,
-            **{name: getattr(parameters, name) for name in SHARED},
+            **{name: getattr(parameters, name) for name in SHARED_WITH_A_FIT},
         )
     _warn(path)
     return path

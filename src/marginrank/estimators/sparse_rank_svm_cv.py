@@ -16,22 +16,11 @@ from marginrank.data._validation import check_features
 from marginrank.estimators._linear import LinearRanker, check_seed
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
-from marginrank.selection import SparsePath, sparse_path
+from marginrank.selection import SHARED_WITH_A_FIT, SparsePath, sparse_path
 
 Integers = NDArray[np.int64]
 
 PATH_TOL = 1e-4  # neighbours on a grid differ by more
-# What the fits of the folds and the last one have in common.
-SHARED = (
-    "l1_ratio",
-    "positive",
-    "loss",
-    "max_iter",
-    "pair_selection",
-    "pair_cost",
-    "normalization",
-    "n_jobs",
-)
 FOUND = (
     "coef_",
     "sparsity_",
@@ -234,7 +223,7 @@ class SparseRankSVMCV(LinearRanker):
         return SparseRankSVM(**chosen, **last, **self._shared())
 
     def _shared(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SHARED}
+        return {name: getattr(self, name) for name in SHARED_WITH_A_FIT}
 
 
 def _rows(data: RankingData, rows: Integers) -> RankingData:
