@@ -104,7 +104,7 @@ def test_a_fit_that_does_not_converge_warns():
 
 def test_an_objective_of_zero_is_no_error():
     model = SparseRankSVM(radius=100.0).fit([[0.0], [1.0]], [0, 1])
-    assert model.objective_ == 0.0
+    assert 0.0 <= model.objective_ <= 1e-12  # a millionth of tol times the loss at zero, which is 1
     assert model.stop_reason_.converged
 
 

@@ -78,19 +78,20 @@ class Progress:
         if self._callback:
             self._callback(line)
 
+    def update(self, point: Reached) -> None:
+        """Put the gap of a point in the last line, if it is about it: a closer one was found."""
+        if self.history and self.history[-1].objective == point.value:
+            self.history[-1] = self.history[-1]._replace(gap=point.gap, estimate=point.gap)
+
     def result(
         self, point: Reached, estimate: float, stop: StopReason, *, gap: float | None = None
     ) -> SolverResult:
         """Return `point` as the outcome; `gap` is its own by default."""
-        gap = point.gap if gap is None else gap
-        if self.history and self.history[-1].objective == point.value:
-            # A closer bound may have been found since.
-            self.history[-1] = self.history[-1]._replace(gap=min(gap, self.history[-1].gap))
         return SolverResult(
             w=point.w,
             scores=point.scores,
             objective=point.value,
-            gap=gap,
+            gap=point.gap if gap is None else gap,
             estimate=estimate,
             n_iter=self.n_iter,
             stop=stop,

@@ -140,6 +140,7 @@ class ProximalNewton:
         self.point = _inside(self.point)
         if isinstance(self._iteration, ModelIteration) and start_at is not None:
             self._iteration.learn(start_at, self.point.loss)
+        progress.update(self.point)
         return progress.result(self.point, self.point.gap, stop)
 
     def _from_samples(self, regularizer: Regularizer, tol: float, progress: Progress) -> Point:
