@@ -178,6 +178,10 @@ class Objective:
         point.gradient = self.ridge * w + gradient
         return point
 
+    def at_zero(self) -> "Point":
+        """Look at w = 0; no sweep."""
+        return self.at(np.zeros(self.n_features), np.zeros(self.n_documents))
+
     def at_point(self, point: "Point") -> "Point":
         """Look at the w of a point of another loss on the same documents; no sweep."""
         return self._at_scores(point.w, point.scores, point)

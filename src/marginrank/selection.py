@@ -203,7 +203,7 @@ def _walk(
 ) -> SparsePath:
     """Solve at one value after another; all share the objective, its points and the Hessian."""
     solver = ProximalNewton(objective, max_iter=parameters.max_iter, seed=seed, callback=callback)
-    point = objective.at(np.zeros(objective.n_features), np.zeros(objective.n_documents))
+    point = objective.at_zero()
     results: list[SolverResult] = []
     seconds = []
     for value in grid:

@@ -190,8 +190,7 @@ def first_radius(objective: Objective, *, positive: bool = False) -> float:
         return np.inf
     vertex = np.zeros_like(gradient)
     vertex[j] = -np.sign(gradient[j])
-    zero = objective.at(np.zeros_like(gradient), np.zeros(objective.n_documents))
-    change, _ = zero.hess_vec(vertex)
+    change, _ = objective.at_zero().hess_vec(vertex)
     decay = float(change @ vertex)  # of the pull of j, by radius
     sides = [-gradient] if positive else [-gradient, gradient]
     changes = [-change] if positive else [-change, change]
@@ -205,5 +204,4 @@ def first_radius(objective: Objective, *, positive: bool = False) -> float:
 
 
 def _gradient_at_zero(objective: Objective) -> Floats:
-    n = objective.n_features
-    return objective.at(np.zeros(n), np.zeros(objective.n_documents)).gradient
+    return objective.at_zero().gradient

@@ -94,8 +94,10 @@ def test_a_path_that_says_little_is_a_warning(run, tmp_path, train_txt):
 
 
 def test_auto_is_a_solver_of_every_learner(run, tmp_path, train_txt):
-    for flags in ((), ("--l1",), ("--online",)):
-        run("train", train_txt, "--model", tmp_path / "m.json", "--solver", "auto", *flags)
+    model = tmp_path / "m.json"
+    for flags, solver in (((), "auto"), (("--l1",), "proximal_newton"), (("--online",), None)):
+        done = run("train", train_txt, "--model", model, "--solver", "auto", "--json", *flags)
+        assert json.loads(done.stdout)["parameters"].get("solver") == solver
 
 
 def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):

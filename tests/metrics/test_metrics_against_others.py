@@ -2,6 +2,7 @@
 
 import shutil
 
+import ir_measures
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, dcg_score, ndcg_score, roc_auc_score
@@ -92,7 +93,7 @@ def test_ranx(data, judgements_and_run, monkeypatch):
         np.testing.assert_allclose(ours[ids], theirs[name], rtol=1e-12, err_msg=name)
 
 
-def ir_measures_by_query(ir_measures, measure, judgements_and_run):
+def ir_measures_by_query(measure, judgements_and_run):
     found = {m.query_id: m.value for m in ir_measures.iter_calc([measure], *judgements_and_run)}
     return np.array([found[query] for query in judgements_and_run[0]])
 
@@ -114,9 +115,8 @@ def ir_measures_by_query(ir_measures, measure, judgements_and_run):
     ],
 )
 def test_ir_measures(data, judgements_and_run, theirs, metric, options):
-    ir_measures = pytest.importorskip("ir_measures")
     measure = ir_measures.parse_measure(theirs)
-    expected = ir_measures_by_query(ir_measures, measure, judgements_and_run)
+    expected = ir_measures_by_query(measure, judgements_and_run)
     ours = getattr(metrics, metric)(*data, per_query=True, **options)
     np.testing.assert_allclose(ours, expected, rtol=1e-12)
 
@@ -129,10 +129,9 @@ def test_ir_measures(data, judgements_and_run, theirs, metric, options):
     ],
 )
 def test_gdeval(data, judgements_and_run, theirs, metric, options):
-    ir_measures = pytest.importorskip("ir_measures")
     if shutil.which("perl") is None:
         pytest.skip("gdeval is a Perl script")
     measure = ir_measures.parse_measure(theirs)
-    expected = ir_measures_by_query(ir_measures, measure, judgements_and_run)
+    expected = ir_measures_by_query(measure, judgements_and_run)
     ours = getattr(metrics, metric)(*data, per_query=True, **options)
     np.testing.assert_allclose(ours, expected, atol=5.1e-6)  # printed with five digits

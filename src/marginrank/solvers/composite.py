@@ -57,10 +57,7 @@ class Composite:
     @cached_property
     def loss_at_zero(self) -> float:
         """L(0); no sweep."""
-        objective = self.objective
-        return objective.at(
-            np.zeros(objective.n_features), np.zeros(objective.n_documents)
-        ).loss_value
+        return self.objective.at_zero().loss_value
 
     @cached_property
     def _squares(self) -> Objective:

@@ -301,8 +301,7 @@ def _complete_model(point: CompositePoint) -> QuadraticModel:
     hessian = point.loss.hessian()
     diagonal = np.diag(hessian)
     if np.any(diagonal <= FLAT * np.max(diagonal)):
-        zero = point.objective.at(np.zeros_like(point.w), np.zeros_like(point.scores))
-        floor = LEAST_CURVATURE * zero.hess_diag()
+        floor = LEAST_CURVATURE * point.objective.at_zero().hess_diag()
         hessian[np.diag_indices_from(hessian)] = np.maximum(diagonal, floor)
     return QuadraticModel(hessian, complete=True)
 

@@ -146,8 +146,7 @@ class _Smoothing:
         Sets: best
         """
         if w0 is None:
-            n_features, n_documents = self._objective.n_features, self._objective.n_documents
-            self.best = self._objective.at(np.zeros(n_features), np.zeros(n_documents))
+            self.best = self._objective.at_zero()
             return
         self.best = start(self._objective, w0, scores0)
         self._stage = self._narrowed()

@@ -82,7 +82,7 @@ def _norm_at_zero(objective: Objective, point: Point) -> float:
     """‖∇F(0)‖, so that a warm start keeps the meaning of the stopping rule."""
     if not point.w.any():
         return float(np.linalg.norm(point.gradient))
-    zero = objective.at(np.zeros_like(point.w), np.zeros_like(point.scores))
+    zero = objective.at_zero()
     return float(np.linalg.norm(zero.gradient))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank._parameters import check_number
-from marginrank.objective import Objective, Point
+from marginrank.objective import Objective
 from marginrank.solvers._progress import Progress, is_certified, start
 from marginrank.solvers.composite import Composite
 from marginrank.solvers.regularizers import ElasticNet, Regularizer
@@ -84,7 +84,7 @@ def truncated_gradient(
 def _largest_curvature(objective: Objective, seed: int) -> float:
     """Return a bound on the eigenvalues of all Hessians, from that at zero: there t = 0."""
     n = objective.n_features
-    zero: Point = objective.at(np.zeros(n), np.zeros(objective.n_documents))
+    zero = objective.at_zero()
     v = np.random.default_rng(seed).standard_normal(n)
     norm = float(np.linalg.norm(v))
     for _ in range(POWER_STEPS):
