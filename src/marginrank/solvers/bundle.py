@@ -90,7 +90,8 @@ ocas = partial(_solve_bundle, line_search=True)
 def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
     """Return the best point on the line to w, and the point at which to touch the loss."""
     direction = w - best.w
-    direction_scores = best.objective.scores(w) - best.scores
+    # Not a difference of scores: a long step would blow up the rounding of that.
+    direction_scores = best.objective.scores(direction)
     found = cutting_search(best, direction, direction_scores)
     touched = found.move(TOUCH, w - found.w, best.scores + direction_scores - found.scores)
     return found, touched

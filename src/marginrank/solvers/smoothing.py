@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from marginrank.losses import Loss, Piece
 from marginrank.objective import PRECISION, Objective, Point
 from marginrank.solvers._progress import Progress, meets, start
+from marginrank.solvers.cutting_search import cutting_search
 from marginrank.solvers.newton import NewtonIteration, newton
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
@@ -43,6 +44,7 @@ TIGHTENINGS = 4  # of Newton's own tol, until the gradient is small enough
 NEWTON_ITERATIONS = 100  # for one width
 FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
 ROUND_UP = 1.0 + 1e-13  # margins that are met exactly are still met after rounding
+ALONG = 1e-3  # how exactly the line of an extrapolation is searched
 FAR = 0.01  # a gradient's part of the gap, relative to F, that a warm start is not near with
 
 
@@ -51,6 +53,7 @@ class Stage(NamedTuple):
 
     point: Point  # of the hinge objective
     smooth: Point  # of the smoothed one
+    plane: float  # P(w)
     band: float  # what the band adds to the gap
     rounding: float  # of the lower bound
     estimate: float
@@ -161,8 +164,9 @@ class _Smoothing:
         """Narrow the band until a good point would not be left."""
         while True:
             stage = self._measure(self._smooth().at_point(self.best))
+            band = stage.point.loss_value - stage.plane
             enough = BAND_SHARE * self._tol * stage.point.value
-            if stage.band + stage.rounding <= enough or stage.rounding > SHRINK * enough:
+            if band + stage.rounding <= enough or stage.rounding > SHRINK * enough:
                 return stage
             self._width *= SHRINK
 
@@ -205,7 +209,10 @@ class _Smoothing:
         """
         step = self._width / (self._solved_width - self._width)
         point, last = after.point, before.point
-        self._offer(point.move(step, point.w - last.w, point.scores - last.scores))
+        direction, scores = step * (point.w - last.w), step * (point.scores - last.scores)
+        found = cutting_search(point, direction, scores, ALONG)
+        if found.value < self.best.value:  # a long step blows up the rounding of a difference
+            self._offer(self._objective.at(found.w))
 
     def _refine(self, point: Point, estimate: float) -> Stage:
         """Iterate until the gradient's part of the gap is small against the band's."""
@@ -239,8 +246,9 @@ class _Smoothing:
         if cut.scale < 1.0:
             self._offer(hinge.move(cut.scale * ROUND_UP - 1.0, hinge.w, hinge.scores))
         self.lower = max(self.lower, cut.bound)
-        band = max(self.best.value - cut.bound - smooth.gradient_gap - cut.rounding, 0.0)
-        return Stage(hinge, smooth, band, cut.rounding, np.inf, 0)
+        missing = self.best.value - cut.bound - smooth.gradient_gap - cut.rounding
+        band = max(min(hinge.loss_value - cut.plane, missing), 0.0)
+        return Stage(hinge, smooth, cut.plane, band, cut.rounding, np.inf, 0)
 
     def _offer(self, point: Point) -> None:
         if point.value < self.best.value:
@@ -253,19 +261,20 @@ class _Smoothing:
         that would be most of the gap, or if the band is not to blame for it.
         """
         assert self._stage is not None
-        band, rounding = self._stage.band, self._stage.rounding
-        wanted = BAND_SHARE * self._tol * self.best.value
-        if band == 0.0:
+        if self._stage.band == 0.0:
             return False
+        band = min(self._stage.band, self.gap)  # an extrapolation may have come closer since
+        wanted = BAND_SHARE * self._tol * self.best.value
         factor = float(np.clip(np.sqrt(wanted / band), SHRINK, 0.5))
         self._width *= factor
         self._allowed = GRADIENT_SHARE * max(factor**2 * band, wanted)
-        return rounding / factor < 0.5 * self.gap
+        return self._stage.rounding / factor < 0.5 * self.gap
 
 
 class _Cut(NamedTuple):
     """A lower bound on F* from the plane of a smoothed loss."""
 
+    plane: float  # P(w)
     bound: float
     scale: float  # τ
     rounding: float  # that was taken off the bound
@@ -290,7 +299,7 @@ class _Cut(NamedTuple):
         of_slope = smooth.slope_rounding * float(objective.feature_magnitudes @ np.abs(smooth.w))
         rounding += (1.0 - scale) * of_slope
         bound = scale * (linear - rounding) - 0.5 * scale**2 * square
-        return cls(bound, scale, scale * rounding)
+        return cls(plane, bound, scale, scale * rounding)
 
 
 def _halves(loss: Loss, width: float) -> Loss:
