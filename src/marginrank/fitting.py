@@ -144,11 +144,19 @@ def _refuse_with_pairs(parameters: Parameters, propensity: Floats | None) -> Non
             )
 
 
+def relative_distance(result: SolverResult) -> float:
+    """Return how far above the optimum a result may be, relatively; its objective may be zero."""
+    distance = min(result.estimate, result.gap)
+    if result.objective > 0.0:
+        return distance / result.objective
+    return 0.0 if distance == 0.0 else np.inf
+
+
 def convergence_message(result: SolverResult, tol: float) -> str | None:
     """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
     if result.stop.converged:
         return None
-    distance = min(result.estimate, result.gap) / result.objective
+    distance = relative_distance(result)
     if result.stop is StopReason.PRECISION and distance <= tol:
         return None
     return (

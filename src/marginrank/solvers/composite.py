@@ -113,8 +113,12 @@ class CompositePoint:
 
     @property
     def gap(self) -> float:
-        """Certificate: F(w) − F* is not larger, up to rounding."""
+        """Certificate: F(w) − F* is not larger."""
         return min(self.scaled_gap, self._closer_gap)
+
+    def _gap_to(self, bound: float) -> float:
+        """Return F(w) less a lower bound that was made here, and the rounding of both."""
+        return max(self.value - bound, 0.0) + self.loss.rounding + self.loss.score_rounding
 
     @cached_property
     def scaled_gap(self) -> float:
@@ -125,13 +129,13 @@ class CompositePoint:
             self.composite.strength(self.loss),
             self.composite.regularizer.ray(gradient),
         )
-        return max(self.value - bound, 0.0)
+        return self._gap_to(bound)
 
     def tighten(self) -> None:
         """Look for a closer bound, which lowers the gap; a sweep, or none after :meth:`near`."""
         if self.composite.has_parabolas:
             bound = parabola_bound(self.w, self._group(), self.composite.regularizer)
-            self._closer_gap = max(self.value - bound, 0.0)
+            self._closer_gap = self._gap_to(bound)
 
     def is_solved(self, tol: float) -> bool:
         """Whether F(w) is certain to be as close to F* as `tol` asks.

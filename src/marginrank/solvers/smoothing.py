@@ -91,10 +91,14 @@ def smoothing(
         Called with each :class:`~marginrank.solvers.result.Iteration`, one a width.
     """
     progress = Progress(objective, callback)
-    run = _Smoothing(objective, tol, seed)
+    first = objective.at_zero() if w0 is None else start(objective, w0, scores0)
+    run = _Smoothing(objective, first, tol, seed)
+    if meets(tol, first.value, run.gap):  # no pair has a loss: there is nothing to divide by
+        return progress.result(first, run.gap, StopReason.CERTIFIED, gap=run.gap)
     stop = StopReason.MAX_ITER
     try:
-        run.begin(w0, scores0)
+        if w0 is not None:
+            run.narrow()
         for _ in range(max_iter):
             stage = run.solve()
             progress.record(
@@ -130,8 +134,9 @@ class _Smoothing:
         The best certified lower bound on F* so far.
     """
 
-    def __init__(self, objective: Objective, tol: float, seed: int) -> None:
+    def __init__(self, objective: Objective, first: Point, tol: float, seed: int) -> None:
         self._objective = objective
+        self.best = first
         self._tol = tol
         self._seed = seed
         self._width = FIRST_WIDTH
@@ -145,15 +150,8 @@ class _Smoothing:
         """The certified bound on F(best) − F*."""
         return max(self.best.value - self.lower, 0.0) + self.best.rounding
 
-    def begin(self, w0: Floats | None, scores0: Floats | None) -> None:
-        """Look at the starting point, and choose the first width for it.
-
-        Sets: best
-        """
-        if w0 is None:
-            self.best = self._objective.at_zero()
-            return
-        self.best = start(self._objective, w0, scores0)
+    def narrow(self) -> None:
+        """Choose the first width for a warm start."""
         self._stage = self._narrowed()
         self._allowed = GRADIENT_SHARE * BAND_SHARE * self._tol * self.best.value
         if self._stage.smooth.gradient_gap > FAR * self.best.value:
