@@ -65,10 +65,10 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
         (["--pair-selection", "adjacent", "--online"], "--pair-selection has no meaning"),
         (["--method", "pair"], "--method needs --online."),
         (["--chunk-documents", "9"], "--chunk-documents needs --online."),
-        (["--early-stopping", "--online"], "--early-stopping is given, but no --valid."),
+        (["--early-stopping", "--online"], "--early-stopping needs --valid."),
         (
             ["--early-stopping", "--online", "--valid", "v.txt", "--gain", "linear"],
-            "--early-stopping knows no --gain and --discount; drop them.",
+            "--gain has no meaning with --early-stopping.",
         ),
         (["--method", "document", "--online"], "method='document' must be one of"),
     ],

@@ -4,11 +4,12 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from marginrank.cli._files import refuse_stdin_twice
+from marginrank.cli._files import name_of
 from marginrank.cli._options import COLUMNS, Reading
 from marginrank.cli._progress import Phases
+from marginrank.cli._streams import check_piped
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -21,11 +22,16 @@ KINDS = ("text", "store", "table")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a command wants of the data: the features of a model, and what it can do without."""
+    """What a command wants of the data: the features of a model, and what it can do without.
+
+    The type of the features of text is as --dtype says; where that is not given, it may also be the
+    "widest", or the "smallest" that holds every digit.
+    """
 
     n_features: int | None = None
     feature_names: Sequence[str] | None = None
     comments: bool = False
+    text_dtype: Literal["given", "widest", "smallest"] = "given"
     labels: bool = True
     queries: bool = True
 
@@ -43,17 +49,24 @@ def kind_of(path: str) -> str:
 
 
 def open_data(
-    files: Sequence[str], reading: Reading, phases: Phases, wanted: Wanted | None = None
+    files: Sequence[str],
+    reading: Reading,
+    phases: Phases,
+    wanted: Wanted | None = None,
+    name: str | None = None,
 ) -> "RankingData":
-    """Read data of any kind; several text files are read as one."""
+    """Read data of any kind, to be called `name`; several text files are read as one."""
     wanted = wanted or Wanted()
-    refuse_stdin_twice(files)
     kinds = {kind_of(path) for path in files}
     if len(files) > 1 and kinds != {"text"}:
         raise ValueError(
             f"{', '.join(files)}: only text files can be read as one; give a single table or store."
         )
-    what = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    what = name or name_of(files[0])
+    if len(files) > 1:
+        what += f" and {len(files) - 1} more"
+    if "-" in files:
+        check_piped()
     with phases.reading(what) as progress:
         if kinds == {"store"}:
             return _open_store(files[0], wanted)
@@ -130,20 +143,25 @@ def _extra_columns(
 def _read_text(
     files: Sequence[str], reading: Reading, wanted: Wanted, progress: Any
 ) -> "LetorText":
+    from marginrank.cli._precision import narrowed
     from marginrank.data.letor import read_letor
 
-    return read_letor(
+    told = "dtype" in reading.given or wanted.text_dtype == "given"
+    text = read_letor(
         files[0] if len(files) == 1 else list(files),
-        n_features=reading.n_features or wanted.n_features,
+        n_features=wanted.n_features if reading.n_features is None else reading.n_features,
         zero_based=reading.zero_based,
         missing=missing_policy(reading.missing),
         layout=reading.layout,
-        dtype=reading.dtype,
+        dtype=reading.dtype if told else "float64",
         comments=wanted.comments,
         group=reading.group,
         n_jobs=reading.n_jobs,
         progress=progress,
     )
+    if told or wanted.text_dtype == "widest":
+        return text
+    return text._replace(X=narrowed(text.X))
 
 
 def missing_policy(policy: str) -> float | str:

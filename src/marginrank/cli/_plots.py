@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from marginrank.cli._files import check_writable
+from marginrank.cli._checks import check_writable
 
 
 def check_plot(path: str | None) -> None:
