@@ -70,7 +70,7 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
             ["--early-stopping", "--online", "--valid", "v.txt", "--gain", "linear"],
             "--gain has no meaning with --early-stopping.",
         ),
-        (["--method", "document", "--online"], "method='document' must be one of"),
+        (["--method", "document", "--online"], "--method 'document' must be one of"),
     ],
 )
 def test_flags_without_meaning(refused, tmp_path, train_txt, flags, sentence):

@@ -172,7 +172,7 @@ def test_malformed_validation_data_are_refused_before_training(refused, tmp_path
     ],
 )
 def test_wrong_flags_are_refused_before_reading(refused, tmp_path, flag, value, word):
-    flags = {"--model": tmp_path / "m.json", flag: value}
+    flags = {"--model": tmp_path / "m.json", "--valid": "not_read.txt", flag: value}
     pairs = [part for item in flags.items() for part in item]
     assert word in refused("train", tmp_path / "not_read.txt", *pairs)
 

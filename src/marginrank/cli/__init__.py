@@ -23,7 +23,7 @@ def main() -> None:
         sys.exit(_complain(str(error)))
     except OSError as error:  # the help could not be written
         _streams.silence_stdout()
-        sys.exit(_complain(f"standard output: {error.strerror}"))
+        sys.exit(_complain(f"standard output: {error.strerror or error}"))
     except KeyboardInterrupt:  # before a command could start
         sys.exit(130)
 

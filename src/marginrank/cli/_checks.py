@@ -44,12 +44,20 @@ def check_conflicts(given: Collection[str], conflicts: Iterable[tuple[str, str]]
             raise ValueError(f"{flag(name)} has no meaning with {flag(other)}.")
 
 
+def check_seed(random_state: int) -> None:
+    """Refuse a seed that NumPy does not take."""
+    if not 0 <= random_state < 2**32:
+        raise ValueError(f"random_state={random_state} must be an integer from 0 to {2**32 - 1}.")
+
+
 def check_writable(path: str | None, *, folder: bool = False) -> None:
     """Refuse what cannot become a file, or a folder, before the work is done and not after."""
     if path is None:
         return
     if path == "-":
         raise ValueError('"-" is standard input; name a file to write to.')
+    if not path:
+        raise ValueError("a file to write to has an empty name; give it one.")
     if not Path(path).parent.is_dir():
         raise ValueError(f"{path}: the folder {Path(path).parent} does not exist.")
     if Path(path).is_dir() and not folder:

@@ -1,7 +1,8 @@
 """Data by the kind of its path: LETOR text, a table, or a store."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -71,7 +72,8 @@ def open_data(
         if kinds == {"store"}:
             return _open_store(files[0], wanted)
         if kinds == {"table"}:
-            return _read_table(files[0], reading, wanted)
+            with naming(files[0]):
+                return _read_table(files[0], reading, wanted)
         text = _read_text(files, reading, wanted, progress)
     if wanted.queries and text.qid is None and text.group is None:
         warnings.warn(
@@ -79,8 +81,20 @@ def open_data(
             "not.",
             stacklevel=1,
         )
-    with phases.phase("group"):
+    with phases.phase("group"), naming(what):
         return text.to_data(reading.n_jobs)
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Let errors name the file, unless they do."""
+    try:
+        yield
+    except UnicodeError as error:
+        raise ValueError(f"{path}: a name or an id is not UTF-8; rename it.") from error
+    except ValueError as error:
+        told = str(error)
+        raise ValueError(told if told.startswith(path) else f"{path}: {told}") from error
 
 
 def _open_store(path: str, wanted: Wanted) -> "RankingData":
@@ -115,17 +129,23 @@ def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
     features = wanted.feature_names
     if features is None and reading.features is not None:
         features = reading.features.split(",")
-    try:
-        return RankingData.from_frame(
-            frame,
-            label=reading.label,
-            qid=qid,
-            features=features,
-            **_extra_columns(frame.column_names, reading, features or ()),
-            n_jobs=reading.n_jobs,
-        )
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    extra = _extra_columns(frame.column_names, reading, features or ())
+    if features is None:
+        _warn_of_roles(path, frame.column_names, {reading.label, qid, *extra.values()})
+    return RankingData.from_frame(
+        frame, label=reading.label, qid=qid, features=features, **extra, n_jobs=reading.n_jobs
+    )
+
+
+def _warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None]) -> None:
+    """Tell of features whose names are those of labels and the like: they may give them away."""
+    for name in ("label", "qid", *COLUMNS.values()):
+        if name in names and name not in used:
+            warnings.warn(
+                f"{path}: the column {name!r} is taken as a feature; name the right ones with "
+                "--features if it is none.",
+                stacklevel=1,
+            )
 
 
 def _extra_columns(

@@ -28,7 +28,7 @@ FLAGS = (
 PARAMETERS = (
     "label qid features sample_weight query_weight comments group n_features missing layout dtype "
     "n_jobs C lam loss solver tol max_iter pair_selection pair_cost margin normalization "
-    "random_state gain discount pairs top radius l1_ratio path parameter"
+    "random_state gain discount pairs top radius l1_ratio path parameter chunk_documents method"
 )
 # Neither in quotes nor in a path, such as runs/C=1/train.txt.
 PARAMETER = re.compile(rf"(?<![^\s(])({PARAMETERS.replace(' ', '|')})=(?!\S*[/:])(?=([^\s.,;])?)")
@@ -73,7 +73,7 @@ def _flag(match: re.Match[str]) -> str:
 def _sentence(error: Exception) -> str:
     told = _one_line(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        return f"{error.filename or 'a file without a name'}: {error.strerror}"
     if isinstance(error, MemoryError):
         return "there is not enough memory for this" + (f": {told}" if told else ".")
     if isinstance(error, RecursionError):

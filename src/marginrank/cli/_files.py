@@ -65,7 +65,7 @@ def _open(path: str) -> AbstractContextManager[IO[bytes]]:
 
 
 def _score(name: str, number: int, line: bytes) -> float:
-    text = line.decode("utf-8", "backslashreplace").strip()
+    text = line.decode("utf-8", "replace").strip()
     try:
         score = float(text)
     except ValueError:

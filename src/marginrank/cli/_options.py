@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from marginrank._parameters import check_choice
+
 DataFiles = Annotated[
     list[str],
     typer.Argument(
@@ -112,6 +114,11 @@ class Reading:
         typer.Option(help='Features of text in memory, rounded: "float32" or "float64".'),
     ] = "float32"
     n_jobs: Annotated[int | None, typer.Option(help="Number of threads; all by default.")] = None
+
+    def __post_init__(self) -> None:
+        """Refuse types and layouts that there are not."""
+        check_choice("dtype", self.dtype, ("float32", "float64"))
+        check_choice("layout", self.layout, ("auto", "dense", "csr"))
 
 
 def flag(name: str) -> str:

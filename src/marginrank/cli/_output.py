@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from marginrank.cli._streams import write_out
+from marginrank.cli._streams import write_out, writing_out
 from marginrank.cli._text import for_stdout
 
 
@@ -57,7 +57,7 @@ def print_table(
         )
     for row in cells:
         table.add_row(*row)
-    with console.capture() as capture:
+    with writing_out(), console.capture() as capture:  # rich writes a little even now
         console.print(table)
         console.print()
     write_out(capture.get())

@@ -3,7 +3,8 @@
 import os
 import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 
 def prepare() -> None:
@@ -19,24 +20,32 @@ def prepare() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull)  # noqa: SIM115 (for reading: what is printed must not vanish)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def check_stdout() -> None:
     """Refuse, before the work is done, to print where nothing can be printed."""
-    if sys.stdout is None:
+    if not sys.stdout.writable():
         raise ValueError("standard output is closed; redirect it, to /dev/null if not wanted.")
 
 
 def write_out(text: str) -> None:
     """Write to standard output, and notice at once where that fails."""
-    try:
+    with writing_out():
         sys.stdout.write(text)
         sys.stdout.flush()
+
+
+@contextmanager
+def writing_out() -> Iterator[None]:
+    """Let errors name standard output."""
+    try:
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -12,6 +12,7 @@ from marginrank.cli._checks import (
     check_files,
     check_flags_of_data,
     check_needs,
+    check_seed,
     check_writable,
     refuse_stdin_twice,
 )
@@ -64,6 +65,7 @@ CONFLICTS = (
     *((name, "pairs") for name in ("pair_cost", "margin")),
     *((name, "early_stopping") for name in ("gain", "discount")),
 )
+LONGEST_PATH = 10_000
 
 
 class Fitted(NamedTuple):
@@ -309,6 +311,7 @@ def _refuse_flags(flags: dict[str, Any], given: frozenset[str]) -> None:
     check_flags_of_data(given - {"group"}, [*flags["data"], *valid])
     if "valid_group" in given and kind_of(flags["valid"]) != "text":
         raise ValueError(f"--valid-group is for text, but {flags['valid']} is none; drop it.")
+    check_seed(flags["random_state"])
     if flags["path"] is not None:
         _check_path(flags)
 
@@ -316,7 +319,8 @@ def _refuse_flags(flags: dict[str, Any], given: frozenset[str]) -> None:
 def _check_path(flags: dict[str, Any]) -> None:
     from marginrank._parameters import check_choice, check_integer
 
-    check_integer("path", flags["path"], at_least=1)
+    if check_integer("path", flags["path"], at_least=1) > LONGEST_PATH:
+        raise ValueError(f"path={flags['path']} must be at most {LONGEST_PATH}.")
     check_choice("parameter", flags["parameter"], ("C", "radius"))
     if flags["parameter"] == "radius" and flags["l1_ratio"] != 1:
         raise ValueError("--l1-ratio mixes penalties, and a radius has none; drop one of them.")
