@@ -58,7 +58,7 @@ def prepare(env: Path, extra: str, options: list[str]) -> None:
         options = [*options, "MARGINRANK_WERROR=ON"]
     current = fingerprint(options)
     stamp = env / "marginrank.sha256"  # the fingerprint, and the extras that are there
-    built, *extras = stamp.read_text().split() if stamp.exists() else [""]
+    built, *extras = (stamp.read_text() if stamp.exists() else "").split() or [""]
     if built != current:
         require_compiler()
         print("Building marginrank (a minute or two the first time)", flush=True)

@@ -130,11 +130,12 @@ def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
     if features is None and reading.features is not None:
         features = reading.features.split(",")
     extra = _extra_columns(frame.column_names, reading, features or ())
-    if features is None:
-        _warn_of_roles(path, frame.column_names, {reading.label, qid, *extra.values()})
-    return RankingData.from_frame(
+    data = RankingData.from_frame(
         frame, label=reading.label, qid=qid, features=features, **extra, n_jobs=reading.n_jobs
     )
+    if features is None:
+        _warn_of_roles(path, frame.column_names, {reading.label, qid, *extra.values()})
+    return data
 
 
 def _warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None]) -> None:
