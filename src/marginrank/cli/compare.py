@@ -1,6 +1,7 @@
 """marginrank compare."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 from marginrank.cli import _models
 from marginrank.cli._checks import check_files, check_flags_of_data, refuse_stdin_twice
 from marginrank.cli._data import open_data
-from marginrank.cli._files import read_scores
+from marginrank.cli._files import read_scores, regular_file
 from marginrank.cli._metrics import Metric, find_metric, measure
 from marginrank.cli._options import DataFiles, Discount, Gain, Json, Reading, reads_data
 from marginrank.cli._output import print_json, print_table
@@ -51,14 +52,25 @@ def compare(
     check_files([*inputs, reading.group])
     phases = Phases()
     a, b = _Side(model_a, scores_a), _Side(model_b, scores_b)
-    documents = a.read(data, reading, phases)
-    others = documents if b.fits(a) else b.read(data, reading, phases)
+    documents, others = _read(data, reading, phases, a, b)
     with phases.phase("compare"):
         scores = a.scores(documents, reading.n_jobs), b.scores(others, reading.n_jobs)
         outcome = metrics.compare(documents.y, *scores, qid=documents.qid, metric=chosen)
         ties = _ties({f"{metric} of {side}": chosen for side in "ab"}, documents, scores)
     result = {**asdict(outcome), "metric": metric, "a": a.name, "b": b.name, "ties": ties}
     print_json(result) if json else _print(result)
+
+
+def _read(
+    data: Sequence[str], reading: Reading, phases: Phases, a: "_Side", b: "_Side"
+) -> tuple["RankingData", "RankingData"]:
+    """Read the data for both sides: once, if they want the same features."""
+    if b.fits(a):
+        documents = a.read(data, reading, phases)
+        return documents, documents
+    with ExitStack() as stack:
+        files = [stack.enter_context(regular_file(path)) for path in data]
+        return a.read(files, reading, phases), b.read(files, reading, phases)
 
 
 def _ties(sides: Mapping[str, Metric], data: "RankingData", scores: tuple[Any, Any]) -> Ties:
