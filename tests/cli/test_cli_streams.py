@@ -72,6 +72,22 @@ def test_a_full_disk(shell, train_txt, flags):
     assert done.stderr.splitlines()[-1] == "marginrank: standard output: No space left on device"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "predict MODEL DATA --out",
+        "evaluate MODEL DATA --per-query",
+        "train DATA --model",
+        "convert DATA --overwrite --to text",
+    ],
+)
+def test_a_full_disk_under_a_file_is_named(invoke, model_json, train_txt, command):
+    places = {"MODEL": model_json, "DATA": train_txt}
+    done = invoke(*[places.get(word, word) for word in command.split()], "/dev/full")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "marginrank: /dev/full: No space left on device"
+
+
 @pytest.mark.parametrize("to", ["2>&-", "2>/dev/full"])
 def test_errors_that_cannot_be_written(shell, train_txt, to):
     done = shell("inspect", train_txt, "--json", to=to)

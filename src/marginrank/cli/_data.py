@@ -1,13 +1,12 @@
 """Data by the kind of its path: LETOR text, a table, or a store."""
 
 import warnings
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from marginrank.cli._files import name_of
+from marginrank.cli._files import name_of, naming
 from marginrank.cli._options import COLUMNS, Reading
 from marginrank.cli._progress import Phases
 from marginrank.cli._streams import check_piped
@@ -83,18 +82,6 @@ def open_data(
         )
     with phases.phase("group"), naming(what):
         return text.to_data(reading.n_jobs)
-
-
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Let errors name the file, unless they do."""
-    try:
-        yield
-    except UnicodeError as error:
-        raise ValueError(f"{path}: a name or an id is not UTF-8; rename it.") from error
-    except ValueError as error:
-        told = str(error)
-        raise ValueError(told if told.startswith(path) else f"{path}: {told}") from error
 
 
 def _open_store(path: str, wanted: Wanted) -> "RankingData":

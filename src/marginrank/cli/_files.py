@@ -45,6 +45,22 @@ def name_of(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Let errors name the file, unless they do."""
+    try:
+        yield
+    except UnicodeError as error:
+        raise ValueError(f"{path}: a name or an id is not UTF-8; rename it.") from error
+    except ValueError as error:
+        told = str(error)
+        raise ValueError(told if told.startswith(path) else f"{path}: {told}") from error
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, path) from error
+
+
 def read_scores(path: str, n_documents: int) -> Any:
     """Read one score a line."""
     import numpy as np
@@ -88,5 +104,5 @@ def write_text(path: str, text: str) -> None:
     """Write a file, or nothing at all."""
     from marginrank._atomic import atomic_write
 
-    with atomic_write(path) as file:
+    with naming(path), atomic_write(path) as file:
         file.write(text.encode())

@@ -46,7 +46,7 @@ def compare(
     check_flags_of_data(reading.given, data)
     inputs = [*data, model_a, scores_a, model_b, scores_b]
     refuse_stdin_twice(inputs)
-    for side, sources in {"a": inputs[-4:-2], "b": inputs[-2:]}.items():
+    for side, sources in (("a", (model_a, scores_a)), ("b", (model_b, scores_b))):
         if sources.count(None) != 1:
             raise ValueError(f"give either --model-{side} or --scores-{side}.")
     check_files([*inputs, reading.group])

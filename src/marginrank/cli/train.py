@@ -17,6 +17,7 @@ from marginrank.cli._checks import (
     refuse_stdin_twice,
 )
 from marginrank.cli._data import Wanted, data_summary, kind_of, open_data
+from marginrank.cli._files import naming
 from marginrank.cli._metrics import Metric, find_metrics, measure
 from marginrank.cli._online import train_online
 from marginrank.cli._options import DataFiles, Discount, Gain, Json, Metrics, Reading, reads_data
@@ -212,7 +213,7 @@ def _train(flags: dict[str, Any]) -> None:
     check_files([*inputs, *groups], [model, flags["plot"]])
     learn = _fit_online if flags["online"] else _fit_batch
     fitted = learn(flags, parameters, phases)
-    with phases.phase("write", model):
+    with phases.phase("write", model), naming(model):
         write_model(fitted.model, model)
     if flags["plot"] is not None and fitted.path is not None:
         with phases.phase("plot", flags["plot"]):
