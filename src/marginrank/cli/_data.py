@@ -169,7 +169,14 @@ def _read_text(
     )
     if told or wanted.text_dtype == "widest":
         return text
-    return text._replace(X=narrowed(text.X))
+    X = narrowed(text.X)
+    if X is text.X:
+        warnings.warn(
+            f"{name_of(files[0])} has more digits than float32 holds, so that they are kept as "
+            "float64, in twice the room; give --dtype float32 to round them.",
+            stacklevel=1,
+        )
+    return text._replace(X=X)
 
 
 def missing_policy(policy: str) -> float | str:
