@@ -203,3 +203,8 @@ def test_markup_in_names_is_text(named, tmp_path):
     os.close(theirs)
     assert done.returncode == 0
     assert "Traceback" not in shown
+
+
+def test_a_full_disk_after_a_pipe(shell, train_txt):
+    done = shell("inspect", "-", to=f"<{train_txt} >/dev/full")
+    assert done.stderr.splitlines()[-1] == "marginrank: standard output: No space left on device"

@@ -28,7 +28,7 @@ def regular_file(path: str) -> Iterator[str]:
         copy.flush()
         try:
             yield copy.name
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             raise ValueError(str(error).replace(copy.name, name)) from error
 
 
