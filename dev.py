@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BUILD_INPUTS = ("core", "src", "CMakeLists.txt", "pyproject.toml")
+EVERYTHING = "dev"  # the extra that holds all others
 PARALLEL = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
 
 
@@ -41,8 +42,8 @@ def require_compiler() -> None:
         sys.exit("No C++ compiler found: install g++ or clang++, or set CXX to the one to use.")
 
 
-def prepare(env: Path, options: list[str]) -> None:
-    """Create the environment and install the project in it, unless that is already done."""
+def prepare(env: Path, extra: str, options: list[str]) -> None:
+    """Create the environment and install the project and an extra of it, unless that is done."""
     if not (env / "bin" / "pip").exists():
         print(f"Creating the environment {env}", flush=True)
         try:
@@ -56,17 +57,28 @@ def prepare(env: Path, options: list[str]) -> None:
     if os.environ.get("MARGINRANK_WERROR") == "1":
         options = [*options, "MARGINRANK_WERROR=ON"]
     current = fingerprint(options)
-    stamp = env / "marginrank.sha256"
-    if stamp.exists() and stamp.read_text() == current:
+    stamp = env / "marginrank.sha256"  # the fingerprint, and the extras that are there
+    built, *extras = (stamp.read_text() if stamp.exists() else "").split() or [""]
+    if built != current:
+        require_compiler()
+        print("Building marginrank (a minute or two the first time)", flush=True)
+        install(env, ".", extra, options)
+        extras = []
+    elif not {extra, EVERYTHING} & {*extras}:
+        print(f"Installing what marginrank[{extra}] needs", flush=True)
+        install(env, "marginrank", extra, options)  # is there: only the extra is missing
+    else:
         return
-    require_compiler()
-    print("Building marginrank and installing its tools (a few minutes the first time)", flush=True)
-    command: list[str | Path] = [env / "bin" / "pip", "install", "-qq", ".[dev]"]
+    stamp.write_text(" ".join([current, *extras, extra]))
+
+
+def install(env: Path, package: str, extra: str, options: list[str]) -> None:
+    """Install an extra, and the package itself unless it is there."""
+    command: list[str | Path] = [env / "bin" / "pip", "install", "-qq", f"{package}[{extra}]"]
     for option in options:
         command += ["-C", f"cmake.define.{option}"]
     if run(command) != 0:
         sys.exit("The build failed: fix the first error pip shows above, then run this again.")
-    stamp.write_text(current)
 
 
 def run(command: list[str | Path], environment: dict[str, str] | None = None) -> int:
@@ -131,9 +143,10 @@ def main() -> int:
 
     checked = args.command == "sanitize"
     env = (args.venv or ROOT / (".venv-sanitize" if checked else ".venv")).absolute()
-    prepare(env, ["MARGINRANK_SANITIZE=ON"] if checked else [])
+    extra = "cli" if args.command == "demo" else EVERYTHING
+    prepare(env, extra, ["MARGINRANK_SANITIZE=ON"] if checked else [])
     if args.command == "demo":
-        return run([env / "bin" / "python", "examples/quickstart.py"])
+        return run([env / "bin" / "python", "-m", "marginrank", "demo"])
     return sanitize(env, rest) if checked else test(env, rest)
 
 

@@ -1,7 +1,11 @@
 """Files to work on, and the command as a user runs it."""
 
+import io
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -28,6 +32,33 @@ def run():
         return done
 
     return run
+
+
+class Done(NamedTuple):
+    """What a command printed and returned."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture(scope="session")
+def invoke():
+    """Return a function like `run` for many commands: it starts no process."""
+    from marginrank.cli.app import app
+
+    def invoke(*arguments):
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            redirect_stdout(out),
+            redirect_stderr(err),
+            warnings.catch_warnings(action="default"),  # as in a process of its own
+            pytest.raises(SystemExit) as exit,
+        ):
+            app([str(a) for a in arguments], prog_name="marginrank")
+        return Done(exit.value.code or 0, out.getvalue(), err.getvalue())
+
+    return invoke
 
 
 @pytest.fixture(scope="session")

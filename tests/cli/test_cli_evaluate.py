@@ -137,3 +137,60 @@ def test_no_metric_left(monkeypatch, large):
 def test_standard_input_is_read_once(refused):
     assert "only once" in refused("evaluate", "--scores", "-", "-")
     assert "only once" in refused("compare", "-", "--scores-a", "-", "--scores-b", "s.txt")
+
+
+@pytest.fixture
+def tied(tmp_path):
+    """Return data sorted by label, and scores that say nothing."""
+    labels = [2, 1, 0, 0] * 3
+    lines = [f"{label} qid:{k // 4} 1:{k}\n" for k, label in enumerate(labels)]
+    (tmp_path / "d.txt").write_text("".join(lines))
+    (tmp_path / "same.txt").write_text("1\n" * 12)
+    (tmp_path / "good.txt").write_text(
+        "".join(f"{label + k / 99}\n" for k, label in enumerate(labels))
+    )
+    return tmp_path
+
+
+def test_what_ties_decide_is_said(invoke, tied):
+    data = load_letor(tied / "d.txt")
+    names = "ndcg@2,average_precision,err,pairwise_accuracy,auc,precision@1"
+    command = ("evaluate", "--scores", tied / "same.txt", tied / "d.txt", "--metrics", names)
+    done = invoke(*command)
+    scores = np.ones(12)
+    average = metrics.ndcg(data.y, scores, qid=data.qid, k=2, ties="average")
+    lines = [line for line in done.stdout.splitlines() if line.startswith("ties decide")]
+    assert lines[0] == (
+        f"ties decide up to {1 - average:.4f} of ndcg@2 (input order: 1.0000, averaged: "
+        f"{average:.4f})"
+    )
+    assert [line.split(" of ")[1].split(" ")[0] for line in lines] == [
+        "ndcg@2",
+        "average_precision",
+        "err",
+        "pairwise_accuracy",
+        "precision@1",
+    ]
+    assert "as wrong: 0.0000, as half: 0.5000" in lines[3]
+    result = json.loads(invoke(*command, "--json").stdout)["ties"]
+    assert result["ndcg@2"] == {"input_order": 1.0, "averaged": average}
+    worst = metrics.err(data.y[::-1], scores, qid=data.qid[::-1])
+    assert result["err"]["worst_order"] == pytest.approx(worst)
+    assert result["err"]["best_order"] == result["err"]["input_order"]
+
+
+def test_scores_without_ties_are_not_spoken_of(invoke, tied):
+    command = ("evaluate", "--scores", tied / "good.txt", tied / "d.txt")
+    assert "ties" not in invoke(*command).stdout
+    assert json.loads(invoke(*command, "--json").stdout)["ties"] == {}
+
+
+def test_ties_are_said_by_compare_and_train_too(invoke, tied):
+    sides = ("--scores-a", tied / "same.txt", "--scores-b", tied / "good.txt")
+    done = invoke("compare", tied / "d.txt", *sides)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("ties decide")]
+    assert len(lines) == 1
+    assert " of ndcg@10 of a (input order: 1.0000, averaged: " in lines[0]
+    flags = ("--model", tied / "m.json", "--l1", "-C", "1e-9", "--valid", tied / "d.txt")
+    done = invoke("train", tied / "d.txt", *flags)
+    assert " of ndcg@10 (input order: 1.0000, averaged: " in done.stdout

@@ -1,6 +1,8 @@
 """marginrank inspect."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -67,3 +69,26 @@ def test_models_of_others(run, tmp_path, model_json, kind):
 
 def test_missing_file(refused, tmp_path):
     assert refused("inspect", tmp_path / "no.txt").endswith("No such file or directory")
+
+
+def test_a_model_and_data_are_not_read_as_one(refused, model_json, train_txt):
+    for files in ((model_json, train_txt), (train_txt, model_json), (model_json, model_json)):
+        assert refused("inspect", *files) == (
+            f"{model_json} is a model; inspect it alone, and the data alone."
+        )
+
+
+def test_models_and_data_from_pipes(run, model_json, train_txt):
+    for path in (model_json, train_txt):
+        expected = run("inspect", path, "--json").stdout
+        assert run("inspect", "-", "--json", input=path.read_text()).stdout == expected
+        command = f"{sys.executable} -m marginrank inspect <(cat {path}) --json"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+        assert done.stdout == expected
+
+
+def test_bad_data_from_a_pipe_are_called_standard_input(run):
+    done = run("inspect", "-", input="1 qid:1 1:x\n", code=2)
+    assert done.stderr.startswith("marginrank: standard input:1:")
+    done = run("inspect", "-", input="1 1:2\n0 1:1\n")
+    assert "warning: standard input has no qid" in done.stderr

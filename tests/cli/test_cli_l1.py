@@ -125,7 +125,7 @@ def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
         (("--path", "5"), "--path needs --l1."),
         (("--l1", "--plot", "path.png"), "--plot needs --path."),
         (("--l1", "--parameter", "radius"), "--parameter needs --path."),
-        (("--l1", "--path", "5"), "--path is given, but no --valid to choose by."),
+        (("--l1", "--path", "5"), "--path needs --valid."),
         (
             ("--l1", "--path", "5", "--valid", "v.txt", "--l1-ratio", "0"),
             "--l1-ratio 0 makes no weight zero, so that a path has no start.",

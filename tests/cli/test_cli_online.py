@@ -65,24 +65,26 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
         (["--pair-selection", "adjacent", "--online"], "--pair-selection has no meaning"),
         (["--method", "pair"], "--method needs --online."),
         (["--chunk-documents", "9"], "--chunk-documents needs --online."),
-        (["--early-stopping", "--online"], "--early-stopping is given, but no --valid."),
+        (["--early-stopping", "--online"], "--early-stopping needs --valid."),
         (
             ["--early-stopping", "--online", "--valid", "v.txt", "--gain", "linear"],
-            "--early-stopping knows no --gain and --discount; drop them.",
+            "--gain has no meaning with --early-stopping.",
         ),
-        (["--method", "document", "--online"], "method='document' must be one of"),
+        (["--method", "document", "--online"], "--method 'document' must be one of"),
     ],
 )
 def test_flags_without_meaning(refused, tmp_path, train_txt, flags, sentence):
     assert sentence in refused("train", train_txt, "--model", tmp_path / "m.json", *flags)
 
 
-def test_what_cannot_be_streamed(refused, tmp_path, train_txt):
+def test_what_cannot_be_streamed(run, refused, tmp_path, train_txt):
     table = tmp_path / "t.csv"
     table.write_text("label,qid,x\n1,1,2\n0,1,1\n")
     flags = ("--model", tmp_path / "m.json", "--online")
     assert "reads text files or a single store" in refused("train", table, *flags)
     assert "can be read only once" in refused("train", "-", *flags)
+    piped = run("train", "/dev/fd/0", *flags, input=train_txt.read_text(), code=2)
+    assert "/dev/fd/0 can be read only once" in piped.stderr
     (tmp_path / "sizes").write_text("3\n")
     group = ("--group", tmp_path / "sizes")
     assert "needs a qid on every line" in refused("train", train_txt, *flags, *group)

@@ -1,11 +1,13 @@
 """marginrank predict."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from marginrank import load_letor, load_model
+from marginrank import KernelRankSVM, load_letor, load_model
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +82,76 @@ def test_store_with_other_names_is_refused(run, refused, tmp_path):
 def test_missing_folder_is_refused(refused, model_json, test_txt, tmp_path):
     out = tmp_path / "no" / "scores.txt"
     assert "no/scores.txt" in refused("predict", model_json, test_txt, "--out", out)
+
+
+@pytest.mark.parametrize("format", ["json", "liblinear", "svmrank"])
+def test_models_from_pipes(run, model_json, test_txt, tmp_path, format):
+    model = tmp_path / "m"
+    load_model(model_json).save(model, format=format)
+    expected = run("predict", model, test_txt).stdout
+    text = model.read_text()
+    assert run("predict", "-", test_txt, input=text).stdout == expected
+    assert run("predict", "/dev/stdin", test_txt, input=text).stdout == expected
+    command = f"{sys.executable} -m marginrank predict <(cat {model}) {test_txt}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stdout == expected
+    evaluated = run("evaluate", "-", test_txt, "--json", input=text).stdout
+    metrics = json.loads(run("evaluate", model, test_txt, "--json").stdout)["metrics"]
+    assert json.loads(evaluated)["metrics"] == metrics
+    done = run("compare", test_txt, "--model-a", "-", "--model-b", model, "--json", input=text)
+    assert json.loads(done.stdout)["difference"] == 0
+
+
+def test_kernel_models_from_pipes(tmp_path, test_txt, run):
+    data = load_letor(test_txt)
+    KernelRankSVM(n_components=5).fit(data.X, data.y, qid=data.qid).save(tmp_path / "m.npz")
+    expected = run("predict", tmp_path / "m.npz", test_txt).stdout
+    command = f"cat {tmp_path}/m.npz | {sys.executable} -m marginrank predict - {test_txt}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.stdout == expected
+
+
+def test_bad_models_from_pipes_are_called_standard_input(run, test_txt):
+    done = run("predict", "-", test_txt, input="{", code=2)
+    assert done.stderr.startswith("marginrank: standard input is damaged: it is not JSON")
+
+
+def test_models_and_data_are_not_both_standard_input(run, refused):
+    assert "only once" in refused("predict", "-", "-")
+    assert "only once" in refused("evaluate", "-", "-")
+    assert "only once" in refused("compare", "d.txt", "--model-a", "-", "--model-b", "-")
+
+
+EMPTY = "marginrank: standard input is empty; see whether the command before it failed."
+
+
+def test_a_failed_command_in_a_pipe_is_told_by_the_next(run, model_json, test_txt):
+    for command in (
+        ("evaluate", "--scores", "-", test_txt),
+        ("predict", "-", test_txt),
+        ("predict", model_json, "-"),
+        ("inspect", "-"),
+    ):
+        done = run(*command, input="", code=2)
+        assert done.stderr.splitlines()[-1] == EMPTY
+
+
+def test_a_failed_predict_says_why_and_prints_nothing(run, model_json):
+    done = run("predict", model_json, "no.txt", code=2)
+    assert (done.stdout, done.stderr) == ("", "marginrank: no.txt: No such file or directory\n")
+
+
+@pytest.mark.parametrize("flags", [(), ("--ranks",), ("--json",)], ids=" ".join)
+def test_scores_that_are_no_numbers_are_refused(invoke, model_json, tmp_path, flags):
+    model = load_model(model_json)
+    model.coef_[:] = [1e308, -1e308, 0, 0, 0, 0]
+    model.save(tmp_path / "m.json")
+    data = tmp_path / "d.txt"
+    data.write_text("0 qid:1 3:1\n0 qid:1 1:10\n0 qid:1 1:10 2:10\n")
+    out = ("--out", tmp_path / "scores.txt")
+    for command in (("predict", tmp_path / "m.json", data, *flags), ("evaluate", "m.json", data)):
+        command = [tmp_path / "m.json" if word == "m.json" else word for word in command]
+        done = invoke(*command, *(out if command[0] == "predict" else ()))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "the score of document 2 (the first is 1) is inf: its features" in done.stderr
+    assert not (tmp_path / "scores.txt").exists()

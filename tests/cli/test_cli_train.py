@@ -172,7 +172,7 @@ def test_malformed_validation_data_are_refused_before_training(refused, tmp_path
     ],
 )
 def test_wrong_flags_are_refused_before_reading(refused, tmp_path, flag, value, word):
-    flags = {"--model": tmp_path / "m.json", flag: value}
+    flags = {"--model": tmp_path / "m.json", "--valid": "not_read.txt", flag: value}
     pairs = [part for item in flags.items() for part in item]
     assert word in refused("train", tmp_path / "not_read.txt", *pairs)
 
@@ -248,7 +248,7 @@ def test_group_sizes_that_do_not_fit_are_named(refused, ungrouped):
         (("--model", "."), ". is a folder; name a file to write to."),
         (("--model", "-"), '"-" is standard input; name a file to write to.'),
         (("--valid", "no.txt"), "no.txt: No such file or directory"),
-        (("--valid-group", "g"), "--valid-group is given, but no --valid."),
+        (("--valid-group", "g"), "--valid-group needs --valid."),
     ],
 )
 def test_wrong_files_are_refused_before_reading(run, tmp_path, flags, sentence):
@@ -259,7 +259,7 @@ def test_wrong_files_are_refused_before_reading(run, tmp_path, flags, sentence):
 
 
 def test_a_folder_that_is_not_writable_is_refused(tmp_path, monkeypatch):
-    from marginrank.cli._files import check_writable
+    from marginrank.cli._checks import check_writable
 
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(ValueError, match=f"{tmp_path} is not writable"):

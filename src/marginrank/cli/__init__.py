@@ -7,10 +7,12 @@ that the help is there at once.
 import sys
 
 from marginrank._optional import require
+from marginrank.cli import _streams
 
 
 def main() -> None:
     """Run the command line and exit."""
+    _streams.prepare()
     try:
         require("typer", "cli")
         require("rich", "cli")
@@ -18,11 +20,14 @@ def main() -> None:
 
         app(prog_name="marginrank")
     except ImportError as error:
-        sys.exit(_complain(error))
+        sys.exit(_complain(str(error)))
+    except OSError as error:  # the help could not be written
+        _streams.silence_stdout()
+        sys.exit(_complain(f"standard output: {error.strerror or error}"))
     except KeyboardInterrupt:  # before a command could start
         sys.exit(130)
 
 
-def _complain(error: ImportError) -> int:
-    print(f"marginrank: {error}", file=sys.stderr)
+def _complain(sentence: str) -> int:
+    print(f"marginrank: {sentence}", file=sys.stderr)
     return 2

@@ -1,14 +1,15 @@
 """Data by the kind of its path: LETOR text, a table, or a store."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from marginrank.cli._files import refuse_stdin_twice
+from marginrank.cli._files import name_of, naming
 from marginrank.cli._options import COLUMNS, Reading
 from marginrank.cli._progress import Phases
+from marginrank.cli._streams import check_piped
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -21,11 +22,16 @@ KINDS = ("text", "store", "table")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a command wants of the data: the features of a model, and what it can do without."""
+    """What a command wants of the data: the features of a model, and what it can do without.
+
+    The type of the features of text is as --dtype says; where that is not given, it may also be the
+    "widest", or the "smallest" that holds every digit.
+    """
 
     n_features: int | None = None
     feature_names: Sequence[str] | None = None
     comments: bool = False
+    text_dtype: Literal["given", "widest", "smallest"] = "given"
     labels: bool = True
     queries: bool = True
 
@@ -43,22 +49,30 @@ def kind_of(path: str) -> str:
 
 
 def open_data(
-    files: Sequence[str], reading: Reading, phases: Phases, wanted: Wanted | None = None
+    files: Sequence[str],
+    reading: Reading,
+    phases: Phases,
+    wanted: Wanted | None = None,
+    name: str | None = None,
 ) -> "RankingData":
-    """Read data of any kind; several text files are read as one."""
+    """Read data of any kind, to be called `name`; several text files are read as one."""
     wanted = wanted or Wanted()
-    refuse_stdin_twice(files)
     kinds = {kind_of(path) for path in files}
     if len(files) > 1 and kinds != {"text"}:
         raise ValueError(
             f"{', '.join(files)}: only text files can be read as one; give a single table or store."
         )
-    what = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    what = name or name_of(files[0])
+    if len(files) > 1:
+        what += f" and {len(files) - 1} more"
+    if "-" in files:
+        check_piped()
     with phases.reading(what) as progress:
         if kinds == {"store"}:
             return _open_store(files[0], wanted)
         if kinds == {"table"}:
-            return _read_table(files[0], reading, wanted)
+            with naming(files[0]):
+                return _read_table(files[0], reading, wanted)
         text = _read_text(files, reading, wanted, progress)
     if wanted.queries and text.qid is None and text.group is None:
         warnings.warn(
@@ -66,7 +80,7 @@ def open_data(
             "not.",
             stacklevel=1,
         )
-    with phases.phase("group"):
+    with phases.phase("group"), naming(what):
         return text.to_data(reading.n_jobs)
 
 
@@ -102,17 +116,24 @@ def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
     features = wanted.feature_names
     if features is None and reading.features is not None:
         features = reading.features.split(",")
-    try:
-        return RankingData.from_frame(
-            frame,
-            label=reading.label,
-            qid=qid,
-            features=features,
-            **_extra_columns(frame.column_names, reading, features or ()),
-            n_jobs=reading.n_jobs,
-        )
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+    extra = _extra_columns(frame.column_names, reading, features or ())
+    data = RankingData.from_frame(
+        frame, label=reading.label, qid=qid, features=features, **extra, n_jobs=reading.n_jobs
+    )
+    if features is None:
+        _warn_of_roles(path, frame.column_names, {reading.label, qid, *extra.values()})
+    return data
+
+
+def _warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None]) -> None:
+    """Tell of features whose names are those of labels and the like: they may give them away."""
+    for name in ("label", "qid", *COLUMNS.values()):
+        if name in names and name not in used:
+            warnings.warn(
+                f"{path}: the column {name!r} is taken as a feature; name the right ones with "
+                "--features if it is none.",
+                stacklevel=1,
+            )
 
 
 def _extra_columns(
@@ -130,20 +151,32 @@ def _extra_columns(
 def _read_text(
     files: Sequence[str], reading: Reading, wanted: Wanted, progress: Any
 ) -> "LetorText":
+    from marginrank.cli._precision import narrowed
     from marginrank.data.letor import read_letor
 
-    return read_letor(
+    told = "dtype" in reading.given or wanted.text_dtype == "given"
+    text = read_letor(
         files[0] if len(files) == 1 else list(files),
-        n_features=reading.n_features or wanted.n_features,
+        n_features=wanted.n_features if reading.n_features is None else reading.n_features,
         zero_based=reading.zero_based,
         missing=missing_policy(reading.missing),
         layout=reading.layout,
-        dtype=reading.dtype,
+        dtype=reading.dtype if told else "float64",
         comments=wanted.comments,
         group=reading.group,
         n_jobs=reading.n_jobs,
         progress=progress,
     )
+    if told or wanted.text_dtype == "widest":
+        return text
+    X = narrowed(text.X)
+    if X is text.X:
+        warnings.warn(
+            f"{name_of(files[0])} has more digits than float32 holds, so that they are kept as "
+            "float64, in twice the room; give --dtype float32 to round them.",
+            stacklevel=1,
+        )
+    return text._replace(X=X)
 
 
 def missing_policy(policy: str) -> float | str:

@@ -1,14 +1,19 @@
 """From exceptions to exit codes: 2 and one sentence for bad input, 130 for Ctrl-C."""
 
 import re
-import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from marginrank.cli._streams import write_err
+from marginrank.cli._text import printable
+
+DEFECT = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 
@@ -23,7 +28,7 @@ FLAGS = (
 PARAMETERS = (
     "label qid features sample_weight query_weight comments group n_features missing layout dtype "
     "n_jobs C lam loss solver tol max_iter pair_selection pair_cost margin normalization "
-    "random_state gain discount pairs top radius l1_ratio path parameter"
+    "random_state gain discount pairs top radius l1_ratio path parameter chunk_documents method"
 )
 # Neither in quotes nor in a path, such as runs/C=1/train.txt.
 PARAMETER = re.compile(rf"(?<![^\s(])({PARAMETERS.replace(' ', '|')})=(?!\S*[/:])(?=([^\s.,;])?)")
@@ -38,16 +43,19 @@ def exit_codes() -> Iterator[None]:
     except KeyboardInterrupt as error:
         complain("interrupted; no file is half-written")
         raise typer.Exit(INTERRUPTED) from error
-    except BrokenPipeError:  # `| head` has seen enough; typer ends quietly
+    except (BrokenPipeError, typer.Exit):
         raise
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, MemoryError, RecursionError) as error:
         complain(_sentence(error))
         raise typer.Exit(BAD_INPUT) from error
+    except Exception as error:
+        complain(_defect(error))
+        raise typer.Exit(DEFECT) from error
 
 
 def complain(sentence: str) -> None:
     """Print one line on stderr."""
-    print(f"marginrank: {_with_flags(sentence)}", file=sys.stderr)
+    write_err(f"marginrank: {printable(_with_flags(sentence))}")
 
 
 def _with_flags(sentence: str) -> str:
@@ -63,15 +71,33 @@ def _flag(match: re.Match[str]) -> str:
 
 
 def _sentence(error: Exception) -> str:
+    told = _one_line(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return " ".join(str(error).split()) or type(error).__name__
+        return f"{error.filename or 'a file without a name'}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this" + (f": {told}" if told else ".")
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply to be read."
+    return told or type(error).__name__
+
+
+def _defect(error: Exception) -> str:
+    """Say what nobody foresaw, and where, so that it can be reported."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"this is a defect of marginrank, please report it: {type(error).__name__} in "
+        f"{Path(frame.filename).name}:{frame.lineno}: {_one_line(error)}"
+    )
+
+
+def _one_line(message: object) -> str:
+    return " ".join(str(message).split())
 
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        complain(f"warning: {message}")
+        complain(f"warning: {_one_line(message)}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -1,65 +1,93 @@
-"""Files of results: scores, one a line, and others."""
+"""Files of scores, one a line, and of results; pipes."""
 
 import math
 import os
+import shutil
+import stat
 import sys
-from collections.abc import Iterable
-from contextlib import nullcontext
-from pathlib import Path
-from typing import Any
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import IO, Any
+
+from marginrank.cli._streams import check_piped, write_out
+
+LONGEST = 40  # characters of a file that a message quotes
 
 
-def check_writable(path: str | None, *, folder: bool = False) -> None:
-    """Refuse what cannot become a file, or a folder, before the work is done and not after."""
-    if path is None:
+@contextmanager
+def regular_file(path: str) -> Iterator[str]:
+    """Yield a file that can be read more than once: of a pipe, a copy."""
+    if not is_pipe(path):
+        yield path
         return
+    name = name_of(path)
+    with tempfile.NamedTemporaryFile(prefix="marginrank-") as copy:
+        with _open(path) as stream:
+            shutil.copyfileobj(stream, copy)
+        copy.flush()
+        try:
+            yield copy.name
+        except ValueError as error:
+            raise ValueError(str(error).replace(copy.name, name)) from error
+
+
+def is_pipe(path: str) -> bool:
+    """Whether `path` is standard input, or another stream that can be read only once."""
     if path == "-":
-        raise ValueError('"-" is standard input; name a file to write to.')
-    if not Path(path).parent.is_dir():
-        raise ValueError(f"{path}: the folder {Path(path).parent} does not exist.")
-    if Path(path).is_dir() and not folder:
-        raise ValueError(f"{path} is a folder; name a file to write to.")
-    is_device = Path(path).exists() and not Path(path).is_file() and not folder
-    place = path if is_device else os.path.dirname(os.path.realpath(path))
-    if not os.access(place, os.W_OK):
-        raise ValueError(f"{path}: {place} is not writable.")
+        return True
+    mode = os.stat(path).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def check_found(paths: Iterable[str | None]) -> None:
-    """Refuse files that do not exist."""
-    for path in paths:
-        if path not in (None, "-"):
-            os.stat(path)
+def name_of(path: str) -> str:
+    """Return what to call an input in messages."""
+    return "standard input" if path == "-" else path
 
 
-def refuse_stdin_twice(paths: Iterable[str | None]) -> None:
-    """Refuse to read standard input for two purposes."""
-    if list(paths).count("-") > 1:
-        raise ValueError('"-" is given twice, but standard input can be read only once.')
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Let errors name the file, unless they do."""
+    try:
+        yield
+    except UnicodeError as error:
+        raise ValueError(f"{path}: a name or an id is not UTF-8; rename it.") from error
+    except ValueError as error:
+        told = str(error)
+        raise ValueError(told if told.startswith(path) else f"{path}: {told}") from error
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def read_scores(path: str, n_documents: int) -> Any:
     """Read one score a line."""
     import numpy as np
 
+    name = name_of(path)
     with _open(path) as lines:
-        scores = [_score(path, number, line) for number, line in enumerate(lines, 1)]
+        scores = [_score(name, number, line) for number, line in enumerate(lines, 1)]
     if len(scores) != n_documents:
-        raise ValueError(f"{path} has {len(scores)} scores but the data {n_documents} documents.")
+        raise ValueError(f"{name} has {len(scores)} scores but the data {n_documents} documents.")
     return np.array(scores, dtype=np.float64)
 
 
-def _open(path: str) -> Any:
-    return nullcontext(sys.stdin) if path == "-" else open(path, encoding="utf-8")
+def _open(path: str) -> AbstractContextManager[IO[bytes]]:
+    if path != "-":
+        return open(path, "rb")
+    check_piped()
+    return nullcontext(sys.stdin.buffer)
 
 
-def _score(path: str, number: int, line: str) -> float:
+def _score(name: str, number: int, line: bytes) -> float:
+    text = line.decode("utf-8", "replace").strip()
     try:
-        score = float(line)
+        score = float(text)
     except ValueError:
         score = math.nan
     if not math.isfinite(score):
-        raise ValueError(f"{path}:{number}:1: {line.strip()!r} is not a finite score.")
+        raise ValueError(f"{name}:{number}:1: {text[:LONGEST]!r} is not a finite score.")
     return score
 
 
@@ -67,8 +95,7 @@ def write_numbers(path: str | None, numbers: Iterable[float]) -> None:
     """Write one number a line, so that it is read back exactly; to stdout without a path."""
     text = "".join(f"{number!r}\n" for number in numbers)
     if path is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        write_out(text)
         return
     write_text(path, text)
 
@@ -77,5 +104,5 @@ def write_text(path: str, text: str) -> None:
     """Write a file, or nothing at all."""
     from marginrank._atomic import atomic_write
 
-    with atomic_write(path) as file:
+    with naming(path), atomic_write(path) as file:
         file.write(text.encode())

@@ -24,7 +24,7 @@ def find_metrics(names: str | None, **options: str | None) -> dict[str, Metric]:
     given = {option: value for option, value in options.items() if value is not None}
     chosen = {}
     unused = set(given)
-    for name in (names or DEFAULT).replace(" ", "").split(","):
+    for name in (DEFAULT if names is None else names).replace(" ", "").split(","):
         known = inspect.signature(get_metric(name)).parameters
         own = {option: value for option, value in given.items() if option in known}
         chosen[name] = get_metric(name, **own)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from marginrank.cli._data import Wanted, open_data
+from marginrank.cli._files import regular_file
 from marginrank.cli._options import Reading
 from marginrank.cli._progress import Phases
 
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
 
 
 def load(path: str) -> "Model":
-    """Read a model file of marginrank or of another library."""
+    """Read a model file of marginrank or of another library, also from a pipe."""
     from marginrank.models import read_any_model
 
-    return read_any_model(path)
+    with regular_file(path) as file:
+        return read_any_model(file)
 
 
 def open_data_for(
@@ -26,16 +28,37 @@ def open_data_for(
     files: Sequence[str],
     reading: Reading,
     phases: Phases,
-    **wanted: bool,
+    *,
+    labels: bool = True,
+    queries: bool = True,
 ) -> "RankingData":
     """Read data with the features of `model`."""
-    return open_data(
-        files, reading, phases, Wanted(model.n_features, model.feature_names, **wanted)
-    )
+    if "features" in reading.given and model.feature_names is not None:
+        raise ValueError("--features is given, but the model names its features; drop it.")
+    if reading.n_features not in (None, model.n_features):
+        raise ValueError(
+            f"--n-features {reading.n_features} is given, but the model has {model.n_features} "
+            "features; drop it."
+        )
+    wanted = Wanted(model.n_features, model.feature_names, labels=labels, queries=queries)
+    return open_data(files, reading, phases, wanted)
 
 
-def scores(model: "Model", data: "RankingData") -> Any:
-    """Return the score of each document, in the order of the rows."""
+def scores(model: "Model", data: "RankingData", n_jobs: int | None = None) -> Any:
+    """Return the score of each document, in the order of the rows; all of them finite."""
+    import numpy as np
+
+    values = _scores(model, data, n_jobs)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise ValueError(
+            f"the score of document {bad[0] + 1} (the first is 1) is {values[bad[0]]}: its "
+            "features or the model's weights are too large; scale the features and train again."
+        )
+    return values
+
+
+def _scores(model: "Model", data: "RankingData", n_jobs: int | None) -> Any:
     from marginrank._threads import effective_threads
     from marginrank.models import ForeignModel
 
@@ -46,11 +69,11 @@ def scores(model: "Model", data: "RankingData") -> Any:
             f"the data has {data.n_features} features, but the model {model.coef.size}; use data "
             "with the features it was trained on."
         )
-    return data.matrix.dot(model.coef, None, effective_threads(None))
+    return data.matrix.dot(model.coef, None, effective_threads(n_jobs))
 
 
-def ranks(model: "Model", data: "RankingData") -> Any:
+def ranks(model: "Model", data: "RankingData", n_jobs: int | None = None) -> Any:
     """Return the rank of each document."""
     from marginrank.order import ranks as ranks_of
 
-    return ranks_of(scores(model, data), data.qid)
+    return ranks_of(scores(model, data, n_jobs), data.qid)

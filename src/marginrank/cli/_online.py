@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from marginrank.cli._data import Wanted, kind_of, missing_policy
+from marginrank.cli._files import is_pipe, name_of
 from marginrank.cli._options import Reading
 from marginrank.cli._progress import Phases
 
@@ -72,6 +73,8 @@ def _source(files: Sequence[str], reading: Reading, chunk_documents: int | None)
         raise ValueError(
             f"{', '.join(files)}: --online reads text files or a single store; convert the rest."
         )
+    for path in filter(is_pipe, files):
+        raise ValueError(f"{name_of(path)} can be read only once, but --online reads it again.")
     if reading.group is not None:
         raise ValueError("--group is given, but --online needs a qid on every line.")
     if kinds == {"store"}:

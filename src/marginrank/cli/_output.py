@@ -2,15 +2,21 @@
 
 import json
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from marginrank.cli._streams import write_out, writing_out
+from marginrank.cli._text import for_stdout
 
 
 def print_json(result: Mapping[str, Any]) -> None:
     """Print one JSON object; what JSON has no number for becomes null."""
-    json.dump(_plain(result), sys.stdout, allow_nan=False, indent=2)
-    print(flush=True)
+    write_out(json.dumps(_plain(result), allow_nan=False, indent=2) + "\n")
+
+
+def print_line(sentence: str) -> None:
+    """Print a sentence for people."""
+    write_out(for_stdout(sentence) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -35,10 +41,10 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    cells = [[Text(text(value)) for value in row] for row in rows]
+    cells = [[Text(for_stdout(text(value))) for value in row] for row in rows]
     console = Console(highlight=False)
     table = Table(
-        title=Text(title, style="bold"),
+        title=Text(for_stdout(title), style="bold"),
         title_justify="left",
         box=box.SIMPLE_HEAD if console.is_terminal and header else None,
         show_header=header is not None,
@@ -46,12 +52,15 @@ def print_table(
     )
     for column in range(max(map(len, cells), default=0)):
         name = header[column] if header else ""
-        table.add_column(name, justify="right" if column and name else "left", overflow="fold")
+        table.add_column(
+            Text(for_stdout(name)), justify="right" if column and name else "left", overflow="fold"
+        )
     for row in cells:
         table.add_row(*row)
-    console.print(table)
-    console.print()
-    sys.stdout.flush()
+    with writing_out(), console.capture() as capture:  # rich writes a little even now
+        console.print(table)
+        console.print()
+    write_out(capture.get())
 
 
 def text(value: Any) -> str:

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from marginrank.cli._files import check_writable
+from marginrank.cli._checks import check_writable
+from marginrank.cli._files import naming
 
 
 def check_plot(path: str | None) -> None:
@@ -22,7 +23,7 @@ def save_plot(ax: Any, path: str) -> None:
     """Write the figure of `ax` in the format that the ending of `path` names."""
     from marginrank._atomic import atomic_write
 
-    with atomic_write(path) as file:
+    with naming(path), atomic_write(path) as file:
         ax.figure.savefig(file, format=_format(path))
 
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import Any
 
+from marginrank.cli._streams import write_err
+from marginrank.cli._text import printable
+
 Read = Callable[[int, int | None], None]
 
 
@@ -21,7 +24,7 @@ class Phases:
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         if not self.on_terminal:
             subject = name if what is None else f"{name} {what}"
-            print(f"{subject}: {seconds:.2f} s", file=sys.stderr)
+            write_err(f"{printable(subject)}: {seconds:.2f} s")
 
     @contextmanager
     def importing(self) -> Iterator[None]:
@@ -70,10 +73,10 @@ def _print_to_stderr(line: Any) -> None:
 def _reading_bar(what: str) -> Iterator[Read]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-    columns = (TextColumn("read {task.description}"), BarColumn(), DownloadColumn())
+    columns = (TextColumn("read {task.description}", markup=False), BarColumn(), DownloadColumn())
     bar = Progress(*columns, TransferSpeedColumn(), console=_stderr(), transient=True)
     with bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(printable(what), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
 
 

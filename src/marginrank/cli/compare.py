@@ -1,18 +1,21 @@
 """marginrank compare."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marginrank.cli import _models
+from marginrank.cli._checks import check_files, check_flags_of_data, refuse_stdin_twice
 from marginrank.cli._data import open_data
-from marginrank.cli._files import read_scores, refuse_stdin_twice
-from marginrank.cli._metrics import find_metric
+from marginrank.cli._files import read_scores, regular_file
+from marginrank.cli._metrics import Metric, find_metric, measure
 from marginrank.cli._options import DataFiles, Discount, Gain, Json, Reading, reads_data
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
+from marginrank.cli._ties import Ties, decided_by_ties, print_ties
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -40,17 +43,43 @@ def compare(
 
     # A wrong metric is refused before any data is read.
     chosen = find_metric(metric, gain=gain, discount=discount)
-    refuse_stdin_twice([*data, scores_a, scores_b])
+    check_flags_of_data(reading.given, data)
+    inputs = [*data, model_a, scores_a, model_b, scores_b]
+    refuse_stdin_twice(inputs)
+    for side, sources in (("a", (model_a, scores_a)), ("b", (model_b, scores_b))):
+        if sources.count(None) != 1:
+            raise ValueError(f"give either --model-{side} or --scores-{side}.")
+    check_files([*inputs, reading.group])
     phases = Phases()
-    a = _Side("a", model_a, scores_a)
-    b = _Side("b", model_b, scores_b)
-    documents = a.read(data, reading, phases)
-    others = documents if b.fits(a) else b.read(data, reading, phases)
+    a, b = _Side(model_a, scores_a), _Side(model_b, scores_b)
+    documents, others = _read(data, reading, phases, a, b)
     with phases.phase("compare"):
-        scores = a.scores(documents), b.scores(others)
+        scores = a.scores(documents, reading.n_jobs), b.scores(others, reading.n_jobs)
         outcome = metrics.compare(documents.y, *scores, qid=documents.qid, metric=chosen)
-    result = {**asdict(outcome), "metric": metric, "a": a.name, "b": b.name}
+        ties = _ties({f"{metric} of {side}": chosen for side in "ab"}, documents, scores)
+    result = {**asdict(outcome), "metric": metric, "a": a.name, "b": b.name, "ties": ties}
     print_json(result) if json else _print(result)
+
+
+def _read(
+    data: Sequence[str], reading: Reading, phases: Phases, a: "_Side", b: "_Side"
+) -> tuple["RankingData", "RankingData"]:
+    """Read the data for both sides: once, if they want the same features."""
+    if b.fits(a):
+        documents = a.read(data, reading, phases)
+        return documents, documents
+    with ExitStack() as stack:
+        files = [stack.enter_context(regular_file(path)) for path in data]
+        return a.read(files, reading, phases), b.read(files, reading, phases)
+
+
+def _ties(sides: Mapping[str, Metric], data: "RankingData", scores: tuple[Any, Any]) -> Ties:
+    """Return what equal scores decide, for the sides where that is noticeable."""
+    decided: Ties = {}
+    for (side, metric), own in zip(sides.items(), scores, strict=True):
+        values = measure({side: metric}, data, own, skip=False)
+        decided |= decided_by_ties({side: metric}, values, data, own)
+    return decided
 
 
 def _print(result: Mapping[str, Any]) -> None:
@@ -65,14 +94,13 @@ def _print(result: Mapping[str, Any]) -> None:
         ("queries", result["n_queries"]),
     ]
     print_table(f"Comparison by {result['metric']}", rows)
+    print_ties(result["ties"])
 
 
 class _Side:
     """A model or a file of scores."""
 
-    def __init__(self, side: str, model: str | None, scores: str | None) -> None:
-        if (model is None) == (scores is None):
-            raise ValueError(f"give either --model-{side} or --scores-{side}.")
+    def __init__(self, model: str | None, scores: str | None) -> None:
         self.name = model or scores
         self._path = scores
         self._model: Any = None if model is None else _models.load(model)
@@ -92,8 +120,8 @@ class _Side:
             return None
         return self._model.n_features, self._model.feature_names
 
-    def scores(self, data: "RankingData") -> Any:
+    def scores(self, data: "RankingData", n_jobs: int | None) -> Any:
         """Return a score a document."""
         if self._path is not None:
             return read_scores(self._path, data.n_documents)
-        return _models.scores(self._model, data)
+        return _models.scores(self._model, data, n_jobs)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marginrank.cli._checks import check_files, check_flags_of_data, check_writable
 from marginrank.cli._data import KINDS, Wanted, data_summary, kind_of, open_data
-from marginrank.cli._files import check_writable
+from marginrank.cli._files import naming
 from marginrank.cli._options import COLUMNS, DataFiles, Json, Reading, reads_data
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
@@ -18,6 +19,9 @@ EXAMPLE = """\
 convert train.txt.gz train.store
 convert train.store train.parquet
 convert train.parquet train.txt"""
+
+# Flags that say how the result is written, by its kind.
+WRITES = {"table": ("label", "qid", "comments"), "text": ("zero_based",), "store": ()}
 
 
 @reads_data
@@ -39,20 +43,37 @@ def convert(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
     json: Json = False,
 ) -> None:
-    """Convert data between text, store and table."""
+    """Convert data between text, store and table.
+
+    No digit of text is lost: a store or .parquet has float32 where that holds all of them, else
+    float64. Give --dtype to have one of them anyway.
+    """
     kind = _target_kind(out, to)
+    check_flags_of_data(reading.given, data, writes=WRITES[kind])
+    check_writable(out, folder=kind == "store")
+    check_files([*data, reading.group], [out])
     if Path(out).exists() and not overwrite:
         raise ValueError(f"{out} exists; replace it with --overwrite.")
-    check_writable(out, folder=kind == "store")
     phases = Phases()
-    documents = open_data(data, reading, phases, Wanted(comments=True))
-    with phases.phase("write", out):
+    documents = open_data(data, reading, phases, _wanted(out, kind))
+    with phases.phase("write", out), naming(out):
         _write(documents, out, kind, reading, overwrite)
-    result = {**data_summary(documents), "out": out, "kind": kind}
+    result = {
+        **data_summary(documents),
+        "dtype": str(documents.X.dtype),
+        "out": out,
+        "kind": kind,
+    }
     if json:
         print_json({**result, "seconds": phases.seconds})
     else:
         print_table("Converted", result.items())
+
+
+def _wanted(out: str, kind: str) -> Wanted:
+    """Return what keeps every digit; digits that are written again are those of float64."""
+    typed = kind == "store" or out.lower().endswith(".parquet")
+    return Wanted(comments=True, text_dtype="smallest" if typed else "widest")
 
 
 def _target_kind(out: str, to: str | None) -> str:

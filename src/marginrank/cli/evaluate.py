@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginrank.cli import _models
+from marginrank.cli._checks import (
+    check_files,
+    check_flags_of_data,
+    check_writable,
+    refuse_stdin_twice,
+)
 from marginrank.cli._data import data_summary, open_data
-from marginrank.cli._files import check_writable, read_scores, refuse_stdin_twice, write_text
+from marginrank.cli._files import read_scores, write_text
 from marginrank.cli._metrics import find_metrics, measure
 from marginrank.cli._options import Discount, Gain, Json, Metrics, Reading, reads_data
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
+from marginrank.cli._ties import decided_by_ties, print_ties
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -44,9 +51,13 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Judge a model, or scores from anywhere, on labelled data."""
+    if scores is None and len(files) < 2:
+        raise ValueError(f"{files[0]}: give a model and data, or scores with --scores and data.")
+    check_flags_of_data(reading.given, files if scores is not None else files[1:])
     check_writable(per_query)
     refuse_stdin_twice([*files, scores])
     chosen = find_metrics(metrics, gain=gain, discount=discount)
+    check_files([*files, scores, reading.group], [per_query])
     phases = Phases()
     data, predicted = _scored(files, scores, reading, phases)
     with phases.phase("evaluate"):
@@ -60,8 +71,17 @@ def evaluate(
         )
     if per_query:
         write_text(per_query, _table(data.query_ids, by_query, per_query))
-    result = {"data": data_summary(data), "metrics": values, "seconds": phases.seconds}
-    print_json(result) if json else print_table("Metrics", values.items())
+    result = {
+        "data": data_summary(data),
+        "metrics": values,
+        "ties": decided_by_ties(chosen, values, data, predicted),
+        "seconds": phases.seconds,
+    }
+    if json:
+        print_json(result)
+        return
+    print_table("Metrics", values.items())
+    print_ties(result["ties"])
 
 
 def _scored(
@@ -71,11 +91,9 @@ def _scored(
     if scores is not None:
         data = open_data(files, reading, phases)
         return data, read_scores(scores, data.n_documents)
-    if len(files) < 2:
-        raise ValueError(f"{files[0]}: give a model and data, or scores with --scores and data.")
     model = _models.load(files[0])
     data = _models.open_data_for(model, files[1:], reading, phases)
-    return data, _models.scores(model, data)
+    return data, _models.scores(model, data, reading.n_jobs)
 
 
 def _table(query_ids: Any, columns: Mapping[str, Any], path: str) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marginrank.cli._checks import check_files, check_flags_of_data
 from marginrank.cli._data import data_summary, open_data
 from marginrank.cli._metrics import find_metric
 from marginrank.cli._options import DataFiles, Discount, Gain, Json, Reading, reads_data
@@ -39,10 +40,12 @@ def features(
     json: Json = False,
 ) -> None:
     """Judge every feature as a ranking of its own, in both directions."""
+    check_flags_of_data(reading.given, files)
     if top < 1:
         raise ValueError(f"top={top} must be 1 or more.")
     chosen = find_metric(metric, gain=gain, discount=discount)
     check_plot(plot)
+    check_files([*files, reading.group], [plot])
     phases = Phases()
     data = open_data(files, reading, phases)
     with phases.phase("features"):

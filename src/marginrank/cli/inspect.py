@@ -1,13 +1,16 @@
 """marginrank inspect."""
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from marginrank.cli import _models
+from marginrank.cli._checks import check_files, check_flags_of_data
 from marginrank.cli._data import kind_of, open_data
+from marginrank.cli._files import name_of, regular_file
 from marginrank.cli._inspection import describe_data, describe_model, print_data, print_model
-from marginrank.cli._options import Json, Reading, reads_data
+from marginrank.cli._options import KIND_OF_FLAG, Json, Reading, flag, reads_data
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
 
@@ -27,17 +30,39 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show what is in data, or in a model."""
-    if len(files) == 1 and _is_model(files[0]):
-        model = describe_model(_models.load(files[0]), top)
-        print_json(model) if json else print_model(model)
-        return
-    data = describe_data(open_data(files, reading, Phases()))
-    print_json(data) if json else print_data(data)
+    if top < 1:
+        raise ValueError(f"top={top} must be 1 or more.")
+    check_files([*files, reading.group])
+    with ExitStack() as stack:
+        paths = [stack.enter_context(regular_file(path)) for path in files]
+        models = [name for name, path in zip(files, paths, strict=True) if _is_model(path)]
+        if models and len(files) > 1:
+            raise ValueError(f"{models[0]} is a model; inspect it alone, and the data alone.")
+        if models:
+            _show_model(paths[0], reading, top, json)
+        else:
+            _show_data(files, paths, reading, json)
 
 
 def _is_model(path: str) -> bool:
-    if path == "-" or kind_of(path) != "text":
+    if kind_of(path) != "text":
         return False
     from marginrank.models import is_model
 
     return is_model(path)
+
+
+def _show_model(path: str, reading: Reading, top: int, json: bool) -> None:
+    for name in KIND_OF_FLAG:
+        if name in reading.given:
+            raise ValueError(f"{flag(name)} is for data, but {path} is a model; drop it.")
+    model = describe_model(_models.load(path), top)
+    print_json(model) if json else print_model(model)
+
+
+def _show_data(files: list[str], paths: list[str], reading: Reading, json: bool) -> None:
+    check_flags_of_data(reading.given, files)
+    if "top" in reading.given:
+        raise ValueError(f"--top is for models, but {files[0]} is data; drop it.")
+    data = describe_data(open_data(paths, reading, Phases(), name=name_of(files[0])))
+    print_json(data) if json else print_data(data)

@@ -5,14 +5,16 @@ from typing import Annotated
 import typer
 
 from marginrank.cli import _models
-from marginrank.cli._files import check_writable, write_numbers
+from marginrank.cli._checks import check_files, check_flags_of_data, check_writable
+from marginrank.cli._files import write_numbers
 from marginrank.cli._options import DataFiles, Json, ModelFile, Reading, reads_data
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
 
 EXAMPLE = """\
 predict model.json test.txt --out scores.txt
-predict model.json test.txt --ranks"""
+predict model.json test.txt --ranks
+predict - test.txt < model.json"""
 
 
 @reads_data
@@ -27,14 +29,15 @@ def predict(
     json: Json = False,
 ) -> None:
     """Write one score a line, in the order of the documents."""
+    check_flags_of_data(reading.given, data)
     check_writable(out)
+    check_files([model, *data, reading.group], [out], prints=out is None or json)
     phases = Phases()
     ranker = _models.load(model)
-    wanted = {"labels": False, "queries": ranks}
-    documents = _models.open_data_for(ranker, data, reading, phases, **wanted)
+    documents = _models.open_data_for(ranker, data, reading, phases, labels=False, queries=ranks)
     with phases.phase("predict"):
         compute = _models.ranks if ranks else _models.scores
-        numbers = compute(ranker, documents).tolist()
+        numbers = compute(ranker, documents, reading.n_jobs).tolist()
     if out is not None or not json:
         write_numbers(out, numbers)
     if json:

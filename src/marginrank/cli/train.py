@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from marginrank.cli import _models
-from marginrank.cli._data import Wanted, data_summary, open_data
-from marginrank.cli._files import check_found, check_writable, refuse_stdin_twice
+from marginrank.cli._checks import (
+    check_conflicts,
+    check_files,
+    check_flags_of_data,
+    check_needs,
+    check_seed,
+    check_writable,
+    refuse_stdin_twice,
+)
+from marginrank.cli._data import Wanted, data_summary, kind_of, open_data
+from marginrank.cli._files import naming
 from marginrank.cli._metrics import Metric, find_metrics, measure
 from marginrank.cli._online import train_online
 from marginrank.cli._options import DataFiles, Discount, Gain, Json, Metrics, Reading, reads_data
@@ -22,6 +31,7 @@ from marginrank.cli._sparse_path import (
     print_path,
     walk_path,
 )
+from marginrank.cli._ties import decided_by_ties, print_ties
 from marginrank.cli._training import fit, fit_summary, print_fit
 
 if TYPE_CHECKING:
@@ -38,20 +48,25 @@ train train.txt --model model.json --l1 --radius 4
 train train.txt --model model.json --l1 --path 50 --valid valid.txt --plot path.png
 train larger-than-memory.txt --model model.json --online"""
 
-# Flags that only some learners have; at these values they say nothing.
-BATCH_ONLY = {
-    "pairs": None,
-    "lam": None,
-    "solver": None,
-    "pair_selection": "all",
-    "pair_cost": None,
-    "margin": "unit",
-}
-ONLINE_ONLY = {"method": None, "early_stopping": False, "chunk_documents": None}
-SPARSE_ONLY = {"radius": None, "l1_ratio": 1.0, "positive": False, "path": None}
-NOT_SPARSE = ("pairs", "lam", "margin")
-PATH_ONLY = {"parameter": "C", "plot": None}
-NOT_PATH = {"C": 1.0, "radius": None, "solver": None}
+# A flag, and another that it says nothing without.
+NEEDS = (
+    *((name, "online") for name in ("method", "early_stopping", "chunk_documents")),
+    *((name, "l1") for name in ("radius", "l1_ratio", "positive", "path")),
+    *((name, "path") for name in ("parameter", "plot")),
+    *((name, "valid") for name in ("valid_group", "metrics", "gain", "discount")),
+    *((name, "valid") for name in ("path", "early_stopping")),
+)
+# A flag, and another that leaves nothing for it to say.
+CONFLICTS = (
+    *((name, "online") for name in ("pairs", "lam", "solver", "pair_selection", "pair_cost")),
+    ("margin", "online"),
+    *((name, "l1") for name in ("pairs", "lam", "margin")),
+    *((name, "path") for name in ("C", "radius", "solver")),
+    *(("C", other) for other in ("lam", "radius")),
+    *((name, "pairs") for name in ("pair_cost", "margin")),
+    *((name, "early_stopping") for name in ("gain", "discount")),
+)
+LONGEST_PATH = 10_000
 
 
 class Fitted(NamedTuple):
@@ -84,7 +99,8 @@ def train(
     discount: Discount = None,
     C: Annotated[float, typer.Option("--C", "-C", help="Weight of the loss.")] = 1.0,
     lam: Annotated[
-        float | None, typer.Option(help="Weight of ‖w‖² instead of that of the loss: C is 1 / 2λ.")
+        float | None,
+        typer.Option(help="Weight of the squared norm of w, instead of C, which is 1 / (2 lam)."),
     ] = None,
     loss: Annotated[
         str, typer.Option(help="squared_hinge, hinge, huber or logistic.")
@@ -176,9 +192,11 @@ def train(
 
 def _train(flags: dict[str, Any]) -> None:
     """Check the flags, read, fit, write and tell."""
+    given = flags["reading"].given
     if flags["solver"] == "auto":
         flags["solver"] = None
-    _refuse_other_flags(flags)
+        given -= {"solver"}
+    _refuse_flags(flags, given)
     model, valid, metrics = flags["model"], flags["valid"], flags["metrics"]
     inputs = [*flags["data"], flags["pairs"], valid]
     check_writable(model)
@@ -191,10 +209,11 @@ def _train(flags: dict[str, Any]) -> None:
         chosen = find_metrics(metrics, gain=flags["gain"], discount=flags["discount"])
         parameters = _parameters(flags)
         parameters.check()
-    check_found([*inputs, flags["reading"].group, flags["valid_group"]])
+    groups = flags["reading"].group, flags["valid_group"]
+    check_files([*inputs, *groups], [model, flags["plot"]])
     learn = _fit_online if flags["online"] else _fit_batch
     fitted = learn(flags, parameters, phases)
-    with phases.phase("write", model):
+    with phases.phase("write", model), naming(model):
         write_model(fitted.model, model)
     if flags["plot"] is not None and fitted.path is not None:
         with phases.phase("plot", flags["plot"]):
@@ -204,8 +223,10 @@ def _train(flags: dict[str, Any]) -> None:
         result["path"] = describe_path(fitted.path)
     if fitted.held_out is not None:
         with phases.phase("evaluate", valid):
-            scores = _models.scores(fitted.model, fitted.held_out)
-            result["valid"] = measure(chosen, fitted.held_out, scores, skip=metrics is None)
+            scores = _models.scores(fitted.model, fitted.held_out, flags["reading"].n_jobs)
+            values = measure(chosen, fitted.held_out, scores, skip=metrics is None)
+            result["valid"] = values
+            result["ties"] = decided_by_ties(chosen, values, fitted.held_out, scores)
     result["seconds"] = phases.seconds
     print_json(result) if flags["json"] else _print(result, fitted)
 
@@ -215,6 +236,7 @@ def _print(result: dict[str, Any], fitted: Fitted) -> None:
         print_path(result["path"])
     training = fitted.model.training
     print_fit(result, training.stop_reason.value if training else "")
+    print_ties(result.get("ties", {}))
 
 
 def _fit_online(flags: dict[str, Any], parameters: Any, phases: Phases) -> Fitted:
@@ -279,44 +301,28 @@ def _open_valid(flags: dict[str, Any], wanted: Wanted, phases: Phases) -> "Ranki
     return open_data([flags["valid"]], reading, phases, wanted)
 
 
-def _refuse_other_flags(flags: dict[str, Any]) -> None:
-    """Refuse flags of another learner, and such that need another flag."""
-
-    def given(names: dict[str, Any]) -> list[str]:
-        return [name for name, nothing in names.items() if flags[name] != nothing]
-
-    online, l1, path = flags["online"], flags["l1"], flags["path"] is not None
-    if online and l1:
+def _refuse_flags(flags: dict[str, Any], given: frozenset[str]) -> None:
+    """Refuse flags of another learner or of other data, and such that need another flag."""
+    if flags["online"] and flags["l1"]:
         raise ValueError("--l1 and --online are two learners; give one of them.")
-    wrong = [(name, "has no meaning with --online") for name in given(BATCH_ONLY) if online]
-    wrong += [(name, "needs --online") for name in given(ONLINE_ONLY) if not online]
-    wrong += [(name, "needs --l1") for name in given(SPARSE_ONLY) if not l1]
-    wrong += [(name, "needs --path") for name in given(PATH_ONLY) if not path]
-    wrong += [(name, "has no meaning with --path") for name in given(NOT_PATH) if path]
-    wrong += [
-        (name, "has no meaning with --l1")
-        for name in given(BATCH_ONLY)
-        if l1 and name in NOT_SPARSE
-    ]
-    for name, reason in wrong:
-        raise ValueError(f"--{name.replace('_', '-')} {reason}.")
-    if path:
+    check_conflicts(given, CONFLICTS)
+    check_needs(given, NEEDS)
+    valid = [] if flags["valid"] is None else [flags["valid"]]
+    check_flags_of_data(given & {"group"}, flags["data"])
+    check_flags_of_data(given - {"group"}, [*flags["data"], *valid])
+    if "valid_group" in given and kind_of(flags["valid"]) != "text":
+        raise ValueError(f"--valid-group is for text, but {flags['valid']} is none; drop it.")
+    check_seed(flags["random_state"])
+    if flags["path"] is not None:
         _check_path(flags)
-    if flags["valid"] is None:
-        for name in ("valid_group", "early_stopping"):
-            if flags[name]:
-                raise ValueError(f"--{name.replace('_', '-')} is given, but no --valid.")
-    if flags["early_stopping"] and (flags["gain"] or flags["discount"]):
-        raise ValueError("--early-stopping knows no --gain and --discount; drop them.")
 
 
 def _check_path(flags: dict[str, Any]) -> None:
     from marginrank._parameters import check_choice, check_integer
 
-    check_integer("path", flags["path"], at_least=1)
+    if check_integer("path", flags["path"], at_least=1) > LONGEST_PATH:
+        raise ValueError(f"path={flags['path']} must be at most {LONGEST_PATH}.")
     check_choice("parameter", flags["parameter"], ("C", "radius"))
-    if flags["valid"] is None:
-        raise ValueError("--path is given, but no --valid to choose by.")
     if flags["parameter"] == "radius" and flags["l1_ratio"] != 1:
         raise ValueError("--l1-ratio mixes penalties, and a radius has none; drop one of them.")
     if flags["l1_ratio"] == 0:

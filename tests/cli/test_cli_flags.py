@@ -1,0 +1,174 @@
+"""A flag that has no meaning is refused before any work, by every command that reads data."""
+
+import json
+
+import pytest
+
+from marginrank import load_letor, load_model
+
+OF_TABLES = ("label", "qid", "features", "sample-weight", "query-weight", "comments")
+OF_TEXT = ("group", "n-features", "zero-based", "missing", "layout", "dtype")
+# Flags at their defaults, too: they say nothing either.
+VALUES = {
+    "label": ["label"],
+    "qid": ["qid"],
+    "n-features": ["6"],
+    "zero-based": [],
+    "missing": ["0"],
+    "layout": ["auto"],
+    "dtype": ["float32"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, invoke, train_txt, model_json):
+    """Return a folder with the same data as text, table and store."""
+    folder = tmp_path_factory.mktemp("flags")
+    (folder / "d.txt").write_bytes(train_txt.read_bytes())
+    (folder / "m.json").write_bytes(model_json.read_bytes())
+    (folder / "sizes.txt").write_text("2\n")
+    for name in ("d.csv", "d.store"):
+        assert invoke("convert", folder / "d.txt", folder / name).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    return folder
+
+
+COMMANDS = (
+    "train DATA --model out.json",
+    "train DATA --model out.json --l1",
+    "predict m.json DATA",
+    "evaluate m.json DATA",
+    "compare DATA --model-a m.json --model-b m.json",
+    "features DATA",
+    "inspect DATA",
+    "convert DATA out.store",
+)
+
+
+def given(flag):
+    return [f"--{flag}", *VALUES.get(flag, ["sizes.txt"])]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("data", "flag", "reason"),
+    [
+        *(("d.txt", flag, "is for tables, but d.txt is text") for flag in OF_TABLES),
+        *(("d.store", flag, "is for tables, but d.store is a store") for flag in OF_TABLES),
+        *(("d.csv", flag, "is for text, but d.csv is a table") for flag in OF_TEXT),
+        *(("d.store", flag, "is for text, but d.store is a store") for flag in OF_TEXT),
+    ],
+)
+def test_flags_of_another_kind_of_data(invoke, here, command, data, flag, reason):
+    words = [data if word == "DATA" else word for word in command.split()]
+    done = invoke(*words, *given(flag))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"marginrank: --{flag} {reason}; drop it.\n"
+    assert not (here / "out.json").exists()
+
+
+def test_every_flag_of_reading_is_declared():
+    from dataclasses import fields
+
+    from marginrank.cli._options import KIND_OF_FLAG, Reading
+
+    declared = {flag.replace("-", "_") for flag in (*OF_TABLES, *OF_TEXT)}
+    assert declared | {"given", "n_jobs"} == {field.name for field in fields(Reading)}
+    assert declared <= KIND_OF_FLAG.keys()
+
+
+def test_flags_of_either_data_are_kept_where_kinds_are_mixed(invoke, here):
+    command = ("train", "d.txt", "--model", "mixed.json", "--valid", "d.csv")
+    flags = ("--label", "label", "--n-features", "6", "--dtype", "float64")
+    assert invoke(*command, *flags).returncode == 0
+    assert "is for text" in invoke(*command, "--valid-group", "sizes.txt").stderr
+    table_first = ("train", "d.csv", "--model", "mixed.json", "--valid", "d.txt")
+    assert "is for text" in invoke(*table_first, "--group", "sizes.txt").stderr
+
+
+def test_flags_of_what_convert_writes(invoke, here, tmp_path):
+    for source in ("d.txt", "d.store"):
+        out = tmp_path / f"{source}.csv"
+        flags = ("--label", "grade", "--qid", "topic")
+        assert invoke("convert", source, out, *flags).returncode == 0
+        assert out.read_text().startswith('"grade","topic","f1"')
+    out = tmp_path / "zero.txt"
+    assert invoke("convert", "d.store", out, "--zero-based").returncode == 0
+    assert " 0:" in out.read_text().splitlines()[0]
+    assert "is for tables" in invoke("convert", "d.txt", out, "--label", "grade").stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ("-C 1 --lam 0.5", "--C has no meaning with --lam."),
+        ("--l1 -C 1 --radius 2", "--C has no meaning with --radius."),
+        ("--metrics ndcg@3", "--metrics needs --valid."),
+        ("--gain linear", "--gain needs --valid."),
+        ("--discount letor", "--discount needs --valid."),
+        ("--valid-group sizes.txt", "--valid-group needs --valid."),
+        ("--margin unit --online", "--margin has no meaning with --online."),
+        ("--l1-ratio 1.0", "--l1-ratio needs --l1."),
+        ("--l1 --parameter C", "--parameter needs --path."),
+        ("--pairs p.txt --pair-cost gain", "--pair-cost has no meaning with --pairs."),
+        ("--pairs p.txt --margin label", "--margin has no meaning with --pairs."),
+        ("--n-features 0", "--n-features 0 must be an integer of at least 1."),
+    ],
+)
+def test_flags_that_depend_on_others(invoke, here, flags, sentence):
+    (here / "p.txt").write_text("0 1\n")
+    done = invoke("train", "d.txt", "--model", "out.json", *flags.split())
+    assert (done.returncode, done.stderr) == (2, f"marginrank: {sentence}\n")
+
+
+def test_chunks_are_of_text(invoke, here):
+    command = ("train", "d.store", "--model", "out.json", "--online", "--chunk-documents", "9")
+    assert "--chunk-documents is for text, but d.store is a store" in invoke(*command).stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("inspect m.json --top 0", "--top 0 must be 1 or more."),
+        ("inspect m.json --top -1", "--top -1 must be 1 or more."),
+        ("inspect d.txt --top 3", "--top is for models, but d.txt is data; drop it."),
+        ("inspect m.json --label x", "--label is for data, but m.json is a model; drop it."),
+        ("inspect m.json --dtype float64", "--dtype is for data, but m.json is a model; drop it."),
+        (
+            "predict m.json d.txt --n-features 7",
+            "--n-features 7 is given, but the model has 6 features; drop it.",
+        ),
+    ],
+)
+def test_flags_of_models_and_of_data(invoke, here, command, sentence):
+    done = invoke(*command.split())
+    assert (done.returncode, done.stderr) == (2, f"marginrank: {sentence}\n")
+
+
+def test_features_are_those_of_a_model_that_names_them(invoke, here):
+    assert invoke("train", "d.csv", "--model", "named.json").returncode == 0
+    done = invoke("predict", "named.json", "d.csv", "--features", "f1,f2")
+    assert "--features is given, but the model names its features; drop it." in done.stderr
+    assert invoke("predict", "m.json", "d.csv", "--features", "f1,f2,f3,f4,f5,f6").returncode == 0
+
+
+def test_columns_that_look_like_no_features_are_a_warning(invoke, here):
+    command = ("train", "d.csv", "--model", "one.json")
+    done = invoke(*command, "--qid", "", "--json")
+    assert "the column 'qid' is taken as a feature; name the right ones" in done.stderr
+    assert json.loads(done.stdout)["data"]["features"] == 7
+    done = invoke(*command, "--qid", "", "--features", "f1,f2", "--json")
+    assert "taken as a feature" not in done.stderr
+    assert "taken as a feature" not in invoke(*command).stderr
+
+
+def test_threads_do_not_change_the_scores(invoke, here):
+    one, two = (invoke("predict", "m.json", "d.txt", "--n-jobs", n).stdout for n in (1, 2))
+    expected = load_model("m.json").predict(load_letor("d.txt").X)
+    assert one == two == "".join(f"{score!r}\n" for score in expected.tolist())
+    assert "--n-jobs 0 must be" in invoke("predict", "m.json", "d.store", "--n-jobs", "0").stderr
