@@ -61,11 +61,13 @@ def fit_summary(model: "LinearModel", counts: dict[str, int]) -> dict[str, Any]:
 
 def print_fit(result: "Mapping[str, Any]", stop_reason: str) -> None:
     """Print the summary of a fit, with the seconds by phase and the metrics if there are any."""
-    relative = result["gap"] / result["objective"]
+    gap = f"{result['gap']:.2e}"
+    if result["objective"] > 0:
+        gap += f", relative {result['gap'] / result['objective']:.1e}"
     rows = [
         *result["data"].items(),
         ("objective", f"{result['objective']:.10g}"),
-        ("certified gap", f"{result['gap']:.2e}, relative {relative:.1e}"),
+        ("certified gap", gap),
         ("iterations", result["n_iter"]),
         ("stopped because", stop_reason),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in result["seconds"].items())),
