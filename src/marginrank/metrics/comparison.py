@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank.data._grouping import group_rows
-from marginrank.metrics._names import Metric, get_metric, metric_name
+from marginrank.metrics._names import Metric, get_metric, metric_name, order_free
 from marginrank.metrics._options import check_real
 
 Floats = NDArray[np.float64]
@@ -80,7 +80,8 @@ def compare(
         Queries, as in :class:`~marginrank.RankingData`; at least two.
     metric : str or callable, default="ndcg"
         As in :func:`get_metric`: "ndcg@10", or a function. The mean over queries of
-        ``per_query=True`` is compared, for :func:`pairwise_accuracy` too.
+        ``per_query=True`` is compared, for :func:`pairwise_accuracy` too. Tied scores count as in
+        random order, unless `options` or the function say otherwise with ``ties``.
     n_resamples : int, default=10_000
         Random swaps.
     confidence : float, default=0.95
@@ -108,7 +109,7 @@ def compare(
     measure = get_metric(metric, **options)
     if group is not None:
         qid = _numbers(len(np.asarray(scores_a)), qid, group)
-    a, b = _values_by_query(measure, y, scores_a, scores_b, qid)
+    a, b = _values_by_query(order_free(measure), y, scores_a, scores_b, qid)
     p, interval = _t_test(a - b, confidence)
     return Comparison(
         metric=metric_name(measure),
