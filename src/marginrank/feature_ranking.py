@@ -15,6 +15,7 @@ from marginrank._threads import effective_threads
 from marginrank.data import RankingData
 from marginrank.metrics import get_metric, pairwise_accuracy
 from marginrank.metrics._names import METRICS, Metric, metric_name, order_free, parts
+from marginrank.metrics._options import ROUNDING, exceeds
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -123,15 +124,16 @@ def rank_features(
         descending=descending,
         ascending=ascending,
         best=best,
-        direction=np.where(ascending > descending, -1, 1),
+        direction=np.where(exceeds(ascending, descending), -1, 1),
         order=best_first(best),
         chance=chance,
     )
 
 
 def best_first(values: Floats) -> Integers:
-    """Return columns by descending value; equal ones in their order, nan last."""
-    return np.argsort(-values, kind="stable")
+    """Return columns by descending value; those equal but for rounding in their order, nan last."""
+    step = ROUNDING * np.fmax.reduce(np.abs(values), initial=0.0)
+    return np.argsort(-np.round(values / step) if step > 0 else -values, kind="stable")
 
 
 @dataclass(frozen=True)

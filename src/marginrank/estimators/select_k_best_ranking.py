@@ -107,6 +107,11 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         ranking = rank_features(
             X_checked, y, qid, group=group, metric=self.metric, n_jobs=self.n_jobs
         )
+        if np.isnan(ranking.best).all():
+            raise ValueError(
+                f"{ranking.metric} has no value on any query, so that no feature is better than "
+                "another; check y and qid."
+            )
         self.scores_ = ranking.best
         self.directions_ = ranking.direction
         return self

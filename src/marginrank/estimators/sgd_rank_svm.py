@@ -49,8 +49,8 @@ class SGDRankSVM(LinearRanker):
     max_iter : int, default=100
         Limit on the passes over the data.
     tol : float, default=1e-3
-        A pass makes progress if the objective falls by this fraction, or the validation metric
-        rises by this much.
+        Relative distance to the optimal objective, (F − F*) / F*, by an estimate: the fit ends if
+        it is reached. With early stopping, the rise of the metric that counts as progress.
     shuffle : bool, default=True
         Visit the queries in a new random order in each pass.
     early_stopping : bool, default=False
@@ -58,9 +58,13 @@ class SGDRankSVM(LinearRanker):
     validation_fraction : float, default=0.1
         Share of the queries held out for early stopping, if no validation data is given.
     n_iter_no_change : int, default=5
-        Passes without progress after which the fit stops.
+        With early stopping, the passes without progress after which the fit stops. Without, those
+        whose pace is looked at: the fit stops, with a warning, if as many passes as were made
+        would not gain `tol` at this pace.
     scoring : str, default="ndcg@10"
-        Name of the metric on validation data; see :func:`marginrank.metrics.get_metric`.
+        Name of the metric on validation data; see :func:`marginrank.metrics.get_metric`. Tied
+        scores count as in random order. If it has no value there, the fit stops by its objective,
+        with a warning.
     n_jobs : int, default=None
         Number of threads; None and −1 mean all. The result does not depend on it.
     verbose : int, default=0

@@ -115,7 +115,7 @@ def _expected_ends(ranking: Ranking, satisfied: Floats, within: NDArray[np.bool_
         depth = NEGLIGIBLE / -np.log1p(-groups.total(satisfied) / groups.sizes)
     in_view = place <= groups.spread(depth)
     beyond = in_view.astype(np.float64)
-    at = np.flatnonzero(in_view & within & groups.spread(n_able > 0))
+    at = np.flatnonzero(in_view & within & (groups.spread(n_able) > 0))
     joined = 0
     while at.size:
         own = group[at]

@@ -109,7 +109,7 @@ def compare(
     measure = get_metric(metric, **options)
     if group is not None:
         qid = _numbers(len(np.asarray(scores_a)), qid, group)
-    a, b = _values_by_query(order_free(measure), y, scores_a, scores_b, qid)
+    a, b = _values_by_query(measure, y, scores_a, scores_b, qid)
     p, interval = _t_test(a - b, confidence)
     return Comparison(
         metric=metric_name(measure),
@@ -142,7 +142,7 @@ def _values_by_query(
 ) -> tuple[Floats, Floats]:
     """Return the values of both in the queries where both have one."""
     a, b = (
-        np.asarray(measure(y, scores, qid=qid, per_query=True), dtype=np.float64)
+        np.asarray(order_free(measure)(y, scores, qid=qid, per_query=True), dtype=np.float64)
         for scores in (scores_a, scores_b)
     )
     defined = ~(np.isnan(a) | np.isnan(b))
