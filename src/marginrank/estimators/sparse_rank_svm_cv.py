@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold, check_cv
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginrank._parameters import check_choice, check_integer, check_number
 from marginrank.data import RankingData
 from marginrank.data._validation import check_features
-from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators._linear import LinearRanker, check_seed, features_of, set_features
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
 from marginrank.selection import SHARED_WITH_A_FIT, SparsePath, sparse_path
@@ -160,7 +160,7 @@ class SparseRankSVMCV(LinearRanker):
         check_number("tol", self.tol)
         seed = check_seed(self.random_state)
         X_checked = check_features(X)
-        validate_data(self, X, skip_check_array=True)
+        features = features_of(X)
         weights: dict[str, Any] = {"sample_weight": sample_weight, "query_weight": query_weight}
         data = RankingData(X_checked, y, qid, group, n_jobs=self.n_jobs, **weights)
         folds = list(self._folds(data, seed))
@@ -170,12 +170,13 @@ class SparseRankSVMCV(LinearRanker):
             self._path(_rows(data, train), path.values, seed, _rows(data, test), pair_cost=cost)
             for train, test in folds
         ]
-        self.scores_ = np.array([fold.scores for fold in on_folds]).T
-        means = _mean_over_folds(self.scores_, self.scoring)
-        self.path_ = replace(path, metric=self.scoring, scores=means)
-        self.values_ = path.values
-        self.best_value_ = float(path.values[self.path_.best])
-        self.best_estimator_ = self._at(self.best_value_).fit(X, y, qid, group, **weights)
+        scores = np.array([fold.scores for fold in on_folds]).T
+        path = replace(path, metric=self.scoring, scores=_mean_over_folds(scores, self.scoring))
+        best_value = float(path.values[path.best])
+        self.best_estimator_ = self._at(best_value).fit(X, y, qid, group, **weights)
+        self.scores_, self.path_, self.values_ = scores, path, path.values
+        self.best_value_ = best_value
+        set_features(self, features)
         for name in FOUND:
             setattr(self, name, getattr(self.best_estimator_, name))
         return self
