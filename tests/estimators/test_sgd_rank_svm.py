@@ -5,6 +5,7 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
@@ -497,3 +498,50 @@ def test_bad_pieces_are_named():
 def test_one_query_cannot_be_held_out():
     with pytest.raises(ValueError, match="needs two queries with pairs"):
         SGDRankSVM(early_stopping=True).fit(X, Y)
+
+
+# Names of features, and files
+
+
+def test_names_of_an_earlier_fit_are_forgotten(tmp_path, letor):
+    named = pd.DataFrame(X, columns=[f"column {j}" for j in range(6)])
+    path = tmp_path / "m.json"
+    for refit in (
+        lambda model: model.fit_file(letor / "train.txt"),
+        lambda model: model.fit(X[:, :4], Y, qid=QID),
+    ):
+        model = SGDRankSVM().fit(named, Y, qid=QID)
+        assert model.feature_names_in_.tolist() == named.columns.tolist()
+        refit(model).save(path)
+        assert not hasattr(model, "feature_names_in_")
+        assert load_model(path).n_features_in_ == model.n_features_in_ == model.coef_.size
+
+
+def test_names_of_a_store_are_kept(tmp_path):
+    names = list("abcdef")
+    RankingData(X, Y, QID, feature_names=names).save(tmp_path / "store")
+    model = SGDRankSVM().fit_file(tmp_path / "store")
+    assert model.feature_names_in_.tolist() == names
+
+
+def test_partial_fit_with_other_names_is_refused():
+    named = pd.DataFrame(X, columns=list("abcdef"))
+    model = SGDRankSVM().partial_fit(named, Y, qid=QID)
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.partial_fit(named.rename(columns={"a": "z"}), Y, qid=QID)
+    assert model.feature_names_in_.tolist() == list("abcdef")
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+def test_what_is_true_of_a_fit_is_forgotten_when_learning_goes_on(tmp_path):
+    model = SGDRankSVM().fit(X, Y, qid=QID).partial_fit(X, Y, qid=QID)
+    for name in ("objective_", "gap_", "stop_reason_", "history_"):
+        assert not hasattr(model, name)
+    model.save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    for name in ("t_", "n_iter_", "n_pairs_"):
+        assert getattr(loaded, name) == getattr(model, name) > 0
+    fitted = SGDRankSVM().fit(X, Y, qid=QID)
+    fitted.save(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").t_ == fitted.t_
