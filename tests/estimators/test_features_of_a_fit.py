@@ -23,7 +23,7 @@ ESTIMATORS = [
     RankSVM(),
     SparseRankSVM(),
     SparseRankSVMCV(n_points=3, cv=2),
-    SGDRankSVM(),
+    SGDRankSVM(tol=0.1),
     KernelRankSVM(),
     SelectKBestRanking(k=2, metric="auc"),
 ]
