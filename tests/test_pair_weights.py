@@ -5,6 +5,7 @@ import pytest
 
 from marginrank.pair_weights import (
     document_weights,
+    exponential_gain,
     gain_difference,
     ndcg_difference,
     pair_cost,
