@@ -32,8 +32,10 @@ FAIR = [
     ("pairwise_accuracy", {"ties": "half"}),
     ("kendall_tau", {}),
     ("auc", {}),
+    ("err", {"ties": "average"}),
+    ("err@5", {"ties": "average"}),
+    ("letor_mean_ndcg", {"ties": "average"}),
 ]
-SHUFFLED = ["err", "err@5", "letor_mean_ndcg"]
 
 
 @pytest.mark.parametrize(("name", "options"), FAIR, ids=[name for name, _ in FAIR])
@@ -61,6 +63,9 @@ def test_the_better_direction_counts():
 def test_equal_features_stay_in_order_and_nan_comes_last():
     values = np.array([0.5, np.nan, 0.7, 0.5, 0.7])
     assert best_first(values).tolist() == [2, 4, 0, 3, 1]
+    by_rounding = values + np.array([0, 0, 0, 1e-15, 1e-15])
+    assert best_first(by_rounding).tolist() == [2, 4, 0, 3, 1]
+    assert best_first(np.zeros(3)).tolist() == [0, 1, 2]
 
 
 def test_a_metric_without_a_value():
@@ -74,7 +79,7 @@ def test_a_metric_without_a_value():
 
 
 @pytest.mark.parametrize("column", [4, 5], ids=["constant", "constant in each query"])
-@pytest.mark.parametrize("name", [name for name, _ in FAIR] + SHUFFLED)
+@pytest.mark.parametrize("name", [name for name, _ in FAIR])
 def test_features_without_information_are_worth_a_random_order(name, column):
     ranking = rank_features(X, Y, QID, metric=name)
     assert ranking.descending[column] == ranking.ascending[column] == ranking.chance
@@ -97,19 +102,15 @@ def test_the_order_of_the_rows_does_not_matter(name):
         np.testing.assert_allclose(ranking.best, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", SHUFFLED)
-def test_rows_sorted_by_label_do_not_flatter_ties(name):
+def test_rows_sorted_by_label_do_not_flatter_ties():
     features, labels, qid = make_ranking(300, 12, 3, random_state=2)
     features[:, 1] = 0
     rows = np.argsort(-labels, kind="stable")
-    ranking = rank_features(features[rows], labels[rows], qid[rows], metric=name)
-    metric = partial(get_metric(name), labels[rows], qid=qid[rows])
-    flattered = metric(features[rows, 1])
-    orders = np.random.default_rng(3).random((20, len(labels)))
-    chance = np.mean([metric(order) for order in orders])
-    assert ranking.best[1] == pytest.approx(chance, abs=0.03)
-    assert flattered > chance + 0.2
-    assert ranking.descending[0] == pytest.approx(metric(features[rows, 0]), rel=1e-12)
+    for name in ("ndcg@10", "err", "letor_mean_ndcg"):
+        ranking = rank_features(features[rows], labels[rows], qid[rows], metric=name)
+        flattered = get_metric(name)(labels[rows], features[rows, 1], qid=qid[rows])
+        assert flattered > ranking.best[1] + 0.2
+        assert ranking.best[1] == ranking.chance
 
 
 def test_ties_of_a_metric_can_be_set():

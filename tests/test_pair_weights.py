@@ -5,6 +5,7 @@ import pytest
 
 from marginrank.pair_weights import (
     document_weights,
+    exponential_gain,
     gain_difference,
     ndcg_difference,
     pair_cost,
@@ -124,3 +125,11 @@ def test_costs_by_name_callable_and_matrix_agree():
 def test_wrong_costs_are_named(cost, y, message):
     with pytest.raises(ValueError, match=message):
         pair_cost(cost, y, np.zeros(len(y), dtype=np.int64))
+
+
+@pytest.mark.parametrize(
+    ("label", "what"), [(2000.0, "too large"), (-2000.0, "too far below zero")]
+)
+def test_labels_without_a_gain_are_refused_with_the_reason(label, what):
+    with pytest.raises(ValueError, match=rf"y\[1\] is {label:g}, {what} for the gain 2\*\*y"):
+        exponential_gain(np.array([0.0, label]))

@@ -1,5 +1,7 @@
 """Paths of sparse models."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -65,7 +67,7 @@ def test_models_are_scored_on_validation_data():
     assert path.metric == "average_precision"
     for k in range(6):
         scores = held_out[0] @ path.coefs[[k]].toarray()[0]
-        expected = metrics.average_precision(held_out[1], scores, qid=held_out[2])
+        expected = metrics.average_precision(held_out[1], scores, qid=held_out[2], ties="average")
         assert path.scores[k] == pytest.approx(expected)
     assert path.best == int(np.argmax(path.scores))
     assert sparse_path(DATA, n_points=2, validation=DATA).metric == "ndcg@10"
@@ -126,3 +128,40 @@ def test_labels_are_needed_with_a_matrix():
         sparse_path(X)
     with pytest.raises(ValueError, match="no feature of X"):
         sparse_path(np.ones((4, 2)), [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("metric", ["ndcg@10", "average_precision", "err", "letor_mean_ndcg"])
+def test_the_order_of_validation_rows_does_not_choose(metric):
+    held_out = make_ranking(30, 20, 12, correlation=0.3, random_state=0)
+    by_label = np.lexsort((-held_out[1], held_out[2]))
+    orders = [slice(None), by_label, by_label[::-1], np.random.default_rng(0).permutation(600)]
+    paths = [
+        sparse_path(DATA, n_points=8, validation=[part[rows] for part in held_out], metric=metric)
+        for rows in orders
+    ]
+    for path in paths:
+        np.testing.assert_allclose(path.scores, paths[0].scores, rtol=1e-12)
+        assert path.best == paths[0].best > 0
+
+
+def test_rows_sorted_by_label_do_not_choose_the_empty_model():
+    """A model of zeros ties all documents; in the order of the labels it would be perfect."""
+    rows = np.lexsort((-Y, QID))
+    path = sparse_path(DATA, n_points=8, validation=(X[rows], Y[rows], QID[rows]))
+    assert path.sparsity[0] == 0
+    zeros = np.zeros(len(Y))
+    assert metrics.ndcg(Y[rows], zeros, qid=QID[rows], k=10) > path.scores.max() + 0.01
+    assert path.scores[0] < path.scores.max() - 0.1
+    assert path.best > 0
+    in_order = metrics.get_metric("ndcg@10", ties="order")
+    flattered = sparse_path(
+        DATA, n_points=8, validation=(X[rows], Y[rows], QID[rows]), metric=in_order
+    )
+    assert flattered.best == 0
+
+
+def test_scores_that_differ_by_rounding_are_equal():
+    path = sparse_path(DATA, n_points=4)
+    scores = np.array([np.nan, 0.7, 0.7 + 1e-15, 0.6])
+    assert replace(path, scores=scores).best == 1
+    assert replace(path, scores=scores + np.array([0, 0, 1e-9, 0])).best == 2

@@ -1,6 +1,5 @@
 """How well each feature ranks on its own."""
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,15 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginrank._threads import effective_threads
 from marginrank.data import RankingData
-from marginrank.metrics import err, get_metric, letor_mean_ndcg, pairwise_accuracy
-from marginrank.metrics._names import METRICS, Metric, metric_name
+from marginrank.metrics import get_metric, pairwise_accuracy
+from marginrank.metrics._names import METRICS, Metric, metric_name, order_free, parts
+from marginrank.metrics._options import ROUNDING, exceeds
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 N_BLOCKS = 16  # of sparse columns: one is in memory at a time, each costs a pass over the entries
 SAMPLE = 1 << 16  # entries that say where to cut
-TIES_IN_INPUT_ORDER = (err, letor_mean_ndcg)  # and no option to say otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +97,8 @@ def rank_features(
     Many features have few distinct values, or one a query. Documents that a feature does not tell
     apart count as in random order: metrics of :mod:`marginrank.metrics` get ``ties="average"``
     (``"half"`` in pairwise_accuracy), so that a constant feature is worth `chance` however the
-    documents are sorted. ``err`` and ``letor_mean_ndcg`` have no such option; for them the
-    documents of each query are shuffled, always in the same way. Say
-    ``get_metric("ndcg@10", ties="order")`` to have ties in input order. A function of your own
-    sees the documents in input order and decides for itself.
+    documents are sorted. Say ``get_metric("ndcg@10", ties="order")`` to have ties in input order.
+    A function of your own sees the documents in input order and decides for itself.
 
     Examples
     --------
@@ -127,15 +124,16 @@ def rank_features(
         descending=descending,
         ascending=ascending,
         best=best,
-        direction=np.where(ascending > descending, -1, 1),
+        direction=np.where(exceeds(ascending, descending), -1, 1),
         order=best_first(best),
         chance=chance,
     )
 
 
 def best_first(values: Floats) -> Integers:
-    """Return columns by descending value; equal ones in their order, nan last."""
-    return np.argsort(-values, kind="stable")
+    """Return columns by descending value; those equal but for rounding in their order, nan last."""
+    step = ROUNDING * np.fmax.reduce(np.abs(values), initial=0.0)
+    return np.argsort(-np.round(values / step) if step > 0 else -values, kind="stable")
 
 
 @dataclass(frozen=True)
@@ -153,15 +151,13 @@ class _Judge:
 
     @classmethod
     def of(cls, metric: Metric, data: RankingData) -> "_Judge":
-        function, options = _parts(metric)
+        function, options = parts(metric)
         if function not in METRICS.values():
             return cls(metric, data.y, data.qid, None, False)
-        metric = partial(metric, n_jobs=1)  # threads share the columns instead
-        if "ties" in inspect.signature(function).parameters and "ties" not in options:
-            metric = partial(metric, ties="half" if function is pairwise_accuracy else "average")
+        metric = partial(order_free(metric), n_jobs=1)  # threads share the columns instead
+        if function is pairwise_accuracy and "ties" not in options:
+            metric = partial(metric, ties="half")
         y, qid, rows = data.y, data.qid, data.queries.rows
-        if function in TIES_IN_INPUT_ORDER:
-            rows = _shuffled(qid)
         if rows is None:
             return cls(metric, y, qid, None, True)
         metric(y, np.zeros(y.size), qid=qid)  # refuses labels by their place in the user's y
@@ -170,19 +166,6 @@ class _Judge:
     def __call__(self, scores: Floats) -> float:
         scores = scores if self.rows is None else scores[self.rows]
         return float(self.metric(self.y, scores, qid=self.qid))
-
-
-def _parts(metric: Metric) -> tuple[Metric, dict[str, Any]]:
-    """Return a metric without the options that are filled in, and these."""
-    if isinstance(metric, partial):
-        function, options = _parts(metric.func)
-        return function, {**options, **metric.keywords}
-    return metric, {}
-
-
-def _shuffled(qid: Integers) -> Integers:
-    """Return the rows by query, those of each in random order."""
-    return np.lexsort((np.random.default_rng(0).random(qid.size), qid))
 
 
 def _judge_columns(

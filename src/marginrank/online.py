@@ -3,9 +3,8 @@
 It does not know scikit-learn, whose import takes longer than many a fit.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,8 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.losses import get_loss
 from marginrank.metrics import get_metric
 from marginrank.objective import NORMALIZATIONS
+from marginrank.online_passes import Passes, View
+from marginrank.online_validation import hold_out
 from marginrank.solvers.result import Pass, StopReason
 from marginrank.solvers.sgd import (
     DRAWN_PAIRS,
@@ -83,34 +84,6 @@ class OnlineParameters:
         if self.learning_rate == "auto":
             return automatic_rate(n_features)
         return Rate(self.eta0, 0.0, 1.0 if self.learning_rate == "inverse" else 0.0)
-
-
-class Validation:
-    """Queries to measure a metric on.
-
-    Parameters
-    ----------
-    data : RankingData
-        The documents.
-    scoring : str
-        The metric.
-    queries : ndarray of bool, optional
-        Which queries to use; all by default.
-    """
-
-    def __init__(
-        self, data: RankingData, scoring: str, queries: NDArray[np.bool_] | None = None
-    ) -> None:
-        self._metric = get_metric(scoring)
-        self._matrix = data.matrix
-        qid = data.qid
-        self._rows = np.arange(qid.size) if queries is None else np.flatnonzero(queries[qid])
-        self._y, self._qid = data.y[self._rows], qid[self._rows]
-
-    def measure(self, w: Floats, threads: int) -> float:
-        """Return the metric of the scores Xw."""
-        scores = self._matrix.dot(w, self._rows, threads)
-        return float(self._metric(self._y, scores, qid=self._qid))
 
 
 class Learner:
@@ -204,16 +177,22 @@ def _steps(
 
 
 class Outcome(NamedTuple):
-    """What came out of an online fit."""
+    """What came out of an online fit.
+
+    `gap` is a certified bound on F − F*, `estimate` what the learned metric says of it; `unjudged`
+    tells why early stopping was not possible, if so.
+    """
 
     w: Floats
     objective: float
     gap: float
+    estimate: float
     n_iter: int
     found: "Contents"
     stop: StopReason
     history: list[Pass]
     learner: Learner
+    unjudged: str | None = None
 
 
 class Contents(NamedTuple):
@@ -224,6 +203,14 @@ class Contents(NamedTuple):
     n_features: int
     n_pairs: int
     weight: float  # of the pairs to learn from
+
+    def loss_scale(self, parameters: OnlineParameters) -> float:
+        """Return what multiplies a sum over pairs in the objective."""
+        return parameters.C / (1.0 if parameters.normalization == "none" else self.weight)
+
+    def pair_scale(self, parameters: OnlineParameters) -> float:
+        """Return what multiplies a mean over pairs in the objective."""
+        return self.loss_scale(parameters) * self.weight
 
 
 def contents(
@@ -271,7 +258,11 @@ def fit_online(
         raise ValueError(
             "early_stopping=True cannot hold queries out of a stream; give validation data."
         )
-    held_out, judge = _hold_out(chunks, parameters, seed, validation)
+    held_out, judge = hold_out(chunks, parameters, seed, validation)
+    unjudged = None
+    if judge is not None and parameters.early_stopping and not judge.has_value:
+        unjudged = f"{parameters.scoring} has no value on the validation data, check its labels"
+        parameters, held_out, judge = replace(parameters, early_stopping=False), None, None
     found = found or contents(chunks, parameters, held_out)
     if validation is not None and validation.n_features != found.n_features:
         raise ValueError(
@@ -279,22 +270,29 @@ def fit_online(
         )
     learner = Learner(found.n_features, seed)
 
-    def look(w: Floats) -> tuple[float, float]:
-        return evaluate(chunks, parameters, found, w, held_out)
+    def look(w: Floats) -> View:
+        value, gradient = _value_and_gradient(chunks, parameters, found, w, held_out)
+        gap = 0.5 * float(gradient @ gradient)
+        promised = learner.sgd.promised_gain(gradient) / found.pair_scale(parameters)
+        return View(value, gap, min(promised, gap))
 
-    fit = _Passes(parameters, learner, found, judge, None if stream else look)
+    fit = Passes(parameters, learner, found, judge, None if stream else look)
     with serial_blas():
         stop = _make_passes(chunks, learner, fit, held_out, callback)
         w = fit.best()
+        unknown = View(fit.objective, np.inf, np.inf)
+        seen = unknown if stop is StopReason.INTERRUPTED else look(w)
     learner.sgd.seen = found.weight
-    value, gap = (fit.objective, np.inf) if stop is StopReason.INTERRUPTED else look(w)
-    return Outcome(w, value, gap, len(fit.history), found, stop, fit.history, learner)
+    unsure = stop in (StopReason.STALLED, StopReason.MAX_ITER) and not parameters.early_stopping
+    if unsure and seen.within(parameters.tol):
+        stop = StopReason.ESTIMATED
+    return Outcome(w, *seen, len(fit.history), found, stop, fit.history, learner, unjudged)
 
 
 def _make_passes(
     chunks: Chunks,
     learner: Learner,
-    fit: "_Passes",
+    fit: Passes,
     held_out: NDArray[np.bool_] | None,
     callback: Callable[[Pass], None] | None,
 ) -> StopReason:
@@ -314,104 +312,6 @@ def _make_passes(
     return StopReason.MAX_ITER
 
 
-def _hold_out(
-    chunks: Chunks, parameters: OnlineParameters, seed: int, validation: RankingData | None
-) -> tuple[NDArray[np.bool_] | None, Validation | None]:
-    """Return which queries are not learned from, and what judges the passes."""
-    if validation is not None:
-        return None, Validation(validation, parameters.scoring)
-    if not parameters.early_stopping:
-        return None, None
-    (data,) = chunks()
-    able = np.flatnonzero(data.queries.n_pairs > 0)
-    count = max(1, round(parameters.validation_fraction * able.size))
-    if count >= able.size:
-        raise ValueError(
-            f"early_stopping=True needs two queries with pairs, and there are {able.size}; give "
-            "validation data, or early_stopping=False."
-        )
-    held_out = np.zeros(data.n_queries, dtype=bool)
-    held_out[np.random.default_rng(seed).permutation(able)[:count]] = True
-    return held_out, Validation(data, parameters.scoring, held_out)
-
-
-class _Passes:
-    """Keeps the history of a fit, its best weights, and says when to stop."""
-
-    def __init__(
-        self,
-        parameters: OnlineParameters,
-        learner: Learner,
-        found: Contents,
-        judge: Validation | None,
-        look: Callable[[Floats], tuple[float, float]] | None,
-    ) -> None:
-        self.history: list[Pass] = []
-        self.parameters = parameters
-        self._learner = learner
-        self.found = found
-        self._judge = judge
-        self._look = look
-        self._start = time.perf_counter()
-        self._before = (0.0, 0.0)
-        self._best_score = -np.inf
-        self._best: tuple[Floats, float] | None = None
-        self._without_progress = 0
-
-    @property
-    def objective(self) -> float:
-        """The objective of the best weights, if it is known."""
-        return np.nan if self._best is None else self._best[1]
-
-    def best(self) -> Floats:
-        """Return the best weights that could be told apart, else the last ones."""
-        return self._coef() if self._best is None else self._best[0]
-
-    def _coef(self) -> Floats:
-        return self._learner.coef(self.parameters, total=self.found.weight)
-
-    def end_pass(self) -> tuple[Pass, StopReason | None]:
-        """Record a pass; return its line and why to stop, if there is a reason."""
-        parameters = self.parameters
-        w = self._coef()
-        threads = effective_threads(parameters.n_jobs)
-        line = Pass(
-            iteration=len(self.history) + 1,
-            objective=self._look(w)[0] if self._look else self._estimate(),
-            metric=self._judge.measure(w, threads) if self._judge else np.nan,
-            steps=self._learner.sgd.steps,
-            seconds=time.perf_counter() - self._start,
-        )
-        self.history.append(line)
-        early = parameters.early_stopping
-        score = line.metric if early else -line.objective
-        margin = parameters.tol * (1.0 if early else abs(line.objective))
-        progress = score > self._best_score + margin
-        self._without_progress = 0 if progress else self._without_progress + 1
-        # An estimate of the objective belongs to the weights of a pass, not to the last ones.
-        if (not early and self._look is None) or score > self._best_score:
-            self._best = (w, line.objective)
-        self._best_score = max(self._best_score, score)
-        if self._without_progress < parameters.n_iter_no_change:
-            return line, None
-        return line, StopReason.VALIDATED if early else StopReason.STALLED
-
-    def _estimate(self) -> float:
-        """Return C u times the mean value of the batches of this pass."""
-        sgd = self._learner.sgd
-        value, weight = sgd.value - self._before[0], sgd.weight - self._before[1]
-        self._before = sgd.value, sgd.weight
-        if weight == 0:  # all of the data waits for its first step
-            return np.inf
-        scale = self.parameters.C * _loss_scale(self.parameters, self.found)
-        return scale * self.found.weight * value / weight
-
-
-def _loss_scale(parameters: OnlineParameters, found: Contents) -> float:
-    """Return what turns sums over pairs into what the normalisation asks for."""
-    return 1.0 if parameters.normalization == "none" else 1.0 / found.weight
-
-
 def evaluate(
     chunks: Chunks,
     parameters: OnlineParameters,
@@ -420,6 +320,17 @@ def evaluate(
     held_out: NDArray[np.bool_] | None = None,
 ) -> tuple[float, float]:
     """Return F(w) and the certificate ½‖∇F(w)‖² ≥ F(w) − F*."""
+    value, gradient = _value_and_gradient(chunks, parameters, found, w, held_out)
+    return value, 0.5 * float(gradient @ gradient)
+
+
+def _value_and_gradient(
+    chunks: Chunks,
+    parameters: OnlineParameters,
+    found: Contents,
+    w: Floats,
+    held_out: NDArray[np.bool_] | None,
+) -> tuple[float, Floats]:
     value, gradient = 0.0, np.zeros_like(w)
     threads = effective_threads(parameters.n_jobs)
     for data in chunks():
@@ -432,16 +343,23 @@ def evaluate(
         losses, _, slope, _, _ = _core.evaluate(data.matrix, problem.pairs, w, None, threads)
         value += float(np.sum(losses[:, 0]))
         gradient += slope
-    scale = parameters.C * _loss_scale(parameters, found)
-    gradient = w + scale * gradient
-    return 0.5 * float(w @ w) + scale * value, 0.5 * float(gradient @ gradient)
+    scale = found.loss_scale(parameters)
+    return 0.5 * float(w @ w) + scale * value, w + scale * gradient
 
 
 def stalled_message(outcome: Outcome) -> str | None:
-    """Return what to warn of, if a fit ended while it still made progress."""
-    if outcome.stop is not StopReason.MAX_ITER:
-        return None
-    return (
-        f"The fit stopped because {outcome.stop.value}, while the objective still improved by more "
-        "than tol; increase max_iter or tol."
-    )
+    """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
+    remarks = []
+    if outcome.unjudged is not None:
+        remarks.append(f"{outcome.unjudged}; the fit stopped by its objective instead.")
+    fix = {
+        StopReason.STALLED: "increase n_iter_no_change or tol, or use RankSVM",
+        StopReason.MAX_ITER: "increase max_iter or tol",
+    }.get(outcome.stop)
+    if fix is not None:
+        distance = outcome.estimate / outcome.objective if outcome.objective > 0 else np.inf
+        remarks.append(
+            f"The fit stopped because {outcome.stop.value}, by estimate {distance:.1e} above the "
+            f"optimum, relatively; {fix}."
+        )
+    return " ".join(remarks) or None

@@ -148,11 +148,12 @@ def _mean_by_run(values: Floats, begins: NDArray[np.bool_]) -> Floats:
 
 
 def exponential_gain(labels: Floats) -> Floats:
-    """Return 2^y, refusing labels for which products of gains overflow."""
+    """Return 2^y, refusing labels for which products of gains overflow or vanish."""
     if labels.size and np.abs(labels).max() > LARGEST_GAIN_LABEL:
         at = int(np.argmax(np.abs(labels)))
+        wrong = "large" if labels[at] > 0 else "far below zero"
         raise ValueError(
-            f"y[{at}] is {labels[at]:g}, too large for the gain 2**y; map the labels to a few "
+            f"y[{at}] is {labels[at]:g}, too {wrong} for the gain 2**y; map the labels to a few "
             "grades such as 0 to 4."
         )
     return np.exp2(labels)

@@ -14,7 +14,8 @@ from marginrank._threads import effective_threads, serial_blas
 from marginrank.data.ranking_data import RankingData
 from marginrank.fitting import seed_from
 from marginrank.metrics import get_metric
-from marginrank.metrics._names import Metric, metric_name
+from marginrank.metrics._names import Metric, metric_name, order_free
+from marginrank.metrics._options import exceeds
 from marginrank.objective import Objective
 from marginrank.solvers.proximal_newton import ProximalNewton
 from marginrank.solvers.regularizers import ElasticNet, L1Ball, Regularizer
@@ -83,14 +84,15 @@ class SparsePath:
 
     @property
     def best(self) -> int:
-        """Index of the model with the highest score; the sparser one of equals."""
+        """Index of the model with the highest score; the sparsest of equals up to rounding."""
         if self.scores is None:
             raise ValueError("the path has no scores; give sparse_path validation data.")
         if np.all(np.isnan(self.scores)):
             raise ValueError(
                 f"{self.metric} has no value on the validation data; check its labels and queries."
             )
-        return int(np.nanargmax(self.scores))
+        beaten = exceeds(np.nanmax(self.scores), self.scores) | np.isnan(self.scores)
+        return int(np.argmin(beaten))
 
 
 def sparse_path(
@@ -139,7 +141,9 @@ def sparse_path(
     validation : RankingData or (X, y, qid), optional
         Data to score each model on.
     metric : str or callable, default="ndcg@10"
-        The score, as :func:`~marginrank.metrics.get_metric` takes it.
+        The score, as :func:`~marginrank.metrics.get_metric` takes it. Tied scores count as in
+        random order, unless the metric was made with ``ties="order"``: a model of zeros must not
+        win because the rows are sorted. A function of your own decides for itself.
     random_state : int, default=0
         Seed of the samples that speed up the fits.
     callback : callable, optional
@@ -180,7 +184,8 @@ def sparse_path(
     parameters.check()
     given = Cs if parameter == "C" else radii
     held_out = _as_data(validation, n_jobs)
-    evaluate = get_metric(metric)
+    asked = get_metric(metric)
+    evaluate = order_free(asked)
     with serial_blas():
         objective = parameters.objective(data)
         grid = _default_grid(objective, parameters, n_points) if given is None else _check(given)
@@ -191,7 +196,7 @@ def sparse_path(
         evaluate(held_out.y, _predict(held_out, path.coefs[[k]], n_jobs), qid=held_out.qid)
         for k in range(grid.size)
     ]
-    return replace(path, metric=metric_name(evaluate), scores=np.array(scores, dtype=np.float64))
+    return replace(path, metric=metric_name(asked), scores=np.array(scores, dtype=np.float64))
 
 
 def _walk(

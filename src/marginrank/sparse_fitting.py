@@ -59,11 +59,19 @@ class SparseParameters:
         check_integer("max_iter", self.max_iter, at_least=1)
         self._check_loss()
         check_choice("solver", self.solver, SPARSE_SOLVERS)
+        self._check_solver()
         check_choice("variant", self.variant, VARIANTS)
         check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
         check_cost(self.pair_cost)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
         effective_threads(self.n_jobs)
+
+    def _check_solver(self) -> None:
+        """Refuse a problem that the solver does not take, before any data is looked at."""
+        if self.solver == "fenchel" and self.radius is None:
+            raise ValueError("solver='fenchel' works in an l1 ball; give a radius.")
+        if self.solver == "truncated_gradient" and self.radius is not None:
+            raise ValueError("solver='truncated_gradient' takes a penalty; give C and no radius.")
 
     def _check_loss(self) -> None:
         if not get_loss(self.loss).smooth:

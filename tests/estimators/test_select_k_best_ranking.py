@@ -186,3 +186,8 @@ def test_fs_rank_of_the_paper_on_ohsumed(real_data, k, published):
         scores = model.predict(selector.transform(features))
         found.append(metrics.ndcg(labels, scores, qid, k=10, discount="letor"))
     assert np.mean(found) == pytest.approx(published, abs=0.005)
+
+
+def test_a_metric_without_a_value_is_refused():
+    with pytest.raises(ValueError, match="kendall_tau has no value on any query"):
+        SelectKBestRanking(k=2, metric="kendall_tau").fit(np.eye(4), np.ones(4))

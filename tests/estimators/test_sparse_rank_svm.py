@@ -181,3 +181,21 @@ def test_raw_features_of_mslr(real_data):
     for parameters in ({"C": 1e-2}, {"C": 100.0}, *radii):
         model = SparseRankSVM(**parameters).fit(X, y, qid=qid)
         assert model.stop_reason_ is StopReason.CERTIFIED
+
+
+def test_a_file_keeps_the_sparsity(tmp_path):
+    model = SparseRankSVM(C=5.0).fit(X, Y, qid=QID)
+    model.save(tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").sparsity_ == model.sparsity_ > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"solver": "fenchel"}, "give a radius"),
+        ({"solver": "truncated_gradient", "radius": 1.0}, "give C and no radius"),
+    ],
+)
+def test_a_solver_that_does_not_take_the_problem_is_refused_before_the_data(options, message):
+    with pytest.raises(ValueError, match=message):
+        SparseRankSVM(**options).fit("no matrix at all", None)

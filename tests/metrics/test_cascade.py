@@ -1,5 +1,7 @@
 """Expected reciprocal rank by hand and by its definition."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,26 @@ def test_labels_too_large_or_negative_are_refused():
 def test_a_wrong_highest_grade_is_refused(max_label):
     with pytest.raises(ValueError, match=r"max_label=.* must be"):
         err([2, 0], [1.0, 2.0], max_label=max_label)
+
+
+@pytest.mark.parametrize("k", [None, 1, 3])
+@pytest.mark.parametrize("y", [[1, 0, 2, 0, 0, 1], [0.3, 1.7, 0, 2.5, 1, 1], [2, 2, 2, 2, 2, 2]])
+@pytest.mark.parametrize("scores", [[1] * 6, [2, 1, 2, 1, 1, 2], [3, 2, 2, 2, 2, 1], range(6)])
+def test_averaged_ties_are_the_mean_over_all_orders(scores, y, k):
+    y, scores = np.array(y), np.array(scores)
+    orders = np.array(list(permutations(range(6))))
+    documents, qid = orders.ravel(), np.repeat(np.arange(len(orders)), 6)
+    mean = err(y[documents], scores[documents], qid, k=k)
+    assert err(y, scores, k=k, ties="average") == pytest.approx(mean, rel=1e-12)
+
+
+def test_averaged_ties_of_many_documents():
+    """Far more than need a look: the tail of a group is cut where no reader comes."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(5, p=[0.5, 0.2, 0.1, 0.1, 0.1], size=5000)
+    qid = np.repeat([0, 1], [3000, 2000])
+    averaged = err(y, np.zeros(5000), qid, ties="average")
+    orders = [err(y, rng.random(5000), qid) for _ in range(2000)]
+    assert averaged == pytest.approx(np.mean(orders), abs=4 * np.std(orders) / 2000**0.5)
+    alone = [err(y[qid == q], np.zeros(sum(qid == q)), ties="average") for q in (0, 1)]
+    assert averaged == pytest.approx(np.mean(alone), rel=1e-14)

@@ -136,3 +136,13 @@ def test_bad_input_is_named(data, options, message):
     y, a, b, qid = data
     with pytest.raises(ValueError, match=message):
         compare(y, a, b, **{"qid": qid, **options})
+
+
+def test_ties_count_as_in_random_order():
+    """Constant scores would be perfect on rows sorted by label."""
+    y, qid = [2, 1, 0] * 4, np.repeat(range(4), 3)
+    constant, good = np.zeros(12), [3.0, 2.0, 1.0] * 4
+    for metric in ("ndcg", "average_precision", "err"):
+        assert compare(y, good, constant, qid, metric=metric).difference > 0.1
+    assert compare(y, good, constant, qid, metric="ndcg").metric == "ndcg"
+    assert compare(y, good, constant, qid, metric="ndcg", ties="order").difference == 0

@@ -1,6 +1,6 @@
 """DCG, NDCG and LETOR's mean NDCG: cases worked out by hand, and all orders of ties."""
 
-from itertools import permutations
+from itertools import permutations, product
 from math import log2
 
 import numpy as np
@@ -58,8 +58,13 @@ def test_a_query_with_huge_gains_does_not_disturb_the_next_one():
     assert ndcg(y, scores, [1, 1, 2, 2, 2], per_query=True)[1] == ndcg(y[2:], scores[2:])
 
 
-@pytest.mark.parametrize("metric", [dcg, ndcg])
-@pytest.mark.parametrize("options", [{}, {"k": 1}, {"k": 3}, {"gain": "linear", "k": 2}])
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [
+        *product([dcg, ndcg], [{}, {"k": 1}, {"k": 3}, {"gain": "linear", "k": 2}]),
+        (letor_mean_ndcg, {}),
+    ],
+)
 @pytest.mark.parametrize("scores", [[1, 1, 1, 1, 1], [2, 1, 2, 1, 1], [3, 2, 2, 2, 1]])
 def test_averaged_ties_are_the_mean_over_all_orders(metric, options, scores):
     y, scores = np.array([3, 0, 1, 2, 0]), np.array(scores)

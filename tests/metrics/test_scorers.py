@@ -95,7 +95,7 @@ def test_copies_and_name(data):
     X, y, qid = data
     model = RankSVM().fit(X, y, qid=qid)
     scorer = make_ranking_scorer("ndcg@5", gain="linear")
-    assert repr(scorer) == "make_ranking_scorer(ndcg@5(gain='linear'))"
+    assert repr(scorer) == "make_ranking_scorer(ndcg@5(gain='linear', ties='average'))"
     for copy in (pickle.loads(pickle.dumps(scorer)), clone(scorer, safe=False)):
         assert copy(model, X, y, qid=qid) == scorer(model, X, y, qid=qid)
 
@@ -105,3 +105,16 @@ def test_bad_options_are_refused_before_any_fit():
         make_ranking_scorer("ndcg", top=5)
     with pytest.raises(ValueError, match="is not known"):
         make_ranking_scorer("accuracy")
+
+
+def test_ties_count_as_in_random_order(data):
+    X, y, qid = data
+    rows = np.argsort(-y, kind="stable")
+    X, y, qid = X[rows], y[rows], qid[rows]
+    constant = RankSVM(C=1e-3).fit(X, y, qid=qid)
+    constant.coef_ = np.zeros(X.shape[1])
+    scorer = make_ranking_scorer("ndcg@5")
+    assert scorer(constant, X, y, qid=qid) == metrics.ndcg(
+        y, np.zeros(len(y)), qid, k=5, ties="average"
+    )
+    assert make_ranking_scorer("ndcg@5", ties="order")(constant, X, y, qid=qid) == 1

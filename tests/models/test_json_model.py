@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from marginrank import RankSVM, StopReason, load_model, make_ranking
@@ -161,8 +162,17 @@ FIELDS = {
     "infinite weight": ({"coef": [math.inf] * 6}, r"'coef' is not a list of finite numbers"),
     "NaN weight": ({"coef": [math.nan] * 6}, r"'coef' is not a list of finite numbers"),
     "huge weight": ({"coef": [10**400] * 6}, r"'coef' is not a list of finite numbers"),
-    "few weights": ({"coef": [1.0] * 5}, r"'coef' or 'feature_names' has not 6 entries"),
-    "few names": ({"feature_names": ["a"]}, r"'coef' or 'feature_names' has not 6 entries"),
+    "few weights": ({"coef": [1.0] * 5}, r"'coef' has 5 entries and not 6"),
+    "few names": ({"feature_names": ["a"]}, r"'feature_names' has 1 entries and not 6"),
+    "no function": (
+        {"parameters": {"pair_cost": {"function": 3}}},
+        r"parameter 'pair_cost' is no value and no name of a function",
+    ),
+    "table of lists": (
+        {"history": {"columns": [[1]], "rows": []}},
+        r"'history' is not a table",
+    ),
+    "counts": ({"counts": {"t": 1.5}}, r"'n_iter' is not an integer"),
     "numbers as names": ({"feature_names": [1] * 6}, r"'feature_names' is not null or a list"),
     "n_features": ({"n_features": 0}, r"'n_features' is not a positive integer"),
     "training": ({"training": 7}, r"'training' is not null or an object"),
@@ -233,3 +243,77 @@ def test_a_failing_save_leaves_the_old_model(path, model, monkeypatch):
                 with_coef([1.0]).save(path)
         assert path.read_bytes() == old
         assert os.listdir(path.parent) == ["m.json"]
+
+
+def test_a_key_that_is_there_twice_is_refused(path):
+    text = path.read_text().replace('"n_features": 6', '"n_features": 5, "n_features": 6')
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"m\.json is damaged: 'n_features' is there twice"):
+        load_model(path)
+
+
+def test_names_with_lone_surrogates_come_back(tmp_path):
+    names = ["caf\u00e9", "half \ud83d", "\ude00", "d", "e", "f"]
+    model = RankSVM().fit(X, Y, qid=QID)
+    model.feature_names_in_ = np.array(names, dtype=object)
+    model.save(tmp_path / "m.json")
+    (tmp_path / "m.json").read_bytes().decode("ascii")
+    assert load_model(tmp_path / "m.json").feature_names_in_.tolist() == names
+
+
+# A writer checks what it writes
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.set_params(C=-1.0), r"not those of a RankSVM \(C=-1.0 must be"),
+        (lambda m: m.set_params(loss="fun"), "loss='fun'"),
+        (lambda m: setattr(m, "feature_names_in_", np.array(["a"], dtype=object)), "has 1 entries"),
+        (lambda m: setattr(m, "n_iter_", 1.5), "'n_iter' is not an integer"),
+        (lambda m: setattr(m, "coef_", m.coef_[:, None]), r"coef_ has shape \(6, 1\)"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message):
+    model = RankSVM().fit(X, Y, qid=QID)
+    change(model)
+    with pytest.raises(ValueError, match=message):
+        model.save(tmp_path / "m.json")
+    assert not (tmp_path / "m.json").exists()
+
+
+@pytest.mark.parametrize("format", ["json", "liblinear", "svmrank"])
+def test_weights_that_are_not_finite_are_not_written(tmp_path, format):
+    model = with_coef([1.0, math.nan])
+    with pytest.raises(ValueError, match="coef_ holds NaN or infinity"):
+        model.save(tmp_path / "m", format=format)
+    assert not (tmp_path / "m").exists()
+
+
+def cost(preferred, other):
+    return preferred - other
+
+
+def test_a_function_is_asked_for_again(tmp_path):
+    model = RankSVM(pair_cost=cost, margin=np.sqrt).fit(X, Y, qid=QID)
+    model.save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    with pytest.raises(
+        ValueError, match=r"pair_cost was the function cost when .* set_params\(pair"
+    ):
+        clone(loaded).fit(X, Y, qid=QID)
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "m.json").read_bytes()
+    again = loaded.set_params(pair_cost=cost, margin=np.sqrt).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+def test_a_data_frame_of_costs_is_saved(tmp_path):
+    labels = np.unique(Y)
+    matrix = np.subtract.outer(labels, labels).clip(0)
+    model = RankSVM(pair_cost=pd.DataFrame(matrix)).fit(X, Y, qid=QID)
+    model.save(tmp_path / "m.json")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.json").pair_cost, matrix)
+    with pytest.raises(TypeError, match="pair_cost cannot be saved: a dict has no form in a file"):
+        model.set_params(pair_cost={}).save(tmp_path / "m.json")

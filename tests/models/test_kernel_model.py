@@ -127,3 +127,58 @@ def test_damaged_files_are_refused(path, change, message):
     rewrite(path, change)
     with pytest.raises(ValueError, match=rf"m\.npz.*{message}"):
         load_model(path)
+
+
+def test_files_that_ask_for_absurd_memory_are_refused(path):
+    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    header = np.lib.format.magic(1, 0)
+    with zipfile.ZipFile(path, "a") as archive:
+        text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,), }"
+        text = text.ljust(117) + b"\n"
+        archive.writestr("more.npy", header + len(text).to_bytes(2, "little") + text)
+    with pytest.raises(ValueError, match=r"m\.npz is damaged: Unable to allocate"):
+        load_model(path)
+
+
+def test_compressed_files_are_refused(path):
+    """They could be a thousand times as large in memory."""
+    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    np.savez_compressed(path, **arrays)
+    with pytest.raises(ValueError, match=r"m\.npz is damaged: .* is compressed"):
+        load_model(path)
+
+
+def test_deep_and_doubled_headers_are_refused(path):
+    for text, message in ((b"[" * 100_000, "it is not JSON"), (b'{"a": 1, "a": 2}', "twice")):
+        KernelRankSVM().fit(X, Y, qid=QID).save(path)
+
+        def change(arrays, text=text):
+            arrays[HEADER] = np.frombuffer(text, np.uint8)
+
+        rewrite(path, change)
+        with pytest.raises(ValueError, match=message):
+            load_model(path)
+
+
+def test_names_are_as_many_as_features(path):
+    model = KernelRankSVM().fit(X, Y, qid=QID)
+    model.save(path)
+    rewrite(path, set_header(feature_names=["a"]))
+    with pytest.raises(ValueError, match="'feature_names' has 1 entries and not 4"):
+        load_model(path)
+    model.feature_names_in_ = np.array(["a"], dtype=object)
+    with pytest.raises(ValueError, match="the model cannot be saved: 'feature_names' has 1"):
+        model.save(path)
+    with pytest.raises(ValueError, match=r"C=-1.0 must be"):
+        KernelRankSVM().fit(X, Y, qid=QID).set_params(C=-1.0).save(path)
+
+
+def test_a_cost_that_is_a_function_is_asked_for_again(path):
+    model = KernelRankSVM(pair_cost=max).fit(X, Y, qid=QID)
+    model.save(path)
+    loaded = load_model(path)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="pair_cost was the function max when"):
+        loaded.fit(X, Y, qid=QID)

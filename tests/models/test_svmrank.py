@@ -105,6 +105,10 @@ MALFORMED = {
         MODEL.replace("6 # high", "0 # high"),
         r":8: .* must be an integer of at least",
     ),
+    "huge index": (
+        MODEL.replace("6 # high", "1000000000000 # high"),
+        r":8: the highest feature index is 1000000000000 and must be at most 2,147,483,647",
+    ),
     "threshold": (MODEL.replace("0 # thr", "nan # thr"), r":11: the threshold is 'nan'"),
     "count": (MODEL.replace("2 # number", "0 # number"), r":10: the number of support vectors"),
     "few vectors": (

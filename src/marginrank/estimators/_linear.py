@@ -38,15 +38,11 @@ class LinearRanker(BaseEstimator):
         group: ArrayLike | None,
         sample_weight: ArrayLike | None,
         query_weight: ArrayLike | None,
-        *,
-        reset: bool = True,
     ) -> RankingData:
-        """Check and group what a fit was given; `reset` forgets the features of the last fit."""
-        checked = check_features(X)
-        validate_data(self, X, skip_check_array=True, reset=reset)
+        """Check and group what a fit was given."""
         labels: Any = y
         return RankingData(
-            checked,
+            check_features(X),
             labels,
             qid,
             group,
@@ -142,7 +138,6 @@ class LinearRanker(BaseEstimator):
     def to_linear_model(self) -> LinearModel:
         """Return the fitted model as plain data, as model files hold it."""
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
         training = None
         if hasattr(self, "objective_"):
             training = Training(
@@ -151,7 +146,7 @@ class LinearRanker(BaseEstimator):
         return LinearModel(
             coef=self.coef_,
             parameters=self.get_params(deep=False),
-            feature_names=None if names is None else [str(name) for name in names],
+            feature_names=feature_names_of(self),
             training=training,
             history=getattr(self, "history_", None),
             estimator=type(self).__name__,
@@ -192,7 +187,8 @@ class BatchRanker(LinearRanker):
             )
         return coef
 
-    def _store(self, result: SolverResult) -> None:
+    def _store(self, result: SolverResult, features: dict[str, Any]) -> None:
+        set_features(self, features)
         self.coef_ = result.w
         self.objective_ = result.objective
         self.gap_ = result.gap
@@ -204,6 +200,29 @@ class BatchRanker(LinearRanker):
         message = convergence_message(result, self.tol)
         if message is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+def features_of(X: Any) -> dict[str, Any]:
+    """Return the attributes in which scikit-learn keeps number and names of the features of X.
+
+    An estimator gets them together with its weights, by :func:`set_features`: if a fit fails, both
+    are still those of the last one.
+    """
+    seen = BaseEstimator()
+    validate_data(seen, X, skip_check_array=True)
+    return dict(vars(seen))
+
+
+def set_features(estimator: BaseEstimator, features: dict[str, Any]) -> None:
+    """Replace the features of an estimator, and forget names if there are none now."""
+    estimator.__dict__.pop("feature_names_in_", None)
+    estimator.__dict__.update(features)
+
+
+def feature_names_of(estimator: BaseEstimator) -> list[str] | None:
+    """Return the names of the features as plain strings."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
 
 
 def check_seed(random_state: Any) -> int:

@@ -12,7 +12,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginrank._threads import effective_threads
 from marginrank.data import RankingData
 from marginrank.data._validation import as_matrix, check_features, check_finite
-from marginrank.estimators._linear import check_seed
+from marginrank.estimators._linear import (
+    check_seed,
+    feature_names_of,
+    features_of,
+    set_features,
+)
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.kernel_map import PRECOMPUTED, Kernel, KernelMap, Landmarks
 from marginrank.models import Training, kernel_model
@@ -165,7 +170,7 @@ class KernelRankSVM(BaseEstimator):
         linear = self._linear()
         seed = check_seed(self.random_state)
         X_checked = check_features(X)
-        validate_data(self, X, skip_check_array=True)
+        seen = features_of(X)
         # Wrong labels or queries are refused before the eigenvectors are computed.
         RankingData(
             X_checked, y, qid, group,
@@ -178,7 +183,7 @@ class KernelRankSVM(BaseEstimator):
             linear.fit(features, y, qid, group, sample_weight, query_weight)
         finally:
             if hasattr(linear, "coef_"):  # also if it was interrupted
-                self._store(map, linear)
+                self._store(map, linear, seen)
         return self
 
     def _kernel(self) -> Kernel:
@@ -193,7 +198,8 @@ class KernelRankSVM(BaseEstimator):
         linear._parameters().check()
         return linear
 
-    def _store(self, map: KernelMap, linear: RankSVM) -> None:
+    def _store(self, map: KernelMap, linear: RankSVM, features: dict[str, Any]) -> None:
+        set_features(self, features)
         self.linear_ = linear
         self.dual_coef_ = map.expansion(linear.coef_)
         self.landmarks_ = map.landmarks.documents
@@ -238,14 +244,15 @@ class KernelRankSVM(BaseEstimator):
             only when it is complete. A kernel that is a Python function cannot be saved.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
+        self._kernel()
+        self._linear()
         model = KernelModel(
             parameters=self.get_params(deep=False),
             dual_coef=self.dual_coef_,
             landmark_rows=self.landmark_rows_,
             landmarks=self.landmarks_,
             n_features=self.n_features_in_,
-            feature_names=None if names is None else [str(name) for name in names],
+            feature_names=feature_names_of(self),
             training=Training(
                 self.objective_, self.gap_, self.stop_reason_, self.n_iter_, self.n_pairs_
             ),

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginrank.data._validation import check_features, check_weights
 from marginrank.data.pairs import PairList, check_pairs
-from marginrank.estimators._linear import BatchRanker, check_seed
+from marginrank.estimators._linear import BatchRanker, check_seed, features_of
 from marginrank.fitting import Parameters, fit_linear
 from marginrank.objective import refuse_selection
 from marginrank.solvers.result import print_iteration
@@ -183,6 +183,7 @@ class RankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
+        features = features_of(X)
         n_documents = check_features(X).shape[0] if pairs is not None else 0
         listed = self._check_pairs(pairs, pair_weight, n_documents)
         labels = y if listed is None else np.zeros(n_documents)
@@ -197,7 +198,7 @@ class RankSVM(BatchRanker):
             callback=print_iteration if self.verbose else None,
         )
         self.n_pairs_ = fit.n_pairs
-        self._store(fit.result)
+        self._store(fit.result, features)
         return self
 
     def _parameters(self) -> Parameters:

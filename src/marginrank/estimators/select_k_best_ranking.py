@@ -8,10 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginrank._parameters import check_integer
 from marginrank.data._validation import check_features
+from marginrank.estimators._linear import features_of, set_features
 from marginrank.feature_ranking import best_first, rank_features
 
 
@@ -98,15 +99,22 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         if self.k != "all":
             check_integer("k", self.k, at_least=1)
         X_checked = check_features(X)
-        validate_data(self, X, skip_check_array=True)
-        if self.k != "all" and self.k > self.n_features_in_:
+        features = features_of(X)
+        n_features = features["n_features_in_"]
+        if self.k != "all" and self.k > n_features:
             warnings.warn(
-                f"k={self.k} is more than the {self.n_features_in_} features of X: all are kept.",
+                f"k={self.k} is more than the {n_features} features of X: all are kept.",
                 stacklevel=2,
             )
         ranking = rank_features(
             X_checked, y, qid, group=group, metric=self.metric, n_jobs=self.n_jobs
         )
+        if np.isnan(ranking.best).all():
+            raise ValueError(
+                f"{ranking.metric} has no value on any query, so that no feature is better than "
+                "another; check y and qid."
+            )
+        set_features(self, features)
         self.scores_ = ranking.best
         self.directions_ = ranking.direction
         return self

@@ -3,21 +3,27 @@
 import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import validate_data
 
 from marginrank._parameters import check_number
 from marginrank.data import RankingData
 from marginrank.data.chunks import CHUNK_DOCUMENTS, ChunkSource
-from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators._linear import LinearRanker, check_seed, features_of, set_features
+from marginrank.models import LinearModel
+from marginrank.models.json_model import COUNTS
 from marginrank.online import Learner, OnlineParameters, Outcome, fit_online, stalled_message
 from marginrank.solvers import StopReason
 from marginrank.solvers.result import Pass, print_pass
 
 Path = str | os.PathLike[str]
+
+OF_A_FIT = ("objective_", "gap_", "stop_reason_", "history_")  # not true of later weights
 
 
 class SGDRankSVM(LinearRanker):
@@ -49,8 +55,8 @@ class SGDRankSVM(LinearRanker):
     max_iter : int, default=100
         Limit on the passes over the data.
     tol : float, default=1e-3
-        A pass makes progress if the objective falls by this fraction, or the validation metric
-        rises by this much.
+        Relative distance to the optimal objective, (F − F*) / F*, by an estimate: the fit ends if
+        it is reached. With early stopping, the rise of the metric that counts as progress.
     shuffle : bool, default=True
         Visit the queries in a new random order in each pass.
     early_stopping : bool, default=False
@@ -58,9 +64,13 @@ class SGDRankSVM(LinearRanker):
     validation_fraction : float, default=0.1
         Share of the queries held out for early stopping, if no validation data is given.
     n_iter_no_change : int, default=5
-        Passes without progress after which the fit stops.
+        With early stopping, the passes without progress after which the fit stops. Without, those
+        whose pace is looked at: the fit stops, with a warning, if as many passes as were made
+        would not gain `tol` at this pace.
     scoring : str, default="ndcg@10"
-        Name of the metric on validation data; see :func:`marginrank.metrics.get_metric`.
+        Name of the metric on validation data; see :func:`marginrank.metrics.get_metric`. Tied
+        scores count as in random order. If it has no value there, the fit stops by its objective,
+        with a warning.
     n_jobs : int, default=None
         Number of threads; None and −1 mean all. The result does not depend on it.
     verbose : int, default=0
@@ -75,13 +85,13 @@ class SGDRankSVM(LinearRanker):
     objective_, gap_ : float
         F(w) on the training data, and a certified upper bound on F(w) − F*; after a fit.
     stop_reason_ : StopReason
-        Why the fit stopped.
+        Why the fit stopped; after a fit.
     n_iter_ : int
         Number of passes.
     t_ : int
         Number of steps.
     history_ : list of Pass
-        A line a pass: seconds, objective, validation metric and more.
+        A line a pass: seconds, objective, validation metric and more; after a fit.
     n_pairs_ : int
         Number of pairs in the data.
     n_features_in_ : int
@@ -189,8 +199,9 @@ class SGDRankSVM(LinearRanker):
         parameters = self._parameters()
         parameters.check()
         check_seed(self.random_state)
-        data = self._data(X, y, qid, group, sample_weight, query_weight, reset=True)
-        return self._fit(lambda: [data], parameters, validation, stream=False)
+        features = features_of(X)
+        data = self._data(X, y, qid, group, sample_weight, query_weight)
+        return self._fit(lambda: [data], parameters, validation, lambda: features, stream=False)
 
     def fit_file(
         self,
@@ -224,11 +235,13 @@ class SGDRankSVM(LinearRanker):
         parameters = self._parameters()
         parameters.check()
         chunks = ChunkSource(source, chunk_documents=chunk_documents, n_jobs=self.n_jobs, **reading)
-        try:
-            return self._fit(chunks, parameters, validation, stream=chunks.is_text)
-        finally:
-            if hasattr(self, "coef_"):
-                self.n_features_in_ = self.coef_.size
+
+        def features() -> dict[str, Any]:  # known when the chunks have been read
+            if chunks.feature_names is None:
+                return {}
+            return {"feature_names_in_": np.array(chunks.feature_names, dtype=object)}
+
+        return self._fit(chunks, parameters, validation, features, stream=chunks.is_text)
 
     def partial_fit(
         self,
@@ -261,19 +274,43 @@ class SGDRankSVM(LinearRanker):
         parameters = self._parameters()
         parameters.check()
         total = 0.0 if n_pairs_total is None else check_number("n_pairs_total", n_pairs_total)
-        first = not hasattr(self, "_learner")
-        seed = check_seed(self.random_state) if first else 0
         coef = getattr(self, "coef_", None)  # of a model from a file, which keeps nothing else
-        arguments = (qid, group, sample_weight, query_weight)
-        data = self._data(X, y, *arguments, reset=coef is None)
-        if first:
-            self._learner = Learner(data.n_features, seed, coef)
-            self.n_iter_, self.n_pairs_ = 0, 0
-        self._learner.learn(data, parameters, total=total)
-        self.coef_ = self._learner.coef(parameters, total=total)
-        self.t_ = self._learner.sgd.steps
-        self.n_iter_ += 1
-        self.n_pairs_ += data.n_pairs
+        if coef is not None:
+            validate_data(self, X, skip_check_array=True, reset=False)
+        features = features_of(X) if coef is None else {}
+        data = self._data(X, y, qid, group, sample_weight, query_weight)
+        learner, before = self._last_learner(data.n_features, coef)
+        learner.learn(data, parameters, total=total)
+        self.coef_ = learner.coef(parameters, total=total)
+        self._learner = learner
+        self.__dict__.update(features)
+        for name in OF_A_FIT:
+            self.__dict__.pop(name, None)
+        self.t_ = learner.sgd.steps
+        self.n_iter_ = before["n_iter_"] + 1
+        self.n_pairs_ = before["n_pairs_"] + data.n_pairs
+        return self
+
+    def _last_learner(self, n_features: int, coef: Any) -> tuple[Learner, dict[str, int]]:
+        """Return what goes on learning, and how many passes and pairs it has seen."""
+        if hasattr(self, "_learner"):
+            return self._learner, {name: getattr(self, name) for name in ("n_iter_", "n_pairs_")}
+        learner = Learner(n_features, check_seed(self.random_state), coef)
+        return learner, {"n_iter_": 0, "n_pairs_": 0}
+
+    def to_linear_model(self) -> LinearModel:
+        """Return the fitted model as plain data, as model files hold it."""
+        model = super().to_linear_model()
+        if not hasattr(self, "t_"):  # from a file of weights only
+            return model
+        return replace(model, counts={name: getattr(self, f"{name}_") for name in COUNTS})
+
+    @classmethod
+    def from_linear_model(cls, model: LinearModel) -> Self:
+        """Return a fitted estimator that predicts what `model` does."""
+        self = super().from_linear_model(model)
+        for name, value in (model.counts or {}).items():
+            setattr(self, f"{name}_", value)
         return self
 
     def _fit(
@@ -281,6 +318,7 @@ class SGDRankSVM(LinearRanker):
         chunks: Callable[[], Iterable[RankingData]],
         parameters: OnlineParameters,
         validation: Sequence[Any] | None,
+        features: Callable[[], dict[str, Any]],
         *,
         stream: bool,
     ) -> Self:
@@ -292,14 +330,15 @@ class SGDRankSVM(LinearRanker):
             validation=None if validation is None else _validation_data(validation, self.n_jobs),
             callback=print_pass if self.verbose else None,
         )
-        self._store(outcome)
+        self._store(outcome, features())
         return self
 
     def _parameters(self) -> OnlineParameters:
         names = [field.name for field in fields(OnlineParameters)]
         return OnlineParameters(**{name: getattr(self, name) for name in names})
 
-    def _store(self, outcome: Outcome) -> None:
+    def _store(self, outcome: Outcome, features: dict[str, Any]) -> None:
+        set_features(self, {"n_features_in_": outcome.w.size, **features})
         self._learner = outcome.learner
         self.coef_ = outcome.w
         self.objective_ = outcome.objective

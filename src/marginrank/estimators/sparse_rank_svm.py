@@ -6,7 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginrank.estimators._linear import BatchRanker, check_seed
+from marginrank.estimators._linear import BatchRanker, check_seed, features_of
+from marginrank.models import LinearModel
 from marginrank.solvers.result import print_iteration
 from marginrank.sparse_fitting import SparseParameters, fit_sparse
 
@@ -167,6 +168,7 @@ class SparseRankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
+        features = features_of(X)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
         fit = fit_sparse(
             data,
@@ -176,10 +178,21 @@ class SparseRankSVM(BatchRanker):
             callback=print_iteration if self.verbose else None,
         )
         self.n_pairs_ = fit.n_pairs
-        self.sparsity_ = np.count_nonzero(fit.result.w) / data.n_features
-        self._store(fit.result)
+        self.sparsity_ = _share_in_use(fit.result.w)
+        self._store(fit.result, features)
+        return self
+
+    @classmethod
+    def from_linear_model(cls, model: LinearModel) -> Self:
+        """Return a fitted estimator that predicts what `model` does."""
+        self = super().from_linear_model(model)
+        self.sparsity_ = _share_in_use(model.coef)
         return self
 
     def _parameters(self) -> SparseParameters:
         names = [field.name for field in fields(SparseParameters)]
         return SparseParameters(**{name: getattr(self, name) for name in names})
+
+
+def _share_in_use(w: Floats) -> float:
+    return float(np.count_nonzero(w) / w.size)

@@ -1,5 +1,6 @@
 """SparseRankSVMCV: a sparse ranking machine that chooses its own regularisation."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral
@@ -8,16 +9,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, KFold, check_cv
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginrank._parameters import check_choice, check_integer, check_number
 from marginrank.data import RankingData
 from marginrank.data._validation import check_features
-from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators._linear import LinearRanker, check_seed, features_of, set_features
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
 from marginrank.selection import SHARED_WITH_A_FIT, SparsePath, sparse_path
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 PATH_TOL = 1e-4  # neighbours on a grid differ by more
@@ -38,7 +40,7 @@ class SparseRankSVMCV(LinearRanker):
 
     The value v of a grid is chosen that maximises
 
-        (1/K) Σ_k metric(queries of fold k, scores X w_k(v)),
+        (1/K) Σ_k metric(queries of fold k, scores X w_k(v)), tied scores as in random order,
 
     where w_k(v) are the weights of :class:`~marginrank.SparseRankSVM` learned without fold k, by
     :func:`~marginrank.sparse_path`. Of equals the sparsest is taken. The last fit is on all data.
@@ -56,7 +58,8 @@ class SparseRankSVMCV(LinearRanker):
         Number of folds of whole queries; or a splitter of scikit-learn, which gets the queries as
         groups; or the rows of each fold. The documents of a single query are divided at random.
     scoring : str, default="ndcg@10"
-        The metric, by a name that :func:`~marginrank.metrics.get_metric` knows.
+        The metric, by a name that :func:`~marginrank.metrics.get_metric` knows. Folds on which it
+        has no value are left out, with a warning.
     l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, n_jobs
         As in :class:`~marginrank.SparseRankSVM`.
     tol : float, default=1e-6
@@ -74,7 +77,7 @@ class SparseRankSVMCV(LinearRanker):
     values_ : ndarray of shape (n_points,)
         The grid, ascending.
     scores_ : ndarray of shape (n_points, n_folds)
-        The metric of each value on each fold.
+        The metric of each value on each fold; nan where it has none.
     path_ : SparsePath
         Models of the whole grid on all data, with the means of the scores.
     best_estimator_ : SparseRankSVM
@@ -157,7 +160,7 @@ class SparseRankSVMCV(LinearRanker):
         check_number("tol", self.tol)
         seed = check_seed(self.random_state)
         X_checked = check_features(X)
-        validate_data(self, X, skip_check_array=True)
+        features = features_of(X)
         weights: dict[str, Any] = {"sample_weight": sample_weight, "query_weight": query_weight}
         data = RankingData(X_checked, y, qid, group, n_jobs=self.n_jobs, **weights)
         folds = list(self._folds(data, seed))
@@ -167,11 +170,13 @@ class SparseRankSVMCV(LinearRanker):
             self._path(_rows(data, train), path.values, seed, _rows(data, test), pair_cost=cost)
             for train, test in folds
         ]
-        self.scores_ = np.array([fold.scores for fold in on_folds]).T
-        self.path_ = replace(path, metric=self.scoring, scores=self.scores_.mean(axis=1))
-        self.values_ = path.values
-        self.best_value_ = float(path.values[self.path_.best])
-        self.best_estimator_ = self._at(self.best_value_).fit(X, y, qid, group, **weights)
+        scores = np.array([fold.scores for fold in on_folds]).T
+        path = replace(path, metric=self.scoring, scores=_mean_over_folds(scores, self.scoring))
+        best_value = float(path.values[path.best])
+        self.best_estimator_ = self._at(best_value).fit(X, y, qid, group, **weights)
+        self.scores_, self.path_, self.values_ = scores, path, path.values
+        self.best_value_ = best_value
+        set_features(self, features)
         for name in FOUND:
             setattr(self, name, getattr(self.best_estimator_, name))
         return self
@@ -224,6 +229,23 @@ class SparseRankSVMCV(LinearRanker):
 
     def _shared(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SHARED_WITH_A_FIT}
+
+
+def _mean_over_folds(scores: Floats, scoring: str) -> Floats:
+    """Return the mean score of each value; folds without any are left out."""
+    unscored = np.isnan(scores).all(axis=0)
+    if unscored.all():
+        raise ValueError(
+            f"{scoring} has no value on any fold; check y and qid, or take fewer folds."
+        )
+    if unscored.any():
+        warnings.warn(
+            f"{scoring} has no value on {unscored.sum()} of the {unscored.size} folds, which are "
+            "left out; check y and qid, or take fewer folds.",
+            stacklevel=3,
+        )
+    means: Floats = scores[:, ~unscored].mean(axis=1)
+    return means
 
 
 def _rows(data: RankingData, rows: Integers) -> RankingData:

@@ -69,6 +69,27 @@ def get_metric(metric: str | Metric, **options: Any) -> Metric:
     return partial(function, **options) if options else function
 
 
+def order_free(metric: Metric) -> Metric:
+    """Return a metric of ours with tied scores as in random order, if nothing is said of them.
+
+    What decides, such as which model is kept, must not depend on the order of the rows: on data
+    sorted by label, ties in input order make a model that ties all documents look perfect.
+    """
+    function, options = parts(metric)
+    if function not in METRICS.values() or "ties" in options:
+        return metric
+    ties = inspect.signature(function).parameters.get("ties")
+    return partial(metric, ties="average") if ties and ties.default == "order" else metric
+
+
+def parts(metric: Metric) -> tuple[Metric, dict[str, Any]]:
+    """Return a metric without the options that are filled in, and these."""
+    if isinstance(metric, partial):
+        function, options = parts(metric.func)
+        return function, {**options, **metric.keywords}
+    return metric, {}
+
+
 def _named(metric: str) -> tuple[Metric, dict[str, Any]]:
     name, at, k = metric.partition("@")
     if name not in METRICS:

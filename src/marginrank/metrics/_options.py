@@ -12,6 +12,7 @@ Floats = NDArray[np.float64]
 Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
 
 TIES = ("order", "average")
+ROUNDING = 1e-12  # relative; values that differ by less may do so by the order of the rows
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
@@ -35,6 +36,11 @@ def check_real(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not isfinite(value):
         raise ValueError(f"{name}={value!r} must be a finite number.")
     return float(value)
+
+
+def exceeds(value: Any, other: Any) -> Any:
+    """Tell whether a value is higher than another by more than rounding."""
+    return value - other > ROUNDING * np.abs(value)
 
 
 def settle(values: Floats, relevant: NDArray[np.bool_], no_relevant: float | str) -> Floats:

@@ -1,11 +1,23 @@
 """Metrics of a reader who stops at a satisfying document."""
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from marginrank.metrics._gains import LARGEST_EXPONENT, gains
-from marginrank.metrics._options import Value, check_cutoff, check_real, report, settle
+from marginrank.metrics._options import (
+    TIES,
+    Value,
+    check_choice,
+    check_cutoff,
+    check_real,
+    report,
+    settle,
+)
 from marginrank.metrics._ranking import Ranking
+
+Floats = NDArray[np.float64]
+
+NEGLIGIBLE = 40.0  # readers in a group of ties who go on beyond exp(−40) do not count
 
 
 def err(
@@ -16,6 +28,7 @@ def err(
     group: ArrayLike | None = None,
     k: int | None = None,
     max_label: float | None = None,
+    ties: str = "order",
     no_relevant: float | str = 0.0,
     per_query: bool = False,
     n_jobs: int | None = None,
@@ -24,7 +37,7 @@ def err(
 
     ERR@k = Σ_{r ≤ k} (1/r) · R_r · Π_{i < r} (1 − R_i) with R = (2^y − 1) / 2^max_label, the chance
     that a document satisfies a reader who goes down the ranking. As in Yahoo LTRC and, with
-    ``max_label=4``, TREC's gdeval. Tied scores stay in input order.
+    ``max_label=4``, TREC's gdeval.
 
     Parameters
     ----------
@@ -37,6 +50,8 @@ def err(
     max_label : float, optional
         The highest grade there is; by default the largest label of `y`, over all queries. Give it
         to compare values over several data sets.
+    ties : {"order", "average"}, default="order"
+        Tied scores stay in input order, or the expectation over all their orders is taken.
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query in which no label is above 0; its ERR is 0. "skip" makes it nan and leaves
         it out of the mean.
@@ -55,16 +70,63 @@ def err(
     >>> from marginrank.metrics import err
     >>> err([0, 1], [2.0, 1.0])  # 1/2 · 1/2
     0.25
+    >>> err([0, 1], [1.0, 1.0], ties="average")  # 1/1 · 1/2 or 1/2 · 1/2
+    0.375
     """
     ranking = Ranking.of(y, scores, qid, group, n_jobs)
     top = check_cutoff(k)
+    check_choice("ties", ties, TIES)
     gain_of = gains(ranking, "exponential")
     satisfied = ranking.best_first(gain_of) / np.exp2(_highest(ranking, max_label))
-    read_on = ranking.running(np.multiply, 1.0 - satisfied)
-    reached = np.where(ranking.rank == 1, 1.0, np.roll(read_on, 1))
-    within = 1 if top is None else ranking.rank <= top
+    within = np.full(satisfied.size, True) if top is None else ranking.rank <= top
+    reached = _reached(ranking, satisfied)
+    if ties == "average":
+        reached = ranking.ties.spread(reached[ranking.ties.starts])
+        satisfied = _expected_ends(ranking, satisfied, within)
     values = ranking.total(within * reached * satisfied / ranking.rank)
     return report(settle(values, ranking.total(gain_of) > 0, no_relevant), per_query)
+
+
+def _reached(ranking: Ranking, satisfied: Floats) -> Floats:
+    """Return the chance that the reader comes to each document."""
+    read_on = ranking.running(np.multiply, 1.0 - satisfied)
+    return np.where(ranking.rank == 1, 1.0, np.roll(read_on, 1))
+
+
+def _expected_ends(ranking: Ranking, satisfied: Floats, within: NDArray[np.bool_]) -> Floats:
+    """Return the chance that a reader who comes to a group of ties stops at each of its places.
+
+    With q = 1 − R, he goes on beyond place p with chance m_p, the mean of Π q over all sets of p
+    documents of the group. A document that joins n − 1 others changes it to
+
+        m_p ← (1 − p/n) · m_p + (p/n) · q · m_{p−1},
+
+    as it is in a set with chance p/n. Those of R = 0 leave all m_p at 1, so that the others join
+    them one by one. As m_p ≤ (m_1)^p, far places need no look.
+    """
+    groups = ranking.ties
+    group = groups.spread(np.arange(groups.sizes.size))
+    able = np.flatnonzero(satisfied > 0)
+    n_able = np.bincount(group[able], minlength=groups.sizes.size)
+    first_able = np.cumsum(n_able) - n_able
+    go_on = 1.0 - satisfied[able]
+    place = groups.place + 1.0
+    with np.errstate(divide="ignore"):
+        depth = NEGLIGIBLE / -np.log1p(-groups.total(satisfied) / groups.sizes)
+    in_view = place <= groups.spread(depth)
+    beyond = in_view.astype(np.float64)
+    at = np.flatnonzero(in_view & within & (groups.spread(n_able) > 0))
+    joined = 0
+    while at.size:
+        own = group[at]
+        joined += 1
+        n = groups.sizes[own] - n_able[own] + joined
+        share = np.minimum(place[at] / n, 1.0)  # places that are not there yet do not matter
+        above = np.where(place[at] > 1, beyond[at - 1], 1.0)
+        q = go_on[first_able[own] + joined - 1]
+        beyond[at] = (1.0 - share) * beyond[at] + share * q * above
+        at = at[n_able[own] > joined]
+    return np.where(place > 1, np.roll(beyond, 1), 1.0) - beyond
 
 
 def _highest(ranking: Ranking, max_label: float | None) -> float:

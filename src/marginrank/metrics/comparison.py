@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank.data._grouping import group_rows
-from marginrank.metrics._names import Metric, get_metric, metric_name
+from marginrank.metrics._names import Metric, get_metric, metric_name, order_free
 from marginrank.metrics._options import check_real
 
 Floats = NDArray[np.float64]
@@ -80,7 +80,8 @@ def compare(
         Queries, as in :class:`~marginrank.RankingData`; at least two.
     metric : str or callable, default="ndcg"
         As in :func:`get_metric`: "ndcg@10", or a function. The mean over queries of
-        ``per_query=True`` is compared, for :func:`pairwise_accuracy` too.
+        ``per_query=True`` is compared, for :func:`pairwise_accuracy` too. Tied scores count as in
+        random order, unless `options` or the function say otherwise with ``ties``.
     n_resamples : int, default=10_000
         Random swaps.
     confidence : float, default=0.95
@@ -141,7 +142,7 @@ def _values_by_query(
 ) -> tuple[Floats, Floats]:
     """Return the values of both in the queries where both have one."""
     a, b = (
-        np.asarray(measure(y, scores, qid=qid, per_query=True), dtype=np.float64)
+        np.asarray(order_free(measure)(y, scores, qid=qid, per_query=True), dtype=np.float64)
         for scores in (scores_a, scores_b)
     )
     defined = ~(np.isnan(a) | np.isnan(b))

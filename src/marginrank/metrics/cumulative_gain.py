@@ -143,6 +143,7 @@ def letor_mean_ndcg(
     qid: ArrayLike | None = None,
     *,
     group: ArrayLike | None = None,
+    ties: str = "order",
     no_relevant: float | str = 0.0,
     per_query: bool = False,
     n_jobs: int | None = None,
@@ -150,7 +151,7 @@ def letor_mean_ndcg(
     """Return LETOR's mean NDCG: the mean of NDCG@m over m = 1 … number of documents of the query.
 
     It is the "MeanNDCG" of LETOR's script and the "mean NDCG" of LIBLINEAR-ranksvm: exponential
-    gain, LETOR discount (see :func:`ndcg`), tied scores in input order.
+    gain, LETOR discount, and by default tied scores in input order; see :func:`ndcg`.
 
     Parameters
     ----------
@@ -158,6 +159,8 @@ def letor_mean_ndcg(
         Labels of zero or more, and the scores to judge.
     qid, group : array-like, optional
         Queries, as in :class:`~marginrank.RankingData`.
+    ties : {"order", "average"}, default="order"
+        As in :func:`ndcg`.
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         As in :func:`ndcg`; LETOR and LIBLINEAR-ranksvm take 0.
     per_query : bool, default=False
@@ -179,7 +182,7 @@ def letor_mean_ndcg(
     ranking = Ranking.of(y, scores, qid, group, n_jobs)
     gain_of = gains(ranking, "exponential")
     weight = discounts(ranking, "letor", None)
-    actual = ranking.running(np.add, ranking.best_first(gain_of) * weight)
+    actual = ranking.running(np.add, _ranked(ranking, gain_of, ties) * weight)
     ideal = ranking.running(np.add, ranking.descending(gain_of) * weight)
     at_each_rank = np.divide(actual, ideal, out=np.zeros_like(ideal), where=ideal > 0)
     values = ranking.total(at_each_rank) / ranking.sizes

@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from marginrank.metrics._names import Metric, get_metric, metric_name
+from marginrank.metrics._names import Metric, get_metric, metric_name, order_free
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +41,9 @@ def make_ranking_scorer(metric: str | Metric = "ndcg", **options: Any) -> Rankin
     Parameters
     ----------
     metric : str or callable, default="ndcg"
-        As in :func:`get_metric`: "ndcg@10", or a function. Higher must be better.
+        As in :func:`get_metric`: "ndcg@10", or a function. Higher must be better. As scorers choose
+        models, tied scores count as in random order, unless `options` or the function say otherwise
+        with ``ties``.
     **options
         Options of the metric, checked at once.
 
@@ -64,4 +66,4 @@ def make_ranking_scorer(metric: str | Metric = "ndcg", **options: Any) -> Rankin
     >>> bool(search.best_score_ > 0.7)
     True
     """
-    return RankingScorer(get_metric(metric, **options))
+    return RankingScorer(order_free(get_metric(metric, **options)))

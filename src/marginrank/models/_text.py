@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+MOST_FEATURES = 2**31 - 1  # that LETOR text can have
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 
 
@@ -53,11 +54,13 @@ class Lines:
             self.fail(f"{what} is {shorten(text)} and must be a finite number")
         return value
 
-    def integer_of(self, text: str, what: str, at_least: int) -> int:
-        """Return an integer of at least a bound."""
+    def integer_of(self, text: str, what: str, at_least: int, at_most: int | None = None) -> int:
+        """Return an integer between bounds."""
         value = int(text) if INTEGER.fullmatch(text) else None
         if value is None or value < at_least:
             self.fail(f"{what} is {shorten(text)} and must be an integer of at least {at_least}")
+        if at_most is not None and value > at_most:
+            self.fail(f"{what} is {value} and must be at most {at_most:,}")
         return value
 
     def _shown(self) -> str:

@@ -3,10 +3,12 @@
 import re
 import zipfile
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from marginrank._optional import require
 from marginrank.models.foreign import ForeignModel
+from marginrank.models.trial import try_in_child
 from marginrank.models.ubjson import is_complete
 
 # What skops does not load unasked, but is data only: no file can make these call anything.
@@ -33,10 +35,15 @@ ZIP = re.compile(rb"PK\x03\x04")
 
 
 class ForeignFormat(NamedTuple):
-    """A format of another library: how its files begin, and a reader of the model object."""
+    """A format of another library: how its files begin, what reads them, and how.
+
+    `module` is the one that must be there, from the extra `extra` of marginrank.
+    """
 
     beginning: re.Pattern[bytes]
-    read: Callable[[str], Any]
+    module: str
+    extra: str
+    read: Callable[[ModuleType, str], Any]
 
 
 def foreign_format(path: str) -> str | None:
@@ -50,7 +57,7 @@ def foreign_format(path: str) -> str | None:
 
 
 def read_foreign(path: str) -> ForeignModel:
-    """Read a file that :func:`foreign_format` knows.
+    """Read a file that :func:`foreign_format` knows, after a child process has survived that.
 
     Raises
     ------
@@ -59,14 +66,26 @@ def read_foreign(path: str) -> ForeignModel:
     ImportError
         If the library is not installed.
     """
+    format = _format_of(path)
+    require(format.module, format.extra)
+    try_in_child(path)
+    return load_foreign(path)
+
+
+def load_foreign(path: str) -> ForeignModel:
+    """Read a file without a trial; a damaged one may end the process."""
+    format = _format_of(path)
+    return ForeignModel(format.read(require(format.module, format.extra), path))
+
+
+def _format_of(path: str) -> ForeignFormat:
     name = foreign_format(path)
     if name is None:
         raise ValueError(f"{path} is no model file of {', '.join(FOREIGN_FORMATS)}.")
-    return ForeignModel(FOREIGN_FORMATS[name].read(path))
+    return FOREIGN_FORMATS[name]
 
 
-def _read_lightgbm(path: str) -> Any:
-    lightgbm = require("lightgbm", "lightgbm")
+def _read_lightgbm(lightgbm: ModuleType, path: str) -> Any:
     with open(path, "rb") as file:
         content = file.read()
     _check_trees(path, content)
@@ -78,8 +97,8 @@ def _read_lightgbm(path: str) -> Any:
 
 
 def _check_trees(path: str, content: bytes) -> None:
-    """Refuse a cut or edited file, which makes LightGBM crash the process."""
-    sizes = re.search(rb"^tree_sizes=([\d ]*)\n\n", content, re.MULTILINE)
+    """Refuse a cut or edited file with a better reason than LightGBM's crash."""
+    sizes = re.search(rb"^tree_sizes=((?:\d{1,18} ?)*)\n\n", content, re.MULTILINE)
     end = sizes.end() + sum(map(int, sizes[1].split())) if sizes else 0
     rest = content[end:]
     if not rest.startswith(b"end of trees\n") or b"\nend of parameters\n" not in rest:
@@ -89,8 +108,7 @@ def _check_trees(path: str, content: bytes) -> None:
         )
 
 
-def _read_xgboost(path: str) -> Any:
-    xgboost = require("xgboost", "xgboost")
+def _read_xgboost(xgboost: ModuleType, path: str) -> Any:
     with open(path, "rb") as file:
         content = bytearray(file.read())  # from memory, as a path is judged by its ending
     # XGBoost reads beyond the end of a binary file that was cut.
@@ -104,8 +122,7 @@ def _read_xgboost(path: str) -> Any:
     return booster
 
 
-def _read_skops(path: str) -> Any:
-    skops = require("skops.io", "skops")
+def _read_skops(skops: ModuleType, path: str) -> Any:
     try:
         found = skops.get_untrusted_types(file=path)
     except Exception as error:
@@ -139,7 +156,7 @@ def _unreadable(path: str, library: str, error: Exception) -> ValueError:
 
 
 FOREIGN_FORMATS = {
-    "LightGBM": ForeignFormat(LIGHTGBM, _read_lightgbm),
-    "XGBoost": ForeignFormat(XGBOOST, _read_xgboost),
-    "skops": ForeignFormat(ZIP, _read_skops),
+    "LightGBM": ForeignFormat(LIGHTGBM, "lightgbm", "lightgbm", _read_lightgbm),
+    "XGBoost": ForeignFormat(XGBOOST, "xgboost", "xgboost", _read_xgboost),
+    "skops": ForeignFormat(ZIP, "skops.io", "skops", _read_skops),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from marginrank.models import json_model, kernel_model, liblinear, svmrank
 from marginrank.models.foreign import ForeignModel
 from marginrank.models.foreign_files import foreign_format, read_foreign
-from marginrank.models.linear_model import LinearModel
+from marginrank.models.linear_model import LinearModel, check_weights
 
 if TYPE_CHECKING:
     from marginrank.estimators import KernelRankSVM, RankSVM, SGDRankSVM, SparseRankSVM
@@ -49,7 +49,9 @@ def write_model(model: LinearModel, path: Path, format: str | None = None) -> No
         JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
         SVM^rank keep the weights.
     """
-    _named("json" if format is None else format).write(model, path)
+    chosen = _named("json" if format is None else format)
+    check_weights(model)
+    chosen.write(model, path)
 
 
 def read_model(path: Path, format: str | None = None) -> LinearModel:

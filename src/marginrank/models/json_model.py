@@ -10,45 +10,54 @@ import numpy as np
 
 import marginrank
 from marginrank._atomic import atomic_write
-from marginrank.models.linear_model import PARAMETERS, LinearModel, Training, check_parameters
+from marginrank.models.linear_model import (
+    PARAMETERS,
+    LinearModel,
+    LostFunction,
+    Training,
+    check_parameters,
+)
 from marginrank.solvers import Iteration, Pass, StopReason
 
 FORMAT = "marginrank-model"
 VERSION = 1
+COUNTS = ("n_iter", "n_pairs", "t")
 NON_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}  # JSON has none
 
 
 def write(model: LinearModel, path: str | os.PathLike[str]) -> None:
-    """Write a model, each field on a line of its own."""
-    lines = [f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in _to_json(model)]
+    """Write a model, each field on a line of its own; what could not be read again is refused."""
+    content = _to_json(model)
+    _parse(_Fields.to_write(content))
+    lines = [f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in content.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     with atomic_write(path) as file:
         file.write(text.encode("ascii"))
 
 
-def _to_json(model: LinearModel) -> list[tuple[str, Any]]:
+def _to_json(model: LinearModel) -> dict[str, Any]:
     """Return the fields of the file, in order."""
     if model.estimator not in PARAMETERS:
         raise TypeError(
             f"a {model.estimator} cannot be saved as JSON; only {', '.join(PARAMETERS)} can."
         )
-    if not np.isfinite(model.coef).all():
-        raise ValueError("coef_ holds NaN or infinity; fit the model again before it is saved.")
-    return [
-        ("format", FORMAT),
-        ("version", VERSION),
-        ("written_by", f"marginrank {marginrank.__version__}"),
-        ("estimator", model.estimator),
-        ("parameters", _encode_parameters(model.parameters)),
-        ("n_features", model.coef.size),
-        ("feature_names", model.feature_names),
-        ("coef", model.coef.tolist()),
-        ("training", None if model.training is None else _training(model.training)),
-        (
-            "history",
-            None if model.history is None else _history(model.history, _line(model.estimator)),
-        ),
-    ]
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": f"marginrank {marginrank.__version__}",
+        "estimator": model.estimator,
+        "parameters": _encode_parameters(model.parameters),
+        "n_features": model.coef.size,
+        "feature_names": model.feature_names,
+        "coef": model.coef.tolist(),
+        "training": None if model.training is None else _training(model.training),
+        "history": None,
+    }
+    if model.history is not None:
+        content["history"] = _history(model.history, _line(model.estimator))
+    if model.counts is not None:
+        content["counts"] = {name: _encode(value) for name, value in model.counts.items()}
+    return content
 
 
 def _training(training: Training) -> dict[str, Any]:
@@ -75,31 +84,76 @@ def _history(
 
 
 def _encode_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters without those that are Python functions, which no file holds."""
-    return {name: _encode(value) for name, value in parameters.items() if not callable(value)}
+    """Return the parameters as JSON has them."""
+    return {name: _encode_parameter(name, value) for name, value in parameters.items()}
+
+
+def _encode_parameter(name: str, value: Any) -> Any:
+    """Return a value, the name of a function, or None for a generator, which has no seed."""
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return None
+    if isinstance(value, LostFunction):
+        return {"function": value.name}
+    if callable(value):
+        return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
+    try:
+        return _encode(value)
+    except TypeError as error:
+        raise TypeError(f"{name} cannot be saved: {error}.") from error
 
 
 def _encode(value: Any) -> Any:
-    """Return a value as JSON has it; None for a random generator, which has no seed to write."""
-    if isinstance(value, (np.ndarray, list, tuple)):
+    if isinstance(value, (list, tuple)):
         return [_encode(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}[str(value)]
-    return value if isinstance(value, (bool, int, float, str)) else None
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    array = np.asarray(value)  # of a number of NumPy or a data frame, too
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"a {type(value).__name__} has no form in a file")
+    return _encode(array.tolist())
 
 
 def _decode(value: Any) -> Any:
     return NON_FINITE.get(value, value) if isinstance(value, str) else value
 
 
+def decode_parameters(fields: "_Fields") -> dict[str, Any]:
+    """Return the parameters as an estimator takes them."""
+    stored = fields.get("parameters", lambda v: isinstance(v, dict), "an object")
+    return {name: _decode_parameter(fields, name, value) for name, value in stored.items()}
+
+
+def _decode_parameter(fields: "_Fields", name: str, value: Any) -> Any:
+    if not isinstance(value, dict):
+        return _decode(value)
+    if value.keys() != {"function"} or not isinstance(value["function"], str):
+        raise fields.damaged(f"the parameter {name!r} is no value and no name of a function")
+    return LostFunction(name, value["function"])
+
+
 class _Fields:
     """The fields of a JSON object; a missing or wrong one is an error that names it."""
 
-    def __init__(self, path: str, fields: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        path: str,
+        fields: dict[str, Any],
+        verdict: str = "{path} is damaged: {what}; restore it from a copy or save the model again.",
+    ) -> None:
         self.path = path
         self._fields = fields
+        self._verdict = verdict
+
+    @classmethod
+    def to_write(cls, fields: dict[str, Any]) -> "_Fields":
+        """Return fields that are to be written, and refused if they could not be read again."""
+        return cls("", fields, "the model cannot be saved: {what}; put it right or fit it again.")
+
+    def inside(self, fields: dict[str, Any]) -> "_Fields":
+        """Return the fields of an object among these."""
+        return _Fields(self.path, fields, self._verdict)
 
     def get(self, name: str, check: Callable[[Any], bool], meaning: str) -> Any:
         value = self._fields.get(name)
@@ -108,20 +162,21 @@ class _Fields:
         return value
 
     def damaged(self, what: str) -> ValueError:
-        return ValueError(
-            f"{self.path} is damaged: {what}; restore it from a copy or save the model again."
-        )
+        return ValueError(self._verdict.format(path=self.path, what=what))
 
 
 def read(path: str) -> LinearModel:
     """Read a model."""
-    fields = _open(path)
+    return _parse(_open(path))
+
+
+def _parse(fields: _Fields) -> LinearModel:
     estimator, parameters = _read_parameters(fields)
     n_features = fields.get("n_features", _is_count, "a positive integer")
     coef = fields.get("coef", _is_weights, "a list of finite numbers")
-    names = fields.get("feature_names", _is_names, "null or a list of strings")
-    if len(coef) != n_features or (names is not None and len(names) != n_features):
-        raise fields.damaged(f"'coef' or 'feature_names' has not {n_features} entries")
+    names = read_names(fields, n_features)
+    if len(coef) != n_features:
+        raise fields.damaged(f"'coef' has {len(coef)} entries and not {n_features}")
     return LinearModel(
         coef=np.array(coef, dtype=np.float64),
         parameters=parameters,
@@ -129,18 +184,44 @@ def read(path: str) -> LinearModel:
         training=_read_training(fields),
         history=_read_history(fields, _line(estimator)),
         estimator=estimator,
+        counts=_read_counts(fields),
     )
+
+
+def read_names(fields: _Fields, n_features: int) -> list[str] | None:
+    """Return the names of the features, one for each."""
+    names: list[str] | None = fields.get("feature_names", _is_names, "null or a list of strings")
+    if names is not None and len(names) != n_features:
+        raise fields.damaged(f"'feature_names' has {len(names)} entries and not {n_features}")
+    return names
+
+
+def parse_object(path: str, text: bytes) -> Any:
+    """Return what a JSON text says; a key must not be there twice."""
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats)
+    except _Repeated as error:
+        raise _Fields(path, {}).damaged(str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise _Fields(path, {}).damaged("it is not JSON") from error
+
+
+class _Repeated(ValueError):
+    """A key of a JSON object is there twice."""
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _Repeated(f"{twice!r} is there twice")
+    return content
 
 
 def _open(path: str) -> _Fields:
     with open(path, "rb") as file:
-        text = file.read()
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is damaged: it is not JSON; restore it from a copy or save the model again."
-        ) from error
+        content = parse_object(path, file.read())
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is JSON but no marginrank model: its format is not {FORMAT!r}.")
     if content.get("version") != VERSION:
@@ -158,11 +239,10 @@ def _read_parameters(fields: _Fields) -> tuple[str, dict[str, Any]]:
         raise ValueError(
             f"{fields.path} holds a {name}, which this marginrank does not have; update marginrank."
         )
-    stored = fields.get("parameters", lambda v: isinstance(v, dict), "an object")
-    parameters = {key: _decode(value) for key, value in stored.items()}
+    parameters = decode_parameters(fields)
     try:
         check_parameters(name, parameters)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise fields.damaged(f"'parameters' are not those of a {name} ({error})") from error
     return name, parameters
 
@@ -171,7 +251,7 @@ def _read_training(fields: _Fields) -> Training | None:
     training = fields.get("training", _is_object_or_null, "null or an object")
     if training is None:
         return None
-    inner = _Fields(fields.path, {key: _decode(value) for key, value in training.items()})
+    inner = fields.inside({key: _decode(value) for key, value in training.items()})
     return Training(
         objective=float(inner.get("objective", _is_number, "a number")),
         gap=float(inner.get("gap", _is_number, "a number")),
@@ -188,11 +268,19 @@ def _read_history(fields: _Fields, kind: type[Iteration] | type[Pass]) -> list[A
     try:
         columns = list(history["columns"])
         rows = [dict(zip(columns, map(_decode, row), strict=True)) for row in history["rows"]]
+        known = set(columns) == set(kind._fields)
     except (KeyError, TypeError, ValueError) as error:
         raise fields.damaged(f"'history' is not a table ({error})") from error
     # It is a log: one that another version kept in other columns is no reason to refuse a model.
-    known = set(columns) == set(kind._fields)
     return [kind(**row) for row in rows] if known else []
+
+
+def _read_counts(fields: _Fields) -> dict[str, int] | None:
+    counts = fields.get("counts", _is_object_or_null, "null or an object")
+    if counts is None:
+        return None
+    inner = fields.inside(counts)
+    return {name: inner.get(name, _is_integer, "an integer") for name in COUNTS}
 
 
 def _is_number(value: Any) -> bool:

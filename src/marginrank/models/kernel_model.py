@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 import marginrank
 from marginrank._atomic import atomic_write
 from marginrank.models.json_model import (
-    _decode,
     _encode_parameters,
     _Fields,
     _is_count,
-    _is_names,
     _read_training,
     _training,
+    decode_parameters,
+    parse_object,
+    read_names,
 )
 from marginrank.models.linear_model import Training
 
@@ -29,6 +30,18 @@ Floats = NDArray[np.float64]
 FORMAT = "marginrank-kernel-model"
 VERSION = 1
 HEADER = "marginrank"  # the array that tells these files from other .npz files
+
+# What NumPy and zipfile raise of a damaged file; MemoryError is that of an absurd shape.
+UNREADABLE = (
+    ValueError,
+    KeyError,
+    EOFError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,7 @@ class KernelModel:
 
 
 def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
-    """Write a model; a kernel that is a function is refused."""
+    """Write a model; a kernel that is a function, or what could not be read again, is refused."""
     if not isinstance(model.parameters["kernel"], str):
         raise TypeError(
             "a kernel that is a Python function cannot be saved; use one with a name, or "
@@ -80,6 +93,7 @@ def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
         "landmark_rows": model.landmark_rows,
         **_landmark_arrays(model.landmarks),
     }
+    _parse(_Fields.to_write(header), arrays)
     with atomic_write(path) as file:
         np.savez(file, **arrays)
 
@@ -94,33 +108,43 @@ def _landmark_arrays(landmarks: Any) -> dict[str, NDArray[Any]]:
 
 def is_kernel_model(path: str) -> bool:
     """Whether a file is one of these."""
-    if not zipfile.is_zipfile(path):
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return f"{HEADER}.npy" in archive.namelist()
+    except zipfile.BadZipFile:
         return False
-    with zipfile.ZipFile(path) as archive:
-        return f"{HEADER}.npy" in archive.namelist()
 
 
 def read(path: str) -> KernelModel:
     """Read a model; nothing in it is ever executed."""
     try:
+        _refuse_compressed(path)
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(arrays[HEADER].tobytes())
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path} is damaged: {error}; restore it from a copy or save the model again."
-        ) from error
-    fields = _header_fields(path, header)
-    parameters = fields.get("parameters", lambda v: isinstance(v, dict), "an object")
+        text = arrays[HEADER].tobytes()
+    except UNREADABLE as error:
+        raise _Fields(path, {}).damaged(str(error)) from error
+    return _parse(_header_fields(path, parse_object(path, text)), arrays)
+
+
+def _refuse_compressed(path: str) -> None:
+    """Refuse what could take far more memory than the file is long; these are not compressed."""
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            if entry.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"{entry.filename} is compressed")
+
+
+def _parse(fields: _Fields, arrays: dict[str, NDArray[Any]]) -> KernelModel:
     n_features = fields.get("n_features", _is_count, "a positive integer")
     _check_vectors(fields, arrays)
     return KernelModel(
-        parameters={name: _decode(value) for name, value in parameters.items()},
+        parameters=decode_parameters(fields),
         dual_coef=arrays["dual_coef"],
         landmark_rows=arrays["landmark_rows"],
         landmarks=_read_landmarks(fields, arrays, n_features),
         n_features=n_features,
-        feature_names=fields.get("feature_names", _is_names, "null or a list of strings"),
+        feature_names=read_names(fields, n_features),
         training=_read_training(fields),
     )
 

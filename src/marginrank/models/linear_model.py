@@ -1,7 +1,7 @@
 """What a model file holds, as plain data: it does not know scikit-learn."""
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,24 @@ PARAMETERS: dict[str, type[Parameters] | type[SparseParameters] | type[OnlinePar
     "SparseRankSVM": SparseParameters,
     "SGDRankSVM": OnlineParameters,
 }
+
+
+@dataclass(frozen=True)
+class LostFunction:
+    """Stands for a function that was a parameter of a saved model, as no file holds functions.
+
+    Predictions do not need it; a fit calls it and is told what to do.
+    """
+
+    parameter: str
+    name: str
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Ask for the function."""
+        raise ValueError(
+            f"{self.parameter} was the function {self.name} when the model was saved, and files "
+            f"hold no functions; give it again with set_params({self.parameter}=...) before a fit."
+        )
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,9 @@ class LinearModel:
         A line an iteration.
     estimator : str
         Name of the estimator's class.
+    counts : dict of str to int, or None
+        How far a :class:`~marginrank.SGDRankSVM` has come, in fits and partial fits: passes
+        "n_iter", pairs "n_pairs" and steps "t".
     """
 
     coef: Floats
@@ -64,6 +85,7 @@ class LinearModel:
     training: Training | None = None
     history: list[Iteration] | list[Pass] | None = None
     estimator: str = "RankSVM"
+    counts: dict[str, int] | None = None
 
     @property
     def n_features(self) -> int:
@@ -113,6 +135,11 @@ class LinearModel:
             ),
             history=outcome.history,
             estimator="SGDRankSVM",
+            counts={
+                "n_iter": outcome.n_iter,
+                "n_pairs": outcome.found.n_pairs,
+                "t": outcome.learner.sgd.steps,
+            },
         )
 
 
@@ -124,3 +151,11 @@ def check_parameters(estimator: str, parameters: dict[str, Any]) -> None:
     if unknown:
         raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
     kind(**{name: parameters[name] for name in known if name in parameters}).check()
+
+
+def check_weights(model: LinearModel) -> None:
+    """Refuse weights that no format holds."""
+    if model.coef.ndim != 1 or model.coef.size == 0:
+        raise ValueError(f"coef_ has shape {model.coef.shape} and must be a vector of weights.")
+    if not np.isfinite(model.coef).all():
+        raise ValueError("coef_ holds NaN or infinity; fit the model again before it is saved.")

@@ -5,7 +5,7 @@ import os
 import numpy as np
 
 from marginrank._atomic import atomic_write
-from marginrank.models._text import Floats, Lines, format_weight, shorten
+from marginrank.models._text import MOST_FEATURES, Lines, format_weight, shorten
 from marginrank.models.linear_model import LinearModel
 
 VERSION = "SVM-light Version"
@@ -42,12 +42,22 @@ def read(path: str) -> LinearModel:
     """Read w = Σ alpha · x; the threshold is dropped, as it does not change any order."""
     lines = Lines(path)
     n_features, n_vectors = _read_header(lines)
-    coef = np.zeros(n_features)
+    weights: dict[int, float] = {}  # the header may announce more features than memory holds
     for k in range(n_vectors):
-        _add_vector(lines, lines.next(f"support vector {k + 1} of {n_vectors}"), coef)
+        vector = lines.next(f"support vector {k + 1} of {n_vectors}")
+        _add_vector(lines, vector, weights, n_features)
     lines.end(f"the {n_vectors} support vectors that the header announces")
-    if not np.isfinite(coef).all():
+    values = np.fromiter(weights.values(), np.float64)
+    if not np.isfinite(values).all():
         raise ValueError(f"{path}: the sum of the support vectors overflows.")
+    try:
+        coef = np.zeros(n_features)
+    except MemoryError as error:
+        raise ValueError(
+            f"{path}: the highest feature index is {n_features}, and there is no memory for so "
+            "many weights; check the header."
+        ) from error
+    coef[np.fromiter(weights, np.int64) - 1] = values
     return LinearModel(coef, {})
 
 
@@ -63,7 +73,7 @@ def _read_header(lines: Lines) -> tuple[int, int]:
     for letter in "dgsru":
         _field(lines, f"kernel parameter -{letter}")
     n_features = lines.integer_of(
-        _field(lines, "highest feature index"), "the highest feature index", at_least=1
+        _field(lines, "highest feature index"), "the highest feature index", 1, MOST_FEATURES
     )
     _field(lines, "number of training documents")
     n_plus_1 = _field(lines, "number of support vectors plus 1")
@@ -81,7 +91,7 @@ def _field(lines: Lines, name: str) -> str:
     return value.strip()
 
 
-def _add_vector(lines: Lines, line: str, coef: Floats) -> None:
+def _add_vector(lines: Lines, line: str, weights: dict[int, float], n_features: int) -> None:
     """Add alpha · x."""
     fields = line.partition("#")[0].split()
     if not fields:
@@ -95,7 +105,8 @@ def _add_vector(lines: Lines, line: str, coef: Floats) -> None:
         feature = lines.integer_of(index, "a feature index", at_least=1)
         if feature <= last:
             lines.fail(f"feature {feature} comes after {last}; indices must increase")
-        if feature > coef.size:
-            lines.fail(f"feature {feature} is above the highest feature index, {coef.size}")
-        coef[feature - 1] += alpha * lines.number_of(value, f"feature {feature}")
+        if feature > n_features:
+            lines.fail(f"feature {feature} is above the highest feature index, {n_features}")
+        product = alpha * lines.number_of(value, f"feature {feature}")
+        weights[feature] = weights.get(feature, 0.0) + product
         last = feature

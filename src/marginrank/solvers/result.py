@@ -25,7 +25,7 @@ class StopReason(Enum):
     @property
     def converged(self) -> bool:
         """Whether the result is as good as was asked for."""
-        return self not in (StopReason.PRECISION, StopReason.MAX_ITER, StopReason.INTERRUPTED)
+        return self in (StopReason.CERTIFIED, StopReason.ESTIMATED, StopReason.VALIDATED)
 
 
 class Iteration(NamedTuple):

@@ -37,6 +37,9 @@ MEMORY = (
 LONG_QUERY = 512  # documents; longer queries are cut, or a pass would have too few steps
 RUN_DOCUMENTS = 1 << 16  # between two looks at the keyboard
 DRAWN_PAIRS = 1 << 18  # pairs drawn at a time
+# What the gain that P promises is multiplied by, to be no less than the distance to the optimum in
+# most cases: a diagonal knows less of it.
+FULL_SLACK, DIAGONAL_SLACK = 2.0, 10.0
 
 
 class Counter(IntEnum):
@@ -364,6 +367,20 @@ class Sgd:
             )
             result._check_finite()
         return result
+
+    def promised_gain(self, gradient: Floats) -> float:
+        """Estimate how far the mean over pairs with this gradient is above its optimum.
+
+        ½ gᵀPg is what a Newton step would gain; infinite as long as there is no P.
+        """
+        if self.steps == 0:
+            return np.inf
+        full = self._inverse.size > gradient.size
+        if full:
+            step = self._inverse.reshape(gradient.size, gradient.size) @ gradient
+        else:
+            step = self._inverse * gradient
+        return (FULL_SLACK if full else DIAGONAL_SLACK) * 0.5 * float(gradient @ step)
 
     def _options(self, schedule: Schedule) -> Floats:
         # A step works on all of P, so it waits until its batch is worth that.
