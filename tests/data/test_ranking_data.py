@@ -264,7 +264,7 @@ ARGUMENTS = {
     "scalar y": ({"y": 1.0}, r"y has shape \(\)"),
     "words as y": ({"y": ["good", "bad", "good"]}, r"y must hold real numbers.*good"),
     "numbers as strings in y": ({"y": ["1", "2", "3"]}, r"y must hold real numbers"),
-    "complex y": ({"y": [1j, 2, 3]}, r"y holds complex"),
+    "complex y": ({"y": [1j, 2, 3]}, r"y must hold real numbers: Complex"),
     "None in y": ({"y": [1, None, 2]}, r"y must hold real numbers|y\[1\]"),
     "long qid": ({"qid": [1, 2, 3, 4]}, r"qid has 4 entries but X has 3 rows"),
     "qid that looks like group": ({"qid": [2, 1]}, r"qid has 2 entries.*group="),

@@ -1,6 +1,7 @@
 """Checks of user input: a failure is one sentence that names the argument, the place, the fix."""
 
-from numbers import Integral
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from marginrank import _core
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+EXACT_INTEGERS = 2**53  # larger integers do not all have a float64
+
 
 def check_features(X: Any) -> Any:
     """Return X as something the kernels read, without a copy where it already is.
@@ -20,34 +23,98 @@ def check_features(X: Any) -> Any:
     """
     if sp.issparse(X):
         return _check_sparse(X)
-    try:
-        X = np.asarray(X)
-        if X.dtype.kind == "c":
-            raise ValueError("Complex data not supported, pass real numbers")
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"X must hold real numbers: {error}.") from error
+    X = _real_array(X, "X", wrong_type=TypeError)  # as scikit-learn's checks want it
+    if X.dtype not in (np.float32, np.float64):
+        _refuse_inexact(X)
+        X = X.astype(np.float64)
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimension(s) and needs 2 (documents × features). Reshape your data: "
             "X.reshape(-1, 1) if it has a single feature, X.reshape(1, -1) if a single document."
         )
     _check_not_empty(X)
-    if X.strides[1] != X.itemsize or not X.dtype.isnative or not X.flags.aligned:
+    if X.strides[1] != X.itemsize or not _is_plain(X):
         X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
     return X
 
 
+def _real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError) -> NDArray[Any]:
+    """Return an array of real numbers of any type, perhaps Python's, none of them missing."""
+    try:
+        array = np.asarray(values)
+        kind = array.dtype.kind
+        if kind == "c":
+            raise ValueError("Complex data not supported, pass real numbers")
+        if kind in "mM":
+            raise ValueError(f"it holds {array.dtype}; convert dates and durations to numbers")
+        if kind in "OUSV":
+            _check_objects(array, name)
+            array.astype(np.float64)
+    except TypeError as error:
+        raise wrong_type(f"{name} must hold real numbers: {error}.") from error
+    except ValueError as error:
+        raise ValueError(f"{name} must hold real numbers: {error}.") from error
+    if np.ma.is_masked(values):
+        at = np.argwhere(np.ma.getmaskarray(values))[0]
+        raise ValueError(f"{_place(name, at)} is masked; drop it or fill it in.")
+    return array
+
+
+def _check_objects(array: NDArray[Any], name: str) -> None:
+    for at, value in enumerate(array.ravel()):
+        if isinstance(value, (str, bytes)):
+            raise ValueError(f"{value!r} is a string; convert the strings to numbers")
+        if not isinstance(value, Real) and is_missing(value):
+            place = _place(name, np.unravel_index(at, array.shape))
+            raise ValueError(f"{place} is missing ({value!r}); replace or impute such values")
+        if isinstance(value, (np.datetime64, np.timedelta64)):
+            raise ValueError(f"it holds {value!r}; convert dates and durations to numbers")
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, NaT or another value that does not equal itself."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither
+        return True
+
+
+def _place(name: str, index: Iterable[Any]) -> str:
+    return f"{name}[{', '.join(str(int(i)) for i in index)}]"
+
+
+def _refuse_inexact(X: NDArray[Any]) -> None:
+    """Refuse integers that float64 would round, which mostly are ids."""
+    if X.dtype.kind not in "iuO" or X.size == 0:
+        return
+    integers = X
+    if X.dtype.kind == "O":
+        integers = np.array([v if isinstance(v, Integral) else 0 for v in X.ravel()], dtype=object)
+    if max(-int(integers.min()), int(integers.max())) > EXACT_INTEGERS:
+        large = (integers > EXACT_INTEGERS) | (integers < -EXACT_INTEGERS)
+        at = np.unravel_index(int(large.ravel().argmax()), X.shape)
+        raise ValueError(
+            f"{_place('X', at)} is {X[at]}, an integer too large for a feature, which is a "
+            "float64; if it is an id, drop the column, else cast it."
+        )
+
+
+def _is_plain(array: NDArray[Any]) -> bool:
+    """Whether the kernels can read the numbers where they are."""
+    return bool(array.dtype.isnative and array.flags.aligned)
+
+
 def _check_sparse(X: Any) -> Any:
-    if np.iscomplexobj(X):
-        raise ValueError("X must hold real numbers: Complex data not supported.")
+    if X.dtype.kind not in "biuf":
+        what = "Complex data not supported" if X.dtype.kind == "c" else f"it holds {X.dtype}"
+        raise ValueError(f"X must hold real numbers: {what}.")
     if X.ndim != 2:
         raise ValueError(f"X has {X.ndim} dimension(s) and needs 2 (documents × features).")
     check_indices(X, "X")
     original, X = X, X.tocsr()
     _check_not_empty(X)
     if X.dtype not in (np.float32, np.float64):
+        _refuse_inexact(X.data)
         X = X.astype(np.float64)
     if X.indices.dtype != X.indptr.dtype or X.indices.dtype not in (np.int32, np.int64):
         X = X.copy() if X is original else X
@@ -55,7 +122,20 @@ def _check_sparse(X: Any) -> Any:
     if not X.has_canonical_format:
         X = X.copy() if X is original else X
         X.sum_duplicates()
-    return X
+    return _with_plain_parts(X)
+
+
+def _with_plain_parts(X: Any) -> Any:
+    """Return a CSR matrix whose three arrays the kernels can read."""
+    names = ("data", "indices", "indptr")
+    parts = {name: getattr(X, name) for name in names}
+    if all(part.flags.c_contiguous and _is_plain(part) for part in parts.values()):
+        return X
+    plain = sp.csr_array(X.shape, dtype=X.dtype)
+    for name, part in parts.items():
+        setattr(plain, name, np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("=")))
+    plain.has_sorted_indices = plain.has_canonical_format = True
+    return plain
 
 
 def check_indices(X: Any, name: str) -> None:
@@ -121,15 +201,16 @@ def _find_non_finite(X: Any) -> tuple[int, int, float] | None:
 
 def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
     """Return `values` as n finite float64."""
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "OUS":
-            for value in array.ravel():
-                if isinstance(value, (str, bytes)):
-                    raise ValueError(f"{value!r} is a string; convert the strings to numbers")
-        array = array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold real numbers ({meaning}): {error}.") from error
+    array = _one_dimensional(_real_array(values, name), name, n, meaning)
+    array = array.astype(np.float64, copy=False)
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        what = "NaN" if np.isnan(array[bad[0]]) else "infinity (inf)"
+        raise ValueError(f"{name}[{bad[0]}] is {what}; drop or replace it, {meaning}.")
+    return np.ascontiguousarray(array)
+
+
+def _one_dimensional(array: NDArray[Any], name: str, n: int, meaning: str) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()
     if array.ndim != 1:
@@ -138,11 +219,7 @@ def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
         raise ValueError(
             f"{name} has {array.shape[0]} entries and needs {n}, {meaning}; make the lengths agree."
         )
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        what = "NaN" if np.isnan(array[bad[0]]) else "infinity (inf)"
-        raise ValueError(f"{name}[{bad[0]}] is {what}; drop or replace it, {meaning}.")
-    return np.ascontiguousarray(array)
+    return array
 
 
 def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
@@ -156,20 +233,51 @@ def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
     return weights
 
 
+def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
+    """Return n finite labels: float64, or integers where float64 cannot tell them apart."""
+    if y is None:
+        raise ValueError("y is None: RankSVM requires y to be passed, but the target y is None.")
+    labels = _real_array(y, "y")
+    if isinstance(y, (list, tuple)) and labels.dtype.kind == "f":
+        labels = _unrounded(y, labels)
+    labels = _one_dimensional(labels, "y", n, "one label a document")
+    if _has_inexact_integers(labels):
+        return _as_integers(labels)
+    return check_vector(labels, "y", n, "one label a document")
+
+
+def _unrounded(values: Sequence[Any], rounded: NDArray[Any]) -> NDArray[Any]:
+    """Return a list of integers of which NumPy has made floats, as no type of its own holds all."""
+    if not (rounded.ndim == 1 and all(isinstance(value, Integral) for value in values)):
+        return rounded
+    return np.array([*values, None], dtype=object)[:-1]
+
+
 def _has_inexact_integers(values: NDArray[Any]) -> bool:
     """Whether these are integers that float64 cannot tell apart."""
     kind = values.dtype.kind
     integers = kind in "iu" or (kind == "O" and all(isinstance(v, Integral) for v in values))
-    return bool(integers and values.size and max(-int(values.min()), int(values.max())) > 2**53)
+    return bool(
+        integers and values.size and max(-int(values.min()), int(values.max())) > EXACT_INTEGERS
+    )
+
+
+def _as_integers(values: NDArray[Any]) -> NDArray[Any]:
+    """Return integers of 64 bits, or Python's where these do not hold all."""
+    for dtype in (np.int64, np.uint64):
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        if least <= int(values.min()) and int(values.max()) <= most:
+            return np.ascontiguousarray(values.astype(dtype))
+    return values
+
+
+def in_order(labels: NDArray[Any]) -> Floats:
+    """Return checked labels as float64 of the same order."""
+    if labels.dtype == np.float64:
+        return labels
+    return np.unique(labels, return_inverse=True)[1].astype(np.float64)
 
 
 def check_labels(y: ArrayLike, n: int) -> Floats:
     """Return labels as n finite float64; large integers are replaced by their ranks, in order."""
-    if y is None:
-        raise ValueError("y is None: RankSVM requires y to be passed, but the target y is None.")
-    labels = np.asarray(y)
-    if labels.dtype.kind == "c":
-        raise ValueError("y holds complex numbers; Complex data not supported: pass real labels.")
-    if labels.ndim == 1 and _has_inexact_integers(labels):
-        labels = np.unique(labels, return_inverse=True)[1]
-    return check_vector(labels, "y", n, "one label a document")
+    return in_order(check_exact_labels(y, n))
