@@ -19,12 +19,12 @@ def require_memory(n_bytes: int, what: str, fix: str) -> None:
         )
 
 
-def require_width(n_features: int, what: str = "X") -> None:
+def require_vectors(n_features: int) -> None:
     """Refuse so many features that the vectors of a fit cannot be had."""
     require_memory(
         8 * FIT_VECTORS * n_features,
-        f"{what} has {n_features} features, and a fit to them",
-        "if indices are hashes or ids, map them to fewer columns",
+        f"X has {n_features} features, and a fit to them",
+        "check the largest index; if indices are hashes or ids, map them to fewer columns",
     )
 
 

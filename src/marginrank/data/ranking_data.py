@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
-from marginrank._memory import require_width
 from marginrank._threads import effective_threads
 from marginrank.data._grouping import group_rows
 from marginrank.data._validation import (
@@ -178,7 +177,6 @@ class RankingData:
     ) -> None:
         threads = effective_threads(n_jobs)
         self.X = check_features(X)
-        require_width(self.n_features)
         n = self.X.shape[0]
         self.y = check_exact_labels(y, n)
         grouping = group_rows(n, qid, group)

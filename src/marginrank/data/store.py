@@ -21,7 +21,6 @@ from marginrank._atomic import (
     open_folder,
     restore_folder,
 )
-from marginrank._memory import require_width
 from marginrank._threads import effective_threads
 from marginrank.data._checksums import Checksummed, crc32
 from marginrank.data._stored_text import StoredText, encode_texts
@@ -33,6 +32,7 @@ FORMAT = "marginrank-data"
 VERSION = 1
 MANIFEST = "manifest.json"
 SMALL = 1 << 20  # bytes; the checksums of such files are compared whenever a store is opened
+MOST_FEATURES = 2**63 - 1
 HEADER = 10 + (1 << 16)  # bytes of a .npy file in which its header ends
 ATTEMPTS = 100  # to open a store that is replaced meanwhile
 
@@ -273,7 +273,7 @@ class _Store:
             and self._dtype in (np.float32, np.float64)
             and len(self._shape) == 2
             and 1 <= self._counts["queries"] <= self._counts["documents"] == self._shape[0]
-            and self._shape[1] >= 1
+            and 1 <= self._shape[1] <= MOST_FEATURES
             and self._counts["pairs"] >= 0
             and self._ids_kind in ("array", "json")
             and (names is None or len(names) == self._shape[1])
@@ -284,7 +284,6 @@ class _Store:
     def data(self) -> RankingData:
         """Return what is stored."""
         n_documents, n_queries = self._counts["documents"], self._counts["queries"]
-        require_width(self._shape[1], self._folder)
         data = RankingData._from_parts(
             X=self._features(),
             y=self._labels(n_documents),
