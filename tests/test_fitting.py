@@ -32,8 +32,11 @@ REFUSED = {
         "C=1e-200 times the weights of all pairs, .*e-1.*, is zero",
     ),
     "tiny weights": ({"sample_weight": np.full(40, 1e-200)}, "sample_weight is at most 1e-200, so"),
-    "zero weights": ({"sample_weight": np.zeros(40)}, "sample_weight, .* is zero for every pair"),
-    "zero costs": ({"pair_cost": lambda a, b: 0.0}, "pair_cost is zero for every pair"),
+    "zero weights": (
+        {"sample_weight": np.zeros(40)},
+        "sample_weight, .*pair_weight is zero for every pair",
+    ),
+    "zero costs": ({"pair_cost": lambda a, b: 0.0}, "pair_cost, .* is zero for every pair"),
     "ndcg of negative labels": ({"y": Y - 9, "pair_cost": "ndcg"}, r"y\[\d+\] is -9, .* zero or"),
     "gain of tiny labels": ({"y": Y - 2000, "pair_cost": "gain"}, r"y\[\d+\] is -2000, too small"),
     "propensities": ({"propensity": np.full(40, 1.5)}, r"propensity\[0\] is 1.5"),

@@ -184,7 +184,7 @@ def require_pairs(objective: Objective, data: RankingData) -> None:
         for name in ("sample_weight", "query_weight"):
             _refuse_vanishing(name, getattr(data, name))
         raise ValueError(
-            "sample_weight, query_weight, pair_weight or pair_cost is zero for every pair; give a "
+            "pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give a "
             "pair a positive weight."
         )
 

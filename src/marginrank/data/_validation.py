@@ -47,21 +47,21 @@ def _real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError
             raise ValueError("Complex data not supported, pass real numbers")
         if kind in "mM":
             raise ValueError(f"it holds {array.dtype}; convert dates and durations to numbers")
-        if kind in "OUSV":
+        if kind in "OUSV" and array.ndim > 0:  # of scalars, the shape is wrong
             _check_objects(array, name)
             array.astype(np.float64)
     except TypeError as error:
         raise wrong_type(f"{name} must hold real numbers: {error}.") from error
     except ValueError as error:
         raise ValueError(f"{name} must hold real numbers: {error}.") from error
-    if np.ma.is_masked(values):
+    if np.ma.isMaskedArray(values) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
         raise ValueError(f"{_place(name, at)} is masked; drop it or fill it in.")
     return array
 
 
 def _check_objects(array: NDArray[Any], name: str) -> None:
-    for at, value in enumerate(array.ravel()):
+    for at, value in enumerate(array.ravel().tolist()):
         if isinstance(value, (str, bytes)):
             raise ValueError(f"{value!r} is a string; convert the strings to numbers")
         if not isinstance(value, Real) and is_missing(value):
