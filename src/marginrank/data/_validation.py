@@ -278,6 +278,12 @@ def in_order(labels: NDArray[Any]) -> Floats:
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)
 
 
+def refuse_wide_labels(labels: NDArray[Any], path: str) -> None:
+    """Refuse to write integers that no type of NumPy holds."""
+    if labels.dtype.kind == "O":
+        raise ValueError(f"{path}: labels beyond 64 bits cannot be written; use their ranks.")
+
+
 def check_labels(y: ArrayLike, n: int) -> Floats:
     """Return labels as n finite float64; large integers are replaced by their ranks, in order."""
     return in_order(check_exact_labels(y, n))

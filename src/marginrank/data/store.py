@@ -24,6 +24,7 @@ from marginrank._atomic import (
 from marginrank._threads import effective_threads
 from marginrank.data._checksums import Checksummed, crc32
 from marginrank.data._stored_text import StoredText, encode_texts
+from marginrank.data._validation import refuse_wide_labels
 from marginrank.data.ranking_data import Queries, RankingData, rank_labels
 
 Path = str | os.PathLike[str]
@@ -66,8 +67,7 @@ def save_store(data: RankingData, folder: Path, *, overwrite: bool = False) -> N
     """
     restore_folder(folder)
     _check_target(os.fspath(folder), overwrite)
-    if data.y.dtype.kind == "O":
-        raise ValueError("y has integers beyond 64 bits, which cannot be stored; use their ranks.")
+    refuse_wide_labels(data.y, os.fspath(folder))
     ids, ids_kind = _encode_ids(data.query_ids)
     layout = "csr" if sp.issparse(data.X) else "dense"
     with atomic_folder(folder) as temporary:
