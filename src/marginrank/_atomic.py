@@ -114,9 +114,14 @@ def open_folder(path: Path) -> Iterator[int]:
     Raises
     ------
     FolderReplaced
-        Instead of the error of a block that fails because the folder was replaced, and removed.
+        If the folder is being replaced, instead of the error that this causes here or in the block.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError as error:
+        if _is_in_work(path):
+            raise FolderReplaced from error
+        raise
     try:
         yield descriptor
     except (OSError, ValueError) as error:
@@ -125,6 +130,15 @@ def open_folder(path: Path) -> Iterator[int]:
         raise FolderReplaced from error
     finally:
         os.close(descriptor)
+
+
+def _is_in_work(path: Path) -> bool:
+    """Whether a folder that could not be opened is there now, or moved aside to be replaced."""
+    hidden = hidden_folder(path)
+    if hidden is None:
+        return os.path.lexists(path)
+    with _locked(hidden) as abandoned:
+        return not abandoned
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

@@ -339,6 +339,11 @@ def test_another_version_is_refused(damaged, version):
         {"query_ids": "pickle"},
         {"feature_names": ["a"]},
         {"feature_names": 7},
+        {"feature_names": ["a", "b", "c", "d", 5]},
+        {"shape": [96, 10**30]},
+        {"shape": [96.0, 5]},
+        {"counts": {"documents": 96, "queries": 97, "pairs": 3}},
+        {"counts": {"documents": 96, "queries": 12, "pairs": -3}},
         {"files": 7},
         {"files": {"X": 3}},
         {"files": {"X": {"bytes": 3}}},
@@ -546,7 +551,9 @@ def test_names_and_comments_must_fit(names):
 
 WRITER = """
 import sys, numpy as np
-from marginrank import RankingData
+from marginrank import RankingData, _atomic
+if sys.argv[2] == "two renames":
+    _atomic._exchange = lambda *_: False
 stores = [RankingData(np.full((4, 3), k), [k, k, 0.5, 0.5], comments=[str(k)] * 4) for k in (1, 2)]
 stores[0].save(sys.argv[1])
 print(flush=True)
@@ -556,9 +563,10 @@ while True:
 """
 
 
-def test_a_store_beside_a_writer_is_always_whole(tmp_path):
+@pytest.mark.parametrize("way", ["exchange", "two renames"])
+def test_a_store_beside_a_writer_is_always_whole(tmp_path, way):
     path = tmp_path / "s"
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE)
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, path, way], stdout=subprocess.PIPE)
     try:
         writer.stdout.readline()
         seen = set()

@@ -7,6 +7,7 @@ import io
 import json
 import operator
 import os
+import time
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
@@ -187,7 +188,7 @@ def open_store(folder: Path, *, verify: bool = True) -> RankingData:
             with open_folder(path) as descriptor:
                 return _Store(path, descriptor, verify).data()
         except FolderReplaced:
-            continue
+            time.sleep(0.001)
         except (FileNotFoundError, NotADirectoryError) as error:
             hidden = hidden_folder(path)
             hint = "give one that RankingData.save wrote"
@@ -264,7 +265,7 @@ class _Store:
         self._counts = {name: operator.index(manifest["counts"][name]) for name in counts}
         self._ids_kind = manifest["query_ids"]
         names = manifest["feature_names"]
-        self._feature_names = None if names is None else [str(name) for name in names]
+        self._feature_names = None if names is None else list(names)
         self._files = dict(manifest["files"])
         for entry in self._files.values():
             entry["dtype"], operator.index(entry["bytes"]), int(entry["crc32"], 16)
@@ -277,6 +278,7 @@ class _Store:
             and self._counts["pairs"] >= 0
             and self._ids_kind in ("array", "json")
             and (names is None or len(names) == self._shape[1])
+            and all(isinstance(name, str) for name in names or ())
         )
         if not valid:
             raise ValueError
