@@ -1,6 +1,7 @@
 """Checks of user input: a failure is one sentence that names the argument, the place, the fix."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,15 +25,15 @@ def check_features(X: Any) -> Any:
     if sp.issparse(X):
         return _check_sparse(X)
     X = _real_array(X, "X", wrong_type=TypeError)  # as scikit-learn's checks want it
-    if X.dtype not in (np.float32, np.float64):
-        _refuse_inexact(X)
-        X = X.astype(np.float64)
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimension(s) and needs 2 (documents × features). Reshape your data: "
             "X.reshape(-1, 1) if it has a single feature, X.reshape(1, -1) if a single document."
         )
     _check_not_empty(X)
+    if X.dtype not in (np.float32, np.float64):
+        _refuse_inexact(X.ravel(), lambda at: divmod(at, X.shape[1]))
+        X = X.astype(np.float64)
     if X.strides[1] != X.itemsize or not _is_plain(X):
         X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
     return X
@@ -83,19 +84,18 @@ def _place(name: str, index: Iterable[Any]) -> str:
     return f"{name}[{', '.join(str(int(i)) for i in index)}]"
 
 
-def _refuse_inexact(X: NDArray[Any]) -> None:
-    """Refuse integers that float64 would round, which mostly are ids."""
-    if X.dtype.kind not in "iuO" or X.size == 0:
+def _refuse_inexact(entries: NDArray[Any], index: Callable[[int], tuple[int, int]]) -> None:
+    """Refuse integers that float64 would round, which mostly are ids; `index` tells their place."""
+    if entries.dtype.kind == "O":
+        entries = np.array([v if isinstance(v, Integral) else 0 for v in entries], dtype=object)
+    elif entries.dtype.kind not in "iu" or entries.size == 0:
         return
-    integers = X
-    if X.dtype.kind == "O":
-        integers = np.array([v if isinstance(v, Integral) else 0 for v in X.ravel()], dtype=object)
-    if max(-int(integers.min()), int(integers.max())) > EXACT_INTEGERS:
-        large = (integers > EXACT_INTEGERS) | (integers < -EXACT_INTEGERS)
-        at = np.unravel_index(int(large.ravel().argmax()), X.shape)
+    if max(-int(entries.min()), int(entries.max())) > EXACT_INTEGERS:
+        large = (entries > EXACT_INTEGERS) | (entries < -EXACT_INTEGERS)
+        at = int(large.argmax())
         raise ValueError(
-            f"{_place('X', at)} is {X[at]}, an integer too large for a feature, which is a "
-            "float64; if it is an id, drop the column, else cast it."
+            f"{_place('X', index(at))} is {entries[at]}, an integer too large for a feature, which "
+            "is a float64; if it is an id, drop the column, else cast it."
         )
 
 
@@ -114,7 +114,7 @@ def _check_sparse(X: Any) -> Any:
     original, X = X, X.tocsr()
     _check_not_empty(X)
     if X.dtype not in (np.float32, np.float64):
-        _refuse_inexact(X.data)
+        _refuse_inexact(X.data[: X.indptr[-1]], partial(_index_of_entry, X))
         X = X.astype(np.float64)
     if X.indices.dtype != X.indptr.dtype or X.indices.dtype not in (np.int32, np.int64):
         X = X.copy() if X is original else X
@@ -188,8 +188,7 @@ def _find_non_finite(X: Any) -> tuple[int, int, float] | None:
         bad = np.flatnonzero(~np.isfinite(X.data[: X.indptr[-1]]))
         if not bad.size:
             return None
-        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
-        return row, int(X.indices[bad[0]]), float(X.data[bad[0]])
+        return *_index_of_entry(X, int(bad[0])), float(X.data[bad[0]])
     step = max(1, 2**20 // X.shape[1])
     for first in range(0, X.shape[0], step):
         places = np.argwhere(~np.isfinite(X[first : first + step]))
@@ -197,6 +196,11 @@ def _find_non_finite(X: Any) -> tuple[int, int, float] | None:
             row, column = first + int(places[0, 0]), int(places[0, 1])
             return row, column, float(X[row, column])
     return None
+
+
+def _index_of_entry(X: Any, at: int) -> tuple[int, int]:
+    """Return row and column of an entry of a CSR matrix."""
+    return int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
 
 
 def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
