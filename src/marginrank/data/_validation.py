@@ -48,7 +48,7 @@ def _real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError
             raise ValueError("Complex data not supported, pass real numbers")
         if kind in "mM":
             raise ValueError(f"it holds {array.dtype}; convert dates and durations to numbers")
-        if kind in "OUSV" and array.ndim > 0:  # of scalars, the shape is wrong
+        if kind in "OUSV":
             _check_objects(array, name)
             array.astype(np.float64)
     except TypeError as error:
@@ -65,7 +65,7 @@ def _check_objects(array: NDArray[Any], name: str) -> None:
     for at, value in enumerate(array.ravel().tolist()):
         if isinstance(value, (str, bytes)):
             raise ValueError(f"{value!r} is a string; convert the strings to numbers")
-        if not isinstance(value, Real) and is_missing(value):
+        if array.ndim > 0 and not isinstance(value, Real) and is_missing(value):
             place = _place(name, np.unravel_index(at, array.shape))
             raise ValueError(f"{place} is missing ({value!r}); replace or impute such values")
         if isinstance(value, (np.datetime64, np.timedelta64)):
