@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from marginrank import RankingData, RankSVM, SparseRankSVM, _memory, make_ranking
+from marginrank import RankingData, RankSVM, SGDRankSVM, SparseRankSVM, _memory, make_ranking
 from marginrank.fitting import Parameters, fit_linear
 
 X, Y, QID = make_ranking(4, 10, 3, random_state=0)
@@ -84,12 +84,19 @@ def test_margins_that_overflow_are_named():
         fit(y=Y * 1e250, margin="label", C=1e100)
 
 
-@pytest.mark.parametrize("estimator", [RankSVM, SparseRankSVM])
+@pytest.mark.parametrize("estimator", [RankSVM, SparseRankSVM, SGDRankSVM])
 def test_more_features_than_memory_are_refused_before_any_is_taken(monkeypatch, estimator):
     wide = sp.csr_array(([1.0, 2.0], ([0, 1], [5, 2**31 - 2])), shape=(2, 2**31 - 1))
     monkeypatch.setattr(_memory, "available_memory", lambda: 10**10)
     with pytest.raises(ValueError, match=r"2147483647 features, and a fit to them needs 137.4 GB"):
         estimator().fit(wide, [0, 1])
+
+
+@pytest.mark.parametrize("offset", [1e15, -3e14])
+def test_a_common_offset_of_the_labels_does_not_change_the_fit(offset):
+    with_margin = {"margin": "label", "C": 0.1}
+    shifted = fit(y=Y / 8 + offset, **with_margin)
+    np.testing.assert_array_equal(shifted.coef_, fit(y=Y / 8, **with_margin).coef_)
 
 
 def test_large_integer_labels_are_used_as_they_are():
