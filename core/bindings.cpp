@@ -238,6 +238,21 @@ auto visit(const Matrix& X, const Point& point, F&& f) {
   });
 }
 
+// Columns value, value size and slope size of a QueryLoss, zero for queries without documents.
+class QueryLosses {
+ public:
+  explicit QueryLosses(const Pairs& pairs)
+      : table_(new_matrix<double>(static_cast<std::size_t>(pairs.documents().n_queries),
+                                  sizeof(QueryLoss) / sizeof(double))) {
+    std::fill_n(table_.data(), table_.size(), 0.0);
+  }
+  QueryLoss* data() { return reinterpret_cast<QueryLoss*>(table_.data()); }
+  const Result2<double>& table() const { return table_; }
+
+ private:
+  Result2<double> table_;
+};
+
 // Zero for each query: those without documents are not visited.
 auto zero_by_query(const Pairs& pairs) {
   auto values = new_array<double>(static_cast<std::size_t>(pairs.documents().n_queries));
@@ -252,7 +267,7 @@ const State* guess_from(const Point* like, const Pairs& pairs) {
   return same ? like->get<State>() : nullptr;
 }
 
-// (losses by query, score gradient, gradient, scores, point) at w
+// (QueryLoss by query, score gradient, gradient, scores, point) at w
 auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, const Point* like,
                  int threads) {
   const auto& pairs = nb::cast<const Pairs&>(owner);
@@ -261,7 +276,7 @@ auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, con
   const std::size_t l = pairs.n_documents();
   auto scores = new_array<double>(l), z = new_array<double>(l);
   auto gradient = new_array<double>(w.size());
-  auto losses = zero_by_query(pairs);
+  QueryLosses losses(pairs);
   Point point(owner);
   {
     nb::gil_scoped_release release;
@@ -270,17 +285,17 @@ auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, con
                state, guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
     });
   }
-  return std::make_tuple(losses, z, gradient, scores, std::move(point));
+  return std::make_tuple(losses.table(), z, gradient, scores, std::move(point));
 }
 
-// (losses by query, score gradient, point) at given scores
+// (QueryLoss by query, score gradient, point) at given scores
 auto evaluate_scores(nb::object owner, const Array1<double>& scores, const Point* like,
                      int threads) {
   const auto& pairs = nb::cast<const Pairs&>(owner);
   check_vector(scores, static_cast<Index>(pairs.n_documents()),
                "scores must have an entry a document");
   auto z = new_array<double>(pairs.n_documents());
-  auto losses = zero_by_query(pairs);
+  QueryLosses losses(pairs);
   Point point(owner);
   {
     nb::gil_scoped_release release;
@@ -289,7 +304,7 @@ auto evaluate_scores(nb::object owner, const Array1<double>& scores, const Point
                      guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
     });
   }
-  return std::make_tuple(losses, z, std::move(point));
+  return std::make_tuple(losses.table(), z, std::move(point));
 }
 
 auto active_weights_at(nb::object owner, const Array1<double>& scores, int threads) {
@@ -470,6 +485,18 @@ double sum_of(const Matrix& X, int threads) {
   return X.visit([&](const auto& view) { return sum(view, threads); });
 }
 
+auto magnitudes_of(const Matrix& X, int threads) {
+  if (!X.magnitudes) {
+    std::vector<double> found;
+    {
+      nb::gil_scoped_release release;
+      found = X.visit([&](const auto& view) { return magnitudes(view, threads); });
+    }
+    X.magnitudes = std::move(found);
+  }
+  return to_array(std::vector<double>(*X.magnitudes));
+}
+
 auto ranked_documents(const Array1<double>& scores, const Array1<Index>& offsets, int threads) {
   check_offsets(offsets, scores.size());
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -579,6 +606,8 @@ NB_MODULE(_core, m) {
              "Column j, for all rows or those given.");
   matrix.def("take_columns", &take_columns_of, "columns"_a, "threads"_a = 1,
              "A copy of some columns, ascending.");
+  matrix.def("magnitudes", &magnitudes_of, "threads"_a = 1,
+             "Largest |x| of each column, NaN or infinite if an entry is; a sweep the first time.");
   matrix.def("sum", &sum_of, "threads"_a = 1, "Sum of all entries: one plain sweep over X.");
 
   nb::class_<Incidence>(m, "Incidence", "A list of pairs, by document.")

@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -105,6 +106,9 @@ class Matrix {
   Index n_columns() const {
     return visit([](const auto& X) { return X.n_columns(); });
   }
+
+  // The largest |x| of each column, once they have been asked for.
+  mutable std::optional<std::vector<double>> magnitudes;
 
  private:
   Matrix(View view, nb::object a, nb::object b, nb::object c)

@@ -1,11 +1,42 @@
 // Columns of X, one or several, out of storage by rows.
 #pragma once
 
+#include <bit>
+#include <mutex>
 #include <vector>
 
 #include "fused.hpp"
 
 namespace marginrank {
+
+// The largest |x| of each column; NaN or infinite if an entry is. One sweep.
+template <class Matrix>
+std::vector<double> magnitudes(const Matrix& X, int threads) {
+  using T = typename Matrix::Value;
+  const auto n = static_cast<std::size_t>(X.n_columns());
+  std::vector<Magnitude<T>> largest(n, 0);
+  std::mutex merging;
+  // What one thread has seen, merged when it is done: a maximum does not depend on the order.
+  struct Seen {
+    std::vector<Magnitude<T>>* all;
+    std::mutex* merging;
+    std::vector<Magnitude<T>> own;
+
+    Seen(std::vector<Magnitude<T>>& result, std::mutex& mutex)
+        : all(&result), merging(&mutex), own(result.size(), 0) {}
+    Seen(Seen&&) = default;
+    ~Seen() {
+      const std::lock_guard lock(*merging);
+      for (std::size_t j = 0; j < own.size(); ++j) (*all)[j] = std::max((*all)[j], own[j]);
+    }
+  };
+  for_each_row_block(
+      X.n_rows(), threads, [&] { return Seen(largest, merging); },
+      [&](Index, Range rows, Seen& seen) { X.raise_magnitudes(rows, seen.own.data()); });
+  std::vector<double> result(n);
+  for (std::size_t j = 0; j < n; ++j) result[j] = static_cast<double>(std::bit_cast<T>(largest[j]));
+  return result;
+}
 
 // out[i] = X[row of document i, j]
 template <class Matrix>

@@ -216,13 +216,21 @@ inline void rank_documents(const double* scores, const Index* offsets, Index n_q
   });
 }
 
-// f(block, rows) for blocks of rows that depend on their number alone.
-template <class F>
-void for_each_row_block(Index n_rows, int threads, F&& f) {
+// f(block, rows, state) for blocks of rows that depend on their number alone; each thread has a
+// state of its own, made by make().
+template <class Make, class F>
+void for_each_row_block(Index n_rows, int threads, Make&& make, F&& f) {
   const Index size = std::max(n_rows / kBlocks, kSmallBlock);
   const Index n_blocks = (n_rows + size - 1) / size;
-  parallel_for(n_blocks, threads,
-               [&](Index b) { f(b, Range{b * size, std::min((b + 1) * size, n_rows)}); });
+  parallel_for(n_blocks, threads, make, [&](Index b, auto& state) {
+    f(b, Range{b * size, std::min((b + 1) * size, n_rows)}, state);
+  });
+}
+
+template <class F>
+void for_each_row_block(Index n_rows, int threads, F&& f) {
+  for_each_row_block(
+      n_rows, threads, [] { return 0; }, [&](Index b, Range rows, int) { f(b, rows); });
 }
 
 template <class Matrix>
@@ -235,7 +243,7 @@ double sum(const Matrix& X, int threads) {
 // Writes the loss of each query that has documents at given scores, and its gradient with respect
 // to them to z. The order of the point `like`, if given, is taken as a first guess.
 template <class Kernel>
-void evaluate_pairs(const Kernel& kernel, const double* scores, double* losses, double* z,
+void evaluate_pairs(const Kernel& kernel, const double* scores, QueryLoss* losses, double* z,
                     typename Kernel::Point& point, const typename Kernel::Point* like,
                     int threads) {
   const auto& problem = kernel.problem();
@@ -271,7 +279,7 @@ void hess_vec_pairs(const Kernel& kernel, const typename Kernel::Point& point, c
 // The same at w, with the scores and the gradient.
 template <class Matrix, class Kernel>
 void evaluate(const Matrix& X, const Kernel& kernel, const double* w, double* scores,
-              double* losses, double* z, double* gradient, typename Kernel::Point& point,
+              QueryLoss* losses, double* z, double* gradient, typename Kernel::Point& point,
               const typename Kernel::Point* like, int threads) {
   const auto& problem = kernel.problem();
   auto f = [&](Index q, const double* u, double* out, Scratch& scratch) {

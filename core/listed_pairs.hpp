@@ -100,23 +100,23 @@ class ListedKernel {
   Index document(Index q, Index t, const ListedPoint&) const { return problem_.offsets[q] + t; }
 
   // As those of PairKernel; there is no order that a guess would help to find.
-  double evaluate(Index q, const double* s, double* z, ListedPoint& point, const ListedPoint*,
-                  Scratch& scratch) const {
+  QueryLoss evaluate(Index q, const double* s, double* z, ListedPoint& point, const ListedPoint*,
+                     Scratch& scratch) const {
     const Range docs = problem_.documents(q);
     if (!has_pairs(q)) {
       std::fill_n(z, docs.size(), 0.0);
-      return 0.0;
+      return {};
     }
     if (!set_keys(docs, s, point)) {
       std::fill_n(z, docs.size(), std::nan(""));
-      return std::nan("");
+      return {std::nan(""), 0.0, 0.0};
     }
     const double weight = problem_.query_weight[q];
-    return weight * sum_documents(docs, scratch.threads, [&](Index i) {
-             const auto [value, slope] = loss_of(i, point.key.at(i));
-             z[i - docs.first] = weight * slope;
-             return value;
-           });
+    const QueryLoss loss = sum_documents<QueryLoss>(docs, scratch.threads, [&](Index i) {
+      return loss_of(i, point.key.at(i), z[i - docs.first]);
+    });
+    for (Index k = 0; k < docs.size(); ++k) z[k] *= weight;
+    return {weight * std::max(loss.value, 0.0), weight * loss.value_size, weight * loss.slope_size};
   }
 
   double active_weight(Index q, const double* s, ListedPoint& point, Scratch& scratch) const {
@@ -126,7 +126,7 @@ class ListedKernel {
     auto active = [&](Index i) {
       return add_up(problem_.pieces[0], i, Side::preferred, point.key.at(i)).weight;
     };
-    return problem_.query_weight[q] * sum_documents(docs, scratch.threads, active);
+    return problem_.query_weight[q] * sum_documents<double>(docs, scratch.threads, active);
   }
 
   void hess_vec(Index q, const double* u, double* z, const ListedPoint& point,
@@ -136,7 +136,7 @@ class ListedKernel {
       std::fill_n(z, docs.size(), 0.0);
       return;
     }
-    sum_documents(docs, scratch.threads, [&](Index i) {
+    sum_documents<double>(docs, scratch.threads, [&](Index i) {
       const double* own = u + (i - docs.first);
       double image = 0;
       for_each_curvature(i, point,
@@ -190,11 +190,9 @@ class ListedKernel {
   }
 
  private:
-  struct Loss {
-    double value, slope;
-  };
   struct Sums {
     double weight = 0, slack = 0, squares = 0;  // of the active pairs
+    double reach = 0, slack_reach = 0;          // what their rounding is measured by
   };
 
   static double slack(const Piece& piece, Side side, const double* key, Position step) {
@@ -210,22 +208,32 @@ class ListedKernel {
       sums.weight += weight;
       sums.slack += weight * missing;
       sums.squares += weight * missing * missing;
+      const double reach =
+          std::abs(piece.theta) + std::abs(key[0]) + std::abs(key[incidence_.step(k)]);
+      sums.reach += weight * reach;
+      sums.slack_reach += weight * missing * reach;
     }
     return sums;
   }
 
-  // The loss of the pairs in which document i is preferred, and the slope of all its pairs.
-  Loss loss_of(Index i, const double* key) const {
-    Loss loss{0, 0};
+  // The loss of the pairs in which document i is preferred; the slope of all its pairs.
+  QueryLoss loss_of(Index i, const double* key, double& slope) const {
+    QueryLoss loss;
+    slope = 0;
     for (const Piece& piece : problem_.pieces) {
       const Sums lost = add_up(piece, i, Side::preferred, key);
       const Sums won = add_up(piece, i, Side::other, key);
+      const double size = std::abs(piece.coefficient);
       if (piece.power == 2) {
         loss.value += piece.coefficient * lost.squares;
-        loss.slope += 2.0 * piece.coefficient * (won.slack - lost.slack);
+        loss.value_size += 2.0 * size * lost.slack_reach;
+        loss.slope_size += 2.0 * size * (won.reach + lost.reach);
+        slope += 2.0 * piece.coefficient * (won.slack - lost.slack);
       } else {
         loss.value += piece.coefficient * lost.slack;
-        loss.slope += piece.coefficient * (won.weight - lost.weight);
+        loss.value_size += size * lost.reach;
+        loss.slope_size += size * (won.weight + lost.weight);
+        slope += piece.coefficient * (won.weight - lost.weight);
       }
     }
     return loss;
@@ -245,23 +253,24 @@ class ListedKernel {
   }
 
   // Sum of f(document), in blocks that do not depend on the threads.
-  template <class F>
-  static double sum_documents(Range docs, int threads, F&& f) {
+  template <class Sum, class F>
+  static Sum sum_documents(Range docs, int threads, F&& f) {
     const Index n_blocks = (docs.size() + kBlock - 1) / kBlock;
     auto sum_block = [&](Index b) {
       const Index first = docs.first + b * kBlock, last = std::min(first + kBlock, docs.last);
-      double sum = 0;
+      Sum sum{};
       for (Index i = first; i < last; ++i) sum += f(i);
       return sum;
     };
-    double total = 0;
+    Sum total{};
     if (threads == 1 || n_blocks == 1) {
       for (Index b = 0; b < n_blocks; ++b) total += sum_block(b);
       return total;
     }
-    std::vector<double> part(static_cast<std::size_t>(n_blocks));
+    std::vector<Sum> part(static_cast<std::size_t>(n_blocks));
     parallel_for(n_blocks, threads, [&](Index b) { part[b] = sum_block(b); });
-    return std::accumulate(part.begin(), part.end(), total);
+    for (const Sum& sum : part) total += sum;
+    return total;
   }
 
   ListedProblem problem_;

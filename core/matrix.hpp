@@ -35,6 +35,12 @@ class Dense {
     return s;
   }
 
+  void raise_magnitudes(Range rows, Magnitude<T>* largest) const {
+    for (Index i = rows.first; i < rows.last; ++i) {
+      simd().rows<T>().raise_magnitudes(row(i), n_columns_, largest);
+    }
+  }
+
   // Calls f(column, value) for the stored entries of a row with first <= column < last.
   template <class F>
   void for_each(Index i, Index first, Index last, F&& f) const {
@@ -104,6 +110,12 @@ class Csr {
   double sum_rows(Range rows) const {
     return simd().rows<T>().sum(data_ + indptr_[rows.first],
                                 indptr_[rows.last] - indptr_[rows.first]);
+  }
+
+  void raise_magnitudes(Range rows, Magnitude<T>* largest) const {
+    for (I k = indptr_[rows.first]; k < indptr_[rows.last]; ++k) {
+      largest[indices_[k]] = std::max(largest[indices_[k]], magnitude(data_[k]));
+    }
   }
 
   template <class F>

@@ -74,8 +74,8 @@ class PairKernel {
 
   // Value of query q at its scores s; writes the gradient with respect to them to z and what
   // products need to `point`. The order of the point `like`, if given, is taken as a first guess.
-  double evaluate(Index q, const double* s, double* z, PairPoint& point, const PairPoint* like,
-                  Scratch& scratch) const {
+  QueryLoss evaluate(Index q, const double* s, double* z, PairPoint& point, const PairPoint* like,
+                     Scratch& scratch) const {
     const Range docs = problem_.documents(q);
     Position* order = point.order.at(docs.first);
     if (like) {
@@ -85,18 +85,18 @@ class PairKernel {
     }
     if (!has_pairs(q)) {
       std::fill_n(z, docs.size(), 0.0);
-      return 0.0;
+      return {};
     }
     if (!sort_scores<Keys::centred>(q, s, point, scratch)) {
       blank(docs, point);
       std::fill_n(z, docs.size(), std::nan(""));
-      return std::nan("");
+      return {std::nan(""), 0.0, 0.0};
     }
     const auto m = static_cast<std::size_t>(docs.size());
     double* curvature = point.curvature.at(docs.first);
     std::fill_n(curvature, m, 0.0);
     scratch.gradient.assign(m, 0.0);
-    double value = 0;
+    QueryLoss loss;
     Index curved = 0;
     for (const Piece& piece : problem_.pieces) {
       Position *end, *begin;
@@ -112,7 +112,7 @@ class PairKernel {
       }
       find_windows(piece.theta, scratch.key, end, begin);
       for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
-        value += add_piece(q, piece, r, windows(q, point, end, begin), point, scratch);
+        add_piece(q, piece, r, windows(q, point, end, begin), loss, point, scratch);
       }
     }
     const double weight = problem_.query_weight[q];
@@ -120,7 +120,7 @@ class PairKernel {
       z[order[t]] = weight * scratch.gradient[t];
       curvature[t] *= weight;
     }
-    return weight * value;
+    return {weight * std::max(loss.value, 0.0), weight * loss.value_size, weight * loss.slope_size};
   }
 
   // Sum of the weights of the pairs of query q that are active for the first piece at scores s.
@@ -313,9 +313,13 @@ class PairKernel {
     }
   }
 
-  // Adds one piece (and one rank of the pair weights) to gradient and curvature; returns its value.
-  double add_piece(Index q, const Piece& piece, int r, const Windows& w, PairPoint& point,
-                   Scratch& scratch) const {
+  // Adds one piece (and one rank of the pair weights) to loss, gradient and curvature.
+  //
+  // The slack of a pair is at most its reach |theta| + |key of i| + |key of j|, which is what its
+  // rounding is measured by. Sums over pairs of products of the two keys are bounded by sums over
+  // documents of their squares.
+  void add_piece(Index q, const Piece& piece, int r, const Windows& w, QueryLoss& loss,
+                 PairPoint& point, Scratch& scratch) const {
     const Index m = w.size;
     const double* key = scratch.key.data();
     load_weights(q, r, point, scratch);
@@ -329,23 +333,32 @@ class PairKernel {
     sum_partners(w, 2, both_sides(scratch.values[0].data(), scratch.values[1].data()), scratch);
     const double *above = scratch.sums[0].data(), *below = scratch.sums[1].data();
     double* curvature = point.curvature.at(problem_.offsets[q]);
-    double value = 0;
+    CompensatedSum value;
+    double value_size = 0, slope_size = 0;
     for (Index t = 0; t < m; ++t) {
       const double pairs_lost = scratch.weight[0][t] * below[t];
       const double pairs_won = scratch.weight[1][t] * above[t];
       // Slack of the active pairs of t: summed as their preferred side, then as their other side.
       const double lost = pairs_lost * (piece.theta - key[t]) + scratch.weight[0][t] * below[m + t];
       const double won = pairs_won * (piece.theta + key[t]) - scratch.weight[1][t] * above[m + t];
+      const double pairs = std::abs(pairs_won) + std::abs(pairs_lost);
+      const double reach = std::abs(piece.theta) + std::abs(key[t]);
       if (piece.power == 2) {
         value += lost * (piece.theta - key[t]) + won * key[t];
+        value_size += 2.0 * pairs * reach * reach;
+        slope_size += 4.0 * pairs * reach;
         scratch.gradient[t] += 2.0 * piece.coefficient * (won - lost);
         curvature[t] += 2.0 * piece.coefficient * (pairs_won + pairs_lost);
       } else {
         value += lost;
+        value_size += 2.0 * pairs * reach;
+        slope_size += pairs;
         scratch.gradient[t] += piece.coefficient * (pairs_won - pairs_lost);
       }
     }
-    return piece.coefficient * value;
+    loss.value += piece.coefficient * value.value();
+    loss.value_size += std::abs(piece.coefficient) * value_size;
+    loss.slope_size += std::abs(piece.coefficient) * slope_size;
   }
 
   // scratch.gradient += scale * (weighted sums of u over the partners of each document).

@@ -175,7 +175,7 @@ class SgdRun {
     X_.dots(rows, docs, state_.w, scores_.data());
     const PairKernel kernel(pairs_.problem());
     c.batch_value +=
-        kernel.evaluate(0, scores_.data(), slopes_.data(), pairs_.point(), nullptr, scratch_);
+        kernel.evaluate(0, scores_.data(), slopes_.data(), pairs_.point(), nullptr, scratch_).value;
     X_.accumulate_then_dots(rows, docs, slopes_.data(), state_.gradient, {docs.last, docs.last},
                             nullptr, nullptr);
     const auto size = static_cast<double>(docs.size());

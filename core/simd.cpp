@@ -63,6 +63,14 @@ double sum(const T* x, Index count) {
   return s;
 }
 
+template <class T>
+void raise_magnitudes(const T* x, Index count, Magnitude<T>* largest) {
+  for (Index j = 0; j < count; ++j) {
+    const Magnitude<T> size = magnitude(x[j]);
+    largest[j] = largest[j] < size ? size : largest[j];
+  }
+}
+
 // Fetches the 16 columns from x on.
 template <class T>
 MARGINRANK_INLINE void prefetch16(const T* x) {
@@ -525,7 +533,7 @@ void partner_sums8(const Windows& windows, Partners partners, Selection selectio
 
 template <class T>
 constexpr RowKernels<T> row_kernels() {
-  return {&sum<T>, &dots<T>, &accumulate_then_dots<T>, &rank_update<T>};
+  return {&sum<T>, &raise_magnitudes<T>, &dots<T>, &accumulate_then_dots<T>, &rank_update<T>};
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // best that the machine has, so that one binary runs anywhere and still vectorises.
 #pragma once
 
+#include <type_traits>
+
 #include "common.hpp"
 
 namespace marginrank {
@@ -41,10 +43,25 @@ struct Windows {
 enum class Partners { preferred, other };
 enum class Selection { all, adjacent };
 
+// |x| as an integer of the same order. Infinities and then NaN come last.
+template <class T>
+using Magnitude = std::conditional_t<sizeof(T) == sizeof(float), std::int32_t, std::int64_t>;
+
+template <class T>
+MARGINRANK_INLINE Magnitude<T> magnitude(T x) {
+  constexpr auto without_sign = static_cast<Magnitude<T>>(~0ULL >> (65 - 8 * sizeof(T)));
+  Magnitude<T> bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return bits & without_sign;
+}
+
 // Kernels on the rows of a dense matrix.
 template <class T>
 struct RowKernels {
   double (*sum)(const T* x, Index count);
+
+  // largest[j] = the larger one of itself and |x[j]|.
+  void (*raise_magnitudes)(const T* x, Index count, Magnitude<T>* largest);
 
   // u[i] = x_i . v for the documents of `range`; u is indexed by document.
   void (*dots)(const DenseRows<T>& X, Range range, const double* v, double* u);

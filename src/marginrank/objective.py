@@ -29,6 +29,7 @@ Integers = NDArray[np.int64]
 
 PAIR_SELECTIONS = ("all", "adjacent")
 NORMALIZATIONS = ("none", "pairs", "query")
+PRECISION = float(np.finfo(np.float64).eps)
 
 
 @dataclass
@@ -169,12 +170,12 @@ class Objective:
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
         if scores is not None:
-            return self._at_scores(w, scores, like)
+            return self._at_scores(w, scores, like, np.abs(w))
         self.count_sweep()
         losses, score_gradient, gradient, scores, state = _core.evaluate(
             self._matrix, self._pairs, w, None if like is None else like.state, self._threads
         )
-        point = Point(self, w, scores, losses, score_gradient, state)
+        point = Point(self, w, scores, losses, score_gradient, state, np.abs(w))
         point.gradient = self.ridge * w + gradient
         return point
 
@@ -184,13 +185,15 @@ class Objective:
 
     def at_point(self, point: "Point") -> "Point":
         """Look at the w of a point of another loss on the same documents; no sweep."""
-        return self._at_scores(point.w, point.scores, point)
+        return self._at_scores(point.w, point.scores, point, point.travelled)
 
-    def _at_scores(self, w: Floats, scores: Floats, like: "Point | None") -> "Point":
+    def _at_scores(
+        self, w: Floats, scores: Floats, like: "Point | None", travelled: Floats
+    ) -> "Point":
         losses, score_gradient, state = _core.evaluate_scores(
             self._pairs, scores, None if like is None else like.state, self._threads
         )
-        return Point(self, w, scores, losses, score_gradient, state)
+        return Point(self, w, scores, losses, score_gradient, state, travelled)
 
     def with_loss(self, loss: Loss) -> "Objective":
         """Return the same objective with another loss on the pairs."""
@@ -205,6 +208,11 @@ class Objective:
         entries = max(self._matrix.n_entries, 1)
         result._column_share = self._column_share * result._matrix.n_entries / entries
         return result
+
+    @property
+    def feature_magnitudes(self) -> Floats:
+        """The largest absolute value of each feature; a sweep, if X was not checked before."""
+        return self._matrix.magnitudes(self._threads)
 
     def column(self, j: int) -> Floats:
         """Return feature j of the grouped documents; less than a sweep."""
@@ -246,22 +254,38 @@ class GroupedLoss(NamedTuple):
 
 
 class Point:
-    """The objective at one w."""
+    """The objective at one w.
+
+    Every certificate counts its own rounding. What was added up is known, by size, from the
+    kernels: about one part in 10¹⁶ of it may be wrong. Scores are sums of products of features and
+    weights, and those of a point that was reached along lines carry the rounding of all the steps.
+
+    Attributes
+    ----------
+    losses : ndarray of shape (n_queries,)
+        The loss of each query.
+    travelled : ndarray of shape (n_features,)
+        How far each weight has gone in steps along which scores were updated, from zero.
+    """
 
     def __init__(
         self,
         objective: Objective,
         w: Floats,
         scores: Floats,
-        losses: Floats,
+        query_losses: Floats,
         score_gradient: Floats,
         state: _core.Point,
+        travelled: Floats,
     ) -> None:
         self.objective = objective
         self.w = w
         self.scores = scores
-        self.losses = losses  # by query
-        self.loss_value = float(np.sum(losses))
+        self.travelled = travelled
+        self.losses, value_size, slope_size = query_losses.T
+        self.loss_value = float(np.sum(self.losses))
+        self._value_size = float(np.sum(value_size))
+        self._slope_size = float(np.sum(slope_size))
         self.score_gradient = score_gradient
         self.state = state
 
@@ -298,10 +322,53 @@ class Point:
         return GroupedLoss(np.add.reduceat(self.losses, queries[:-1]), gradients)
 
     @property
-    def gap(self) -> float:
-        """Certificate: F(w) − F* ≤ ½‖∇F(w)‖² / ρ, as F is ρ-strongly convex."""
+    def sum_rounding(self) -> float:
+        """How far the loss may be from that of the scores."""
+        return PRECISION * self._value_size
+
+    @cached_property
+    def score_rounding(self) -> float:
+        """How far planes that touch the loss here may be off, as scores are."""
+        return self._slope_size * self._score_error
+
+    @cached_property
+    def _score_error(self) -> float:
+        """How far a score may be from that of w."""
+        return PRECISION * float(self.objective.feature_magnitudes @ self.travelled)
+
+    @property
+    def slope_rounding(self) -> float:
+        """How far the loss's gradient may be off, for a feature of magnitude one."""
+        return PRECISION * self._slope_size
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far the loss of w may be above what was computed."""
+        if self.objective.loss.smooth:
+            return self.sum_rounding + self.score_rounding
+        # Whether a pair at a kink costs anything depends on the last digits of its scores.
+        raised = self.objective.with_loss(self.objective.loss.shifted(2.0 * self._score_error))
+        above = raised.at_point(self)
+        return max(above.loss_value - self.loss_value, 0.0) + above.sum_rounding
+
+    @cached_property
+    def gradient_rounding(self) -> float:
+        """How far ∇F(w) may be off, as a length."""
+        of_ridge = PRECISION * self.objective.ridge * float(np.linalg.norm(self.w))
+        of_loss = self.slope_rounding * float(np.linalg.norm(self.objective.feature_magnitudes))
+        return of_loss + of_ridge
+
+    @property
+    def gradient_gap(self) -> float:
+        """½‖∇F(w)‖² / ρ, which bounds F(w) − F* as F is ρ-strongly convex."""
         ridge = self.objective.ridge
-        return 0.5 * float(self.gradient @ self.gradient) / ridge if ridge > 0 else np.inf
+        length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
+        return 0.5 * length * length / ridge if ridge > 0 else np.inf
+
+    @property
+    def gap(self) -> float:
+        """Certificate: F(w) − F* is not larger."""
+        return self.gradient_gap + self.rounding
 
     def hess_vec(self, v: Floats) -> tuple[Floats, Floats]:
         """Return ∇²F(w) v and Xv; a sweep."""
@@ -315,7 +382,8 @@ class Point:
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
         hessian: Floats = _core.hessian(o._matrix, self.state, o._threads)
-        hessian[np.diag_indices_from(hessian)] += o.ridge
+        diagonal = np.diag_indices_from(hessian)
+        hessian[diagonal] = o.ridge + np.maximum(hessian[diagonal], 0.0)  # less by rounding only
         return hessian
 
     def hess_diag(self) -> Floats:
@@ -323,12 +391,16 @@ class Point:
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal: Floats = _core.hess_diag(o._matrix, self.state, o._threads)
-        return o.ridge + diagonal
+        return o.ridge + np.maximum(diagonal, 0.0)  # less by rounding only
 
     def move(self, step: float, direction: Floats, direction_scores: Floats) -> "Point":
         """Look at w + step · direction, given X · direction; no sweep."""
+        change = step * direction
         return self.objective._at_scores(
-            self.w + step * direction, self.scores + step * direction_scores, self
+            self.w + change,
+            self.scores + step * direction_scores,
+            self,
+            self.travelled + np.abs(change),
         )
 
     def slope(self, direction: Floats, direction_scores: Floats) -> float:

@@ -431,8 +431,8 @@ def evaluate(
             problem = StepProblem(
                 data.matrix, data.queries, problem.loss, weight, data.sample_weight
             )
-        part, _, slope, _, _ = _core.evaluate(data.matrix, problem.pairs, w, None, threads)
-        value += float(np.sum(part))
+        losses, _, slope, _, _ = _core.evaluate(data.matrix, problem.pairs, w, None, threads)
+        value += float(np.sum(losses[:, 0]))
         gradient += slope
     scale = parameters.C * _loss_scale(parameters, found)
     gradient = w + scale * gradient

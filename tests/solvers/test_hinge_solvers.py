@@ -225,7 +225,7 @@ def test_cutting_search_minimises_along_the_direction(length):
 
 
 def test_idle_planes_are_dropped():
-    bundle = Bundle(2, ridge=1.0)
+    bundle = Bundle(np.ones(2), ridge=1.0)
     # One plane is far below the others.
     planes = [([0.0, 0.1], -100.0)] + [([1.0 + 0.01 * k, 0.0], 1.0) for k in range(2 * IDLE)]
     for gradient, intercept in planes:

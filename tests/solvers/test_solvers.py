@@ -184,7 +184,9 @@ def test_history(solver, shape):
         assert later.iteration == earlier.iteration + 1
         assert later.seconds >= earlier.seconds
         assert later.sweeps >= earlier.sweeps
-    assert all(line.gap == pytest.approx(line.gradient_norm**2 / 2) for line in lines)
+    for line in lines:  # what is above ½‖g‖² is rounding
+        half_square = line.gradient_norm**2 / 2
+        assert half_square <= line.gap <= 1.001 * half_square + 1e-9 * line.objective
 
 
 def test_scores_of_the_result_are_those_of_its_weights(solver):

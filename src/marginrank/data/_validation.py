@@ -171,23 +171,17 @@ def as_matrix(X: Any) -> _core.Matrix:
 
 def check_finite(X: Any, matrix: _core.Matrix, threads: int) -> None:
     """Raise if X has a NaN or an infinity; one sweep if it has not."""
-    if np.isfinite(matrix.sum(threads)):
+    if np.isfinite(matrix.magnitudes(threads)).all():
         return
-    place = _find_non_finite(X)  # none if a sum of huge but finite numbers overflowed
-    if place is not None:
-        row, column, value = place
-        what = "NaN" if np.isnan(value) else "infinity (inf)"
-        raise ValueError(
-            f"X[{row}, {column}] is {what}; replace or impute such values before the fit."
-        )
+    row, column, value = _find_non_finite(X)
+    what = "NaN" if np.isnan(value) else "infinity (inf)"
+    raise ValueError(f"X[{row}, {column}] is {what}; replace or impute such values before the fit.")
 
 
-def _find_non_finite(X: Any) -> tuple[int, int, float] | None:
+def _find_non_finite(X: Any) -> tuple[int, int, float]:
     """Return row, column and value of the first entry that is not finite."""
     if sp.issparse(X):
         bad = np.flatnonzero(~np.isfinite(X.data[: X.indptr[-1]]))
-        if not bad.size:
-            return None
         return *_index_of_entry(X, int(bad[0])), float(X.data[bad[0]])
     step = max(1, 2**20 // X.shape[1])
     for first in range(0, X.shape[0], step):
@@ -195,7 +189,7 @@ def _find_non_finite(X: Any) -> tuple[int, int, float] | None:
         if places.size:
             row, column = first + int(places[0, 0]), int(places[0, 1])
             return row, column, float(X[row, column])
-    return None
+    raise AssertionError("X changed while it was read")
 
 
 def _index_of_entry(X: Any, at: int) -> tuple[int, int]:

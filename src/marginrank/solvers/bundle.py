@@ -6,7 +6,9 @@ minimises ½ρ‖w‖² + max_k (b_k + g_kᵀw), through the dual of this small 
     max_β  Σ β_k b_k − ‖Σ β_k g_k‖² / 2ρ,   β ≥ 0, Σ β_k = 1,   w = −Σ β_k g_k / ρ.
 
 Its value is a lower bound on F*, and any β in the simplex gives one, so that the certificate does
-not depend on how well the small problem was solved. DAQP solves it: a dual active-set method for
+not depend on how well the small problem was solved. It is taken from the sum Σ β_k g_k itself, not
+from the Gram matrix, whose entries may be larger than it by more than the digits of a number, and
+what rounding may have added to it is taken off. DAQP solves it: a dual active-set method for
 small dense problems, which returns exact zeros for planes that are not used (an interior-point
 method would not), is accurate to rounding on nearly singular Gram matrices and needs microseconds.
 
@@ -21,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank._optional import require
-from marginrank.objective import Objective, Point
+from marginrank.objective import PRECISION, Objective, Point
 from marginrank.solvers._progress import Progress, meets, start
 from marginrank.solvers.cutting_search import cutting_search
 from marginrank.solvers.result import Callback, SolverResult, StopReason
@@ -29,8 +31,11 @@ from marginrank.solvers.result import Callback, SolverResult, StopReason
 Floats = NDArray[np.float64]
 
 IDLE = 30  # rounds after which a plane that was not used is dropped
+STUCK = 100  # rounds in which the gap did not fall by a thousandth: it has come down to rounding
 USED = 1e-12  # weight of a plane above rounding
 TOUCH = 0.1  # OCAS: where between the best point and the new w the loss is touched
+PROXIMAL = 1e-10  # against a Gram matrix with a diagonal of about 1
+PROXIMAL_STEPS = 3
 EQUALITY = 5  # how DAQP marks a constraint that holds with equality
 
 
@@ -49,26 +54,33 @@ def _solve_bundle(
     progress = Progress(objective, callback)
     w = np.zeros(objective.n_features) if w0 is None else w0
     best = touched = start(objective, w, scores0)
-    bundle = Bundle(objective.n_features, objective.ridge)
+    bundle = Bundle(objective.feature_magnitudes, objective.ridge)
     stop = StopReason.MAX_ITER
     try:
         for _ in range(max_iter):
             bundle.add(touched)
             w = bundle.minimise()
-            if meets(tol, best.value, best.value - bundle.lower):
+            if meets(tol, best.value, bundle.gap(best)):
                 stop = StopReason.CERTIFIED
+                break
+            if _is_stuck([line.gap for line in progress.history]):
+                stop = StopReason.PRECISION
                 break
             if line_search:
                 best, touched = _ocas_step(best, w)
             else:
                 touched = objective.at(w)
                 best = min(best, touched, key=lambda point: point.value)
-            gap = best.value - bundle.lower
+            gap = bundle.gap(best)
             progress.record(best, gap, bundle.size, gap=gap, gradient=touched.gradient)
     except KeyboardInterrupt:
         stop = StopReason.INTERRUPTED
-    gap = best.value - bundle.lower
+    gap = bundle.gap(best)
     return progress.result(best, gap, stop, gap=gap)
+
+
+def _is_stuck(gaps: list[float]) -> bool:
+    return len(gaps) > STUCK and min(gaps[-STUCK:]) > 0.999 * min(gaps[:-STUCK])
 
 
 bmrm = partial(_solve_bundle, line_search=False)
@@ -78,7 +90,8 @@ ocas = partial(_solve_bundle, line_search=True)
 def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
     """Return the best point on the line to w, and the point at which to touch the loss."""
     direction = w - best.w
-    direction_scores = best.objective.scores(w) - best.scores
+    # Not a difference of scores: a long step would blow up the rounding of that.
+    direction_scores = best.objective.scores(direction)
     found = cutting_search(best, direction, direction_scores)
     touched = found.move(TOUCH, w - found.w, best.scores + direction_scores - found.scores)
     return found, touched
@@ -93,14 +106,18 @@ class Bundle:
         The best certified lower bound on F* so far.
     """
 
-    def __init__(self, n_features: int, ridge: float) -> None:
+    def __init__(self, magnitudes: Floats, ridge: float) -> None:
         self._quadratic_programme = require("daqp", "bundle").solve
         self._ridge = ridge
+        self._magnitudes = magnitudes  # of the features
         # The loss is not negative: the first plane is zero.
-        self._gradients = np.zeros((1, n_features))
+        self._gradients = np.zeros((1, magnitudes.size))
         self._intercepts = np.zeros(1)
+        self._slope_rounding = np.zeros(1)
+        self._rounding = np.zeros(1)
         self._gram = np.zeros((1, 1))
         self._idle = np.zeros(1, dtype=np.int64)
+        self._beta = np.ones(1)
         self.lower = 0.0
 
     @property
@@ -108,13 +125,28 @@ class Bundle:
         """Number of planes."""
         return self._intercepts.size
 
+    def gap(self, point: Point) -> float:
+        """Return a certified bound on F − F* at a point."""
+        return max(point.value - self.lower, 0.0) + point.rounding
+
     def add(self, point: Point) -> None:
         """Add the plane that touches the loss at a point."""
         gradient = point.gradient - self._ridge * point.w
-        self.add_plane(gradient, point.loss_value - float(gradient @ point.w))
+        intercept = point.loss_value - float(gradient @ point.w)
+        # The point's scores are off, and so is the product that was taken off.
+        rounding = point.sum_rounding + 2.0 * point.score_rounding
+        self.add_plane(gradient, intercept, point.slope_rounding, rounding)
 
-    def add_plane(self, gradient: Floats, intercept: float) -> None:
-        """Add the plane intercept + gradientᵀ w, which must be below the loss."""
+    def add_plane(
+        self,
+        gradient: Floats,
+        intercept: float,
+        slope_rounding: float = 0.0,
+        rounding: float = 0.0,
+    ) -> None:
+        """Add the plane intercept + gradientᵀ w, which must be below the loss up to rounding."""
+        self._slope_rounding = np.append(self._slope_rounding, slope_rounding)
+        self._rounding = np.append(self._rounding, rounding)
         products = self._gradients @ gradient
         self._gram = np.block(
             [[self._gram, products[:, None]], [products, float(gradient @ gradient)]]
@@ -129,37 +161,54 @@ class Bundle:
         Sets: lower
         """
         beta = self._weights()
-        value = beta @ self._intercepts - 0.5 * (beta @ self._gram @ beta) / self._ridge
-        self.lower = max(self.lower, float(value))
         w: Floats = -(beta @ self._gradients) / self._ridge
+        self.lower = max(self.lower, self._bound(beta, w))
         self._idle = np.where(beta > USED, 0, self._idle + 1)
         self._drop(self._idle >= IDLE)
         return w
 
+    def _bound(self, beta: Floats, w: Floats) -> float:
+        """Return the dual value at β less what rounding may have added to it."""
+        value = float(beta @ self._intercepts) - 0.5 * self._ridge * float(w @ w)
+        flat = float(beta @ (self._rounding + PRECISION * np.abs(self._intercepts)))
+        # By this much the sum of the gradients may be off, and then the minimum of the planes.
+        slope = float(beta @ self._slope_rounding) * self._magnitudes
+        return value - flat - float(slope @ np.abs(w)) - 0.5 * float(slope @ slope) / self._ridge
+
     def _weights(self) -> Floats:
-        """Solve the dual problem over the simplex."""
+        """Solve the dual problem over the simplex.
+
+        More planes than features have a singular Gram matrix, which the solver does not take. A
+        small multiple of ½‖β − last β‖² makes it regular and vanishes in a few rounds.
+        """
         k = self.size
         scale = max(float(np.trace(self._gram)) / self._ridge / k, 1e-300)
-        # More planes than features have a singular Gram matrix, which the solver does not take.
-        quadratic = self._gram / (self._ridge * scale) + 1e-12 * np.eye(k)
-        beta, _, flag, _ = self._quadratic_programme(
-            quadratic,
-            -self._intercepts / scale,
-            np.ones((1, k)),
-            np.ones(k + 1),
-            np.append(np.zeros(k), 1.0),
-            np.append(np.zeros(k), EQUALITY).astype(np.int32),
-        )
-        beta = np.maximum(beta, 0.0)
-        if flag < 1 or not beta.sum() > 0:
-            return np.append(np.zeros(k - 1), 1.0)
-        weights: Floats = beta / beta.sum()
-        return weights
+        quadratic = self._gram / (self._ridge * scale) + PROXIMAL * np.eye(k)
+        beta = np.append(self._beta, np.zeros(k - self._beta.size))
+        for _ in range(PROXIMAL_STEPS):
+            found, _, flag, _ = self._quadratic_programme(
+                quadratic,
+                -self._intercepts / scale - PROXIMAL * beta,
+                np.ones((1, k)),
+                np.ones(k + 1),
+                np.append(np.zeros(k), 1.0),
+                np.append(np.zeros(k), EQUALITY).astype(np.int32),
+                eps_prox=0.0,
+            )
+            found = np.maximum(found, 0.0)
+            if flag < 1 or not found.sum() > 0:
+                break
+            beta = found / found.sum()
+        self._beta = beta
+        return beta
 
     def _drop(self, idle: NDArray[np.bool_]) -> None:
         if idle.any():
             keep = ~idle
             self._gradients = self._gradients[keep]
             self._intercepts = self._intercepts[keep]
+            self._slope_rounding = self._slope_rounding[keep]
+            self._rounding = self._rounding[keep]
             self._gram = self._gram[np.ix_(keep, keep)]
             self._idle = self._idle[keep]
+            self._beta = self._beta[keep]

@@ -101,6 +101,11 @@ class CompositePoint:
         return self.loss.value + self.composite.regularizer.value(self.w)
 
     @property
+    def sum_rounding(self) -> float:
+        """How far F(w) may be off."""
+        return self.loss.sum_rounding
+
+    @property
     def gradient(self) -> Floats:
         """The gradient mapping w − prox(w − ∇L(w)): zero exactly at the optimum."""
         step = self.w - self.loss.gradient

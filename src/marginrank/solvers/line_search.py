@@ -5,6 +5,8 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from marginrank.objective import PRECISION
+
 Floats = NDArray[np.float64]
 
 
@@ -14,6 +16,10 @@ class Searchable(Protocol):
     @property
     def value(self) -> float:
         """F(w)."""
+
+    @property
+    def sum_rounding(self) -> float:
+        """How far F(w) may be off."""
 
     def move(self, step: float, direction: Floats, direction_scores: Floats) -> Self:
         """Look at w + step · direction."""
@@ -40,7 +46,8 @@ def line_search(
 
     φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept inside the bracket found
     so far, ends in a few steps. It ends when |φ'(a)| ≤ slope_tol · |φ'(0)| and φ(a) < φ(0), as a
-    loss that is linear far out has small slopes there, too. X is not touched.
+    loss that is linear far out has small slopes there, too. Where the gain is less than the
+    rounding of φ, slopes alone decide, which are known better. X is not touched.
 
     Returns
     -------
@@ -50,6 +57,7 @@ def line_search(
     slope0 = start.slope(direction, direction_scores)
     if not slope0 < 0:
         return None
+    noise = start.sum_rounding + PRECISION * abs(start.value)
     low, high = 0.0, np.inf
     size = min(first, longest)
     for _ in range(50):
@@ -58,10 +66,9 @@ def line_search(
         if not np.isfinite(point.value):
             high, size = size, 0.5 * (low + size)
             continue
-        measurable = size * abs(slope0) > 1e-15 * abs(start.value)
         flat = abs(slope) <= slope_tol * abs(slope0)
-        if flat and (point.value < start.value or not measurable):
-            break
+        if flat and (point.value < start.value or size * abs(slope0) <= noise):
+            return point
         if slope < 0 and size == longest:
             break
         low, high = (size, high) if slope < 0 else (low, size)

@@ -7,13 +7,19 @@ each starting from the last one's solution. When it holds few, the minima of the
 extrapolated to a width of zero.
 
 **Certificate.** The slopes −α of the smoothed loss lie between those of the hinge on both sides of
-a kink, so that Σ δ α (θ − t) is a plane below the hinge loss: a cutting plane of the bundle method,
-with gradient ∇L_ε(w). Minimising plane plus regulariser gives, at any w,
+a kink, so that P = Σ δ α (θ − t) is a plane below the hinge loss: a cutting plane of the bundle
+method, with gradient ∇L_ε(w). So is every multiple 0 ≤ τ ≤ 1 of it. Minimising τP plus regulariser
+gives a lower bound on F*, and for τ = 1, at any w,
 
     F(w) − F* ≤ ‖∇F_ε(w)‖² / 2ρ + Σ δ [h(t) − α (θ − t)],
 
-where the sum has terms for the pairs in the band only. With the hinge loss H_θ and L_ε, it is
-H_θ − 2 L_ε + ½ (H_{θ+ε/2} + H_{θ−ε/2}): four sums that the pair kernels know.
+where the sum has terms for the pairs in the band only. With the hinge loss H_θ and L_ε, P(w) is
+2 L_ε − ½ (H_{θ+ε/2} + H_{θ−ε/2}): sums that the pair kernels know. The best τ is less than 1 where
+the data are nearly separable: the smoothed problem then asks for margins that are larger by ε/2,
+and τw is nearer to the optimum, too.
+
+As L_ε is a difference of squares over ε, its rounding grows like 1/ε, which ends the shrinking. The
+kernels tell its size.
 """
 
 from typing import NamedTuple
@@ -22,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank.losses import Loss, Piece
-from marginrank.objective import Objective, Point
+from marginrank.objective import PRECISION, Objective, Point
 from marginrank.solvers._progress import Progress, meets, start
+from marginrank.solvers.cutting_search import cutting_search
 from marginrank.solvers.newton import NewtonIteration, newton
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
@@ -36,6 +43,8 @@ GRADIENT_SHARE = 0.3  # of the band's part of the gap, that is left to ‖∇F_�
 TIGHTENINGS = 4  # of Newton's own tol, until the gradient is small enough
 NEWTON_ITERATIONS = 100  # for one width
 FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
+ROUND_UP = 1.0 + 1e-13  # margins that are met exactly are still met after rounding
+ALONG = 1e-3  # how exactly the line of an extrapolation is searched
 FAR = 0.01  # a gradient's part of the gap, relative to F, that a warm start is not near with
 
 
@@ -43,16 +52,12 @@ class Stage(NamedTuple):
     """The minimum for one width."""
 
     point: Point  # of the hinge objective
-    gradient: Floats  # ∇F_ε
-    band: float  # the two parts of the gap
-    gradient_gap: float
+    smooth: Point  # of the smoothed one
+    plane: float  # P(w)
+    band: float  # what the band adds to the gap
+    rounding: float  # of the lower bound
     estimate: float
     n_products: int
-
-    @property
-    def gap(self) -> float:
-        """A certified bound on F − F*."""
-        return self.band + self.gradient_gap
 
 
 def smoothing(
@@ -97,7 +102,7 @@ def smoothing(
                 stage.estimate,
                 stage.n_products,
                 gap=run.gap,
-                gradient=stage.gradient,
+                gradient=stage.smooth.gradient,
             )
             if meets(tol, run.best.value, run.gap):
                 stop = StopReason.CERTIFIED
@@ -138,7 +143,7 @@ class _Smoothing:
     @property
     def gap(self) -> float:
         """The certified bound on F(best) − F*."""
-        return self.best.value - self.lower
+        return max(self.best.value - self.lower, 0.0) + self.best.rounding
 
     def begin(self, w0: Floats | None, scores0: Floats | None) -> None:
         """Look at the starting point, and choose the first width for it.
@@ -151,18 +156,18 @@ class _Smoothing:
         self.best = start(self._objective, w0, scores0)
         self._stage = self._narrowed()
         self._allowed = GRADIENT_SHARE * BAND_SHARE * self._tol * self.best.value
-        if self._stage.gradient_gap > FAR * self.best.value:
+        if self._stage.smooth.gradient_gap > FAR * self.best.value:
             self._width = FIRST_WIDTH
             self._allowed = FIRST_TOL * self.best.value
 
     def _narrowed(self) -> Stage:
         """Narrow the band until a good point would not be left."""
         while True:
-            point = self._smooth().at_point(self.best)
-            hinge, band = self._measure(point)
-            enough = BAND_SHARE * self._tol * hinge.value
-            if band <= enough or self._rounding(hinge) > SHRINK * enough:
-                return Stage(hinge, point.gradient, band, point.gap, np.inf, 0)
+            stage = self._measure(self._smooth().at_point(self.best))
+            band = stage.point.loss_value - stage.plane
+            enough = BAND_SHARE * self._tol * stage.point.value
+            if band + stage.rounding <= enough or stage.rounding > SHRINK * enough:
+                return stage
             self._width *= SHRINK
 
     def _smooth(self) -> Objective:
@@ -184,7 +189,6 @@ class _Smoothing:
         else:
             point, estimate = smooth.at_point(self._stage.point), np.inf
         before, self._stage = self._stage, self._refine(point, estimate)
-        self.lower = max(self.lower, self._stage.point.value - self._stage.gap)
         if before is not None and self._holds_few_pairs(before, self._stage):
             self._extrapolate(before, self._stage)
         self._solved_width = self._width
@@ -204,10 +208,11 @@ class _Smoothing:
         Sets: best
         """
         step = self._width / (self._solved_width - self._width)
-        point = after.point
-        w = point.w + step * (point.w - before.point.w)
-        scores = point.scores + step * (point.scores - before.point.scores)
-        self._offer(self._objective.at(w, scores))
+        point, last = after.point, before.point
+        direction, scores = step * (point.w - last.w), step * (point.scores - last.scores)
+        found = cutting_search(point, direction, scores, ALONG)
+        if found.value < self.best.value:  # a long step blows up the rounding of a difference
+            self._offer(self._objective.at(found.w))
 
     def _refine(self, point: Point, estimate: float) -> Stage:
         """Iterate until the gradient's part of the gap is small against the band's."""
@@ -217,31 +222,33 @@ class _Smoothing:
         if not np.isfinite(estimate):  # no minimum of this width yet: nothing to measure
             point, estimate, stop = iteration.run(point, self._allowed / point.value)
         for attempt in range(TIGHTENINGS + 1):
-            hinge, band = self._measure(point)
-            allowed = GRADIENT_SHARE * max(band, 0.5 * self._tol * hinge.value)
-            if point.gap <= allowed or stop in (StopReason.PRECISION, StopReason.MAX_ITER):
+            stage = self._measure(point)
+            enough = 0.5 * self._tol * stage.point.value
+            allowed = GRADIENT_SHARE * max(stage.band + stage.rounding, enough)
+            if point.gradient_gap <= allowed or stop in (StopReason.PRECISION, StopReason.MAX_ITER):
                 break
-            tol = allowed / hinge.value * 0.01**attempt
+            tol = allowed / stage.point.value * 0.01**attempt
             point, estimate, stop = iteration.run(point, tol)
-        products = sum(line.inner_iterations for line in progress.history)
-        return Stage(hinge, point.gradient, band, point.gap, band + estimate, products)
+        return stage._replace(
+            estimate=stage.band + stage.rounding + estimate,
+            n_products=sum(line.inner_iterations for line in progress.history),
+        )
 
-    def _measure(self, point: Point) -> tuple[Point, float]:
-        """Return the hinge objective at a point of a smoothed one, and the band's part of the gap.
+    def _measure(self, smooth: Point) -> Stage:
+        """Look at the hinge objective at a point of a smoothed one, and bound F* from below.
 
-        Sets: best
+        Sets: best, lower
         """
-        hinge = self._objective.at_point(point)
+        hinge = self._objective.at_point(smooth)
+        edges = self._objective.with_loss(_halves(self._objective.loss, self._width))
+        cut = _Cut.below(smooth, edges.at_point(smooth))
         self._offer(hinge)
-        halves = self._objective.with_loss(_halves(self._objective.loss, self._width))
-        edges = halves.at_point(point).loss_value
-        band = hinge.loss_value - 2.0 * point.loss_value + edges
-        return hinge, max(band, 0.0) + self._rounding(hinge)
-
-    def _rounding(self, point: Point) -> float:
-        """Return about how far off the band's part may be, as a difference of squares over ε."""
-        slack = 1.0 + float(np.std(point.scores))
-        return float(np.finfo(float).eps) * point.loss_value * slack / self._width
+        if cut.scale < 1.0:
+            self._offer(hinge.move(cut.scale * ROUND_UP - 1.0, hinge.w, hinge.scores))
+        self.lower = max(self.lower, cut.bound)
+        missing = self.best.value - cut.bound - smooth.gradient_gap - cut.rounding
+        band = max(min(hinge.loss_value - cut.plane, missing), 0.0)
+        return Stage(hinge, smooth, cut.plane, band, cut.rounding, np.inf, 0)
 
     def _offer(self, point: Point) -> None:
         if point.value < self.best.value:
@@ -250,15 +257,49 @@ class _Smoothing:
     def shrink(self) -> bool:
         """Choose the next width, for which the band's part of the gap should be below tol · F.
 
-        The band's part is about quadratic in the width. False if rounding would be most of the gap.
+        The band's part is about quadratic in the width, its rounding about inverse to it. False if
+        that would be most of the gap, or if the band is not to blame for it.
         """
         assert self._stage is not None
+        if self._stage.band == 0.0:
+            return False
+        band = min(self._stage.band, self.gap)  # an extrapolation may have come closer since
         wanted = BAND_SHARE * self._tol * self.best.value
-        factor = np.sqrt(wanted / self._stage.band) if self._stage.band > 0 else SHRINK
-        factor = float(np.clip(factor, SHRINK, 0.5))
+        factor = float(np.clip(np.sqrt(wanted / band), SHRINK, 0.5))
         self._width *= factor
-        self._allowed = GRADIENT_SHARE * max(factor**2 * self._stage.band, wanted)
-        return self._rounding(self.best) < 0.5 * self.gap
+        self._allowed = GRADIENT_SHARE * max(factor**2 * band, wanted)
+        return self._stage.rounding / factor < 0.5 * self.gap
+
+
+class _Cut(NamedTuple):
+    """A lower bound on F* from the plane of a smoothed loss."""
+
+    plane: float  # P(w)
+    bound: float
+    scale: float  # τ
+    rounding: float  # that was taken off the bound
+
+    @classmethod
+    def below(cls, smooth: Point, edges: Point) -> "_Cut":
+        """Take the best multiple 0 ≤ τ ≤ 1 of the plane that belongs to a smoothed point.
+
+        τP plus regulariser has the minimum τ (P(w) + ρ‖w‖² − gᵀw) − ½τ² (ρ‖w‖² − 2gᵀw + ‖g‖²/ρ),
+        with g = ∇F_ε(w), which is small.
+        """
+        objective = smooth.objective
+        plane = 2.0 * smooth.loss_value - edges.loss_value
+        weight = objective.ridge * float(smooth.w @ smooth.w)
+        along = float(smooth.gradient @ smooth.w)
+        linear = plane + weight - along
+        square = weight - 2.0 * along + 2.0 * smooth.gradient_gap
+        scale = min(linear / square, 1.0) if linear > 0.0 else 0.0
+        # The plane's slopes are those of a hinge: scores that are off do not move it by more.
+        rounding = 2.0 * smooth.sum_rounding + edges.sum_rounding + edges.score_rounding
+        rounding += PRECISION * (abs(plane) + weight + abs(along))
+        of_slope = smooth.slope_rounding * float(objective.feature_magnitudes @ np.abs(smooth.w))
+        rounding += (1.0 - scale) * of_slope
+        bound = scale * (linear - rounding) - 0.5 * scale**2 * square
+        return cls(plane, bound, scale, scale * rounding)
 
 
 def _halves(loss: Loss, width: float) -> Loss:
