@@ -1,12 +1,14 @@
 """Files that appear complete or not at all."""
 
+import fcntl
 import gzip
 import os
 import stat
 
 import pytest
 
-from marginrank._atomic import atomic_folder, atomic_write
+from marginrank import _atomic
+from marginrank._atomic import FolderReplaced, atomic_folder, atomic_write, open_folder
 
 
 def test_a_file_appears_when_the_block_ends(tmp_path):
@@ -115,3 +117,95 @@ def test_a_folder_takes_the_place_of_another(tmp_path):
         os.mkdir(os.path.join(folder, "new"))
     assert os.listdir(tmp_path / "d") == ["new"]
     assert os.listdir(tmp_path) == ["d"]
+
+
+def leftovers(folder):
+    return [name for name in os.listdir(folder) if name.startswith(".marginrank-")]
+
+
+def abandon(path, maker):
+    """Leave what a process that is killed would leave."""
+    name, descriptor = _atomic._create(str(path), maker)
+    os.close(descriptor)
+    return name
+
+
+@pytest.mark.parametrize("maker", [_atomic._new_file, _atomic._new_folder])
+def test_what_a_killed_process_left_is_removed_by_the_next_write(tmp_path, maker):
+    abandon(tmp_path / "f", maker)
+    other = abandon(tmp_path / "g", maker)
+    with atomic_write(tmp_path / "f"):
+        pass
+    assert leftovers(tmp_path) == [os.path.basename(other)]
+    with atomic_folder(tmp_path / "g"):
+        pass
+    assert not leftovers(tmp_path)
+
+
+def test_what_another_process_is_writing_is_left_alone(tmp_path):
+    with atomic_write(tmp_path / "f") as slow:
+        slow.write(b"slow")
+        with atomic_write(tmp_path / "f") as quick:
+            quick.write(b"quick")
+        assert (tmp_path / "f").read_bytes() == b"quick"
+    assert (tmp_path / "f").read_bytes() == b"slow"
+    with atomic_folder(tmp_path / "d") as slow:
+        with atomic_folder(tmp_path / "d") as quick:
+            os.mkdir(os.path.join(quick, "quick"))
+        os.mkdir(os.path.join(slow, "slow"))
+    assert os.listdir(tmp_path / "d") == ["slow"]
+    assert not leftovers(tmp_path)
+
+
+def test_a_name_that_is_taken_for_a_leftover_is_given_up(tmp_path, monkeypatch):
+    lock, names = fcntl.flock, []
+
+    def removed_before_it_is_locked(descriptor, how):
+        if not names:
+            names.extend(leftovers(tmp_path))
+            os.unlink(tmp_path / names[0])
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", removed_before_it_is_locked)
+    with atomic_write(tmp_path / "f") as file:
+        file.write(b"new")
+    assert names
+    assert (tmp_path / "f").read_bytes() == b"new"
+
+
+def test_a_file_system_without_locks_is_written_but_not_cleared(tmp_path, monkeypatch):
+    def unsupported(*_):
+        raise OSError(95, "Operation not supported")
+
+    abandon(tmp_path / "f", _atomic._new_file)
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with atomic_write(tmp_path / "f") as file:
+        file.write(b"new")
+    assert (tmp_path / "f").read_bytes() == b"new"
+    assert len(leftovers(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_folder_that_is_open_stays_what_it_was(tmp_path, monkeypatch, exchange):
+    if not exchange:
+        monkeypatch.setattr(_atomic, "_exchange", lambda *_: False)
+    for name in ("old", "new"):
+        with atomic_folder(tmp_path / "d") as folder:
+            os.mkdir(os.path.join(folder, name))
+        if name == "old":
+            opened = open_folder(tmp_path / "d")
+            descriptor = opened.__enter__()
+            assert os.listdir(descriptor) == ["old"]
+    assert os.listdir(descriptor) == []
+    error = OSError("a file is missing")
+    with pytest.raises(FolderReplaced):
+        opened.__exit__(OSError, error, None)
+    with pytest.raises(OSError, match="missing"), open_folder(tmp_path / "d"):
+        raise error
+
+
+def test_long_names_have_temporary_names_too(tmp_path):
+    path = tmp_path / ("n" * 255)
+    with atomic_write(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"

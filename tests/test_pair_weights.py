@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from marginrank import RankingData
 from marginrank.pair_weights import (
     document_weights,
     exponential_gain,
@@ -10,6 +11,7 @@ from marginrank.pair_weights import (
     ndcg_difference,
     pair_cost,
     weight_matrix,
+    with_propensity,
 )
 
 Y = np.array([0.0, 5.0, 1.0, 5.0, 0.0])
@@ -120,6 +122,9 @@ def test_costs_by_name_callable_and_matrix_agree():
         (lambda a, b: -1.0, Y, r"matrix\[1, 0\] is -1"),
         (lambda a, b: 1.0, np.arange(100.0), "100 distinct labels"),
         ("gain", np.array([0.0, 600.0]), r"y\[1\] is 600, too large"),
+        ("gain", np.array([0.0, -2000.0]), r"y\[1\] is -2000, too small"),
+        ("gain", np.array([0, 2**60 + 1]), r"y\[1\] is 1.15292e\+18, too large"),
+        ("ndcg", np.array([0.0, -1.0, -2.0]), r"y\[2\] is -2, .*labels are zero or more"),
     ],
 )
 def test_wrong_costs_are_named(cost, y, message):
@@ -133,3 +138,20 @@ def test_wrong_costs_are_named(cost, y, message):
 def test_labels_without_a_gain_are_refused_with_the_reason(label, what):
     with pytest.raises(ValueError, match=rf"y\[1\] is {label:g}, {what} for the gain 2\*\*y"):
         exponential_gain(np.array([0.0, label]))
+
+
+def test_costs_of_large_integer_labels_see_the_labels():
+    y = RankingData(np.eye(3), [2**60, 2**60 + 1, 2**60 + 3]).y
+    factors = pair_cost(lambda a, b: a - b, y, np.zeros(3, dtype=np.int64))
+    costs = factors.preferred @ factors.other.T
+    np.testing.assert_array_equal(costs[:, :2], [[0, 0], [1, 0], [3, 2]])
+
+
+@pytest.mark.parametrize(
+    ("propensity", "message"),
+    [(1.5, r"propensity\[1\] is 1.5; .* at most 1"), (1e-310, r"propensity\[1\] .* overflows")],
+)
+def test_propensities_are_probabilities(propensity, message):
+    with pytest.raises(ValueError, match=message):
+        with_propensity(None, np.array([1.0, propensity]))
+    np.testing.assert_array_equal(with_propensity(None, np.array([1.0, 0.5])).preferred, [[1], [2]])

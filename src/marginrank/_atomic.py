@@ -1,15 +1,20 @@
 """Files and folders that appear complete or not at all."""
 
 import errno
+import fcntl
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
 Path = str | os.PathLike[str]
+
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # Linux
+RENAME_SWAP = 2  # macOS
 
 
 @contextmanager
@@ -17,9 +22,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing that takes the place of `path` only when the block ends well.
 
     It is written under a temporary name in the same folder, made durable and renamed. If the block
-    raises, the temporary file is removed and `path` is what it was. Links are followed and the
-    permissions of an existing file kept; a device or a pipe, such as /dev/stdout, is written as it
-    is.
+    raises, the temporary file is removed and `path` is what it was; if the process is killed, the
+    next write to `path` removes it. Links are followed and the permissions of an existing file
+    kept; a device or a pipe, such as /dev/stdout, is written as it is.
 
     Parameters
     ----------
@@ -35,9 +40,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             yield file
         return
     target = os.path.realpath(path)
-    temporary = _temporary_name(target)
+    _remove_leftovers(target)
     with _naming(path):
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        temporary, descriptor = _create(target, _new_file)
     try:
         with os.fdopen(descriptor, "wb") as file:
             if os.path.exists(target):
@@ -45,7 +50,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(descriptor)
-        os.replace(temporary, target)
+            os.replace(temporary, target)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -57,8 +62,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 def atomic_folder(path: Path) -> Iterator[str]:
     """Make a folder that takes the place of `path` only when the block ends well.
 
-    The block fills a temporary folder beside `path`. A folder that is already there is moved aside,
-    and removed once the new one has its name.
+    The block fills a temporary folder beside `path`. It changes names with a folder that is already
+    there, in one step where the system can, and the old one is removed. What a killed process left
+    is put right by the next call: see :func:`hidden_folder`.
 
     Parameters
     ----------
@@ -71,19 +77,95 @@ def atomic_folder(path: Path) -> Iterator[str]:
         The temporary folder.
     """
     target = os.path.realpath(path)
-    temporary = _temporary_name(target)
+    restore_folder(path)
+    _remove_leftovers(target)
     with _naming(path):
-        os.mkdir(temporary)
+        temporary, descriptor = _create(target, _new_folder)
     try:
         yield temporary
         for name in os.listdir(temporary):
             _sync(os.path.join(temporary, name))
         _sync(temporary)
         _move_folder(temporary, target)
-    except BaseException:
+        _sync(os.path.dirname(target))
+    finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        os.close(descriptor)
+
+
+class FolderReplaced(Exception):
+    """Another folder took the place of one while that was being read."""
+
+
+@contextmanager
+def open_folder(path: Path) -> Iterator[int]:
+    """Open a folder for reading: what is opened below it belongs together, whatever gets its name.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder.
+
+    Yields
+    ------
+    int
+        A descriptor, for the parameter `dir_fd` of :func:`os.open`.
+
+    Raises
+    ------
+    FolderReplaced
+        If the folder is being replaced, instead of the error that this causes here or in the block.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError as error:
+        if _is_in_work(path):
+            raise FolderReplaced from error
         raise
-    _sync(os.path.dirname(target))
+    try:
+        yield descriptor
+    except (OSError, ValueError) as error:
+        if _is_at(path, descriptor):
+            raise
+        raise FolderReplaced from error
+    finally:
+        os.close(descriptor)
+
+
+def _is_in_work(path: Path) -> bool:
+    """Whether a folder that could not be opened is there now, or moved aside to be replaced."""
+    hidden = hidden_folder(path)
+    if hidden is None:
+        return os.path.lexists(path)
+    with _locked(hidden) as abandoned:
+        return not abandoned
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def hidden_folder(path: Path) -> str | None:
+    """Return where a folder is that a killed process had moved aside and not replaced yet.
+
+    That can happen only where two names cannot be exchanged in one step.
+    """
+    target = os.path.realpath(path)
+    if os.path.lexists(target):
+        return None
+    return next(iter(_hidden(target, "old")), None)
+
+
+def restore_folder(path: Path) -> None:
+    """Give a folder its name back that a killed process had moved aside."""
+    hidden = hidden_folder(path)
+    if hidden is not None:
+        with suppress(OSError), _locked(hidden) as abandoned:
+            if abandoned:
+                os.rename(hidden, os.path.realpath(path))
 
 
 def _is_special(path: Path) -> bool:
@@ -98,22 +180,115 @@ def _is_special(path: Path) -> bool:
 
 
 def _move_folder(temporary: str, target: str) -> None:
+    """Give a folder its name; a folder that had it is then at `temporary`, or gone."""
     if not os.path.lexists(target):
         os.rename(temporary, target)
-        return
-    old = _temporary_name(target)
+    elif not _exchange(temporary, target):
+        _replace_folder(temporary, target)
+
+
+def _exchange(one: str, other: str) -> bool:
+    """Exchange two names in one step; return False where that cannot be done."""
+    import ctypes  # takes longer to import than most files to write
+
+    libc = ctypes.CDLL(None)
+    a, b = os.fsencode(one), os.fsencode(other)
+    if hasattr(libc, "renameat2"):
+        return bool(libc.renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
+    if hasattr(libc, "renamex_np"):
+        return bool(libc.renamex_np(a, b, RENAME_SWAP) == 0)
+    return False
+
+
+def _replace_folder(temporary: str, target: str) -> None:
+    """Move one folder aside and another into its place: for a moment, there is none."""
+    old = _hidden_name(target, "old")
+    with _locked(target):
+        try:
+            os.rename(target, old)
+            os.rename(temporary, target)
+        finally:
+            if os.path.lexists(target):
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                os.rename(old, target)
+
+
+def _create(target: str, make: Callable[[str], int]) -> tuple[str, int]:
+    """Make something under a hidden name; return the name and a descriptor that holds its lock."""
+    while True:
+        name = _hidden_name(target, "tmp")
+        descriptor = make(name)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.lexists(name):
+            return name, descriptor
+        os.close(descriptor)  # another process took it for a leftover before it was locked
+
+
+def _new_file(name: str) -> int:
+    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+
+def _new_folder(name: str) -> int:
+    os.mkdir(name)
+    return os.open(name, os.O_RDONLY)
+
+
+def _hidden_name(target: str, ending: str) -> str:
+    """Return a new name in the same folder, by which a later process knows what it was for."""
+    return f"{_hidden_prefix(target)}{secrets.token_hex(6)}.{ending}"
+
+
+def _hidden_prefix(target: str) -> str:
+    folder, name = os.path.split(target)
+    return os.path.join(folder, f".marginrank-{zlib.crc32(os.fsencode(name)):08x}-")
+
+
+def _hidden(target: str, ending: str) -> list[str]:
+    """Return what there is under such names."""
+    folder, prefix = os.path.split(_hidden_prefix(target))
+    with suppress(OSError):
+        names = [n for n in os.listdir(folder) if n.startswith(prefix) and n.endswith(ending)]
+        return [os.path.join(folder, name) for name in sorted(names)]
+    return []
+
+
+def _remove_leftovers(target: str) -> None:
+    """Remove what processes that were killed have left of earlier attempts to write `target`."""
+    for ending in ("tmp", "old") if os.path.lexists(target) else ("tmp",):
+        for leftover in _hidden(target, ending):
+            with _locked(leftover) as abandoned:
+                if abandoned and os.path.isdir(leftover):
+                    shutil.rmtree(leftover, ignore_errors=True)
+                elif abandoned:
+                    with suppress(OSError):
+                        os.unlink(leftover)
+
+
+@contextmanager
+def _locked(path: str) -> Iterator[bool]:
+    """Yield whether no process is at work on a file or folder, and let none begin.
+
+    A process at work holds a lock, which the system takes from it however it ends.
+    """
     try:
-        os.rename(target, old)
-        os.rename(temporary, target)
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:  # gone, or somebody else's
+        yield False
+        return
+    try:
+        yield _lock(descriptor)
     finally:
-        if os.path.lexists(target):
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            os.rename(old, target)
+        os.close(descriptor)
 
 
-def _temporary_name(target: str) -> str:
-    return os.path.join(os.path.dirname(target), f".marginrank-{secrets.token_hex(6)}.tmp")
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody has it, or the file system has no locks
+        return False
+    return True
 
 
 @contextmanager

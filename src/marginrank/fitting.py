@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marginrank._memory import require_vectors
 from marginrank._parameters import check_choice, check_integer, check_number
 from marginrank._threads import effective_threads, serial_blas
 from marginrank.data.pairs import PairList
@@ -21,6 +22,8 @@ from marginrank.solvers import SOLVERS, find_solver
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 Floats = NDArray[np.float64]
+
+SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,8 @@ class Parameters:
         check_number("C", self.C)
         if self.lam is not None:
             check_number("lam", self.lam)
+            if not np.isfinite(self.loss_weight):
+                raise ValueError(f"lam={self.lam!r} is too small: C = 1 / (2 lam) is infinite.")
         check_number("tol", self.tol)
         check_integer("max_iter", self.max_iter, at_least=1)
         check_choice("solver", self.solver, ("auto", *SOLVERS))
@@ -87,6 +92,7 @@ def fit_linear(
     parameters.check()
     objective = make_objective(data, parameters, pairs=pairs, propensity=propensity)
     require_pairs(objective, data)
+    check_start(w0)
     minimise = find_solver(parameters.solver, objective.loss)
     with serial_blas():
         result = minimise(
@@ -114,7 +120,7 @@ def make_objective(
         _refuse_with_pairs(parameters, propensity)
     else:
         factors = pair_cost(parameters.pair_cost, data.y, data.qid)
-        margins = margin_offsets(parameters.margin, data.y)
+        margins = margin_offsets(parameters.margin, data.y, data.qid)
     if propensity is not None:
         factors = with_propensity(factors, propensity)
     return Objective(
@@ -165,15 +171,39 @@ def convergence_message(result: SolverResult, tol: float) -> str | None:
     )
 
 
+def check_start(w0: Floats | None) -> None:
+    """Refuse weights to start from that are no numbers."""
+    if w0 is not None and not np.isfinite(w0).all():
+        bad = int(np.argmin(np.isfinite(w0)))
+        raise ValueError(
+            f"coef_[{bad}], to start from, is not finite; correct it, or set warm_start=False."
+        )
+
+
 def require_pairs(objective: Objective, data: RankingData) -> None:
-    """Refuse data without a pair to learn from."""
+    """Refuse data without a pair to learn from, or with more features than there is memory for."""
+    require_vectors(data.n_features)
     if objective.n_pairs == 0:
         raise ValueError(
             f"y has no pair to learn from: no query has two documents with different labels "
             f"(n_samples={data.n_documents}, {data.n_queries} queries); check y and qid."
         )
     if not objective.has_weight:
+        for name in ("sample_weight", "query_weight"):
+            _refuse_vanishing(name, getattr(data, name))
         raise ValueError(
-            "sample_weight, query_weight or pair_weight is zero for every pair; give a pair a "
-            "positive weight."
+            "pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give a "
+            "pair a positive weight."
+        )
+
+
+def _refuse_vanishing(name: str, weights: Floats | None) -> None:
+    """Refuse weights that are positive and of which no product is."""
+    if weights is None or not weights.any():
+        return
+    largest = float(weights.max())
+    if largest < SMALL_WEIGHT:
+        raise ValueError(
+            f"{name} is at most {largest:.3g}, so small that products of weights are zero in "
+            "floating point; multiply all by a number."
         )

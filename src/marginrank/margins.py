@@ -12,21 +12,32 @@ from numpy.typing import NDArray
 from marginrank.pair_weights import exponential_gain
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 MARGINS = ("unit", "label", "gain")
 
 
-def margin_offsets(margin: Any, y: Floats) -> Floats | None:
-    """Return the d_i of RankSVM's parameter `margin`; None for the margin of the loss."""
+def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats | None:
+    """Return the d_i of RankSVM's parameter `margin`; None for the margin of the loss.
+
+    Only their differences inside a query count, so one of them is subtracted there from all: beside
+    scores, large numbers would lose the digits in which they differ.
+    """
     check_margin(margin)
+    if not callable(margin) and margin == "unit":
+        return None
     if callable(margin):
         offsets = np.asarray(margin(y), dtype=np.float64)
         if offsets.shape != y.shape or not np.isfinite(offsets).all():
             raise ValueError("margin(y) must return one finite number for each label.")
-        return offsets
-    if margin == "unit":
-        return None
-    return y if margin == "label" else exponential_gain(y)
+    else:
+        offsets = exponential_gain(y) if margin == "gain" else y
+    if offsets.dtype != np.float64:
+        offsets = offsets.astype(object)  # integers of Python, whose differences are exact
+    one_of_query = np.empty(qid.max() + 1, dtype=offsets.dtype)
+    one_of_query[qid] = offsets
+    differences: Floats = (offsets - one_of_query[qid]).astype(np.float64)
+    return differences
 
 
 def check_margin(margin: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
+from marginrank._memory import require_vectors
 from marginrank._parameters import check_choice, check_integer, check_number
 from marginrank._threads import effective_threads, serial_blas
 from marginrank.data.ranking_data import RankingData
@@ -100,6 +101,7 @@ class Learner:
     """
 
     def __init__(self, n_features: int, seed: int, coef: Floats | None = None) -> None:
+        require_vectors(n_features)
         self.n_features = n_features
         self.sgd = Sgd(n_features)
         if coef is not None:

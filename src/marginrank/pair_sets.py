@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+LARGEST_WEIGHT = 1e140  # squares of gradients must not overflow
 LONG_QUERIES = 256  # a query with more than this part of the documents is thinned in samples
 INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at scores 0 every pair is inside its margin
 
@@ -93,8 +94,26 @@ class PairSet(ABC):
 
     def weighted(self, C: float, normalization: str) -> Self:
         """Return the same pairs with C and the normalisation in the weights of the queries."""
-        factor = C * self._normalizer(normalization)
-        return replace(self, query_weight=self.query_weight * factor)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(np.sum(self.query_weight * self.weight_by_query))
+            query_weight = self.query_weight * (C * self._normalizer(normalization))
+            weighted = float(np.sum(query_weight * self.weight_by_query))
+        if not total <= LARGEST_WEIGHT:
+            raise ValueError(
+                f"the weights of all pairs sum to {total:.3g}, too large to compute with (at most "
+                f"{LARGEST_WEIGHT:g}); divide the weights or pair costs by a number."
+            )
+        if not weighted <= LARGEST_WEIGHT:
+            raise ValueError(
+                f"C={C:.3g} times the weights of all pairs is {weighted:.3g}, too large to compute "
+                f"with (at most {LARGEST_WEIGHT:g}); lower C (raise lam)."
+            )
+        if weighted == 0 < total:
+            raise ValueError(
+                f"C={C:.3g} times the weights of all pairs, {total:.3g}, is zero in floating "
+                "point; multiply the weights by a number, or raise C (lower lam)."
+            )
+        return replace(self, query_weight=query_weight)
 
     def _normalizer(self, normalization: str) -> Floats | float:
         """Return what multiplies each query's weight so that sums become weighted means."""

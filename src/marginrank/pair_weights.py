@@ -16,6 +16,7 @@ Integers = NDArray[np.int64]
 
 COSTS = ("gain", "ndcg")
 LARGEST_GAIN_LABEL = 500  # differences and products of gains up to 2**500 are finite
+LEAST_PROPENSITY = 1e-300
 MOST_LABELS = 64  # of a matrix or a callable, as the work grows with their number
 
 
@@ -76,7 +77,7 @@ def weight_matrix(y: ArrayLike, matrix: ArrayLike) -> PairFactors:
     >>> float(P[1] @ Q[2])
     2.0
     """
-    distinct, code = np.unique(np.asarray(y, dtype=np.float64), return_inverse=True)
+    distinct, code = np.unique(np.asarray(y), return_inverse=True)
     delta = np.asarray(matrix, dtype=np.float64)
     if delta.shape != (distinct.size, distinct.size):
         raise ValueError(
@@ -118,6 +119,12 @@ def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
     0.3691
     """
     labels, query = np.asarray(y, dtype=np.float64), np.asarray(qid)
+    if labels.size and labels.min() < 0:
+        at = int(labels.argmin())
+        raise ValueError(
+            f"y[{at}] is {labels[at]:g}, and DCG has no place for gains below zero: with "
+            "pair_cost='ndcg', labels are zero or more."
+        )
     gain = exponential_gain(labels)
     order = np.lexsort((-labels, query))
     discount, ideal = np.empty_like(gain), np.empty_like(gain)
@@ -147,19 +154,21 @@ def _mean_by_run(values: Floats, begins: NDArray[np.bool_]) -> Floats:
     return means
 
 
-def exponential_gain(labels: Floats) -> Floats:
+def exponential_gain(labels: NDArray[Any]) -> Floats:
     """Return 2^y, refusing labels for which products of gains overflow or vanish."""
-    if labels.size and np.abs(labels).max() > LARGEST_GAIN_LABEL:
-        at = int(np.argmax(np.abs(labels)))
-        wrong = "large" if labels[at] > 0 else "far below zero"
+    values = labels.astype(np.float64)
+    if values.size and np.abs(values).max() > LARGEST_GAIN_LABEL:
+        at = int(np.argmax(np.abs(values)))
+        what = "large" if values[at] > 0 else "far below zero"
         raise ValueError(
-            f"y[{at}] is {labels[at]:g}, too {wrong} for the gain 2**y; map the labels to a few "
+            f"y[{at}] is {labels[at]:g}, too {what} for the gain 2**y; map the labels to a few "
             "grades such as 0 to 4."
         )
-    return np.exp2(labels)
+    gains: Floats = np.exp2(values)
+    return gains
 
 
-def pair_cost(cost: Any, y: Floats, qid: Integers) -> PairFactors | None:
+def pair_cost(cost: Any, y: NDArray[Any], qid: Integers) -> PairFactors | None:
     """Return what RankSVM's parameter `pair_cost` stands for.
 
     Parameters
@@ -196,6 +205,17 @@ def check_cost(cost: Any) -> None:
 
 def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFactors:
     """Divide the weight of a pair by the propensity of its preferred document."""
+    high = np.flatnonzero(propensity > 1)
+    if high.size:
+        raise ValueError(
+            f"propensity[{high[0]}] is {propensity[high[0]]:g}; a probability is at most 1."
+        )
+    low = np.flatnonzero(propensity < LEAST_PROPENSITY)
+    if low.size:
+        raise ValueError(
+            f"propensity[{low[0]}] is {propensity[low[0]]:g}, so small that its inverse overflows; "
+            "clip propensities from below, to 0.01 for example."
+        )
     inverse = 1.0 / propensity
     if factors is None:
         return document_weights(inverse)

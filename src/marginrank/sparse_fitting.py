@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from marginrank._parameters import check_choice, check_integer, check_number
 from marginrank._threads import effective_threads, serial_blas
 from marginrank.data.ranking_data import RankingData
-from marginrank.fitting import Fit, require_pairs
+from marginrank.fitting import Fit, check_start, require_pairs
 from marginrank.losses import LOSSES, get_loss
 from marginrank.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
 from marginrank.pair_weights import check_cost, pair_cost
@@ -124,6 +124,7 @@ def fit_sparse(
     """Minimise the sparse objective that the parameters name on the data."""
     parameters.check()
     objective = parameters.objective(data)
+    check_start(w0)
     solve: Any = SPARSE_SOLVERS[parameters.solver]
     if parameters.solver == "fenchel":
         solve = partial(solve, variant=parameters.variant)

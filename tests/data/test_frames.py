@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from marginrank import RankingData, RankSVM, make_ranking
+from marginrank import RankingData, RankSVM, _memory, make_ranking
 from marginrank.data import frames
 from marginrank.data.frames import read_frame, write_frame
 
@@ -397,3 +397,25 @@ def test_columns_of_numbers_are_read_as_text_if_told(tmp_path):
     (tmp_path / "t.csv").write_text("label,comment\n1,007\n0,\n")
     table = read_frame(tmp_path / "t.csv", texts=["comment", "absent"])
     assert table["comment"].to_pylist() == ["007", ""]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_large_integer_labels_are_exact(tmp_path, ending):
+    data = RankingData(np.eye(3), [2**60, 2**60 + 1, 2**60 + 3])
+    write_frame(data, tmp_path / f"t{ending}")
+    back = RankingData.from_frame(read_frame(tmp_path / f"t{ending}"))
+    assert back.y.tolist() == data.y.tolist()
+    assert back.n_pairs == 3
+
+
+def test_labels_beyond_64_bits_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"t.parquet: labels beyond 64 bits cannot be written"):
+        write_frame(RankingData(np.eye(2), [2**80, -1]), tmp_path / "t.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+def test_more_columns_than_memory_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(_memory, "available_memory", lambda: 10**9)
+    data = RankingData(sp.csr_array((2, 2**31 - 1)), [0, 1])
+    with pytest.raises(ValueError, match=r"t.parquet: a table of 2147483647 columns needs"):
+        write_frame(data, tmp_path / "t.parquet")

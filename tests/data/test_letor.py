@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from marginrank import RankingData, dump_letor, load_letor, make_ranking
+from marginrank import RankingData, _memory, dump_letor, iter_letor, load_letor, make_ranking
+from marginrank.data._compressed import decompressed
 
 
 def read(text, **options):
@@ -188,6 +189,42 @@ def test_compressed_files(tmp_path, ending, opener):
         load_letor(path)
 
 
+STREAMS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+@pytest.mark.parametrize("ending", [*STREAMS, ".zst"])
+def test_no_stream_of_several_is_lost(tmp_path, ending):
+    zstandard = pytest.importorskip("zstandard")
+    compress = STREAMS.get(ending, zstandard.ZstdCompressor().compress)
+    one = compress(b"1 qid:1 1:2\n0 qid:1 1:3\n" * 2000)
+    path = tmp_path / f"data.txt{ending}"
+    for end in (b"", b"\0" * 4, b"\0" * 100_000):
+        path.write_bytes(one + end + one + end)
+        assert load_letor(path).n_documents == 8000
+    for damage in (bytes([one[0] ^ 1]) + one[1:], b"no stream", one[:2], one[:-1]):
+        path.write_bytes(one + damage)
+        with pytest.raises(ValueError, match=f"data.txt{ending}: the compressed file is damaged"):
+            load_letor(path)
+
+
+@pytest.mark.parametrize("ending", [*STREAMS, ".zst"])
+def test_an_empty_file_is_empty_though_its_name_says_compressed(tmp_path, ending):
+    pytest.importorskip("zstandard")
+    (tmp_path / f"data{ending}").touch()
+    with pytest.raises(ValueError, match="has no documents"):
+        load_letor(tmp_path / f"data{ending}")
+
+
+@pytest.mark.parametrize("ending", [".bz2", ".xz"])
+def test_text_that_expands_a_thousandfold_is_decompressed_bit_by_bit(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    path.write_bytes(STREAMS[ending](b"1 qid:1 1:2\n" + b"#" * 50_000_000 + b"\n0 qid:1 1:3\n"))
+    with path.open("rb") as file:
+        stream = decompressed(str(path), file)
+        assert len(stream.read(1000)) == 1000
+    assert load_letor(path).n_documents == 2
+
+
 def test_zstandard_files(tmp_path):
     zstandard = pytest.importorskip("zstandard")
     path = tmp_path / "data.zst"
@@ -300,6 +337,26 @@ def test_zstandard_files_are_written(tmp_path):
     assert text == b"1 qid:0 1:2\n0 qid:0 1:3\n"
 
 
+def test_zstandard_files_are_written_with_a_checksum(tmp_path):
+    zstandard = pytest.importorskip("zstandard")
+    path = tmp_path / "data.zst"
+    dump_letor(RankingData([[2.0], [3.0]], [1, 0]), path)
+    content = path.read_bytes()
+    assert zstandard.get_frame_parameters(content).has_checksum
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(ValueError, match="damaged or cut off"):
+        load_letor(path)
+
+
+@pytest.mark.parametrize("y", [[2**60, 2**60 + 1], [2**80, 1]])
+def test_labels_that_text_would_round_are_refused(tmp_path, y):
+    with pytest.raises(
+        ValueError, match=rf"data.txt: text cannot hold labels as large as {max(y)}"
+    ):
+        dump_letor(RankingData(np.eye(2), y), tmp_path / "data.txt")
+    assert not list(tmp_path.iterdir())
+
+
 def test_zstandard_files_are_refused_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(ImportError, match=r"marginrank\[zstd\]"):
@@ -363,6 +420,36 @@ def test_agrees_with_scikit_learn_on_real_data(real_folder):
     np.testing.assert_array_equal(data.X, X.toarray())
     np.testing.assert_array_equal(data.y, y)
     np.testing.assert_array_equal(data.query_ids[data.qid], qid)
+
+
+def test_a_dense_table_beyond_memory_is_refused_before_it_is_asked_for():
+    text = "1 qid:1 1:1 2147483647:1\n" * 2
+    with pytest.raises(
+        ValueError, match=r"<file> as a dense table of 2 × 2147483647 needs 17.2 GB"
+    ):
+        with_memory(10**9, read, text, layout="dense")
+    assert with_memory(10**9, read, text).X.nnz == 4
+
+
+def with_memory(n_bytes, function, *args, **options):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_memory, "available_memory", lambda: n_bytes)
+        return function(*args, **options)
+
+
+def test_chunks_of_text_are_refused_likewise():
+    lines = ["1 qid:1 1:1 2:1\n", "1 qid:2 1:1 2147483647:1\n"]
+    chunks = iter_letor([io.BytesIO(line.encode()) for line in lines], chunk_documents=1)
+    with pytest.raises(ValueError, match=r"dense table of 1 × 2147483647"):
+        with_memory(10**9, list, chunks)
+
+
+@pytest.mark.parametrize("size", ["1" + "0" * 26, "9" * 5000, "1.5", "-3", "0", "x", "\udc80"])
+def test_what_is_no_group_size_is_named(tmp_path, size):
+    path = tmp_path / "groups"
+    path.write_bytes(b"2\n" + size.encode("utf-8", "surrogateescape") + b"\n")
+    with pytest.raises(ValueError, match=r"groups:2:1: '.*' is not a group size"):
+        read("1 1:1\n0 1:2\n", group=path)
 
 
 def test_the_largest_index_is_not_lost():

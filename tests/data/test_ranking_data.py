@@ -4,8 +4,10 @@ import copy
 import pickle
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -97,9 +99,28 @@ def test_levels_are_dense_ranks_inside_a_query():
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64, object])
-def test_large_integer_labels_keep_their_order(dtype):
-    data = RankingData(np.zeros((3, 1)), np.array([2**60 + 1, 2**60, 2**60 + 1], dtype=dtype))
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_large_integer_labels_keep_their_order_and_their_values(dtype, shape):
+    y = np.array([2**60 + 1, 2**60, 2**60 + 1], dtype=dtype)
+    data = RankingData(np.zeros((3, 1)), y.reshape(shape))
     assert data.n_pairs == 2
+    assert data.y.tolist() == y.tolist()
+    assert data.y.dtype.kind in "iu"
+    assert RankingData(*data).n_pairs == 2
+
+
+@pytest.mark.parametrize("y", [[2**63 + 1, 2**63, -1], [2**80 + 1, 2**80, 0]])
+def test_lists_of_integers_that_no_type_holds_stay_apart(y):
+    data = RankingData(np.zeros((3, 1)), y)
+    assert data.n_pairs == 3
+    assert data.y.tolist() == y
+
+
+def test_labels_of_other_types_are_floats():
+    for y in ([True, False, True], np.array([1, 0, 1], np.float16), pd.array([1, 0, 1], "Int64")):
+        data = RankingData(np.zeros((3, 1)), y)
+        assert data.y.dtype == np.float64
+        assert data.y.tolist() == [1.0, 0.0, 1.0]
 
 
 def test_unpacking_and_printing():
@@ -178,12 +199,30 @@ CONVERTED = {
     "list": [[1, 2.5], [3, 4], [5, 6]],
     "Fortran order": np.asfortranarray(np.arange(6.0).reshape(3, 2)),
     "every second column": np.arange(12.0).reshape(3, 4)[:, ::2],
+    "Python's numbers": np.array([[1, 2.5], [Fraction(3), True], [5, 6]], dtype=object),
+    "masked, but nothing is": np.ma.MaskedArray(np.arange(6.0).reshape(3, 2)),
     "other byte order": np.arange(6.0).reshape(3, 2).astype(">f4"),
     "not aligned": np.frombuffer(b"\0" * 49, dtype=np.uint8)[1:].view(np.float64).reshape(3, 2),
     "csc": sp.csc_array(np.arange(6.0).reshape(3, 2)),
     "coo": sp.coo_array(np.arange(6.0).reshape(3, 2)),
     "integer csr": sp.csr_array(np.arange(6).reshape(3, 2)),
 }
+
+
+def strided_csr(part):
+    """CSR of which one array is every second entry of a longer one."""
+    X = sp.csr_array(np.arange(6.0).reshape(3, 2))
+    setattr(X, part, np.repeat(getattr(X, part), 2)[::2])
+    return X
+
+
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+def test_strided_csr_is_read(part):
+    X = strided_csr(part)
+    assert not getattr(X, part).flags.c_contiguous
+    data = RankingData(X, Y3)
+    np.testing.assert_array_equal(data.matrix.dot(np.array([1.0, 10.0])), [10.0, 32.0, 54.0])
+    assert not getattr(X, part).flags.c_contiguous  # as it was given
 
 
 @pytest.mark.parametrize("X", CONVERTED.values(), ids=CONVERTED)
@@ -241,6 +280,45 @@ FEATURES = {
     "complex": (np.ones((3, 2), dtype=complex), r"X must hold real numbers"),
     "complex CSR": (sp.csr_array(np.ones((3, 2), dtype=complex)), r"X must hold real numbers"),
     "ragged": ([[1.0], [1.0, 2.0], [3.0]], r"X must hold real numbers"),
+    "numbers as strings": ([["1", "2"]] * 3, r"X must hold real numbers: '1' is a string"),
+    "strings among objects": (np.array([[1, "2"]] * 3, dtype=object), r"'2' is a string"),
+    "bytes": (np.array([[b"1"]] * 3), r"b'1' is a string"),
+    "None": (np.array([[1, 2], [3, None], [5, 6]], dtype=object), r"X\[1, 1\] is missing \(None\)"),
+    "pandas.NA": (
+        pd.DataFrame({"a": [0.5, 1.5, 2.5], "b": pd.array([1, 2, None], dtype="Int64")}),
+        r"X\[2, 1\] is (missing|NaN)",
+    ),
+    "pandas.NA among objects": (
+        np.array([[1, 2], [3, pd.NA], [5, 6]], dtype=object),
+        r"X\[1, 1\] is missing \(<NA>\)",
+    ),
+    "dates": (np.zeros((3, 2), dtype="M8[D]"), r"it holds datetime64\[D\]; convert dates"),
+    "NaT": (np.full((3, 2), "NaT", dtype="m8[s]"), r"it holds timedelta64\[s\]; convert dates"),
+    "a date among objects": (
+        np.array([[1, np.datetime64("2020-01-01")]] * 3, dtype=object),
+        r"X must hold real numbers: it holds .*2020-01-01",
+    ),
+    "a masked entry": (
+        np.ma.MaskedArray(np.ones((3, 2)), mask=[[0, 0], [0, 1], [0, 0]]),
+        r"X\[1, 1\] is masked",
+    ),
+    "large integers": (
+        np.array([[1, 2], [3, 2**53 + 1], [5, 6]]),
+        r"X\[1, 1\] is 9007199254740993",
+    ),
+    "large unsigned integers": (
+        np.array([[2**64 - 1], [2], [3]], dtype=np.uint64),
+        r"X\[0, 0\] is 18446744073709551615, an integer too large",
+    ),
+    "large negative integers": (
+        np.array([[1], [-(2**60)], [3]]),
+        r"X\[1, 0\] is -1152921504606846976",
+    ),
+    "huge integers": ([[1, 2.5], [10**30, 1], [1, 1]], r"X\[1, 0\] is 1000000000000000"),
+    "large integers in CSR": (
+        sp.csr_array(np.array([[0], [2**60], [1]])),
+        r"X\[1, 0\] is 1152921504606846976",
+    ),
 }
 
 
@@ -264,8 +342,19 @@ ARGUMENTS = {
     "scalar y": ({"y": 1.0}, r"y has shape \(\)"),
     "words as y": ({"y": ["good", "bad", "good"]}, r"y must hold real numbers.*good"),
     "numbers as strings in y": ({"y": ["1", "2", "3"]}, r"y must hold real numbers"),
-    "complex y": ({"y": [1j, 2, 3]}, r"y holds complex"),
-    "None in y": ({"y": [1, None, 2]}, r"y must hold real numbers|y\[1\]"),
+    "complex y": ({"y": [1j, 2, 3]}, r"y must hold real numbers: Complex"),
+    "None in y": ({"y": [1, None, 2]}, r"y must hold real numbers: y\[1\] is missing \(None\)"),
+    "pandas.NA in y": ({"y": pd.array([1, 2, None], dtype="Int64")}, r"y\[2\] is (missing|NaN)"),
+    "NaT in y": ({"y": np.array([1, "NaT", 2], "m8[s]")}, r"y must hold .* timedelta64\[s\]"),
+    "dates as y": ({"y": np.array([1, 2, 3], "M8[D]")}, r"y must hold .* datetime64\[D\]"),
+    "Timestamps as y": ({"y": pd.to_datetime(["2020", "2021", "2022"])}, r"y must hold .* dates"),
+    "masked y": ({"y": np.ma.MaskedArray([1, 2, 3], mask=[0, 1, 0])}, r"y\[1\] is masked"),
+    "masked qid": ({"qid": np.ma.MaskedArray([1, 2, 3], mask=[0, 1, 0])}, r"qid\[1\] is missing"),
+    "durations as weights": (
+        {"sample_weight": np.array([1, 2, 3], "m8[s]")},
+        r"sample_weight must hold real numbers",
+    ),
+    "objects in y": ({"y": [{}, 1, 2]}, r"y must hold real numbers: .*dict"),
     "long qid": ({"qid": [1, 2, 3, 4]}, r"qid has 4 entries but X has 3 rows"),
     "qid that looks like group": ({"qid": [2, 1]}, r"qid has 2 entries.*group="),
     "two-dimensional qid": ({"qid": np.zeros((3, 2))}, r"qid has shape \(3, 2\)"),
@@ -376,6 +465,26 @@ def test_pickles_and_deep_copies():
 def test_lists_of_large_integer_ids_stay_apart():
     data = RankingData(np.eye(3), [0, 1, 2], [2**63 + 1, 2**63, -1])
     assert data.n_queries == 3
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [1, "1", 1],
+        [b"a", "a", b"a"],
+        ["a", "a\0", "a"],
+        [b"a", b"a\0", b"a"],
+        [(1, 2), (1, 3), (1, 2)],
+        ["x", (1, 2), "x"],
+        [2**53, 2**53 + 1.5, 2**53],
+        (2**70, 2**70 + 1, 2**70),
+    ],
+    ids=str,
+)
+def test_lists_of_ids_are_told_apart_as_python_does(ids):
+    data = RankingData(np.eye(3), [0, 1, 2], ids)
+    assert data.qid.tolist() == [0, 1, 0]
+    assert data.query_ids.tolist() == list(ids[:2])
 
 
 def test_ids_that_cannot_be_hashed_are_refused():

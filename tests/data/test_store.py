@@ -2,6 +2,10 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import zlib
 
 import numpy as np
 import pytest
@@ -10,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marginrank import RankingData, RankSVM, _atomic, make_ranking
-from marginrank.data import store
+from marginrank.data import _checksums, store
 from marginrank.data.store import FILES, MANIFEST, StoredText
 
 QUERIES = ("offsets", "rows", "level", "n_levels", "n_pairs", "n_adjacent_pairs")
@@ -155,7 +159,7 @@ def test_large_files_are_mapped_and_not_read(tmp_path, monkeypatch, layout):
         monkeypatch.setattr(f"marginrank.data.ranking_data.{name}", refuse)
     with open("/proc/self/io") as file:
         before = int(file.readline().split()[1])
-    back = RankingData.open(tmp_path / "s")
+    back = RankingData.open(tmp_path / "s", verify=False)
     with open("/proc/self/io") as file:
         read = int(file.readline().split()[1]) - before
     assert read < store.SMALL
@@ -286,7 +290,7 @@ def test_headers_are_checked_without_checksums(tmp_path, monkeypatch, layout, fi
         header = content[:128].replace(old, new, 1).replace(b" }", b"}", len(new) - len(old))
         path.write_bytes(header + content[len(header) :])
         with pytest.raises(ValueError, match=r"\.npy is damaged: .*(shape|type|header|bytes)"):
-            RankingData.open(tmp_path / "s")
+            RankingData.open(tmp_path / "s", verify=False)
 
 
 MANIFESTS = {
@@ -335,6 +339,11 @@ def test_another_version_is_refused(damaged, version):
         {"query_ids": "pickle"},
         {"feature_names": ["a"]},
         {"feature_names": 7},
+        {"feature_names": ["a", "b", "c", "d", 5]},
+        {"shape": [96, 10**30]},
+        {"shape": [96.0, 5]},
+        {"counts": {"documents": 96, "queries": 97, "pairs": 3}},
+        {"counts": {"documents": 96, "queries": 12, "pairs": -3}},
         {"files": 7},
         {"files": {"X": 3}},
         {"files": {"X": {"bytes": 3}}},
@@ -405,7 +414,7 @@ def test_objects_are_never_unpickled(damaged):
     content = (damaged / "query_ids.npy").read_bytes()
     manifest = json.loads((damaged / MANIFEST).read_text())
     entry = {"dtype": "|O", "shape": [12], "bytes": len(content)}
-    manifest["files"]["query_ids"] = entry | {"crc32": f"{store.zlib.crc32(content):08x}"}
+    manifest["files"]["query_ids"] = entry | {"crc32": f"{zlib.crc32(content):08x}"}
     (damaged / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(ValueError, match=r"query_ids.npy is damaged: its header"):
         RankingData.open(damaged)
@@ -502,6 +511,7 @@ def fails_at(call, function, error):
         (store, "_write_array", 7),
         (store.json, "dump", 1),
         (_atomic, "_sync", 1),
+        (_atomic, "_exchange", 1),
         (_atomic.os, "rename", 1),
         (_atomic.os, "rename", 2),
     ],
@@ -510,6 +520,8 @@ def test_a_failing_save_leaves_the_old_store(tmp_path, monkeypatch, module, name
     old = ranking(**everything())
     old.save(tmp_path / "s")
     with monkeypatch.context() as patch:
+        if name == "rename":
+            patch.setattr(_atomic, "_exchange", lambda *_: False)
         patch.setattr(module, name, fails_at(call, getattr(module, name), error))
         with pytest.raises(type(error)):
             ranking(n_queries=3).save(tmp_path / "s", overwrite=True)
@@ -535,3 +547,185 @@ def test_names_and_comments_must_fit(names):
         ranking(feature_names=names)
     with pytest.raises(ValueError, match=rf"comments has {len(names)} entries and needs 96"):
         ranking(comments=names)
+
+
+WRITER = """
+import sys, numpy as np
+from marginrank import RankingData, _atomic
+if sys.argv[2] == "two renames":
+    _atomic._exchange = lambda *_: False
+stores = [RankingData(np.full((4, 3), k), [k, k, 0.5, 0.5], comments=[str(k)] * 4) for k in (1, 2)]
+stores[0].save(sys.argv[1])
+print(flush=True)
+while True:
+    for one in stores:
+        one.save(sys.argv[1], overwrite=True)
+"""
+
+
+@pytest.mark.parametrize("way", ["exchange", "two renames"])
+def test_a_store_beside_a_writer_is_always_whole(tmp_path, way):
+    path = tmp_path / "s"
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, path, way], stdout=subprocess.PIPE)
+    try:
+        writer.stdout.readline()
+        seen = set()
+        for _ in range(1000):
+            data = RankingData.open(path)
+            values = {float(data.X[0, 0]), float(data.y[0]), float(data.comments[3])}
+            assert len(values) == 1
+            seen |= values
+        assert seen == {1.0, 2.0}
+        assert writer.poll() is None
+    finally:
+        writer.kill()
+        writer.communicate()
+
+
+def test_a_store_that_is_replaced_while_it_is_opened_is_opened_anew(tmp_path, monkeypatch):
+    ranking().save(tmp_path / "s")
+    new = ranking(n_queries=3)
+    read_ids = store._Store._query_ids
+
+    def replaced_meanwhile(*args):
+        monkeypatch.setattr(store._Store, "_query_ids", read_ids)
+        new.save(tmp_path / "s", overwrite=True)
+        return read_ids(*args)
+
+    monkeypatch.setattr(store._Store, "_query_ids", replaced_meanwhile)
+    assert_same(new, RankingData.open(tmp_path / "s"))
+
+
+def test_a_store_that_is_replaced_forever_is_refused(tmp_path, monkeypatch):
+    ranking().save(tmp_path / "s")
+    read_ids = store._Store._query_ids
+
+    def replaced_meanwhile(*args):
+        ranking().save(tmp_path / "s", overwrite=True)
+        return read_ids(*args)
+
+    monkeypatch.setattr(store._Store, "_query_ids", replaced_meanwhile)
+    monkeypatch.setattr(store, "ATTEMPTS", 3)
+    with pytest.raises(ValueError, match="s is replaced by another process again and again"):
+        RankingData.open(tmp_path / "s")
+
+
+KILLED = """
+import os, signal, sys, numpy as np
+from marginrank import RankingData, _atomic
+def kill(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+{setup}
+RankingData(np.zeros((2, 1)), [0, 1]).save(sys.argv[1], overwrite=True)
+"""
+RENAMES = "renames = iter([os.rename, kill]); os.rename = lambda *a: next(renames)(*a)"
+KILLS = {
+    "while the arrays are written": "from marginrank.data import store; store.json.dump = kill",
+    "before the exchange": "_atomic._exchange = kill",
+    "after the exchange": "_atomic.shutil.rmtree = kill",
+    "between two renames": f"_atomic._exchange = lambda *_: False; {RENAMES}",
+}
+
+
+@pytest.fixture
+def killed(tmp_path, request):
+    """A store whose replacement was killed; its folder."""
+    ranking().save(tmp_path / "s")
+    script = KILLED.format(setup=request.param)
+    run = subprocess.run([sys.executable, "-c", script, tmp_path / "s"], capture_output=True)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    assert len(os.listdir(tmp_path)) == 2
+    return tmp_path / "s"
+
+
+@pytest.mark.parametrize("killed", KILLS.values(), ids=KILLS, indirect=True)
+def test_the_next_save_clears_up_after_a_killed_one(killed):
+    ranking(n_queries=3).save(killed, overwrite=True)
+    assert os.listdir(killed.parent) == ["s"]
+    assert_same(ranking(n_queries=3), RankingData.open(killed))
+
+
+@pytest.mark.parametrize("killed", [KILLS["between two renames"]], indirect=True)
+def test_a_store_that_a_killed_save_has_hidden_is_found(killed):
+    with pytest.raises(FileNotFoundError, match=r"interrupted has left it as .*\.old: rename"):
+        RankingData.open(killed)
+    with pytest.raises(FileExistsError):
+        ranking(n_queries=3).save(killed)
+    assert_same(ranking(), RankingData.open(killed))
+
+
+def tampered(name, change):
+    """Change an array of a store, with a checksum that agrees."""
+
+    def tamper(folder):
+        array = np.load(folder / f"{name}.npy")
+        replace_array(folder, name, change(array))
+
+    return tamper
+
+
+def put(at, value):
+    def change(array):
+        array[at] = value
+        return array
+
+    return change
+
+
+TAMPERED = {
+    "rows twice": ("rows", put(3, 5), "there twice"),
+    "rows outside": ("rows", put(3, 2**40), "outside the data"),
+    "negative weights": ("sample_weight", put(3, -1.0), "a weight is not"),
+    "NaN weights": ("query_weight", put(3, np.nan), "a weight is not"),
+    "infinite weights": ("query_weight", put(3, np.inf), "a weight is not"),
+    "NaN labels": ("y", put(3, np.nan), "a label is not finite"),
+    "other labels": ("level", lambda level: level[::-1].copy(), "does not agree with the labels"),
+    "many levels": ("n_levels", put(3, 10**9), "more levels than documents"),
+    "no levels": ("n_levels", put(3, 0), "more levels than documents, or none"),
+    "empty query": ("offsets", put(3, 16), "do not span"),
+    "pairs": ("n_adjacent_pairs", lambda pairs: pairs + 1, "does not agree with the labels"),
+}
+
+
+@pytest.mark.parametrize(("name", "change", "message"), TAMPERED.values(), ids=TAMPERED)
+def test_what_makes_no_sense_is_named(damaged, name, change, message):
+    tampered(name, change)(damaged)
+    with pytest.raises(ValueError, match=rf"{name}.npy is damaged: .*{message}"):
+        RankingData.open(damaged)
+
+
+@pytest.mark.parametrize("file", ["X", "rows"])
+def test_one_flipped_bit_in_a_large_file_is_found_unless_told_not_to_look(tmp_path, file):
+    n = 300_000
+    data = RankingData(np.ones((n, 1)), np.arange(n) % 5, np.arange(n) % 7)
+    data.save(tmp_path / "s")
+    path = tmp_path / "s" / f"{file}.npy"
+    content = bytearray(path.read_bytes())
+    content[1_500_007] ^= 64
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{file}.npy is damaged: its checksum"):
+        RankingData.open(tmp_path / "s")
+    assert RankingData.open(tmp_path / "s", verify=False).n_documents == n
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_checksums_of_chunks_are_put_together(monkeypatch, threads):
+    monkeypatch.setattr(_checksums, "CHUNK", 1000)
+    content = np.random.default_rng(0).integers(0, 256, 12_345, dtype=np.uint8)
+    for size in (0, 1, 999, 1000, 1001, 12_345):
+        part = content[:size]
+        assert _checksums.crc32(part, threads) == zlib.crc32(part)
+
+
+@pytest.mark.parametrize("y", [[2**60 + 1, 2**60], [2**63 + 1, 2**63]])
+def test_large_integer_labels_are_exact(tmp_path, y):
+    data = RankingData(np.eye(2), y)
+    back = reopened(data, tmp_path / "s")
+    assert back.y.tolist() == y
+    assert_same(data, back)
+
+
+def test_labels_beyond_64_bits_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="beyond 64 bits"):
+        RankingData(np.eye(2), [2**80, -1]).save(tmp_path / "s")
+    assert not list(tmp_path.iterdir())

@@ -1,9 +1,12 @@
 """From query ids or group sizes to contiguous queries."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from marginrank.data._validation import is_missing
 
 Integers = NDArray[np.int64]
 
@@ -60,9 +63,7 @@ def _group_by_id(n: int, qid: ArrayLike) -> Grouping:
 
 
 def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:
-    ids = np.asarray(qid)
-    if ids.dtype.kind == "f" and isinstance(qid, (list, tuple)):
-        ids = np.array([*qid, None], dtype=object)[:-1]  # integers beyond 64 bits, or mixed
+    ids = _from_list(qid) if isinstance(qid, (list, tuple)) else np.asarray(qid)
     if ids.ndim == 2 and ids.shape[1] == 1:
         ids = ids.ravel()
     if ids.ndim != 1:
@@ -71,19 +72,31 @@ def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:
         sums = ids.dtype.kind in "iu" and ids.size and sum(int(s) for s in ids) == n
         hint = " It sums to the number of rows: pass group sizes as group=." if sums else ""
         raise ValueError(f"qid has {ids.size} entries but X has {n} rows.{hint}")
+    missing = np.zeros(n, dtype=bool)
     if ids.dtype.kind in "fOmM":
-        missing = np.flatnonzero([_is_missing(i) for i in ids.tolist()])
-        if missing.size:
-            raise ValueError(f"qid[{missing[0]}] is missing; give every document a query id.")
+        missing |= [is_missing(i) for i in ids.tolist()]
+    if np.ma.isMA(qid):
+        missing |= np.ma.getmaskarray(qid).ravel()
+    if missing.any():
+        raise ValueError(f"qid[{missing.argmax()}] is missing; give every document a query id.")
     return ids
 
 
-def _is_missing(value: Any) -> bool:
-    """Whether this is None, NaN, NaT or another value that does not equal itself."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is neither
-        return True
+def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
+    """Return ids as they are: NumPy would make one type of several, and drop NULs at the end."""
+    types = set(map(type, ids))
+    if len(types) <= 1 and tuple not in types:
+        array = np.asarray(ids)
+        rounded = types == {int} and array.dtype.kind == "f"
+        if not rounded and not (types <= {str, bytes} and any(map(_ends_in_nul, ids))):
+            return array
+    array = np.empty(len(ids), dtype=object)
+    array[:] = ids
+    return array
+
+
+def _ends_in_nul(text: str | bytes) -> bool:
+    return text[-1:] in ("\0", b"\0")
 
 
 def _factorize(ids: NDArray[Any]) -> tuple[NDArray[Any], Integers]:

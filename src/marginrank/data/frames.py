@@ -11,14 +11,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank._atomic import atomic_write
+from marginrank._memory import require_memory
 from marginrank._optional import require
+from marginrank.data._validation import EXACT_INTEGERS, refuse_wide_labels
 from marginrank.data.ranking_data import RankingData
 
 Path = str | os.PathLike[str]
 
-EXACT_INTEGERS = 2**53  # larger integers do not all have a float64
 BLOCK = 1 << 20  # entries copied at a time: columns become rows while they are in cache
 ROW_GROUP = 1 << 24  # entries of X written at a time
+COLUMN_BYTES = 1000  # that a column takes beside its values, at least
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", *DELIMITERS)
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -400,6 +402,12 @@ def write_frame(
     """
     path = os.fspath(path)
     ending = _ending(path, compressed=())
+    refuse_wide_labels(data.y, path)
+    require_memory(
+        COLUMN_BYTES * data.n_features,
+        f"{path}: a table of {data.n_features} columns",
+        "write a store or LETOR text",
+    )
     names = data.feature_names or [f"f{k + 1}" for k in range(data.n_features)]
     comments = None if data.comments is None else comments
     _refuse_twice([label, qid, comments, *_weights(data), *names])

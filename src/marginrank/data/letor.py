@@ -1,15 +1,11 @@
 """LETOR / SVMlight text files."""
 
-import bz2
-import gzip
-import lzma
 import os
 import stat
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -18,9 +14,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from marginrank import _core
 from marginrank._atomic import atomic_write
-from marginrank._optional import require
+from marginrank._memory import require_memory
 from marginrank._parameters import check_integer
 from marginrank._threads import effective_threads
+from marginrank.data._compressed import compressed, decompressed, undamaged
 from marginrank.data._validation import as_matrix
 from marginrank.data.ranking_data import RankingData
 
@@ -31,8 +28,8 @@ Progress = Callable[[int, int], None]
 CHUNK = 1 << 24  # bytes of text in work at a time
 BOM = b"\xef\xbb\xbf"
 MOST_FEATURES = 2**31 - 1
+MOST_DIGITS = 18  # of a group size
 LAYOUTS = ("auto", "dense", "csr")
-DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # bz2 raises a bare OSError
 
 
 def load_letor(
@@ -223,14 +220,8 @@ def open_source(source: Source, stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]
         return source, source
     path = os.fspath(source)
     raw = stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
-    openers: dict[str, Callable[[Any], Any]] = {
-        ".gz": gzip.open,
-        ".bz2": bz2.open,
-        ".xz": lzma.open,
-        ".zst": _ZstdStream,
-    }
-    opener = openers.get(os.path.splitext(path)[1].lower())
-    return (stack.enter_context(opener(raw)) if opener else raw), raw
+    stream = decompressed(path, raw)
+    return (raw if stream is None else stack.enter_context(stream)), raw
 
 
 def _read_source(
@@ -270,17 +261,6 @@ def texts_of(source: Source, progress: Progress | None) -> Iterator[tuple[bytes,
             yield lines
             if progress is not None and total:
                 progress(raw.tell(), total)
-
-
-@contextmanager
-def undamaged(name: str) -> Iterator[None]:
-    """Say by name that a compressed file is damaged."""
-    try:
-        yield
-    except DAMAGED as error:
-        if getattr(error, "errno", None) is not None:  # the disk's fault, not the file's
-            raise
-        raise ValueError(f"{name}: the compressed file is damaged or cut off.") from error
 
 
 def printable(message: bytes) -> str:
@@ -323,41 +303,6 @@ def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
             yield chunk
 
 
-class _ZstdStream:
-    """Decompresses Zstandard, frame after frame, and notices where one is cut off."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._zstandard = require("zstandard", "zstd")
-        self._file = file
-        self._frame = self._zstandard.ZstdDecompressor().decompressobj()
-        self._begun = False
-
-    def __enter__(self) -> "_ZstdStream":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def read(self, size: int) -> bytes:
-        """Return about `size` bytes, none at the end."""
-        pieces: list[bytes] = []
-        while sum(map(len, pieces)) < size:
-            data = self._frame.unused_data if self._frame.eof else b""
-            data = data or self._file.read(1 << 20)
-            if not data:
-                if self._begun and not self._frame.eof:
-                    raise EOFError("the last frame is cut off")
-                break
-            if self._frame.eof:
-                self._frame = self._zstandard.ZstdDecompressor().decompressobj()
-            self._begun = True
-            try:
-                pieces.append(self._frame.decompress(data))
-            except self._zstandard.ZstdError as error:
-                raise EOFError(str(error)) from error
-        return b"".join(pieces)
-
-
 def assemble(
     reader: _core.LetorReader,
     name: str,
@@ -376,7 +321,7 @@ def assemble(
     if isinstance(group, (str, os.PathLike)):
         group = _read_all_sizes(group, name, n_rows)
     return LetorText(
-        _features(reader, layout, (n_rows, n_columns, n_entries), threads),
+        _features(reader, name, layout, (n_rows, n_columns, n_entries), threads),
         labels,
         np.repeat(_query_ids(ids), lengths) if has_qid else None,
         group,
@@ -385,13 +330,18 @@ def assemble(
 
 
 def _features(
-    reader: _core.LetorReader, layout: str, shape: tuple[int, int, int], threads: int
+    reader: _core.LetorReader, name: str, layout: str, shape: tuple[int, int, int], threads: int
 ) -> Any:
     n_rows, n_columns, n_entries = shape
-    if layout == "auto":
-        # A stored entry takes an index beside its value.
-        layout = "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
-    if layout == "dense":
+    # A stored entry takes an index beside its value.
+    smaller = "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
+    if layout == "dense" and smaller == "csr":
+        require_memory(
+            4 * n_rows * n_columns,
+            f"{name} as a dense table of {n_rows} × {n_columns}",
+            "let layout be 'auto' or 'csr', and check the largest index",
+        )
+    if (smaller if layout == "auto" else layout) == "dense":
         return reader.dense(threads)
     values, columns, indptr = reader.csr()
     used = int(indptr[-1])
@@ -431,12 +381,12 @@ def _read_all_sizes(path: Path, name: str, n_documents: int) -> NDArray[np.int64
 def read_group_sizes(path: Path) -> NDArray[np.int64]:
     """Read a file of group sizes, one a line."""
     sizes = []
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8", errors="backslashreplace") as file:
         for number, line in enumerate(file, 1):
             text = line.strip()
             if not text:
                 continue
-            if not text.isdecimal() or int(text) < 1:
+            if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
                 raise ValueError(f"{path}:{number}:1: {text[:40]!r} is not a group size.")
             sizes.append(int(text))
     return np.array(sizes, dtype=np.int64)
@@ -461,22 +411,16 @@ def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> No
         raise ValueError(
             f"{os.fspath(path)}: text cannot hold weights; convert to a store or a table."
         )
-    compress: dict[str, Callable[[Any, str], Any]] = {
-        ".gz": gzip.open,
-        ".bz2": bz2.open,
-        ".xz": lzma.open,
-        ".zst": _open_zstd,
-    }
-    opener = compress.get(os.path.splitext(os.fspath(path))[1].lower())
+    if data.y.dtype != np.float64:
+        raise ValueError(
+            f"{os.fspath(path)}: text cannot hold labels as large as {np.max(data.y)} exactly; "
+            "use their ranks, or convert to a store or a table."
+        )
     with atomic_write(path) as file, ExitStack() as stack:
-        out = stack.enter_context(opener(file, "wb")) if opener else file
+        out = compressed(os.fspath(path), file)
+        out = file if out is None else stack.enter_context(out)
         for text in _formatted(data, 0 if zero_based else 1):
             out.write(text)
-
-
-def _open_zstd(file: IO[bytes], _: str) -> Any:
-    compressor = require("zstandard", "zstd").ZstdCompressor()
-    return compressor.stream_writer(file, closefd=False)
 
 
 def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:

@@ -11,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from marginrank.data._compressed import undamaged
 from marginrank.data._validation import check_indices, check_weights
 from marginrank.data.letor import (
     Source,
     open_source,
     printable,
     source_name,
-    undamaged,
     whole_lines,
 )
 

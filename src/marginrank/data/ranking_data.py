@@ -14,10 +14,11 @@ from marginrank._threads import effective_threads
 from marginrank.data._grouping import group_rows
 from marginrank.data._validation import (
     as_matrix,
+    check_exact_labels,
     check_features,
     check_finite,
-    check_labels,
     check_weights,
+    in_order,
 )
 
 Floats = NDArray[np.float64]
@@ -102,6 +103,12 @@ class Queries(Documents):
         return Queries.from_labels(labels, kept.offsets, kept.rows, threads)
 
 
+def rank_labels(y: NDArray[Any], offsets: Integers, rows: Integers | None, threads: int) -> Queries:
+    """Rank labels that are in the order of the rows."""
+    labels = in_order(y)
+    return Queries.from_labels(labels if rows is None else labels[rows], offsets, rows, threads)
+
+
 class RankingData:
     """Documents with features, labels and queries.
 
@@ -134,7 +141,8 @@ class RankingData:
     Attributes
     ----------
     X, y, qid : as given, checked
-        In the order of the rows; `qid` holds numbers 0, 1, … by first appearance.
+        In the order of the rows; `qid` holds numbers 0, 1, … by first appearance. `y` is float64,
+        unless it was given as integers that float64 cannot tell apart.
     queries : Queries
         The grouped documents.
     query_ids : ndarray of shape (n_queries,)
@@ -170,13 +178,11 @@ class RankingData:
         threads = effective_threads(n_jobs)
         self.X = check_features(X)
         n = self.X.shape[0]
-        self.y = check_labels(y, n)
+        self.y = check_exact_labels(y, n)
         grouping = group_rows(n, qid, group)
         self.query_ids = grouping.queries
         check_finite(self.X, self.matrix, threads)
-        rows = grouping.rows
-        labels = self.y if rows is None else self.y[rows]
-        self.queries = Queries.from_labels(labels, grouping.offsets, rows, threads)
+        self.queries = rank_labels(self.y, grouping.offsets, grouping.rows, threads)
         self.sample_weight = self._document_order(sample_weight)
         self.query_weight = self._by_query(query_weight)
         self.feature_names = _check_texts(
@@ -191,7 +197,7 @@ class RankingData:
         cls,
         *,
         X: Any,
-        y: Floats,
+        y: NDArray[Any],
         queries: Queries,
         query_ids: NDArray[Any],
         sample_weight: Floats | None,
@@ -287,15 +293,16 @@ class RankingData:
         save_store(self, folder, overwrite=overwrite)
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> "RankingData":
-        """Open a store without reading it: X is mapped into memory, read-only.
+    def open(cls, folder: str | os.PathLike[str], *, verify: bool = True) -> "RankingData":
+        """Open a store: X is mapped into memory, read-only.
 
         Parameters
         ----------
         folder : str or path
             A folder written by :meth:`save`.
-        verify : bool, default=False
-            Read every file and compare its checksum; else only those of small files are.
+        verify : bool, default=True
+            Read every file once to compare its checksum, and see that queries, labels and weights
+            make sense. Else only small files are read.
 
         Returns
         -------

@@ -3,18 +3,30 @@
 ``docs/formats.md`` describes the folder field by field.
 """
 
+import io
 import json
+import operator
 import os
-import zlib
+import time
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, overload
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginrank._atomic import atomic_folder
-from marginrank.data.ranking_data import Queries, RankingData
+from marginrank._atomic import (
+    FolderReplaced,
+    atomic_folder,
+    hidden_folder,
+    open_folder,
+    restore_folder,
+)
+from marginrank._threads import effective_threads
+from marginrank.data._checksums import Checksummed, crc32
+from marginrank.data._stored_text import StoredText, encode_texts
+from marginrank.data._validation import refuse_wide_labels
+from marginrank.data.ranking_data import Queries, RankingData, rank_labels
 
 Path = str | os.PathLike[str]
 
@@ -22,7 +34,9 @@ FORMAT = "marginrank-data"
 VERSION = 1
 MANIFEST = "manifest.json"
 SMALL = 1 << 20  # bytes; the checksums of such files are compared whenever a store is opened
-CHUNK = 1 << 24  # bytes read at a time
+MOST_FEATURES = 2**63 - 1
+HEADER = 10 + (1 << 16)  # bytes of a .npy file in which its header ends
+ATTEMPTS = 100  # to open a store that is replaced meanwhile
 
 FEATURES = {"dense": ("X",), "csr": ("data", "indices", "indptr")}
 GROUPING = ("offsets", "rows", "level", "n_levels", "n_pairs", "n_adjacent_pairs")
@@ -31,39 +45,6 @@ OTHERS = ("y", "query_ids", "sample_weight", "query_weight", *GROUPING, *TEXTS)
 FILES = {f"{name}.npy" for names in (*FEATURES.values(), OTHERS) for name in names} | {MANIFEST}
 
 ID_KINDS = "biufSUmM"  # kinds of NumPy types that need no pickle
-
-
-class StoredText(Sequence[str]):
-    """A sequence of strings inside a memory map, each decoded when it is asked for.
-
-    Parameters
-    ----------
-    text : ndarray of uint8
-        All strings, one after the other, in UTF-8.
-    offsets : ndarray of int64, shape (n + 1,)
-        String i is ``text[offsets[i]:offsets[i + 1]]``.
-    """
-
-    def __init__(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
-        self._text = text
-        self._offsets = offsets
-
-    def __len__(self) -> int:
-        """Return the number of strings."""
-        return self._offsets.size - 1
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[str]: ...
-    def __getitem__(self, at: int | slice) -> str | list[str]:
-        """Return a string, or a list of them."""
-        if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
-        if not -len(self) <= at < len(self):
-            raise IndexError(f"{at} is not one of the {len(self)} strings")
-        first, last = self._offsets[at % len(self) :][:2]
-        return self._text[first:last].tobytes().decode("utf-8", "surrogatepass")
 
 
 def save_store(data: RankingData, folder: Path, *, overwrite: bool = False) -> None:
@@ -85,7 +66,9 @@ def save_store(data: RankingData, folder: Path, *, overwrite: bool = False) -> N
     ValueError
         If the folder holds something that is no store, or query ids are neither numbers nor text.
     """
+    restore_folder(folder)
     _check_target(os.fspath(folder), overwrite)
+    refuse_wide_labels(data.y, os.fspath(folder))
     ids, ids_kind = _encode_ids(data.query_ids)
     layout = "csr" if sp.issparse(data.X) else "dense"
     with atomic_folder(folder) as temporary:
@@ -145,14 +128,7 @@ def _arrays(data: RankingData, layout: str, ids: NDArray[Any]) -> Iterator[tuple
         if getattr(data, name) is not None:
             yield name, getattr(data, name)
     if data.comments is not None:
-        yield from zip(TEXTS, _encode_texts(data.comments), strict=True)
-
-
-def _encode_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(text) for text in encoded], out=offsets[1:])
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
+        yield from zip(TEXTS, encode_texts(data.comments), strict=True)
 
 
 def _encode_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], str]:
@@ -172,24 +148,10 @@ def _encode_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], str]:
     return np.frombuffer(text.encode("ascii"), dtype=np.uint8), "json"
 
 
-class _Checksummed:
-    """A file that counts and sums what is written to it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.n_bytes = 0
-        self.crc = 0
-
-    def write(self, text: bytes) -> int:
-        self.n_bytes += len(text)
-        self.crc = zlib.crc32(text, self.crc)
-        return self.file.write(text)
-
-
 def _write_array(folder: str, name: str, array: NDArray[Any]) -> dict[str, Any]:
     """Write a file; return its entry in the manifest."""
     with open(os.path.join(folder, f"{name}.npy"), "xb") as file:
-        out = _Checksummed(file)
+        out = Checksummed(file)
         np.lib.format.write_array(out, np.asarray(array), allow_pickle=False)
     return {
         "dtype": array.dtype.str,
@@ -199,15 +161,16 @@ def _write_array(folder: str, name: str, array: NDArray[Any]) -> dict[str, Any]:
     }
 
 
-def open_store(folder: Path, *, verify: bool = False) -> RankingData:
-    """Open a store without reading its large files.
+def open_store(folder: Path, *, verify: bool = True) -> RankingData:
+    """Open a store; what another process replaces meanwhile is the old one or the new one.
 
     Parameters
     ----------
     folder : str or path
         A folder written by :func:`save_store`.
-    verify : bool, default=False
-        Read every file and compare its checksum; else only those of files up to 1 MiB are.
+    verify : bool, default=True
+        Compare the checksum of every file, which reads all of them, and see that queries, labels
+        and weights make sense; else only files of up to 1 MiB are read.
 
     Returns
     -------
@@ -219,29 +182,33 @@ def open_store(folder: Path, *, verify: bool = False) -> RankingData:
     ValueError
         If the store is damaged, of a newer version, or no store; the message names the file.
     """
-    store = _Store(os.fspath(folder), verify)
-    n_documents, n_queries = store.counts["documents"], store.counts["queries"]
-    data = RankingData._from_parts(
-        X=store.features(),
-        y=store.array("y", n_documents, np.float64),
-        queries=store.queries(n_documents, n_queries),
-        query_ids=store.query_ids(n_queries),
-        sample_weight=store.optional("sample_weight", n_documents, np.float64),
-        query_weight=store.optional("query_weight", n_queries, np.float64),
-        feature_names=store.feature_names,
-        comments=store.comments(n_documents),
+    path = os.fspath(folder)
+    for _ in range(ATTEMPTS):
+        try:
+            with open_folder(path) as descriptor:
+                return _Store(path, descriptor, verify).data()
+        except FolderReplaced:
+            time.sleep(0.001)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            hidden = hidden_folder(path)
+            hint = "give one that RankingData.save wrote"
+            if hidden is not None:
+                hint = f"a save that was interrupted has left it as {hidden}: rename that"
+            raise type(error)(f"{path} is not a folder; {hint}.") from None
+    raise ValueError(
+        f"{path} is replaced by another process again and again while it is opened; open it when "
+        "that has ended, or a copy of it."
     )
-    if data.n_pairs != store.counts["pairs"]:
-        raise store.damaged("n_pairs.npy", "its pairs are not as many as the manifest says")
-    return data
 
 
 class _Store:
     """A folder with a manifest of the known format and version."""
 
-    def __init__(self, folder: str, verify: bool) -> None:
+    def __init__(self, folder: str, descriptor: int, verify: bool) -> None:
         self._folder = folder
+        self._descriptor = descriptor
         self._verify = verify
+        self._threads = effective_threads(None)
         manifest = self._read_manifest()
         try:
             self._read_fields(manifest)
@@ -251,6 +218,14 @@ class _Store:
     def _path(self, name: str) -> str:
         return os.path.join(self._folder, name)
 
+    def _open(self, name: str) -> IO[bytes]:
+        """Open a file of the folder, which may have another name by now."""
+
+        def opener(_: str, flags: int) -> int:
+            return os.open(name, flags, dir_fd=self._descriptor)
+
+        return open(self._path(name), "rb", opener=opener)
+
     def damaged(self, name: str, what: str) -> ValueError:
         """Return the error to raise."""
         return ValueError(
@@ -259,12 +234,9 @@ class _Store:
         )
 
     def _read_manifest(self) -> dict[str, Any]:
-        if not os.path.isdir(self._folder):
-            kind = NotADirectoryError if os.path.lexists(self._folder) else FileNotFoundError
-            raise kind(f"{self._folder} is not a folder; give one that RankingData.save wrote.")
         path = self._path(MANIFEST)
         try:
-            with open(path, "rb") as file:
+            with self._open(MANIFEST) as file:
                 manifest = json.load(file)
         except FileNotFoundError:
             raise ValueError(
@@ -287,105 +259,158 @@ class _Store:
 
     def _read_fields(self, manifest: dict[str, Any]) -> None:
         self._layout = str(manifest["layout"])
-        self._shape = tuple(int(n) for n in manifest["shape"])
+        self._shape = tuple(map(operator.index, manifest["shape"]))
         self._dtype = np.dtype(manifest["dtype"])
-        self.counts = {k: int(manifest["counts"][k]) for k in ("documents", "queries", "pairs")}
+        counts = ("documents", "queries", "pairs")
+        self._counts = {name: operator.index(manifest["counts"][name]) for name in counts}
         self._ids_kind = manifest["query_ids"]
         names = manifest["feature_names"]
-        self.feature_names = None if names is None else [str(name) for name in names]
+        self._feature_names = None if names is None else list(names)
         self._files = dict(manifest["files"])
         for entry in self._files.values():
-            entry["dtype"], int(entry["bytes"]), int(entry["crc32"], 16)
+            entry["dtype"], operator.index(entry["bytes"]), int(entry["crc32"], 16)
         valid = (
             self._layout in FEATURES
             and self._dtype in (np.float32, np.float64)
             and len(self._shape) == 2
-            and min(*self._shape, self.counts["queries"]) >= 1
-            and self._shape[0] == self.counts["documents"]
+            and 1 <= self._counts["queries"] <= self._counts["documents"] == self._shape[0]
+            and 1 <= self._shape[1] <= MOST_FEATURES
+            and self._counts["pairs"] >= 0
             and self._ids_kind in ("array", "json")
             and (names is None or len(names) == self._shape[1])
+            and all(isinstance(name, str) for name in names or ())
         )
         if not valid:
             raise ValueError
 
-    def array(self, name: str, shape: Any, dtype: Any) -> NDArray[Any]:
-        """Return a file's array; a `shape` or `dtype` of None is not compared."""
+    def data(self) -> RankingData:
+        """Return what is stored."""
+        n_documents, n_queries = self._counts["documents"], self._counts["queries"]
+        data = RankingData._from_parts(
+            X=self._features(),
+            y=self._labels(n_documents),
+            queries=self._queries(n_documents, n_queries),
+            query_ids=self._query_ids(n_queries),
+            sample_weight=self._weights("sample_weight", n_documents),
+            query_weight=self._weights("query_weight", n_queries),
+            feature_names=self._feature_names,
+            comments=self._comments(n_documents),
+        )
+        if data.n_pairs != self._counts["pairs"]:
+            raise self.damaged("n_pairs.npy", "its pairs are not as many as the manifest says")
+        if self._verify:
+            self._check_levels(data)
+        return data
+
+    def _array(self, name: str, shape: Any, dtypes: Sequence[Any] = ()) -> NDArray[Any]:
+        """Return a file's array; a `shape` of None is not compared, nor are no `dtypes`."""
         file = f"{name}.npy"
         if name not in self._files:
             raise self.damaged(MANIFEST, f"it does not list {file}")
-        self._check_bytes(file, self._files[name])
-        small = os.path.getsize(self._path(file)) <= SMALL
+        content = self._content(file, self._files[name])
         try:
-            array = np.load(self._path(file), mmap_mode=None if small else "r", allow_pickle=False)
-            array = np.asarray(array)
+            array = _parse_array(content)
         except Exception as error:  # a damaged header makes NumPy raise nearly anything
             raise self.damaged(file, "its header cannot be read") from error
         if shape is not None and array.shape != (shape if isinstance(shape, tuple) else (shape,)):
             raise self.damaged(file, f"its shape is {array.shape} and should be {shape}")
-        if dtype is not None and array.dtype != dtype:
-            raise self.damaged(file, f"its type is {array.dtype} and should be {np.dtype(dtype)}")
+        if dtypes and array.dtype not in dtypes:
+            wanted = " or ".join(str(np.dtype(dtype)) for dtype in dtypes)
+            raise self.damaged(file, f"its type is {array.dtype} and should be {wanted}")
         if not array.flags.c_contiguous:
             raise self.damaged(file, "it is in Fortran order")
-        array.flags.writeable = False
         return array
 
-    def optional(self, name: str, shape: Any, dtype: Any) -> NDArray[Any] | None:
-        """Return a file's array, or None where the manifest does not list it."""
-        return self.array(name, shape, dtype) if name in self._files else None
-
-    def _check_bytes(self, file: str, entry: dict[str, Any]) -> None:
-        """Compare a file's size, and its checksum if it is small or all are to be verified."""
+    def _content(self, file: str, entry: dict[str, Any]) -> NDArray[np.uint8]:
+        """Return the bytes of a file, mapped if there are many, after comparing with its entry."""
         try:
-            n_bytes = os.path.getsize(self._path(file))
+            with self._open(file) as stream:
+                n_bytes = os.fstat(stream.fileno()).st_size
+                if n_bytes != entry["bytes"]:
+                    should = f"should have {entry['bytes']}"
+                    raise self.damaged(file, f"it has {n_bytes} bytes and {should}")
+                small = n_bytes <= SMALL
+                content: NDArray[np.uint8] = (
+                    np.frombuffer(stream.read(), dtype=np.uint8)
+                    if small
+                    else np.memmap(stream, dtype=np.uint8, mode="r")
+                )
         except FileNotFoundError:
             raise self.damaged(file, "it is missing") from None
-        if n_bytes != entry["bytes"]:
-            raise self.damaged(file, f"it has {n_bytes} bytes and should have {entry['bytes']}")
-        if (self._verify or n_bytes <= SMALL) and self._crc(file) != int(entry["crc32"], 16):
+        if (small or self._verify) and crc32(content, self._threads) != int(entry["crc32"], 16):
             raise self.damaged(file, "its checksum is not that of the manifest")
+        return content
 
-    def _crc(self, file: str) -> int:
-        crc = 0
-        with open(self._path(file), "rb") as stream:
-            while chunk := stream.read(CHUNK):
-                crc = zlib.crc32(chunk, crc)
-        return crc
-
-    def features(self) -> Any:
+    def _features(self) -> Any:
         """Return X, as an array or as CSR."""
         if self._layout == "dense":
-            return self.array("X", self._shape, self._dtype)
-        indptr = self.array("indptr", self._shape[0] + 1, None)
-        if indptr.dtype not in (np.int32, np.int64):
-            raise self.damaged("indptr.npy", f"its type is {indptr.dtype}")
+            return self._array("X", self._shape, [self._dtype])
+        indptr = self._array("indptr", self._shape[0] + 1, [np.int32, np.int64])
         n_entries = int(indptr[-1])
         # The constructor would read all indices to choose their type.
         X = sp.csr_array(self._shape, dtype=self._dtype)
-        X.data = self.array("data", n_entries, self._dtype)
-        X.indices = self.array("indices", n_entries, indptr.dtype)
+        X.data = self._array("data", n_entries, [self._dtype])
+        X.indices = self._array("indices", n_entries, [indptr.dtype])
         X.indptr = indptr
         X.has_sorted_indices = X.has_canonical_format = True  # the kernels look again
         return X
 
-    def queries(self, n_documents: int, n_queries: int) -> Queries:
+    def _labels(self, n_documents: int) -> NDArray[Any]:
+        y = self._array("y", n_documents, [np.float64, np.int64, np.uint64])
+        if self._verify and not np.isfinite(y).all():
+            raise self.damaged("y.npy", "a label is not finite")
+        return y
+
+    def _weights(self, name: str, n: int) -> NDArray[np.float64] | None:
+        """Return weights, or None where the manifest does not list them."""
+        if name not in self._files:
+            return None
+        weights = self._array(name, n, [np.float64])
+        if self._verify and not ((weights >= 0) & np.isfinite(weights)).all():
+            raise self.damaged(f"{name}.npy", "a weight is not a finite number of zero or more")
+        return weights
+
+    def _queries(self, n_documents: int, n_queries: int) -> Queries:
         """Return the grouping, none of it computed."""
-        offsets = self.array("offsets", n_queries + 1, np.int64)
-        if offsets[0] != 0 or offsets[-1] != n_documents:
+        offsets = self._array("offsets", n_queries + 1, [np.int64])
+        sizes = np.diff(offsets)
+        if offsets[0] != 0 or offsets[-1] != n_documents or sizes.min() < 1:
             raise self.damaged("offsets.npy", "its queries do not span all documents")
+        n_levels = self._array("n_levels", n_queries, [np.int32])
+        if n_levels.min() < 1 or (n_levels > sizes).any():
+            raise self.damaged("n_levels.npy", "a query has more levels than documents, or none")
         return Queries(
             offsets=offsets,
-            rows=self.optional("rows", n_documents, np.int64),
-            level=self.array("level", n_documents, np.int32),
-            n_levels=self.array("n_levels", n_queries, np.int32),
-            n_pairs=self.array("n_pairs", n_queries, np.int64),
-            n_adjacent_pairs=self.array("n_adjacent_pairs", n_queries, np.int64),
+            rows=self._rows(n_documents),
+            level=self._array("level", n_documents, [np.int32]),
+            n_levels=n_levels,
+            n_pairs=self._array("n_pairs", n_queries, [np.int64]),
+            n_adjacent_pairs=self._array("n_adjacent_pairs", n_queries, [np.int64]),
         )
 
-    def query_ids(self, n_queries: int) -> NDArray[Any]:
+    def _rows(self, n_documents: int) -> NDArray[np.int64] | None:
+        if "rows" not in self._files:
+            return None
+        rows = self._array("rows", n_documents, [np.int64])
+        if self._verify:
+            inside = rows.min() >= 0 and rows.max() < n_documents
+            if not inside or np.bincount(rows, minlength=n_documents).max() > 1:
+                raise self.damaged("rows.npy", "a row number is outside the data or there twice")
+        return rows
+
+    def _check_levels(self, data: RankingData) -> None:
+        """Compare what is derived from the labels with what they say."""
+        queries = data.queries
+        expected = rank_labels(data.y, queries.offsets, queries.rows, self._threads)
+        for name in ("level", "n_levels", "n_pairs", "n_adjacent_pairs"):
+            if not np.array_equal(getattr(queries, name), getattr(expected, name)):
+                raise self.damaged(f"{name}.npy", "it does not agree with the labels in y.npy")
+
+    def _query_ids(self, n_queries: int) -> NDArray[Any]:
         """Return the ids, of the type they had."""
         if self._ids_kind == "array":
-            return self.array("query_ids", n_queries, None)
-        text = self.array("query_ids", None, np.uint8)
+            return self._array("query_ids", n_queries)
+        text = self._array("query_ids", None, [np.uint8])
         try:
             values = json.loads(text.tobytes())
         except (ValueError, RecursionError) as error:
@@ -396,9 +421,23 @@ class _Store:
         ids[:] = values
         return ids
 
-    def comments(self, n_documents: int) -> StoredText | None:
+    def _comments(self, n_documents: int) -> StoredText | None:
         """Return the comments, undecoded."""
-        offsets = self.optional("comments_offsets", n_documents + 1, np.int64)
-        if offsets is None:
+        if "comments_offsets" not in self._files:
             return None
-        return StoredText(self.array("comments", int(offsets[-1]), np.uint8), offsets)
+        offsets = self._array("comments_offsets", n_documents + 1, [np.int64])
+        return StoredText(self._array("comments", int(offsets[-1]), [np.uint8]), offsets)
+
+
+def _parse_array(content: NDArray[np.uint8]) -> NDArray[Any]:
+    """Return the array in the bytes of a .npy file, read-only; it is not copied."""
+    header = io.BytesIO(content[:HEADER].tobytes())
+    if np.lib.format.read_magic(header) != (1, 0):
+        raise ValueError("another version of the format")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(header)
+    if dtype.hasobject:
+        raise ValueError("an array of objects")
+    array = content[header.tell() :].view(dtype).reshape(shape, order="F" if fortran else "C")
+    array = np.asarray(array)
+    array.flags.writeable = False
+    return array

@@ -11,6 +11,9 @@ from marginrank.solvers.result import Callback, Iteration, SolverResult, StopRea
 
 Floats = NDArray[np.float64]
 
+SUSPICIOUS = 1e140  # a gradient whose square is close to overflow
+SUSPECTS = 1000  # features that are looked at
+
 
 class Reached(Protocol):
     """A point that a solver has reached: of an objective, alone or with a regulariser."""
@@ -102,12 +105,30 @@ class Progress:
 def start(objective: Objective, w: Floats, scores: Floats | None = None) -> Point:
     """Look at the first w, and refuse features that cannot be summed."""
     point = objective.at(w, scores)
-    overflow = np.flatnonzero(~np.isfinite(point.gradient))
-    if overflow.size:
-        raise ValueError(
-            f"X[:, {overflow[0]}] has values so large that sums overflow; scale the feature."
-        )
+    size = np.abs(point.gradient)
+    if not size.max() < SUSPICIOUS:
+        _refuse_overflow(point)
     return point
+
+
+def _refuse_overflow(point: Point) -> None:
+    """Name what makes gradients so large that their squares may overflow, unless it is only C."""
+    n_features = point.objective.n_features
+    if not np.isfinite(point.scores).all():
+        features = list(range(min(n_features, SUSPECTS)))
+    elif np.isfinite(point.score_gradient).all():
+        features = [int(np.argmax(np.nan_to_num(np.abs(point.gradient), nan=np.inf)))]
+    else:
+        raise ValueError(
+            "weights, pair costs, margins or C are so large that the loss overflows; lower them."
+        )
+    largest = [float(np.abs(point.objective.column(j)).max()) for j in features]
+    worst = int(np.argmax(np.nan_to_num(largest, nan=np.inf)))
+    name = f"X[:, {features[worst]}]"
+    if not np.isfinite(largest[worst]):
+        raise ValueError(f"{name} has NaN or infinity; replace or impute such values.")
+    if largest[worst] > SUSPICIOUS or not np.isfinite(point.gradient).all():
+        raise ValueError(f"{name} has values so large that sums overflow; scale the feature.")
 
 
 def is_certified(point: Reached, tol: float) -> bool:
