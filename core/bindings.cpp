@@ -3,7 +3,6 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
-#include <omp.h>
 
 #include <memory>
 #include <optional>
@@ -624,7 +623,6 @@ NB_MODULE(_core, m) {
         "Level of each document; by query: levels, pairs, pairs of adjacent levels.");
   m.def("rank_documents", &ranked_documents, "scores"_a, "offsets"_a, "threads"_a,
         "Documents of each query by descending score, ties in document order.");
-  m.def("max_threads", [] { return omp_get_max_threads(); });
 }
 
 }  // namespace marginrank
