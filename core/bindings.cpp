@@ -2,8 +2,11 @@
 #include "bindings.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -13,6 +16,7 @@
 #include "columns.hpp"
 #include "coordinate_descent.hpp"
 #include "diagonal.hpp"
+#include "dispatch.hpp"
 #include "fused.hpp"
 #include "listed_pairs.hpp"
 #include "sgd.hpp"
@@ -20,17 +24,19 @@
 namespace marginrank {
 namespace {
 
-constexpr Index kLargestQuery = Index{1} << 30;  // twice that must fit a Position
+// Twice the documents of a query must fit a Position.
+constexpr Index kLargestQuery = std::numeric_limits<Position>::max() / 2;
+static_assert(kLargestQuery == (Index{1} << 30) - 1);
 
 void check_offsets(const Array1<Index>& offsets, std::size_t n_documents) {
   require(offsets.size() >= 1 && offsets(0) == 0, "offsets must begin with 0");
-  require(offsets(offsets.size() - 1) == static_cast<Index>(n_documents),
-          "offsets must end with the number of documents");
   for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
     require(offsets(q) <= offsets(q + 1), "offsets must increase");
     require(offsets(q + 1) - offsets(q) <= kLargestQuery,
-            "a query has more than 2**30 documents; split it");
+            "a query has 2**30 documents or more; split it");
   }
+  require(offsets(offsets.size() - 1) == static_cast<Index>(n_documents),
+          "offsets must end with the number of documents");
 }
 
 // Sets what all kinds of pairs have in common, after checking what the kernels rely on.
@@ -623,6 +629,14 @@ NB_MODULE(_core, m) {
         "Level of each document; by query: levels, pairs, pairs of adjacent levels.");
   m.def("rank_documents", &ranked_documents, "scores"_a, "offsets"_a, "threads"_a,
         "Documents of each query by descending score, ties in document order.");
+  m.def("instruction_sets", &instruction_sets,
+        "Variants of the kernels that this machine can run; the last is in use.");
+  m.def(
+      "use_instruction_set",
+      [](const std::string& name) {
+        require(use_instruction_set(name), "this machine has no instruction set of that name");
+      },
+      "name"_a, "Use another of them, to test and measure it.");
 }
 
 }  // namespace marginrank
