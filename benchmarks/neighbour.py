@@ -20,9 +20,9 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
-from core import make
 from files import write_text
 
+from core import make
 from marginrank import RankSVM, load_letor
 
 LIMIT = 1.25  # two threads against one, beside the neighbour
