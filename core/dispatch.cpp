@@ -39,8 +39,8 @@ constexpr unsigned kV3Basic = bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | b
                               bit_OSXSAVE;
 constexpr unsigned kV3Further = bit_LAHF_LM | bit_LZCNT;
 constexpr unsigned kV3Wide = bit_AVX2 | bit_BMI | bit_BMI2;
-constexpr unsigned kV4Wide = static_cast<unsigned>(bit_AVX512F) | bit_AVX512BW | bit_AVX512CD |
-                             bit_AVX512DQ | bit_AVX512VL;
+constexpr unsigned kV4Wide =
+    static_cast<unsigned>(bit_AVX512F) | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL;
 
 bool has_all(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
 

@@ -117,11 +117,9 @@ class Partials {
   std::vector<Vec8> sums_;
 };
 
-// f(lower, upper) for ranges of columns of about the same work. Each costs a search in every row, so
-// there are few of them, but enough that a slow thread does not hold up the others.
+// f(lower, upper) for ranges of columns of about the same work. Each costs a search in every row.
 template <class Matrix, class F>
-void for_each_column_range(const Matrix& X, int threads, F&& f) {
-  const int n_ranges = threads == 1 ? 1 : 4 * threads;
+void for_each_column_range(const Matrix& X, int n_ranges, int threads, F&& f) {
   const std::vector<Index> bounds = X.split_columns(n_ranges);
   parallel_for(n_ranges, threads, [&](Index k) { f(bounds[k], bounds[k + 1]); });
 }
@@ -156,9 +154,8 @@ class Sweeper {
     }
     const std::vector<Index> left =
         blocks_where(blocks_, [](const Block& block) { return !block.fused; });
-    parallel_for(static_cast<Index>(left.size()), threads_, [&](Index k) {
-      accumulate(blocks_[left[k]].documents, z, partials[left[k]]);
-    });
+    parallel_for(static_cast<Index>(left.size()), threads_,
+                 [&](Index k) { accumulate(blocks_[left[k]].documents, z, partials[left[k]]); });
     partials.add_up(out);
   }
 
@@ -204,7 +201,7 @@ class Sweeper {
 
   // Each range of columns belongs to one thread, which adds to it in document order.
   void transpose_by_column(const double* z, double* out) const {
-    for_each_column_range(X_, threads_, [&](Index lower, Index upper) {
+    for_each_column_range(X_, threads_, threads_, [&](Index lower, Index upper) {
       std::fill(out + lower, out + std::max(lower, upper), 0.0);
       for (Index i = 0; i < problem_.n_documents(); ++i) {
         if (z[i] == 0.0) continue;
