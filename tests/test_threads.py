@@ -183,7 +183,7 @@ assert not any(blocks(task, signal.SIGSEGV) for task in helpers)
 """)
 
 
-def test_the_interpreter_ends_while_a_thread_fits():
+def test_the_interpreter_ends_while_threads_fit():
     run_python("""
 import threading
 begun = threading.Event()
@@ -191,6 +191,7 @@ def fit_for_ever():
     while True:
         RankSVM(n_jobs=2).fit(X, y, qid=qid)
         begun.set()
-threading.Thread(target=fit_for_ever, daemon=True).start()
+for _ in range(4):
+    threading.Thread(target=fit_for_ever, daemon=True).start()
 begun.wait()
 """)
