@@ -3,6 +3,8 @@
     python3 dev.py demo
     python3 dev.py test [pytest arguments]
     python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behaviour checks
+    python3 dev.py sanitize-threads [pytest arguments]      tests with checks for data races
+    python3 dev.py fuzz [inputs]    random input for the LETOR parser; needs clang
 
 Needs only Python 3.11 or newer, a C++ compiler and a package index.
 """
@@ -21,6 +23,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 BUILD_INPUTS = ("core", "src", "CMakeLists.txt", "pyproject.toml")
 EVERYTHING = "dev"  # the extra that holds all others
+# What each command builds with, and how the checks are to behave.
+SANITIZERS = {
+    "sanitize": (
+        "address,undefined",
+        ("libasan.so", "libubsan.so"),
+        {
+            "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter's own are not ours to judge
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        },
+    ),
+    "sanitize-threads": (
+        "thread",
+        ("libtsan.so",),
+        # Only our code is compiled for it; tests fork while threads run.
+        {"TSAN_OPTIONS": "halt_on_error=1:ignore_noninstrumented_modules=1:die_after_fork=0"},
+    ),
+}
 PARALLEL = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
 
 
@@ -102,27 +121,24 @@ def test(env: Path, pytest_args: list[str]) -> int:
     failed = []
     for name, command in steps.items():
         print(f"== {name}", flush=True)
-        # Threads of several test processes must not spin on cores that the others need.
+        # OpenMP of LightGBM and others must not spin on cores that other test processes need.
         if run(command, {"OMP_WAIT_POLICY": "passive"}) != 0:
             failed.append(name)
     print(f"Failed: {', '.join(failed)}" if failed else "All checks passed")
     return 1 if failed else 0
 
 
-def sanitize(env: Path, pytest_args: list[str]) -> int:
-    """Run pytest on a build whose memory accesses and arithmetic are checked."""
+def sanitize(env: Path, command: str, pytest_args: list[str]) -> int:
+    """Run pytest on a build that checks itself."""
+    _, runtime, behaviour = SANITIZERS[command]
     compiler = os.environ.get("CXX", "g++")
     libraries = [
         subprocess.run(
             [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
         ).stdout.strip()
-        for name in ("libasan.so", "libubsan.so", "libstdc++.so")
+        for name in (*runtime, "libstdc++.so")
     ]
-    checks = {
-        "LD_PRELOAD": " ".join(libraries),
-        "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter's own are not ours to judge
-        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
-    }
+    checks = {"LD_PRELOAD": " ".join(libraries)} | behaviour
     return run([env / "bin" / "python", "-m", "pytest", *pytest_args], checks)
 
 
@@ -130,10 +146,10 @@ def main() -> int:
     """Parse the command line and run the chosen command."""
     parser = argparse.ArgumentParser(
         description="Build marginrank in its own environment, then run the demo or the tests.",
-        epilog="Other arguments of test and sanitize are passed on to pytest.",
+        epilog="Other arguments of test and the sanitizers are passed on to pytest.",
         allow_abbrev=False,
     )
-    parser.add_argument("command", choices=["demo", "test", "sanitize"])
+    parser.add_argument("command", choices=["demo", "test", *SANITIZERS, "fuzz"])
     parser.add_argument(
         "--venv", type=Path, metavar="DIR", help="environment to use (default: .venv)"
     )
@@ -141,13 +157,16 @@ def main() -> int:
     if args.command == "demo" and rest:
         parser.error(f"demo takes no arguments, remove: {' '.join(rest)}")
 
-    checked = args.command == "sanitize"
-    env = (args.venv or ROOT / (".venv-sanitize" if checked else ".venv")).absolute()
+    if args.command == "fuzz":
+        return run([ROOT / "fuzz" / "run", *rest])
+    checked = args.command in SANITIZERS
+    env = (args.venv or ROOT / (f".venv-{args.command}" if checked else ".venv")).absolute()
     extra = "cli" if args.command == "demo" else EVERYTHING
-    prepare(env, extra, ["MARGINRANK_SANITIZE=ON"] if checked else [])
+    options = [f"MARGINRANK_SANITIZE={SANITIZERS[args.command][0]}"] if checked else []
+    prepare(env, extra, options)
     if args.command == "demo":
         return run([env / "bin" / "python", "-m", "marginrank", "demo"])
-    return sanitize(env, rest) if checked else test(env, rest)
+    return sanitize(env, args.command, rest) if checked else test(env, rest)
 
 
 if __name__ == "__main__":

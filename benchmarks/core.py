@@ -1,6 +1,6 @@
 """Every performance figure of the core, measured side by side in one run and printed as ratios.
 
-    python benchmarks/core.py [--json results.json] [--quick]
+    python benchmarks/core.py [--json results.json] [--quick] [--instruction-set NAME]
 
 A *sweep* is the time of one multi-threaded pass that sums X. Each figure is the median of runs that
 alternate with sweeps, because a shared machine drifts. --quick uses a tenth of the data, to see
@@ -18,7 +18,7 @@ import numpy as np
 from _memory import peak_bytes, reset_peak
 from sklearn.svm import LinearSVC
 
-from marginrank import RankingData, RankSVM, make_ranking
+from marginrank import RankingData, RankSVM, _core, make_ranking
 from marginrank._threads import effective_threads, serial_blas
 from marginrank.losses import LOSSES
 from marginrank.objective import Objective
@@ -198,8 +198,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
+    parser.add_argument(
+        "--instruction-set",
+        choices=_core.instruction_sets(),
+        default=_core.instruction_sets()[-1],
+        help="variant of the kernels; the best by default",
+    )
     parser.add_argument("--measure-memory", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    _core.use_instruction_set(arguments.instruction_set)
     if arguments.measure_memory:
         measure_memory(arguments.measure_memory)
         return

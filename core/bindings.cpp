@@ -2,9 +2,11 @@
 #include "bindings.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <omp.h>
+#include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -14,6 +16,7 @@
 #include "columns.hpp"
 #include "coordinate_descent.hpp"
 #include "diagonal.hpp"
+#include "dispatch.hpp"
 #include "fused.hpp"
 #include "listed_pairs.hpp"
 #include "sgd.hpp"
@@ -21,17 +24,19 @@
 namespace marginrank {
 namespace {
 
-constexpr Index kLargestQuery = Index{1} << 30;  // twice that must fit a Position
+// Twice the documents of a query must fit a Position.
+constexpr Index kLargestQuery = std::numeric_limits<Position>::max() / 2;
+static_assert(kLargestQuery == (Index{1} << 30) - 1);
 
 void check_offsets(const Array1<Index>& offsets, std::size_t n_documents) {
   require(offsets.size() >= 1 && offsets(0) == 0, "offsets must begin with 0");
-  require(offsets(offsets.size() - 1) == static_cast<Index>(n_documents),
-          "offsets must end with the number of documents");
   for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
     require(offsets(q) <= offsets(q + 1), "offsets must increase");
     require(offsets(q + 1) - offsets(q) <= kLargestQuery,
-            "a query has more than 2**30 documents; split it");
+            "a query has 2**30 documents or more; split it");
   }
+  require(offsets(offsets.size() - 1) == static_cast<Index>(n_documents),
+          "offsets must end with the number of documents");
 }
 
 // Sets what all kinds of pairs have in common, after checking what the kernels rely on.
@@ -68,7 +73,7 @@ Incidence make_incidence(Index n_documents, const Array2<Index>& pairs,
     require(pairs.data()[k] >= 0 && pairs.data()[k] < n_documents,
             "pairs must hold numbers of documents");
   }
-  nb::gil_scoped_release release;
+  const GilReleased released;
   return Incidence(n_documents, pairs.data(), static_cast<Index>(pairs.shape(0)),
                    weight ? weight->data() : nullptr);
 }
@@ -279,7 +284,7 @@ auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, con
   QueryLosses losses(pairs);
   Point point(owner);
   {
-    nb::gil_scoped_release release;
+    const GilReleased released;
     visit(X, point, [&](const auto& view, const auto& kernel, auto& state) {
       evaluate(view, kernel, w.data(), scores.data(), losses.data(), z.data(), gradient.data(),
                state, guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
@@ -298,7 +303,7 @@ auto evaluate_scores(nb::object owner, const Array1<double>& scores, const Point
   QueryLosses losses(pairs);
   Point point(owner);
   {
-    nb::gil_scoped_release release;
+    const GilReleased released;
     point.visit([&](const auto& kernel, auto& state) {
       evaluate_pairs(kernel, scores.data(), losses.data(), z.data(), state,
                      guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
@@ -313,7 +318,7 @@ auto active_weights_at(nb::object owner, const Array1<double>& scores, int threa
                "scores must have an entry a document");
   auto weights = zero_by_query(pairs);
   Point point(owner);
-  nb::gil_scoped_release release;
+  const GilReleased released;
   point.visit([&](const auto& kernel, auto& state) {
     active_weights(kernel, scores.data(), state, weights.data(), threads);
   });
@@ -324,7 +329,7 @@ auto hess_vec_scores(const Point& point, const Array1<double>& u, int threads) {
   check_vector(u, static_cast<Index>(point.pairs().n_documents()),
                "u must have an entry a document");
   auto z = new_array<double>(u.size());
-  nb::gil_scoped_release release;
+  const GilReleased released;
   point.visit([&](const auto& kernel, const auto& state) {
     hess_vec_pairs(kernel, state, u.data(), z.data(), threads);
   });
@@ -338,7 +343,7 @@ auto hess_vec_at(const Matrix& X, const Point& point, const Array1<double>& v, i
   auto out = new_array<double>(v.size());
   auto u = new_array<double>(point.pairs().n_documents());
   {
-    nb::gil_scoped_release release;
+    const GilReleased released;
     visit(X, point, [&](const auto& view, const auto& kernel, const auto& state) {
       hess_vec(view, kernel, state, v.data(), u.data(), out.data(), threads);
     });
@@ -350,7 +355,7 @@ auto hessian_at(const Matrix& X, const Point& point, int threads) {
   point.pairs().check_matrix(X);
   const auto n = static_cast<std::size_t>(X.n_columns());
   auto H = new_matrix<double>(n, n);
-  nb::gil_scoped_release release;
+  const GilReleased released;
   visit(X, point, [&](const auto& view, const auto& kernel, const auto& state) {
     hessian(view, kernel, state, H.data(), threads);
   });
@@ -360,7 +365,7 @@ auto hessian_at(const Matrix& X, const Point& point, int threads) {
 auto hess_diag_at(const Matrix& X, const Point& point, int threads) {
   point.pairs().check_matrix(X);
   auto diag = new_array<double>(static_cast<std::size_t>(X.n_columns()));
-  nb::gil_scoped_release release;
+  const GilReleased released;
   visit(X, point, [&](const auto& view, const auto& kernel, const auto& state) {
     hess_diag(view, kernel, state, diag.data(), threads);
   });
@@ -371,7 +376,7 @@ auto transpose_at(const Matrix& X, const Pairs& pairs, const Array1<double>& z, 
   pairs.check_matrix(X);
   check_vector(z, static_cast<Index>(pairs.n_documents()), "z must have an entry a document");
   auto out = new_array<double>(static_cast<std::size_t>(X.n_columns()));
-  nb::gil_scoped_release release;
+  const GilReleased released;
   X.visit([&](const auto& view) {
     Sweeper(view, pairs.documents(), threads).transpose(z.data(), out.data());
   });
@@ -387,7 +392,7 @@ auto transpose_groups_at(const Matrix& X, const Pairs& pairs, const Array1<doubl
               std::is_sorted(bounds.data(), bounds.data() + bounds.size()),
           "bounds must ascend inside the documents");
   auto out = new_matrix<double>(bounds.size() - 1, static_cast<std::size_t>(X.n_columns()));
-  nb::gil_scoped_release release;
+  const GilReleased released;
   X.visit([&](const auto& view) {
     Sweeper(view, pairs.documents(), threads)
         .transpose_by_group(z.data(), bounds.data(), static_cast<Index>(bounds.size()) - 1,
@@ -405,7 +410,7 @@ auto dot_at(const Matrix& X, const Array1<double>& v, std::optional<Array1<Index
     require(row[i] >= 0 && row[i] < X.n_rows(), "rows must lie inside the matrix");
   }
   auto u = new_array<double>(static_cast<std::size_t>(n_documents));
-  nb::gil_scoped_release release;
+  const GilReleased released;
   X.visit([&](const auto& view) {
     for_each_row_block(n_documents, threads,
                        [&](Index, Range block) { view.dots(row, block, v.data(), u.data()); });
@@ -421,7 +426,7 @@ auto column_at(const Matrix& X, Index j, std::optional<Array1<Index>> rows, int 
     require(row[i] >= 0 && row[i] < X.n_rows(), "rows must lie inside the matrix");
   }
   auto out = new_array<double>(static_cast<std::size_t>(n_documents));
-  nb::gil_scoped_release release;
+  const GilReleased released;
   X.visit([&](const auto& view) { take_column(view, j, row, n_documents, out.data(), threads); });
   return out;
 }
@@ -431,7 +436,7 @@ Matrix columns_of(const Dense<T>& X, const std::vector<Index>& chosen, int threa
   const auto rows = static_cast<std::size_t>(X.n_rows());
   auto table = new_array<T>(rows * chosen.size());
   {
-    nb::gil_scoped_release release;
+    const GilReleased released;
     take_columns(X, chosen, table.data(), threads);
   }
   const Result2<T> shaped(table.data(), {rows, chosen.size()}, nb::cast(table));
@@ -442,7 +447,7 @@ template <class T, class I>
 Matrix columns_of(const Csr<T, I>& X, const std::vector<Index>& chosen, int) {
   CsrArrays<T, I> part;
   {
-    nb::gil_scoped_release release;
+    const GilReleased released;
     part = take_columns(X, chosen);
   }
   auto data = to_array(std::move(part.data));
@@ -473,7 +478,7 @@ auto descend(const Array2<double>& H, const Array1<double>& u, const Array1<doub
   std::copy_n(residual.data(), u.size(), new_residual.data());
   DescentOutcome outcome;
   {
-    nb::gil_scoped_release release;
+    const GilReleased released;
     CoordinateDescent descent(H.data(), n, {l1, l2, positive}, new_u.data(), new_residual.data());
     outcome = descent.run(max_passes, tol);
   }
@@ -481,7 +486,7 @@ auto descend(const Array2<double>& H, const Array1<double>& u, const Array1<doub
 }
 
 double sum_of(const Matrix& X, int threads) {
-  nb::gil_scoped_release release;
+  const GilReleased released;
   return X.visit([&](const auto& view) { return sum(view, threads); });
 }
 
@@ -503,7 +508,7 @@ auto ranked_documents(const Array1<double>& scores, const Array1<Index>& offsets
     require(std::isfinite(scores(i)), "scores must be finite");
   }
   auto order = new_array<Index>(scores.size());
-  nb::gil_scoped_release release;
+  const GilReleased released;
   rank_documents(scores.data(), offsets.data(), static_cast<Index>(offsets.size()) - 1,
                  order.data(), threads);
   return order;
@@ -513,7 +518,7 @@ auto ranked_labels(const Array1<double>& y, const Array1<Index>& offsets, int th
   check_offsets(offsets, y.size());
   Levels levels;
   {
-    nb::gil_scoped_release release;
+    const GilReleased released;
     levels = rank_labels(y.data(), offsets.data(), static_cast<Index>(offsets.size()) - 1, threads);
   }
   return std::make_tuple(to_array(std::move(levels.level)), to_array(std::move(levels.n_levels)),
@@ -564,7 +569,7 @@ Index sgd_run(const Matrix& X, const Pairs& pairs, const Pairs& curved,
   }
   SgdState state = sgd_state(w, average, gradient, curvature, inverse, counters);
   const SgdOptions values = sgd_options(options);
-  nb::gil_scoped_release release;
+  const GilReleased released;
   return X.visit([&](const auto& view) {
     SgdRun run(view, pairs.levels(), curved.levels(), weight.data(), values, state, threads);
     return run(order.data(), static_cast<Index>(order.size()));
@@ -653,7 +658,14 @@ NB_MODULE(_core, m) {
         "Level of each document; by query: levels, pairs, pairs of adjacent levels.");
   m.def("rank_documents", &ranked_documents, "scores"_a, "offsets"_a, "threads"_a,
         "Documents of each query by descending score, ties in document order.");
-  m.def("max_threads", [] { return omp_get_max_threads(); });
+  m.def("instruction_sets", &instruction_sets,
+        "Variants of the kernels that this machine can run; the last is in use.");
+  m.def(
+      "use_instruction_set",
+      [](const std::string& name) {
+        require(use_instruction_set(name), "this machine has no instruction set of that name");
+      },
+      "name"_a, "Use another of them, to test and measure it.");
 }
 
 }  // namespace marginrank

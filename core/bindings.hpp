@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <optional>
@@ -56,6 +57,26 @@ Result1<T> to_array(std::vector<T>&& values) {
                     }));
 }
 
+// Lets other threads of Python run while it lives. If the interpreter ends meanwhile, it unwinds
+// whoever asks for the lock again, which ends the process in any function that may not throw, like
+// the destructor of nanobind's guard. Such a thread stays here until the process is gone.
+class GilReleased {
+ public:
+  GilReleased() : state_(PyEval_SaveThread()) {}
+  ~GilReleased() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      for (;;) pause();
+    }
+  }
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
 inline void require(bool condition, const char* message) {
   if (!condition) throw nb::value_error(message);
 }
@@ -84,7 +105,7 @@ class Matrix {
     require(static_cast<Index>(data.size()) >= nnz && static_cast<Index>(indices.size()) >= nnz,
             "indptr points beyond the stored entries");
     {
-      nb::gil_scoped_release release;
+      const GilReleased released;
       require(is_canonical(indices.data(), indptr.data(), n_rows, n_columns),
               "column indices must lie inside the matrix and increase strictly in each row");
     }

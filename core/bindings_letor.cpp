@@ -42,7 +42,7 @@ class LetorReader {
     const char* begin = text.c_str() + first;
     std::optional<LetorError> error;
     {
-      nb::gil_scoped_release release;
+      const GilReleased released;
       error = std::visit([&](auto& parser) { return parser.feed(begin, last - first, threads); },
                          parser_);
     }
@@ -84,7 +84,7 @@ class LetorReader {
     if (!table) throw std::bad_alloc();
     nb::capsule owner(table, [](void* p) noexcept { std::free(p); });
     {
-      nb::gil_scoped_release release;
+      const GilReleased released;
       parser.move_to_dense(table, threads);
     }
     return nb::cast(Result2<T>(table, {rows, columns}, owner));
@@ -97,7 +97,7 @@ class LetorReader {
     auto columns = new_array<std::int32_t>(entries);
     auto indptr = new_array<Index>(static_cast<std::size_t>(parser.n_rows()) + 1);
     {
-      nb::gil_scoped_release release;
+      const GilReleased released;
       parser.move_to_csr(values.data(), columns.data(), indptr.data());
     }
     return nb::make_tuple(values, columns, indptr);

@@ -53,6 +53,16 @@ inline std::vector<Block> make_blocks(const Documents& problem, double bytes_per
   return blocks;
 }
 
+// The numbers of some blocks: those a loop has nothing to do for would only wake threads up.
+template <class Condition>
+std::vector<Index> blocks_where(const std::vector<Block>& blocks, Condition&& condition) {
+  std::vector<Index> chosen;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (condition(blocks[b])) chosen.push_back(static_cast<Index>(b));
+  }
+  return chosen;
+}
+
 inline Scratch make_scratch() { return Scratch(); }
 
 enum class Done { nothing, fused_blocks };
@@ -64,23 +74,23 @@ void map_queries(const Documents& problem, const std::vector<Block>& blocks, Don
   auto apply = [&](Index q, Scratch& scratch) {
     f(q, u + problem.offsets[q], z + problem.offsets[q], scratch);
   };
-  const auto n_blocks = static_cast<Index>(blocks.size());
-  parallel_for(n_blocks, threads, make_scratch, [&](Index b, Scratch& scratch) {
-    if (!blocks[b].whole || (blocks[b].fused && done == Done::fused_blocks)) return;
-    const Range queries = blocks[b].queries;
+  const std::vector<Index> whole = blocks_where(blocks, [&](const Block& block) {
+    return block.whole && !(block.fused && done == Done::fused_blocks);
+  });
+  const auto n_whole = static_cast<Index>(whole.size());
+  parallel_for(n_whole, threads, make_scratch, [&](Index k, Scratch& scratch) {
+    const Range queries = blocks[whole[k]].queries;
     for (Index q = queries.first; q < queries.last; ++q) apply(q, scratch);
   });
-  std::vector<Index> split;
-  for (const Block& block : blocks) {
-    const Index q = block.queries.first;
-    if (!block.whole && block.documents.first == problem.offsets[q]) split.push_back(q);
-  }
+  const std::vector<Index> split = blocks_where(blocks, [&](const Block& block) {
+    return !block.whole && block.documents.first == problem.offsets[block.queries.first];
+  });
   // Long queries: side by side if there are enough of them, else each with all threads.
   const bool side_by_side = static_cast<int>(split.size()) >= std::min(threads, 3);
   const auto n_split = static_cast<Index>(split.size());
   parallel_for(n_split, side_by_side ? threads : 1, make_scratch, [&](Index k, Scratch& scratch) {
     scratch.threads = side_by_side ? 1 : threads;
-    apply(split[k], scratch);
+    apply(blocks[split[k]].queries.first, scratch);
   });
 }
 
@@ -106,6 +116,13 @@ class Partials {
   std::size_t lines_;
   std::vector<Vec8> sums_;
 };
+
+// f(lower, upper) for ranges of columns of about the same work. Each costs a search in every row.
+template <class Matrix, class F>
+void for_each_column_range(const Matrix& X, int n_ranges, int threads, F&& f) {
+  const std::vector<Index> bounds = X.split_columns(n_ranges);
+  parallel_for(n_ranges, threads, [&](Index k) { f(bounds[k], bounds[k + 1]); });
+}
 
 template <class Matrix>
 class Sweeper {
@@ -135,9 +152,10 @@ class Sweeper {
       transpose_by_column(z, out);
       return;
     }
-    parallel_for(n_blocks(), threads_, [&](Index b) {
-      if (!blocks_[b].fused) accumulate(blocks_[b].documents, z, partials[b]);
-    });
+    const std::vector<Index> left =
+        blocks_where(blocks_, [](const Block& block) { return !block.fused; });
+    parallel_for(static_cast<Index>(left.size()), threads_,
+                 [&](Index k) { accumulate(blocks_[left[k]].documents, z, partials[left[k]]); });
     partials.add_up(out);
   }
 
@@ -181,15 +199,14 @@ class Sweeper {
     X_.accumulate_then_dots(problem_.rows, docs, z, out, {docs.last, docs.last}, nullptr, nullptr);
   }
 
-  // Each thread owns a range of columns and adds to it in document order.
+  // Each range of columns belongs to one thread, which adds to it in document order.
   void transpose_by_column(const double* z, double* out) const {
-    const std::vector<Index> bounds = X_.split_columns(threads_);
-    parallel_for(threads_, threads_, [&](Index t) {
-      std::fill(out + bounds[t], out + std::max(bounds[t], bounds[t + 1]), 0.0);
+    for_each_column_range(X_, threads_, threads_, [&](Index lower, Index upper) {
+      std::fill(out + lower, out + std::max(lower, upper), 0.0);
       for (Index i = 0; i < problem_.n_documents(); ++i) {
         if (z[i] == 0.0) continue;
         const Index row = problem_.row(i);
-        X_.for_each(row, bounds[t], bounds[t + 1], [&](Index j, double x) { out[j] += x * z[i]; });
+        X_.for_each(row, lower, upper, [&](Index j, double x) { out[j] += x * z[i]; });
       }
     });
   }

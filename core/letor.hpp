@@ -276,7 +276,7 @@ class LetorParser {
 
   // Parses whole lines, the last of which may lack its line end.
   std::optional<LetorError> feed(const char* text, Index size, int threads) {
-    const std::vector<const char*> cuts = cut_at_lines(text, text + size, threads);
+    const std::vector<const char*> cuts = cut_at_lines(text, text + size);
     const std::size_t first = parts_.size();
     parts_.resize(first + cuts.size() - 1);
     parallel_for(static_cast<Index>(cuts.size()) - 1, threads, [&](Index k) {
@@ -337,9 +337,9 @@ class LetorParser {
   }
 
  private:
-  static std::vector<const char*> cut_at_lines(const char* text, const char* end, int threads) {
-    constexpr Index kSmallest = 1 << 16;
-    const Index n_parts = std::clamp<Index>((end - text) / kSmallest, 1, 4 * threads);
+  static std::vector<const char*> cut_at_lines(const char* text, const char* end) {
+    constexpr Index kPartBytes = 1 << 18;
+    const Index n_parts = std::max<Index>((end - text) / kPartBytes, 1);
     std::vector<const char*> cuts{text};
     for (Index k = 1; k < n_parts; ++k) {
       const char* guess = std::max(cuts.back(), text + (end - text) / n_parts * k);

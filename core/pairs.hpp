@@ -294,12 +294,11 @@ class PairKernel {
     for (auto& workspace : scratch.workspace) {
       if (workspace.size() < size) workspace.resize(size);
     }
-#pragma omp parallel for num_threads(2) if (scratch.threads > 1)
-    for (int side = 0; side < 2; ++side) {
+    parallel_for(2, scratch.threads, [&](Index side) {
       simd().partner_sums(w, side == 0 ? Partners::preferred : Partners::other, problem_.selection,
                           channels, values[side], scratch.sums[side].data(),
                           scratch.workspace[side].data());
-    }
+    });
   }
 
   // Weights of the documents as the preferred and as the other side, in sorted order.

@@ -122,7 +122,7 @@ def test_costs_by_name_callable_and_matrix_agree():
         (lambda a, b: -1.0, Y, r"matrix\[1, 0\] is -1"),
         (lambda a, b: 1.0, np.arange(100.0), "100 distinct labels"),
         ("gain", np.array([0.0, 600.0]), r"y\[1\] is 600, too large"),
-        ("gain", np.array([0.0, -2000.0]), r"y\[1\] is -2000, too small"),
+        ("gain", np.array([0.0, -2000.0]), r"y\[1\] is -2000, too far below zero"),
         ("gain", np.array([0, 2**60 + 1]), r"y\[1\] is 1.15292e\+18, too large"),
         ("ndcg", np.array([0.0, -1.0, -2.0]), r"y\[2\] is -2, .*labels are zero or more"),
     ],

@@ -10,13 +10,13 @@ only where a method's description says "a sweep".
 
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
+from marginrank._cached import cached_property
 from marginrank._parameters import check_choice, check_number
 from marginrank.data.pairs import PairList
 from marginrank.data.ranking_data import RankingData

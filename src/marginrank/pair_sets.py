@@ -6,13 +6,13 @@ list (:class:`ListedPairs`). Both turn into what the kernels take, and both can 
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
+from marginrank._cached import cached_property
 from marginrank.data.pairs import PairList
 from marginrank.data.ranking_data import Documents, Queries, RankingData, exact_sum
 from marginrank.losses import Loss, Piece

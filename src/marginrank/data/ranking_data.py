@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
+from marginrank._cached import cached_property
 from marginrank._threads import effective_threads
 from marginrank.data._grouping import group_rows
 from marginrank.data._validation import (

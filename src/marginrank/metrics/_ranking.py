@@ -1,13 +1,13 @@
 """What every metric starts from: documents grouped by query, in the order of their scores."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
+from marginrank._cached import cached_property
 from marginrank._threads import effective_threads
 from marginrank.data._grouping import group_rows
 from marginrank.data._validation import check_labels, check_vector

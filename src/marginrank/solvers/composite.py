@@ -1,11 +1,11 @@
 """Loss plus regulariser, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marginrank._cached import cached_property
 from marginrank.objective import GroupedLoss, Objective, Point
 from marginrank.solvers._progress import is_certified
 from marginrank.solvers.duality import parabola_bound, scaled_bound
