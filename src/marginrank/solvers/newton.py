@@ -1,14 +1,17 @@
 """Truncated Newton with a sampled preconditioner and progressive sampling: the default solver.
 
-Each iteration solves ∇²F(w) d = −∇F(w) and searches exactly along d in score space. Three things
+Each iteration solves ∇²F(w) d = −∇F(w) and searches exactly along d in score space. Four things
 keep the number of sweeps over X small:
 
 * The system is solved by conjugate gradients preconditioned with the Hessian of a small sample of
   the documents, which has nearly the same shape. Where the sample would be most of the data, the
-  Hessian itself is factorised; where there are too many features for either, its diagonal is used.
+  Hessian itself is factorised; with fewer documents than features, a system in their space; where
+  there are too many of both, the diagonal is used.
 * X d comes out of the conjugate gradients, so that the line search does not touch X.
 * The problem is first solved on growing nested samples, each starting from the last one's solution,
   so that the full data sees the last few steps only.
+* Where the Hessian changes so much that steps gain little, easier problems of larger ridges lead to
+  the optimum.
 """
 
 from collections.abc import Iterator
@@ -31,6 +34,7 @@ SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
 MAX_CG = 500
 MAX_REFINEMENTS = 10  # conjugate gradient steps that may be left to do for a direct solution
 STALE_CG = 10  # more conjugate gradient steps than this ask for a new preconditioner
+HARD_CG = 100  # more than this ask for a preconditioner that costs more
 CG_TOL = 0.1  # of the decrement, that may be missing
 BOUND_TOL = 0.01  # the same, where it is a bound and no estimate
 SAFETY = 2.0  # on the Newton decrement as an estimate of F − F*
@@ -138,6 +142,7 @@ class NewtonIteration:
         self._seed = seed
         self._progress = progress
         self._may_ease = may_ease
+        self._is_hard = False  # for conjugate gradients
         self._preconditioner: Preconditioner | None = None
 
     def run(self, point: Point, tol: float, *, careful: bool = True) -> Outcome:
@@ -150,6 +155,7 @@ class NewtonIteration:
         for _ in range(self._max_iter):
             preconditioner = self._refresh(point)
             direction = _solve(point, preconditioner, tol)
+            self._is_hard |= direction.n_products > HARD_CG
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
                 estimate = SAFETY * direction.bound
@@ -170,7 +176,8 @@ class NewtonIteration:
                 return Outcome(point, estimate, StopReason.ESTIMATED)
             if direction.n_products > max(STALE_CG, preconditioner.cost):
                 self._preconditioner = None
-            poor = poor + 1 if gained < POOR * direction.decrement else 0
+            cut_off = direction.n_products >= MAX_CG
+            poor = poor + 1 if cut_off or gained < POOR * direction.decrement else 0
             if poor == PATIENCE and self._may_ease:
                 self._may_ease = False
                 self.point = point = self._ease(point)
@@ -178,7 +185,7 @@ class NewtonIteration:
 
     def _refresh(self, point: Point) -> Preconditioner:
         if self._preconditioner is None or self._preconditioner.exact:
-            self._preconditioner = precondition(point, self._seed)
+            self._preconditioner = precondition(point, self._seed, is_hard=self._is_hard)
         return self._preconditioner
 
     def _ease(self, point: Point) -> Point:
@@ -197,7 +204,9 @@ class NewtonIteration:
             easier = objective.with_ridge(objective.ridge * EASE**k)
             progress = Progress(easier, None)
             iteration = NewtonIteration(self._max_iter, self._seed, progress, may_ease=False)
+            iteration._is_hard = self._is_hard
             eased = iteration.run(easier.at_point(eased), EASE_TOL, careful=False).point
+            self._is_hard = iteration._is_hard
         eased = objective.at_point(eased)
         return eased if eased.value < point.value else point
 

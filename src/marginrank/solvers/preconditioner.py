@@ -10,8 +10,9 @@ from marginrank.objective import Point
 
 Floats = NDArray[np.float64]
 
-HESSIAN_FEATURES = 1024  # with more, forming a Hessian costs more than it saves
+HESSIAN_FEATURES = 1024  # with more, forming a Hessian costs more than it saves, as a rule
 MOST_DOCUMENTS = 2048  # with more, the same is true of a system with an unknown for each
+MOST_DOCUMENTS_IF_HARD = 4096  # the same where conjugate gradients are slow
 SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # documents for each feature that make a good preconditioner
 
@@ -104,11 +105,15 @@ class Diagonal(Preconditioner):
         return self._inverse * v
 
 
-def precondition(point: Point, seed: int) -> Preconditioner:
-    """Build the preconditioner that suits the size of the problem at `point`."""
+def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Preconditioner:
+    """Build the preconditioner that suits the size of the problem at `point`.
+
+    A larger one, that costs more, where the problem is known to be hard for the diagonal.
+    """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
-    if n_documents <= MOST_DOCUMENTS and n > min(n_documents, HESSIAN_FEATURES):
+    most_documents = MOST_DOCUMENTS_IF_HARD if is_hard else MOST_DOCUMENTS
+    if n_documents <= most_documents and n > min(n_documents, HESSIAN_FEATURES):
         return DocumentSpace(point)
     if n > HESSIAN_FEATURES:
         return diagonal_at(point)
