@@ -32,6 +32,7 @@ GROWTH = 8  # from one sample to the next
 SMALLEST_SAMPLE = 2048  # documents
 SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
 MAX_CG = 500
+MAX_CG_EASED = 2000  # where no easier problem is left to try
 MAX_REFINEMENTS = 10  # conjugate gradient steps that may be left to do for a direct solution
 STALE_CG = 10  # more conjugate gradient steps than this ask for a new preconditioner
 HARD_CG = 100  # more than this ask for a preconditioner that costs more
@@ -154,7 +155,8 @@ class NewtonIteration:
             return Outcome(point, point.gap, StopReason.CERTIFIED)
         for _ in range(self._max_iter):
             preconditioner = self._refresh(point)
-            direction = _solve(point, preconditioner, tol)
+            most = MAX_CG if self._may_ease else MAX_CG_EASED
+            direction = _solve(point, preconditioner, tol, most)
             self._is_hard |= direction.n_products > HARD_CG
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
@@ -176,7 +178,7 @@ class NewtonIteration:
                 return Outcome(point, estimate, StopReason.ESTIMATED)
             if direction.n_products > max(STALE_CG, preconditioner.cost):
                 self._preconditioner = None
-            cut_off = direction.n_products >= MAX_CG
+            cut_off = direction.n_products >= most
             poor = poor + 1 if cut_off or gained < POOR * direction.decrement else 0
             if poor == PATIENCE and self._may_ease:
                 self._may_ease = False
@@ -211,7 +213,7 @@ class NewtonIteration:
         return eased if eased.value < point.value else point
 
 
-def _solve(point: Point, preconditioner: Preconditioner, tol: float) -> Direction:
+def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: int) -> Direction:
     """Solve the Newton system, directly if the preconditioner is the Hessian."""
     if preconditioner.exact:
         direct = _solve_directly(point, preconditioner, tol)
@@ -219,7 +221,7 @@ def _solve(point: Point, preconditioner: Preconditioner, tol: float) -> Directio
             return direct
         preconditioner = diagonal_at(point)
     nowhere = Direction(np.zeros_like(point.w), np.zeros_like(point.scores), 0.0, np.inf, 0)
-    return _conjugate_gradient(point, preconditioner, tol, nowhere, -point.gradient, MAX_CG)
+    return _conjugate_gradient(point, preconditioner, tol, nowhere, -point.gradient, max_steps)
 
 
 def _solve_directly(point: Point, hessian: Preconditioner, tol: float) -> Direction | None:
