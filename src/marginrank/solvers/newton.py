@@ -99,7 +99,7 @@ def newton(
         Called with each :class:`~marginrank.solvers.result.Iteration`.
     """
     progress = Progress(objective, callback)
-    iteration = NewtonIteration(max_iter, seed + 1, progress)
+    iteration = NewtonIteration(max_iter, seed + 1, progress, may_ease=True)
     w = np.zeros(objective.n_features) if w0 is None else w0
     try:
         if w0 is None:
@@ -129,6 +129,9 @@ def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
 class NewtonIteration:
     """Newton's method on one objective after another, handing the preconditioner on.
 
+    With `may_ease`, problems on which steps gain little are approached through easier ones. One who
+    comes from an easier problem already, as a smoothed loss of a larger width, has no need of it.
+
     Attributes
     ----------
     point : Point or None
@@ -136,7 +139,7 @@ class NewtonIteration:
     """
 
     def __init__(
-        self, max_iter: int, seed: int, progress: Progress, *, may_ease: bool = True
+        self, max_iter: int, seed: int, progress: Progress, *, may_ease: bool = False
     ) -> None:
         self.point: Point | None = None
         self._max_iter = max_iter
@@ -205,7 +208,7 @@ class NewtonIteration:
         for k in range(int(np.ceil(n_steps)), 0, -1):
             easier = objective.with_ridge(objective.ridge * EASE**k)
             progress = Progress(easier, None)
-            iteration = NewtonIteration(self._max_iter, self._seed, progress, may_ease=False)
+            iteration = NewtonIteration(self._max_iter, self._seed, progress)
             iteration._is_hard = self._is_hard
             eased = iteration.run(easier.at_point(eased), EASE_TOL, careful=False).point
             self._is_hard = iteration._is_hard

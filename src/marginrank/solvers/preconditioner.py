@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_factor, lu_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve
+from scipy.linalg.lapack import dgetrf
 
 from marginrank.objective import Point
 
@@ -70,7 +71,8 @@ class DocumentSpace(Preconditioner):
         self._gram = self._objective.gram()
         system = self._gram.curved(point.hess_vec_scores, self._objective.n_documents)
         system[np.diag_indices_from(system)] += self._objective.ridge
-        self._factor = lu_factor(system, overwrite_a=True, check_finite=False)
+        # A pivot of zero shows in the solution, which is checked; lu_factor would warn of it.
+        self._factor = dgetrf(system, overwrite_a=True)[:2]
 
     def direction(self, point: Point) -> Floats:
         """Return −P⁻¹∇F(w); a sweep.
@@ -113,10 +115,8 @@ def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Precondit
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
     most_documents = MOST_DOCUMENTS_IF_HARD if is_hard else MOST_DOCUMENTS
-    if n_documents <= most_documents and n > min(n_documents, HESSIAN_FEATURES):
-        return DocumentSpace(point)
     if n > HESSIAN_FEATURES:
-        return diagonal_at(point)
+        return DocumentSpace(point) if n_documents <= most_documents else diagonal_at(point)
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
     if 3 * size >= n_documents:
         return _factorised(point, exact=True)
