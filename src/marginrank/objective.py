@@ -20,6 +20,7 @@ from marginrank._cached import cached_property
 from marginrank._parameters import check_choice, check_number
 from marginrank.data.pairs import PairList
 from marginrank.data.ranking_data import RankingData
+from marginrank.gram import Gram
 from marginrank.losses import Loss
 from marginrank.pair_sets import LevelPairs, ListedPairs, PairSet
 from marginrank.pair_weights import PairFactors
@@ -100,6 +101,9 @@ class Objective:
                 raise ValueError("pair_weights does not go with pairs; give the pairs weights.")
             pair_set = ListedPairs.from_data(data, pairs, margins=margins, threads=threads)
         self._matrix = data.matrix
+        self._features = data.X
+        self._columns = np.arange(data.matrix.n_columns)  # of it that are in use
+        self._grams: list[Gram] = []  # at most one, shared with other losses on the documents
         self._threads = threads
         self._counter = SweepCounter()
         self._column_share = 1.0  # of the entries of X
@@ -201,10 +205,18 @@ class Objective:
         result._set_loss(self._pair_set, loss)
         return result
 
+    def with_ridge(self, ridge: float) -> "Objective":
+        """Return the same objective with another weight of ½‖w‖²."""
+        result = copy(self)
+        result.ridge = ridge
+        return result
+
     def restrict(self, columns: Integers) -> "Objective":
         """Return the objective of some features alone (ascending), whose columns are copied."""
         result = copy(self)
         result._matrix = self._matrix.take_columns(columns, self._threads)
+        result._columns = self._columns[columns]
+        result._grams = []
         entries = max(self._matrix.n_entries, 1)
         result._column_share = self._column_share * result._matrix.n_entries / entries
         return result
@@ -223,6 +235,25 @@ class Objective:
         self.count_sweep()
         return self._matrix.dot(w, self.rows, self._threads)
 
+    def combine(self, z: Floats) -> Floats:
+        """Return Xᵀz for an entry a document; a sweep."""
+        self.count_sweep()
+        combination: Floats = _core.transpose_dot(self._matrix, self._pairs, z, self._threads)
+        return combination
+
+    def gram(self) -> Gram:
+        """Return the inner products of the active documents: m² numbers; made once, from X."""
+        if not self._grams:
+            grouped, active = self._pair_set.documents, self._pair_set.active_queries
+            sizes = np.diff(grouped.offsets)
+            documents = np.flatnonzero(np.repeat(active, sizes))
+            rows = documents if grouped.rows is None else grouped.rows[documents]
+            offsets = np.concatenate([[0], np.cumsum(sizes[active])])
+            self._grams.append(
+                Gram.of_rows(self._features, rows, self._columns, documents, offsets)
+            )
+        return self._grams[0]
+
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return the objective of a random sample of about `fraction` of the active documents.
 
@@ -233,6 +264,7 @@ class Objective:
         """
         result = copy(self)
         result._set_loss(self._pair_set.sample(fraction, seed), self.loss)
+        result._grams = []
         result.fraction = self.fraction * result.n_documents / self.n_documents
         return result
 
@@ -297,12 +329,7 @@ class Point:
     @cached_property
     def gradient(self) -> Floats:
         """∇F(w); a sweep, unless the point was made by one."""
-        o = self.objective
-        o.count_sweep()
-        loss_gradient: Floats = _core.transpose_dot(
-            o._matrix, o._pairs, self.score_gradient, o._threads
-        )
-        return o.ridge * self.w + loss_gradient
+        return self.objective.ridge * self.w + self.objective.combine(self.score_gradient)
 
     def by_group(self, n_groups: int) -> "GroupedLoss":
         """Return the loss as a sum over at most `n_groups` groups of queries.
@@ -377,6 +404,11 @@ class Point:
         product, scores = _core.hess_vec(o._matrix, self.state, v, o._threads)
         return o.ridge * v + product, scores
 
+    def hess_vec_scores(self, u: Floats) -> Floats:
+        """Return A u, where A is the Hessian of the loss as a function of scores; no sweep."""
+        image: Floats = _core.hess_vec_scores(self.state, u, self.objective._threads)
+        return image
+
     def hessian(self) -> Floats:
         """Return ∇²F(w), an n × n matrix; a sweep for each eight columns."""
         o = self.objective
@@ -410,6 +442,6 @@ class Point:
 
     def curvature(self, direction: Floats, direction_scores: Floats) -> float:
         """Return directionᵀ ∇²F(w) direction, given X · direction; no sweep."""
-        image = _core.hess_vec_scores(self.state, direction_scores, self.objective._threads)
+        image = self.hess_vec_scores(direction_scores)
         ridge = self.objective.ridge
         return ridge * float(direction @ direction) + float(direction_scores @ image)

@@ -9,8 +9,9 @@ from brute_force import BruteForce, explicit_pairs
 from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, make_ranking
+from marginrank._threads import serial_blas
 from marginrank.losses import LOSSES
-from marginrank.objective import Objective
+from marginrank.objective import Objective, Point
 from marginrank.solvers import SOLVERS, StopReason, newton, preconditioner, solvers_for, tron
 from marginrank.solvers.line_search import line_search
 
@@ -98,30 +99,134 @@ def test_scaling_a_feature_costs_newton_no_iterations(shape, factor):
     assert abs(other.n_iter - plain.n_iter) <= 3
 
 
+# More features than a Hessian is formed for
+
+
+@pytest.fixture(params=["documents", "diagonal"])
+def wide(request, monkeypatch):
+    """Systems with an unknown for each document, or conjugate gradients with the diagonal."""
+    if request.param == "diagonal":
+        monkeypatch.setattr(preconditioner, "MOST_DOCUMENTS", 0)
+    return request.param
+
+
 @pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
-def test_many_features_use_the_diagonal(loss):
-    """More than 1,024 features: no Hessian is formed."""
+def test_many_features_need_no_hessian(loss, wide, monkeypatch):
     X, y, qid = make_ranking(30, 20, 2000, density=0.01, random_state=6)
     objective = Objective(RankingData(X, y, qid), loss)
+    monkeypatch.setattr(Point, "hessian", None)
     by_newton, by_tron = (solve(objective, tol=1e-10) for solve in (newton, tron))
     assert by_newton.stop.converged
     assert by_newton.objective == pytest.approx(by_tron.objective, rel=1e-8)
-    assert max(line.inner_iterations for line in by_newton.history) > 0
+    steps = max(line.inner_iterations for line in by_newton.history)
+    assert (steps > 0) == (wide == "diagonal")
 
 
 @pytest.mark.parametrize("heavy_tail", [0.0, 1.0])
 @pytest.mark.parametrize("C", [1e-2, 1.0, 100.0])
-def test_tol_holds_with_many_features(C, heavy_tail, monkeypatch):
+def test_tol_holds_with_many_features(C, heavy_tail, wide, monkeypatch):
+    # The diagonal does not help with features that are both correlated by chance and so unequal.
+    hopeless = wide == "diagonal" and heavy_tail > 0 and C >= 100
     X, y, qid = make_ranking(20, 20, 1100, density=0.01, heavy_tail=heavy_tail, random_state=6)
     objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, C=C)
     with monkeypatch.context() as patch:
         patch.setattr(preconditioner, "HESSIAN_FEATURES", 1100)
+        patch.setattr(preconditioner, "MOST_DOCUMENTS", 0)
         optimum = newton(objective, tol=1e-12)
     assert optimum.stop.converged
     for tol in (1e-3, 1e-6):
-        result = newton(objective, tol=tol, max_iter=200)
+        result = newton(objective, tol=tol, max_iter=15 if hopeless else 100)
         distance = result.objective - optimum.objective
         assert distance <= tol * optimum.objective or not result.stop.converged
+        assert result.stop.converged or hopeless
+
+
+def scaled_features(n_features, *, documents=44, decades=3.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(documents, n_features))
+    y = rng.integers(0, 4, size=documents)
+    return RankingData(
+        X * 10 ** rng.uniform(-decades, decades, n_features), y, np.arange(documents) // 11
+    )
+
+
+def in_document_space(data, C):
+    """Minimise over a with w = JXᵀa, by its own Newton steps on explicit pairs."""
+    pairs = explicit_pairs(data.y, data.qid)
+    differences = data.X[pairs.preferred] - data.X[pairs.other]
+    gram = differences @ differences.T
+    dual = np.zeros(len(gram))  # the multipliers of the pairs: min ½aᵀ(K + I/2C)a − 1ᵀa, a ≥ 0
+    active = np.ones(len(gram), dtype=bool)
+    for _ in range(200):
+        # A pair is active if its slack is positive; it is the multiplier's at the optimum.
+        dual[:] = 0.0
+        inner = gram[np.ix_(active, active)] + np.eye(active.sum()) / (2 * C)
+        dual[active] = np.linalg.solve(inner, np.ones(active.sum()))
+        now = np.where(active, dual > 0, gram @ dual < 1)
+        if np.array_equal(now, active):
+            break
+        active = now
+    return 0.5 * float(dual @ gram @ dual) + C * float(np.sum(np.maximum(0, 1 - gram @ dual) ** 2))
+
+
+@pytest.mark.parametrize("n_features", [1023, 1024, 1025, 1026, 5000])
+def test_the_scale_of_features_costs_nothing_with_few_documents(n_features):
+    data = scaled_features(n_features)
+    objective = Objective(data, SQUARED_HINGE, C=24.8)
+    result = newton(objective, tol=1e-6)
+    assert result.stop.converged
+    assert result.n_iter <= 15
+    assert objective.sweeps <= 100 or n_features <= 1024  # where a Hessian is 128 sweeps
+    assert result.objective == pytest.approx(in_document_space(data, 24.8), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
+@pytest.mark.parametrize("n_features", [400, 1200])
+def test_pairs_that_can_hardly_be_separated_take_few_iterations(n_features, loss, wide):
+    """About as many features as documents and a large C: few pairs are active at the optimum."""
+    X, y, qid = make_ranking(60, 10, n_features, density=0.05, noise=0.5, random_state=1)
+    objective = Objective(RankingData(X, y, qid), loss, C=1e4)
+    result = newton(objective, tol=1e-6)
+    assert result.stop.converged
+    assert result.n_iter <= 30
+    finer = newton(objective, w0=result.w, tol=1e-10)
+    assert result.objective <= (1 + 1e-6) * finer.objective
+
+
+def test_the_number_of_threads_does_not_change_the_bits_of_wide_fits(wide):
+    X, y, qid = make_ranking(30, 12, 1500, density=0.05, random_state=2)
+    data = RankingData(X, y, qid)
+    with serial_blas():
+        one, *others = (
+            newton(Objective(data, SQUARED_HINGE, C=10.0, threads=threads)) for threads in (1, 2, 3)
+        )
+    for other in others:
+        np.testing.assert_array_equal(other.w, one.w)
+
+
+def test_wide_fits_do_not_depend_on_the_layout():
+    X, y, qid = make_ranking(30, 12, 1500, density=0.2, random_state=2)
+    X = X.toarray()
+    X[:, 7] = 1e6 + np.arange(len(y)) % 13  # an offset that says nothing
+    dense, csr = (
+        newton(Objective(RankingData(layout(X), y, qid), SQUARED_HINGE, C=10.0), tol=1e-9)
+        for layout in LAYOUTS.values()
+    )
+    assert dense.stop.converged
+    assert csr.objective == pytest.approx(dense.objective, rel=1e-8)
+    assert csr.n_iter <= dense.n_iter + 2
+
+
+def test_queries_without_pairs_are_left_out_of_wide_systems():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(60, 1100)), rng.integers(0, 3, size=60)
+    qid = np.repeat(np.arange(6), 10)
+    y[qid == 2] = 1
+    shuffled = rng.permutation(60)
+    whole = newton(Objective(RankingData(X[shuffled], y[shuffled], qid[shuffled]), SQUARED_HINGE))
+    kept = qid != 2
+    part = newton(Objective(RankingData(X[kept], y[kept], qid[kept]), SQUARED_HINGE))
+    np.testing.assert_allclose(whole.w, part.w, atol=1e-8)
 
 
 def test_max_iter(solver):

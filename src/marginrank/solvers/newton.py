@@ -1,14 +1,17 @@
 """Truncated Newton with a sampled preconditioner and progressive sampling: the default solver.
 
-Each iteration solves ∇²F(w) d = −∇F(w) and searches exactly along d in score space. Three things
+Each iteration solves ∇²F(w) d = −∇F(w) and searches exactly along d in score space. Four things
 keep the number of sweeps over X small:
 
 * The system is solved by conjugate gradients preconditioned with the Hessian of a small sample of
   the documents, which has nearly the same shape. Where the sample would be most of the data, the
-  Hessian itself is factorised; where there are too many features for either, its diagonal is used.
+  Hessian itself is factorised; with fewer documents than features, a system in their space; where
+  there are too many of both, the diagonal is used.
 * X d comes out of the conjugate gradients, so that the line search does not touch X.
 * The problem is first solved on growing nested samples, each starting from the last one's solution,
   so that the full data sees the last few steps only.
+* Where the Hessian changes so much that steps gain little, easier problems of larger ridges lead to
+  the optimum.
 """
 
 from collections.abc import Iterator
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from marginrank.objective import Objective, Point
 from marginrank.solvers._progress import Progress, is_certified, start
 from marginrank.solvers.line_search import line_search
-from marginrank.solvers.preconditioner import Preconditioner, precondition
+from marginrank.solvers.preconditioner import Preconditioner, diagonal_at, precondition
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 Floats = NDArray[np.float64]
@@ -28,10 +31,18 @@ Floats = NDArray[np.float64]
 GROWTH = 8  # from one sample to the next
 SMALLEST_SAMPLE = 2048  # documents
 SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
-MAX_CG = 250
+MAX_CG = 500
+MAX_CG_EASED = 2000  # where no easier problem is left to try
+MAX_REFINEMENTS = 10  # conjugate gradient steps that may be left to do for a direct solution
 STALE_CG = 10  # more conjugate gradient steps than this ask for a new preconditioner
-CG_TOL = 0.1  # see _conjugate_gradient
-RESIDUAL_TOL = 0.03
+HARD_CG = 100  # more than this ask for a preconditioner that costs more
+CG_TOL = 0.1  # of the decrement, that may be missing
+BOUND_TOL = 0.01  # the same, where it is a bound and no estimate
+SAFETY = 2.0  # on the Newton decrement as an estimate of F − F*
+POOR = 0.25  # of what a step promised: less says that the Hessian changes a lot on the way
+PATIENCE = 2  # poor steps in a row
+EASE = 10.0  # by which the ridge falls from one easier problem to the next
+EASE_TOL = 1e-3  # for these
 
 
 class Outcome(NamedTuple):
@@ -43,11 +54,15 @@ class Outcome(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """An approximate Newton direction."""
+    """An approximate Newton direction.
+
+    `decrement` is by how much the quadratic model falls along it, `bound` by how much it can fall.
+    """
 
     vector: Floats
     scores: Floats
     decrement: float
+    bound: float
     n_products: int
 
 
@@ -84,7 +99,7 @@ def newton(
         Called with each :class:`~marginrank.solvers.result.Iteration`.
     """
     progress = Progress(objective, callback)
-    iteration = NewtonIteration(max_iter, seed + 1, progress)
+    iteration = NewtonIteration(max_iter, seed + 1, progress, may_ease=True)
     w = np.zeros(objective.n_features) if w0 is None else w0
     try:
         if w0 is None:
@@ -114,41 +129,47 @@ def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
 class NewtonIteration:
     """Newton's method on one objective after another, handing the preconditioner on.
 
+    With `may_ease`, problems on which steps gain little are approached through easier ones. One who
+    comes from an easier problem already, as a smoothed loss of a larger width, has no need of it.
+
     Attributes
     ----------
     point : Point or None
         The best point so far.
     """
 
-    def __init__(self, max_iter: int, seed: int, progress: Progress) -> None:
+    def __init__(
+        self, max_iter: int, seed: int, progress: Progress, *, may_ease: bool = False
+    ) -> None:
         self.point: Point | None = None
         self._max_iter = max_iter
         self._seed = seed
         self._progress = progress
+        self._may_ease = may_ease
+        self._is_hard = False  # for conjugate gradients
         self._preconditioner: Preconditioner | None = None
 
     def run(self, point: Point, tol: float, *, careful: bool = True) -> Outcome:
         """Minimise the objective of `point` from there; `careful` confirms estimates."""
         self.point = point
         estimate = np.inf
-        confirmations = 0
+        confirmations = poor = 0
         if is_certified(point, tol):
             return Outcome(point, point.gap, StopReason.CERTIFIED)
         for _ in range(self._max_iter):
             preconditioner = self._refresh(point)
-            direction = _solve(point, preconditioner, tol)
+            most = MAX_CG if self._may_ease else MAX_CG_EASED
+            direction = _solve(point, preconditioner, tol, most)
+            self._is_hard |= direction.n_products > HARD_CG
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
-                estimate = preconditioner.safety * direction.decrement
-                tried = preconditioner.exact or direction.n_products > 0
-                met = tried and estimate <= tol * point.value
+                estimate = SAFETY * direction.bound
+                met = estimate <= tol * point.value
                 stop = StopReason.ESTIMATED if met else StopReason.PRECISION
                 return Outcome(point, estimate, stop)
             gained = point.value - step.value
             self.point = point = step
-            estimate = preconditioner.safety * max(
-                direction.decrement, gained - direction.decrement
-            )
+            estimate = SAFETY * max(direction.bound, gained - direction.decrement)
             self._progress.record(point, estimate, direction.n_products)
             if is_certified(point, tol):
                 return Outcome(point, estimate, StopReason.CERTIFIED)
@@ -158,53 +179,120 @@ class NewtonIteration:
             trusted = sampled and direction.n_products <= STALE_CG
             if confirmations >= (2 if careful and not trusted else 1):
                 return Outcome(point, estimate, StopReason.ESTIMATED)
-            if direction.n_products > STALE_CG:
+            if direction.n_products > max(STALE_CG, preconditioner.cost):
                 self._preconditioner = None
+            cut_off = direction.n_products >= most
+            poor = poor + 1 if cut_off or gained < POOR * direction.decrement else 0
+            if poor == PATIENCE and self._may_ease:
+                self._may_ease = False
+                self.point = point = self._ease(point)
         return Outcome(point, estimate, StopReason.MAX_ITER)
 
     def _refresh(self, point: Point) -> Preconditioner:
         if self._preconditioner is None or self._preconditioner.exact:
-            self._preconditioner = precondition(point, self._seed)
+            self._preconditioner = precondition(point, self._seed, is_hard=self._is_hard)
         return self._preconditioner
 
+    def _ease(self, point: Point) -> Point:
+        """Come from the easier problems of larger ridges, if that leads to a better point.
 
-def _solve(point: Point, preconditioner: Preconditioner, tol: float) -> Direction:
-    """Solve the Newton system, exactly if the preconditioner is the Hessian."""
-    if not preconditioner.exact:
-        return _conjugate_gradient(point, preconditioner, tol)
-    vector = -preconditioner.solve(point.gradient)
-    decrement = -0.5 * float(point.gradient @ vector)
-    return Direction(vector, point.objective.scores(vector), decrement, 0)
+        With hardly more documents than features there may be a w for which next to no pair has a
+        loss. Then a Newton step that looks good to the pairs with a loss runs into others, again
+        and again. With a large ridge all pairs have one; as it falls, few pairs change at a time.
+        """
+        objective = point.objective
+        eased = objective.at_zero()
+        # The ridge with which a gradient step from w = 0 moves scores by about a margin.
+        largest = float(np.std(objective.scores(eased.gradient)))
+        n_steps = np.log(max(largest / objective.ridge, 1.0)) / np.log(EASE)
+        for k in range(int(np.ceil(n_steps)), 0, -1):
+            easier = objective.with_ridge(objective.ridge * EASE**k)
+            progress = Progress(easier, None)
+            iteration = NewtonIteration(self._max_iter, self._seed, progress)
+            iteration._is_hard = self._is_hard
+            eased = iteration.run(easier.at_point(eased), EASE_TOL, careful=False).point
+            self._is_hard = iteration._is_hard
+        eased = objective.at_point(eased)
+        return eased if eased.value < point.value else point
 
 
-def _conjugate_gradient(point: Point, preconditioner: Preconditioner, tol: float) -> Direction:
+def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: int) -> Direction:
+    """Solve the Newton system, directly if the preconditioner is the Hessian."""
+    if preconditioner.exact:
+        direct = _solve_directly(point, preconditioner, tol)
+        if direct is not None:
+            return direct
+        preconditioner = diagonal_at(point)
+    nowhere = Direction(np.zeros_like(point.w), np.zeros_like(point.scores), 0.0, np.inf, 0)
+    return _conjugate_gradient(point, preconditioner, tol, nowhere, -point.gradient, max_steps)
+
+
+def _solve_directly(point: Point, hessian: Preconditioner, tol: float) -> Direction | None:
+    """Return the Newton direction; None if too many digits are lost for a solution."""
+    vector = hessian.direction(point)
+    image, scores = point.hess_vec(vector)
+    residual = -point.gradient - image
+    decrement = 0.5 * (float(vector @ residual) - point.slope(vector, scores))
+    # What the residual r hides is ½ rᵀH⁻¹r, and H ≥ ρ.
+    hidden = 0.5 * float(residual @ residual) / point.objective.ridge
+    direct = Direction(vector, scores, decrement, decrement + hidden, 0)
+    if hidden > _enough(point, tol, decrement, BOUND_TOL):
+        direct = _conjugate_gradient(point, hessian, tol, direct, residual, MAX_REFINEMENTS)
+        hidden = direct.bound - direct.decrement
+    # A decrement that is nothing but rounding may be negative.
+    missing = max(hidden, -direct.decrement)
+    solved = hidden >= 0.0 and missing <= _enough(point, tol, direct.decrement, CG_TOL)
+    return direct._replace(bound=abs(direct.decrement) + hidden) if solved else None
+
+
+def _conjugate_gradient(
+    point: Point,
+    preconditioner: Preconditioner,
+    tol: float,
+    start: Direction,
+    residual: Floats,
+    max_steps: int,
+) -> Direction:
     """Solve ∇²F d = −∇F by preconditioned conjugate gradients, and X d along with it.
 
-    The k-th step raises the decrement by some gain. As gains to come are about k times the last one
-    (Nash and Sofer, 1990), it ends when that is a tenth of the decrement, or small against tol · F.
-    Where P may be far from H, that alone says little: the residual must have become small as well.
+    Each step raises the decrement by some gain. It ends when the gains to come are small. With a
+    faithful preconditioner they are about k times the last one after k steps (Nash and Sofer,
+    1990). Otherwise they are bounded by the quadrature of Gauss and Radau, which knows where the
+    spectrum begins (Meurant and Tichý, 2013).
     """
-    residual = -point.gradient
+    d, d_scores, decrement, _, n_products = start
+    faithful, lowest = preconditioner.faithful, preconditioner.lowest
     z = preconditioner.solve(residual)
     rho = float(residual @ z)
-    small = np.inf if preconditioner.faithful else RESIDUAL_TOL**2 * rho
-    d, d_scores = np.zeros_like(residual), np.zeros_like(point.scores)
+    to_come = 0.5 * rho if preconditioner.exact else np.inf
+    share = CG_TOL if faithful else BOUND_TOL
+    radau = np.inf if faithful else 1.0 / lowest
     p = z
-    decrement = 0.0
-    n_products = 0
-    while n_products < MAX_CG and rho > 0:
+    while rho > 0 and n_products < max_steps:
+        if to_come <= _enough(point, tol, decrement, share):
+            break
         hp, p_scores = point.hess_vec(p)
         n_products += 1
         alpha = rho / float(p @ hp)
-        d += alpha * p
-        d_scores += alpha * p_scores
-        residual -= alpha * hp
+        d = d + alpha * p
+        d_scores = d_scores + alpha * p_scores
+        residual = residual - alpha * hp
         gain = 0.5 * alpha * rho
         decrement += gain
         z = preconditioner.solve(residual)
         rho, rho_before = float(residual @ z), rho
-        enough = max(CG_TOL * decrement, 0.1 * tol * point.value)
-        if n_products * gain <= enough and rho <= small:
-            break
-        p = z + (rho / rho_before) * p
-    return Direction(d, d_scores, decrement, n_products)
+        beta = rho / rho_before
+        p = z + beta * p
+        if faithful:
+            to_come = n_products * gain
+        else:
+            # By rounding alone is alpha larger; then there is the plain bound on rᵀH⁻¹r.
+            over = radau - alpha
+            radau = over / (lowest * over + beta) if over > 0 else 1.0 / lowest
+            to_come = 0.5 * radau * rho
+    return Direction(d, d_scores, decrement, decrement + to_come, n_products)
+
+
+def _enough(point: Point, tol: float, decrement: float, share: float) -> float:
+    """Return which part of the decrement may be missing."""
+    return max(share * decrement, 0.1 * tol * point.value)

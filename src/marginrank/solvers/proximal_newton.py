@@ -35,6 +35,7 @@ SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 192  # documents for each feature that make a good model
 SAMPLE_GROWTH = 4  # when the model of a sample was not good enough
 SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
+EASE_TOL = 1e-2  # for easier problems on the way to the one to solve
 MODEL_TOL = 1e-4  # how well the model is minimised, against the violation at its start
 LEAST_MODEL_TOL = 1e-12
 SUFFICIENT = 0.25  # of the slope; the minimiser of an exact model gains half of it
@@ -144,12 +145,33 @@ class ProximalNewton:
         return progress.result(self.point, self.point.gap, stop)
 
     def _from_samples(self, regularizer: Regularizer, tol: float, progress: Progress) -> Point:
+        if self._objective.n_active_documents < self._objective.n_features:
+            return self._from_penalties(regularizer, tol)
         w = np.zeros(self._objective.n_features)
         if isinstance(self._iteration, ModelIteration):
             for sample in growing_samples(self._objective, self._seed):
                 point = Composite(sample, regularizer).wrap(start(sample, w))
                 w = self._iteration.run(point, max(tol, SAMPLE_TOL), progress).point.w
         return start(self._objective, w)
+
+    def _from_penalties(self, regularizer: Regularizer, tol: float) -> Point:
+        """Follow the solutions of falling penalties to near the optimum, or to the ball's boundary.
+
+        With fewer documents than features there may be weights of next to no loss. On the way from
+        many pairs with a loss to few, a small penalty or a wide ball leaves a step so much freedom
+        that it runs into other pairs, again and again. As a penalty falls, few pairs change.
+        """
+        composite = Composite(self._objective, regularizer)
+        point = start(self._objective, np.zeros(self._objective.n_features))
+        for penalty in regularizer.easier(point.gradient):
+            eased = Composite(self._objective, penalty).wrap(point)
+            step = self._iteration.run(eased, EASE_TOL, None).point.loss
+            if not regularizer.contains(step.w):
+                break
+            point = step
+            if composite.wrap(point).is_solved(tol):
+                break
+        return point
 
     def _interrupted(self, composite: Composite) -> CompositePoint:
         """Return the best point so far, on the full data."""
@@ -158,7 +180,7 @@ class ProximalNewton:
             return composite.at(np.zeros(self._objective.n_features))
         if point.objective is not self._objective:
             return composite.at(point.w)
-        return point
+        return composite.wrap(point.loss)
 
 
 def _inside(point: CompositePoint) -> CompositePoint:

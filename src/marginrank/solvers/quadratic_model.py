@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from marginrank import _core
+from marginrank.solvers.preconditioner import refuse_overflow
 from marginrank.solvers.regularizers import L1Ball, Regularizer
 
 Floats = NDArray[np.float64]
@@ -51,11 +52,7 @@ class QuadraticModel:
     """
 
     def __init__(self, hessian: Floats, *, complete: bool) -> None:
-        overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
-        if overflow.size:
-            raise ValueError(
-                f"X[:, {overflow[0]}] has values so large that sums overflow; scale the feature."
-            )
+        refuse_overflow(hessian)
         hessian[np.diag_indices_from(hessian)] *= 1.0 + RIDGE
         self._hessian = hessian
         self.complete = complete

@@ -5,7 +5,7 @@ Each gives Ω itself, its proximal operator, and what a certificate needs: its c
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+
+EASE = 10.0  # by which penalties fall
+EASIER_THAN_BALL = 12  # penalties; the last leaves as good as no loss that none would not
 
 
 class Ray(NamedTuple):
@@ -56,6 +59,14 @@ class Regularizer(ABC):
     @abstractmethod
     def ridge(self) -> float:
         """The weight of ½‖w‖²."""
+
+    @abstractmethod
+    def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
+        """Yield penalties that fall towards it, given the gradient of the loss at zero."""
+
+    def contains(self, w: Floats) -> bool:
+        """Whether w, which has the right signs, is in the domain."""
+        return True
 
     def violation(self, w: Floats, gradient: Floats) -> float:
         """Return the largest entry of the shortest subgradient at w."""
@@ -118,6 +129,16 @@ class L1Ball(Regularizer):
         """Return τ · radius · ‖gradient‖∞; of its negative part if `positive`."""
         slope = self.radius * float(np.max(self.pull(gradient)))
         return Ray(np.inf, lambda tau: (tau * slope, slope, 0.0))
+
+    def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
+        """Yield l1 penalties whose solutions grow, up to that of no penalty."""
+        largest = float(np.max(self.pull(gradient)))
+        for k in range(1, EASIER_THAN_BALL + 1):
+            yield ElasticNet(largest * EASE**-k, positive=self.positive)
+
+    def contains(self, w: Floats) -> bool:
+        """Whether ‖w‖₁ ≤ radius."""
+        return float(np.sum(np.abs(w))) <= self.radius
 
     def multiplier(self, w: Floats, gradient: Floats) -> float:
         """Return the gradient's mean over w, where w is on the boundary of the ball."""
@@ -197,6 +218,13 @@ class ElasticNet(Regularizer):
             )
 
         return Ray(np.inf, conjugate)
+
+    def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
+        """Yield multiples of it, from one that nearly has the solution 0."""
+        largest = float(np.max(self.pull(gradient)))
+        steps = np.log(largest / self.l1) / np.log(EASE) if largest > self.l1 > 0 else 0.0
+        for k in range(int(steps), 0, -1):
+            yield ElasticNet(self.l1 * EASE**k, self.l2 * EASE**k, self.positive)
 
     def multiplier(self, w: Floats, gradient: Floats) -> float:
         """Return l1."""
