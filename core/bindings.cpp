@@ -494,7 +494,7 @@ auto magnitudes_of(const Matrix& X, int threads) {
   if (!X.magnitudes) {
     std::vector<double> found;
     {
-      nb::gil_scoped_release release;
+      const GilReleased released;
       found = X.visit([&](const auto& view) { return magnitudes(view, threads); });
     }
     X.magnitudes = std::move(found);

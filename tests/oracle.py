@@ -151,14 +151,14 @@ def _newton(judge, iterations=100):
     value = judge.value(w)
     for _ in range(iterations):
         curvature = np.asarray(
-            judge.cost * judge.loss.curvature((D @ w - judge.shift.astype(float))), dtype=float
+            judge.cost * judge.loss.curvature(D @ w - judge.shift.astype(float)), dtype=float
         )
         root = np.sqrt(np.maximum(curvature, 0.0))[:, None] * D
         # (I + RᵀR)⁻¹ g by an orthogonal decomposition, which keeps badly scaled features apart
         g = judge.gradient(w).astype(float)
         stacked = np.vstack([np.eye(w.size), root])
-        q, r = np.linalg.qr(stacked / np.linalg.norm(stacked, axis=0))
         scale = np.linalg.norm(stacked, axis=0)
+        r = np.linalg.qr(stacked / scale, mode="r")
         step = -np.linalg.solve(r, np.linalg.solve(r.T, g / scale)) / scale
         size = 1.0
         while size > 1e-10 and not judge.value(w + size * step) < value:

@@ -93,7 +93,7 @@ def smoothing(
     progress = Progress(objective, callback)
     first = objective.at_zero() if w0 is None else start(objective, w0, scores0)
     run = _Smoothing(objective, first, tol, seed)
-    if meets(tol, first.value, run.gap):  # no pair has a loss: there is nothing to divide by
+    if first.value == 0.0 == run.gap:  # no pair has a loss: there is nothing to divide by
         return progress.result(first, run.gap, StopReason.CERTIFIED, gap=run.gap)
     stop = StopReason.MAX_ITER
     try:
