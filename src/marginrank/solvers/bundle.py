@@ -32,10 +32,13 @@ Floats = NDArray[np.float64]
 
 IDLE = 30  # rounds after which a plane that was not used is dropped
 STUCK = 100  # rounds in which the gap did not fall by a thousandth: it has come down to rounding
+SPARE_PLANES = 60  # beside one a feature
 USED = 1e-12  # weight of a plane above rounding
 TOUCH = 0.1  # OCAS: where between the best point and the new w the loss is touched
-PROXIMAL = 1e-10  # against a Gram matrix with a diagonal of about 1
-PROXIMAL_STEPS = 3
+SMALLEST_PROXIMAL = 1e-14  # against a Gram matrix with a diagonal of about 1
+LARGEST_PROXIMAL = 1e-8
+PROXIMAL_STEPS = 5
+SETTLED = 1e-6  # change of a weight
 EQUALITY = 5  # how DAQP marks a constraint that holds with equality
 
 
@@ -118,6 +121,7 @@ class Bundle:
         self._gram = np.zeros((1, 1))
         self._idle = np.zeros(1, dtype=np.int64)
         self._beta = np.ones(1)
+        self._proximal = SMALLEST_PROXIMAL
         self.lower = 0.0
 
     @property
@@ -164,8 +168,14 @@ class Bundle:
         w: Floats = -(beta @ self._gradients) / self._ridge
         self.lower = max(self.lower, self._bound(beta, w))
         self._idle = np.where(beta > USED, 0, self._idle + 1)
-        self._drop(self._idle >= IDLE)
+        self._drop((self._idle >= IDLE) | self._least_used(beta))
         return w
+
+    def _least_used(self, beta: Floats) -> NDArray[np.bool_]:
+        """Tell which planes are too many: an exact solution uses one more than there are features."""
+        least = np.zeros(self.size, dtype=bool)
+        least[np.argsort(-beta, kind="stable")[self._magnitudes.size + SPARE_PLANES :]] = True
+        return least
 
     def _bound(self, beta: Floats, w: Floats) -> float:
         """Return the dual value at β less what rounding may have added to it."""
@@ -179,28 +189,39 @@ class Bundle:
         """Solve the dual problem over the simplex.
 
         More planes than features have a singular Gram matrix, which the solver does not take. A
-        small multiple of ½‖β − last β‖² makes it regular and vanishes in a few rounds.
+        small multiple of ½‖β − last β‖² makes it regular and vanishes as β settles; the multiple
+        grows until the solver is content.
         """
-        k = self.size
-        scale = max(float(np.trace(self._gram)) / self._ridge / k, 1e-300)
-        quadratic = self._gram / (self._ridge * scale) + PROXIMAL * np.eye(k)
-        beta = np.append(self._beta, np.zeros(k - self._beta.size))
-        for _ in range(PROXIMAL_STEPS):
-            found, _, flag, _ = self._quadratic_programme(
-                quadratic,
-                -self._intercepts / scale - PROXIMAL * beta,
-                np.ones((1, k)),
-                np.ones(k + 1),
-                np.append(np.zeros(k), 1.0),
-                np.append(np.zeros(k), EQUALITY).astype(np.int32),
-                eps_prox=0.0,
-            )
-            found = np.maximum(found, 0.0)
-            if flag < 1 or not found.sum() > 0:
+        beta = np.append(self._beta, np.zeros(self.size - self._beta.size))
+        steps = 0
+        while steps < PROXIMAL_STEPS:
+            found = self._proximal_step(beta)
+            if found is None and self._proximal < LARGEST_PROXIMAL:
+                self._proximal *= 10.0
+                continue
+            steps += 1
+            change = 0.0 if found is None else float(np.abs(found - beta).max())
+            beta = beta if found is None else found
+            if change <= SETTLED:
                 break
-            beta = found / found.sum()
         self._beta = beta
         return beta
+
+    def _proximal_step(self, beta: Floats) -> Floats | None:
+        k = self.size
+        scale = max(float(np.trace(self._gram)) / self._ridge / k, 1e-300)
+        found, _, flag, _ = self._quadratic_programme(
+            self._gram / (self._ridge * scale) + self._proximal * np.eye(k),
+            -self._intercepts / scale - self._proximal * beta,
+            np.ones((1, k)),
+            np.ones(k + 1),
+            np.append(np.zeros(k), 1.0),
+            np.append(np.zeros(k), EQUALITY).astype(np.int32),
+            eps_prox=0.0,
+        )
+        found = np.maximum(found, 0.0)
+        total = float(found.sum())
+        return found / total if flag == 1 and total > 0 else None
 
     def _drop(self, idle: NDArray[np.bool_]) -> None:
         if idle.any():
