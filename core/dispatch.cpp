@@ -18,6 +18,9 @@ extern const Simd kernels;
 namespace x86_64_v3 {
 extern const Simd kernels;
 }
+namespace x86_64_v4 {
+extern const Simd kernels;
+}
 #endif
 
 namespace {
@@ -28,7 +31,7 @@ struct Variant {
 };
 
 #ifdef MARGINRANK_X86_64
-// Everything the compiler may use for this level of the x86-64 psABI. Not every compiler's
+// Everything the compiler may use for a level of the x86-64 psABI. Not every compiler's
 // __builtin_cpu_supports knows all of it, but they all ask whether the system saves the wide
 // registers.
 bool is_x86_64_v3() {
@@ -43,12 +46,19 @@ bool is_x86_64_v3() {
          __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & kExtended) == kExtended &&
          __builtin_cpu_supports("avx2");
 }
+
+bool is_x86_64_v4() {
+  return is_x86_64_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
 #endif
 
 std::vector<Variant> find_variants() {
   std::vector<Variant> found{{"baseline", &baseline::kernels}};
 #ifdef MARGINRANK_X86_64
   if (is_x86_64_v3()) found.push_back({"x86-64-v3", &x86_64_v3::kernels});
+  if (is_x86_64_v4()) found.push_back({"x86-64-v4", &x86_64_v4::kernels});
 #endif
   return found;
 }

@@ -172,7 +172,7 @@ class Bundle:
         return w
 
     def _least_used(self, beta: Floats) -> NDArray[np.bool_]:
-        """Tell which planes are too many: an exact solution uses one more than there are features."""
+        """Tell which planes are too many: a solution needs one more than there are features."""
         least = np.zeros(self.size, dtype=bool)
         least[np.argsort(-beta, kind="stable")[self._magnitudes.size + SPARE_PLANES :]] = True
         return least
