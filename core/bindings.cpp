@@ -401,6 +401,18 @@ auto transpose_groups_at(const Matrix& X, const Pairs& pairs, const Array1<doubl
   return out;
 }
 
+auto query_squares_at(const Matrix& X, const Pairs& pairs, const Array1<double>& size,
+                      int threads) {
+  pairs.check_matrix(X);
+  check_vector(size, pairs.documents().n_queries, "size must have an entry a query");
+  auto out = new_array<double>(static_cast<std::size_t>(X.n_columns()));
+  const GilReleased released;
+  X.visit([&](const auto& view) {
+    add_query_squares(view, pairs.documents(), size.data(), out.data(), threads);
+  });
+  return out;
+}
+
 auto dot_at(const Matrix& X, const Array1<double>& v, std::optional<Array1<Index>> rows,
             int threads) {
   check_vector(v, X.n_columns(), "v must have an entry a column");
@@ -642,6 +654,8 @@ NB_MODULE(_core, m) {
   m.def("hessian", &hessian_at, "X"_a, "point"_a, "threads"_a);
   m.def("hess_diag", &hess_diag_at, "X"_a, "point"_a, "threads"_a);
   m.def("transpose_dot", &transpose_at, "X"_a, "pairs"_a, "z"_a, "threads"_a, "X' z.");
+  m.def("query_squares", &query_squares_at, "X"_a, "pairs"_a, "size"_a, "threads"_a,
+        "Sum over queries of (size * largest |x|)^2, by column.");
   m.def("transpose_dot_by_group", &transpose_groups_at, "X"_a, "pairs"_a, "z"_a, "bounds"_a,
         "threads"_a, "X' z of the documents between two neighbouring bounds, a row a group.");
   m.def("coordinate_descent", &descend, "H"_a, "u"_a, "residual"_a, "l1"_a, "l2"_a, "positive"_a,

@@ -345,7 +345,10 @@ class PairKernel {
       if (piece.power == 2) {
         value += lost * (piece.theta - key[t]) + won * key[t];
         value_size += 2.0 * pairs * reach * reach;
-        slope_size += 4.0 * pairs * reach;
+        slope_size += 2.0 * (std::abs(pairs_won * (piece.theta + key[t])) +
+                             std::abs(pairs_lost * (piece.theta - key[t])) +
+                             std::abs(scratch.weight[1][t] * above[m + t]) +
+                             std::abs(scratch.weight[0][t] * below[m + t]));
         scratch.gradient[t] += 2.0 * piece.coefficient * (won - lost);
         curvature[t] += 2.0 * piece.coefficient * (pairs_won + pairs_lost);
       } else {

@@ -31,6 +31,8 @@ Integers = NDArray[np.int64]
 PAIR_SELECTIONS = ("all", "adjacent")
 NORMALIZATIONS = ("none", "pairs", "query")
 PRECISION = float(np.finfo(np.float64).eps)
+SMALL = 1e-3  # of a gradient, that its rounding may be without a closer look
+MANY_FEATURES = 1 << 16  # for a sum of each in every block of documents
 
 
 @dataclass
@@ -318,6 +320,7 @@ class Point:
         self.loss_value = float(np.sum(self.losses))
         self._value_size = float(np.sum(value_size))
         self._slope_size = float(np.sum(slope_size))
+        self._slope_sizes = slope_size
         self.score_gradient = score_gradient
         self.state = state
 
@@ -380,9 +383,17 @@ class Point:
 
     @cached_property
     def gradient_rounding(self) -> float:
-        """How far ∇F(w) may be off, as a length."""
-        of_ridge = PRECISION * self.objective.ridge * float(np.linalg.norm(self.w))
-        of_loss = self.slope_rounding * float(np.linalg.norm(self.objective.feature_magnitudes))
+        """How far ∇F(w) may be off, as a length; a sweep where the largest values say too much."""
+        o = self.objective
+        of_ridge = PRECISION * o.ridge * float(np.linalg.norm(self.w))
+        of_loss = self.slope_rounding * float(np.linalg.norm(o.feature_magnitudes))
+        if of_loss > SMALL * float(np.linalg.norm(self.gradient)) and o.n_features <= MANY_FEATURES:
+            # Errors of queries are independent, and most have no value as large as the largest.
+            o.count_sweep()
+            squares = _core.query_squares(
+                o._matrix, o._pairs, np.ascontiguousarray(self._slope_sizes), o._threads
+            )
+            of_loss = min(of_loss, PRECISION * float(np.sqrt(np.sum(squares))))
         return of_loss + of_ridge
 
     @property

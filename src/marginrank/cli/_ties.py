@@ -22,14 +22,14 @@ def decided_by_ties(
     """Return what the metrics would be otherwise, for those where it makes a difference.
 
     A metric takes tied documents in input order, or tied pairs for wrong; here it averages over
-    their orders. One that cannot do so is computed with the best and the worst order.
+    their orders. One that knows no order of tied documents is left out.
     """
     if not _has_ties(data, scores):
         return {}
     decided = {}
     for name, value in values.items():
         orders = _orders(chosen[name], float(value), data, scores)
-        if _share(orders) >= NOTICEABLE:
+        if orders is not None and _share(orders) >= NOTICEABLE:
             decided[name] = orders
     return decided
 
@@ -42,9 +42,9 @@ def print_ties(decided: Ties) -> None:
 
 
 def _share(orders: dict[str, float]) -> float:
-    """Return how far the value, which comes first, is from the others."""
-    value, *others = orders.values()
-    return max(abs(other - value) for other in others)
+    """Return how far the two values are apart."""
+    value, other = orders.values()
+    return abs(other - value)
 
 
 def _has_ties(data: "RankingData", scores: Any) -> bool:
@@ -55,10 +55,10 @@ def _has_ties(data: "RankingData", scores: Any) -> bool:
     return bool(same.any())
 
 
-def _orders(metric: Metric, value: float, data: "RankingData", scores: Any) -> dict[str, float]:
-    """Return the value of a metric and those of other orders of tied documents."""
-    import numpy as np
-
+def _orders(
+    metric: Metric, value: float, data: "RankingData", scores: Any
+) -> dict[str, float] | None:
+    """Return the value of a metric and what it would be if it took ties otherwise."""
     from marginrank.metrics import pairwise_accuracy
 
     function = metric.func if isinstance(metric, partial) else metric
@@ -68,9 +68,4 @@ def _orders(metric: Metric, value: float, data: "RankingData", scores: Any) -> d
     if "ties" in inspect.signature(metric).parameters:
         average = metric(data.y, scores, qid=data.qid, ties="average")
         return {"input_order": value, "averaged": float(average)}
-    by_label = np.argsort(-data.y, kind="stable")
-    best, worst = (
-        float(metric(data.y[rows], scores[rows], qid=data.qid[rows]))
-        for rows in (by_label, by_label[::-1])
-    )
-    return {"input_order": value, "best_order": best, "worst_order": worst}
+    return None
