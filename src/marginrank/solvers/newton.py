@@ -160,7 +160,8 @@ class NewtonIteration:
             preconditioner = self._refresh(point)
             most = MAX_CG if self._may_ease else MAX_CG_EASED
             direction = _solve(point, preconditioner, tol, most)
-            self._is_hard |= direction.n_products > HARD_CG
+            if direction.n_products > HARD_CG and not self._is_hard:
+                self._is_hard, self._preconditioner = True, None
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
                 estimate = SAFETY * direction.bound

@@ -11,6 +11,7 @@ from marginrank.objective import Point
 
 Floats = NDArray[np.float64]
 
+FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
 HESSIAN_FEATURES = 1024  # with more, forming a Hessian costs more than it saves, as a rule
 MOST_DOCUMENTS = 2048  # with more, the same is true of a system with an unknown for each
 MOST_DOCUMENTS_IF_HARD = 4096  # the same where conjugate gradients are slow
@@ -91,6 +92,8 @@ class DocumentSpace(Preconditioner):
     def _combine(self, target: Floats) -> Floats:
         """Return Xᵀ(ρI + AK)⁻¹ target."""
         solution = lu_solve(self._factor, target[self._gram.documents], check_finite=False)
+        if not np.isfinite(solution).all():  # after a pivot of zero: no solution that would pass
+            solution = np.zeros_like(solution)
         return self._objective.combine(self._gram.spread(solution, self._objective.n_documents))
 
 
@@ -115,11 +118,15 @@ def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Precondit
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
     most_documents = MOST_DOCUMENTS_IF_HARD if is_hard else MOST_DOCUMENTS
+    is_wide = n > max(FEW_FEATURES, min(n_documents, HESSIAN_FEATURES))
+    if is_wide and n_documents <= most_documents:
+        return DocumentSpace(point)
     if n > HESSIAN_FEATURES:
-        return DocumentSpace(point) if n_documents <= most_documents else diagonal_at(point)
+        return diagonal_at(point)
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
     if 3 * size >= n_documents:
-        return _factorised(point, exact=True)
+        may_be_easy = n > FEW_FEATURES and not is_hard
+        return diagonal_at(point) if may_be_easy else _factorised(point, exact=True)
     sample = objective.sample(size / n_documents, seed)
     return _factorised(sample.at(point.w), exact=False)
 
