@@ -23,7 +23,12 @@ from numpy.typing import NDArray
 from marginrank.objective import Objective, Point
 from marginrank.solvers._progress import Progress, is_certified, start
 from marginrank.solvers.line_search import line_search
-from marginrank.solvers.preconditioner import Preconditioner, diagonal_at, precondition
+from marginrank.solvers.preconditioner import (
+    Preconditioner,
+    diagonal_at,
+    hard_steps,
+    precondition,
+)
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 Floats = NDArray[np.float64]
@@ -35,7 +40,6 @@ MAX_CG = 500
 MAX_CG_EASED = 2000  # where no easier problem is left to try
 MAX_REFINEMENTS = 10  # conjugate gradient steps that may be left to do for a direct solution
 STALE_CG = 10  # more conjugate gradient steps than this ask for a new preconditioner
-HARD_CG = 100  # more than this ask for a preconditioner that costs more
 CG_TOL = 0.1  # of the decrement, that may be missing
 BOUND_TOL = 0.01  # the same, where it is a bound and no estimate
 SAFETY = 2.0  # on the Newton decrement as an estimate of F − F*
@@ -160,7 +164,7 @@ class NewtonIteration:
             preconditioner = self._refresh(point)
             most = MAX_CG if self._may_ease else MAX_CG_EASED
             direction = _solve(point, preconditioner, tol, most)
-            if direction.n_products > HARD_CG and not self._is_hard:
+            if direction.n_products > hard_steps(point.objective) and not self._is_hard:
                 self._is_hard, self._preconditioner = True, None
             step = line_search(point, direction.vector, direction.scores)
             if step is None:

@@ -7,10 +7,13 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve
 from scipy.linalg.lapack import dgetrf
 
-from marginrank.objective import Point
+from marginrank.objective import Objective, Point
 
 Floats = NDArray[np.float64]
 
+HARD_STEPS = (100.0, 1500.0)  # of conjugate gradients
+FACTOR_COST = 0.02  # of an m × m system, by m³, against a product by entry of X
+PAIRS_COST = 20.0  # of a document's pairs in a product, in entries of X
 FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
 HESSIAN_FEATURES = 1024  # with more, forming a Hessian costs more than it saves, as a rule
 MOST_DOCUMENTS = 2048  # with more, the same is true of a system with an unknown for each
@@ -129,6 +132,17 @@ def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Precondit
         return diagonal_at(point) if may_be_easy else _factorised(point, exact=True)
     sample = objective.sample(size / n_documents, seed)
     return _factorised(sample.at(point.w), exact=False)
+
+
+def hard_steps(objective: Objective) -> float:
+    """Return how many conjugate gradient steps make a problem hard: a costlier P then pays.
+
+    A factorisation in document space costs as much as thousands of products of very sparse rows.
+    """
+    m = objective.n_active_documents
+    product = m * (objective.entries_per_document + PAIRS_COST)
+    in_document_space = FACTOR_COST * m**3 / product
+    return float(np.clip(in_document_space, *HARD_STEPS))
 
 
 def diagonal_at(point: Point) -> Diagonal:
