@@ -229,6 +229,7 @@ def test_strided_csr_is_read(part):
 def test_other_layouts_are_converted(X):
     data = RankingData(X, Y3)
     assert data.X.dtype in (np.float32, np.float64)
+    assert (data.X.data if sp.issparse(X) else data.X).flags.aligned
     dense = X.toarray() if sp.issparse(X) else np.asarray(X)
     expected = dense.astype(float) @ [1.0, 10.0]
     np.testing.assert_array_equal(data.matrix.dot(np.array([1.0, 10.0])), expected)

@@ -35,7 +35,7 @@ def check_features(X: Any) -> Any:
         _refuse_inexact(X.ravel(), lambda at: divmod(at, X.shape[1]))
         X = X.astype(np.float64)
     if X.strides[1] != X.itemsize or not _is_plain(X):
-        X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
+        X = _plain(X)
     return X
 
 
@@ -104,6 +104,11 @@ def _is_plain(array: NDArray[Any]) -> bool:
     return bool(array.dtype.isnative and array.flags.aligned)
 
 
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the numbers where the kernels can read them; ascontiguousarray keeps odd addresses."""
+    return np.require(array, array.dtype.newbyteorder("="), ["C_CONTIGUOUS", "ALIGNED"])
+
+
 def _check_sparse(X: Any) -> Any:
     if X.dtype.kind not in "biuf":
         what = "Complex data not supported" if X.dtype.kind == "c" else f"it holds {X.dtype}"
@@ -133,7 +138,7 @@ def _with_plain_parts(X: Any) -> Any:
         return X
     plain = sp.csr_array(X.shape, dtype=X.dtype)
     for name, part in parts.items():
-        setattr(plain, name, np.ascontiguousarray(part, dtype=part.dtype.newbyteorder("=")))
+        setattr(plain, name, _plain(part))
     plain.has_sorted_indices = plain.has_canonical_format = True
     return plain
 
