@@ -104,7 +104,7 @@ class Objective:
             pair_set = ListedPairs.from_data(data, pairs, margins=margins, threads=threads)
         self._matrix = data.matrix
         self._features = data.X
-        self._columns = np.arange(data.matrix.n_columns)  # of it that are in use
+        self._columns: Integers | None = None  # of it that are in use; None for all
         self._grams: list[Gram] = []  # at most one, shared with other losses on the documents
         self._threads = threads
         self._counter = SweepCounter()
@@ -217,7 +217,7 @@ class Objective:
         """Return the objective of some features alone (ascending), whose columns are copied."""
         result = copy(self)
         result._matrix = self._matrix.take_columns(columns, self._threads)
-        result._columns = self._columns[columns]
+        result._columns = columns if self._columns is None else self._columns[columns]
         result._grams = []
         entries = max(self._matrix.n_entries, 1)
         result._column_share = self._column_share * result._matrix.n_entries / entries
@@ -251,9 +251,8 @@ class Objective:
             documents = np.flatnonzero(np.repeat(active, sizes))
             rows = documents if grouped.rows is None else grouped.rows[documents]
             offsets = np.concatenate([[0], np.cumsum(sizes[active])])
-            self._grams.append(
-                Gram.of_rows(self._features, rows, self._columns, documents, offsets)
-            )
+            columns = np.arange(self.n_features) if self._columns is None else self._columns
+            self._grams.append(Gram.of_rows(self._features, rows, columns, documents, offsets))
         return self._grams[0]
 
     def sample(self, fraction: float, seed: int) -> "Objective":
