@@ -19,9 +19,9 @@ from _memory import peak_bytes, reset_peak
 from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, RankSVM, _core, make_ranking
-from marginrank._threads import effective_threads, serial_blas
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective
+from marginrank._base.threads import effective_threads, serial_blas
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective
 
 FEATURES = 136
 DOCS_PER_QUERY = 120

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from marginrank import RankingData, RankSVM, load_letor, make_ranking, metrics
-from marginrank._threads import serial_blas
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective
+from marginrank._base.threads import serial_blas
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective
 from marginrank.solvers import SOLVERS
 
 HINGE = LOSSES["hinge"]

@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 from marginrank import RankingData, RankSVM, make_ranking
-from marginrank._threads import effective_threads
-from marginrank.online import Learner, OnlineParameters, contents, evaluate
+from marginrank._base.threads import effective_threads
+from marginrank.training.online import Learner, OnlineParameters, contents, evaluate
 
 KINDS = {
     "scaled": {"correlation": 0.5},

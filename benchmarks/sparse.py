@@ -7,7 +7,7 @@ import numpy as np
 
 from marginrank import RankingData, SparseRankSVM, make_ranking, sparse_path
 from marginrank.solvers import StopReason
-from marginrank.sparse_fitting import SparseParameters, fit_sparse
+from marginrank.training.sparse import SparseParameters, fit_sparse
 
 
 class OutOfTime(KeyboardInterrupt):

@@ -7,8 +7,8 @@ from brute_force import ExplicitPairs, explicit_pairs
 from oracle import LONG, Judge
 
 from marginrank import RankSVM
-from marginrank.losses import get_loss
-from marginrank.pair_weights import pair_cost
+from marginrank.objective.losses import get_loss
+from marginrank.objective.pair_weights import pair_cost
 from marginrank.solvers import solvers_for
 
 SHAPES = ("plain", "separable", "tied", "scaled", "tiny", "wide")

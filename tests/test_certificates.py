@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from small_problems import small_problem
 
 from marginrank import RankingData, RankSVM, make_ranking
-from marginrank.losses import LOSSES, get_loss
-from marginrank.objective import Objective
+from marginrank.objective.losses import LOSSES, get_loss
+from marginrank.objective.objective import Objective
 from marginrank.solvers import StopReason, smoothing, solvers_for
 
 CHUNK = 100

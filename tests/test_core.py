@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from marginrank import RankingData, RankSVM, _core, make_ranking
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective
 
 LARGEST_QUERY = 2**30 - 1
 

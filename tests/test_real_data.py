@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from marginrank import KernelRankSVM, RankingData, RankSVM, StopReason, metrics
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective
 from marginrank.solvers import newton, tron
 
 SQUARED_HINGE = LOSSES["squared_hinge"]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from marginrank import metrics
     from marginrank.data import RankingData, make_ranking
-    from marginrank.data.chunks import iter_letor
-    from marginrank.data.letor import dump_letor, load_letor
-    from marginrank.data.pairs import load_pairs
+    from marginrank.data.formats.chunks import iter_letor
+    from marginrank.data.formats.letor import dump_letor, load_letor
+    from marginrank.data.pair_lists import load_pairs
     from marginrank.estimators import (
         KernelRankSVM,
         RankSVM,
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         SparseRankSVM,
         SparseRankSVMCV,
     )
-    from marginrank.feature_ranking import rank_features
+    from marginrank.metrics.feature_ranking import rank_features
     from marginrank.models import load_model
-    from marginrank.selection import sparse_path
     from marginrank.solvers import Iteration, StopReason
+    from marginrank.training.path import sparse_path
 
 __all__ = [
     "Iteration",
@@ -58,14 +58,14 @@ _MODULES = {
     "SparseRankSVMCV": "marginrank.estimators",
     "SelectKBestRanking": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
-    "dump_letor": "marginrank.data.letor",
-    "iter_letor": "marginrank.data.chunks",
-    "load_letor": "marginrank.data.letor",
+    "dump_letor": "marginrank.data.formats.letor",
+    "iter_letor": "marginrank.data.formats.chunks",
+    "load_letor": "marginrank.data.formats.letor",
     "load_model": "marginrank.models",
-    "load_pairs": "marginrank.data.pairs",
+    "load_pairs": "marginrank.data.pair_lists",
     "make_ranking": "marginrank.data",
-    "sparse_path": "marginrank.selection",
-    "rank_features": "marginrank.feature_ranking",
+    "sparse_path": "marginrank.training.path",
+    "rank_features": "marginrank.metrics.feature_ranking",
 }
 
 

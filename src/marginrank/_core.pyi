@@ -1,4 +1,4 @@
-"""Native kernels of marginrank; use them through marginrank.objective."""
+"""Native kernels of marginrank; use them through marginrank.objective.objective."""
 
 from typing import Any
 

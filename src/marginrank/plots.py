@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marginrank._optional import require
-from marginrank._parameters import check_integer
+from marginrank._base.optional import require
+from marginrank._base.parameters import check_integer
 
 if TYPE_CHECKING:
-    from marginrank.feature_ranking import FeatureRanking
-    from marginrank.selection import SparsePath
+    from marginrank.metrics.feature_ranking import FeatureRanking
+    from marginrank.training.path import SparsePath
 
 COLORS = {1: "C0", -1: "C1"}
 DIRECTIONS = {1: "higher values first", -1: "lower values first"}

@@ -114,8 +114,8 @@ def test_weights_of_a_store_and_of_a_table(run, tmp_path):
 
 def test_flags_are_those_of_the_estimator():
     from marginrank.cli.train import train
-    from marginrank.losses import LOSSES
-    from marginrank.objective import NORMALIZATIONS, PAIR_SELECTIONS
+    from marginrank.objective.losses import LOSSES
+    from marginrank.objective.objective import NORMALIZATIONS, PAIR_SELECTIONS
     from marginrank.solvers import SOLVERS
 
     flags = inspect.signature(train).parameters

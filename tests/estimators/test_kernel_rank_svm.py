@@ -12,8 +12,8 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import KernelRankSVM, RankSVM, StopReason, make_ranking
-from marginrank import kernel_map as maps
 from marginrank.estimators import rank_svm
+from marginrank.training import kernel_map as maps
 
 X, Y, QID = make_ranking(30, (5, 15), 6, random_state=0)
 NEW = make_ranking(10, 12, 6, random_state=1)[0]

@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import RankingData, RankSVM, StopReason, load_model, make_ranking
 from marginrank.estimators import rank_svm
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective
 
 X, Y, QID = make_ranking(30, (5, 25), 6, random_state=0)
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from marginrank import RankSVM, load_pairs, make_ranking
-from marginrank.losses import LOSSES
+from marginrank.objective.losses import LOSSES
 
 X, Y, QID = make_ranking(30, (5, 25), 6, shuffle=True, random_state=0)
 PAIRS = np.argwhere((QID[:, None] == QID) & (Y[:, None] > Y))

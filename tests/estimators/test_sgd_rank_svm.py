@@ -26,8 +26,8 @@ from marginrank import (
     metrics,
 )
 from marginrank.estimators import sgd_rank_svm
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective
 
 X, Y, QID = make_ranking(40, (5, 25), 6, random_state=0)
 VALID = make_ranking(20, (5, 25), 6, random_state=1)
@@ -399,7 +399,7 @@ def test_an_interrupt_stores_the_weights_and_is_raised(monkeypatch):
 
 def test_an_interrupt_inside_a_pass_keeps_what_was_learned(monkeypatch):
     """Between two calls of the kernel, as Ctrl-C arrives."""
-    from marginrank.solvers import sgd
+    from marginrank.solvers.stochastic import sgd
 
     calls = []
 

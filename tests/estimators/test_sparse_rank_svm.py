@@ -10,9 +10,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, StopReason, load_model, make_ranking
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective
-from marginrank.sparse_fitting import SparseParameters
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective
+from marginrank.training.sparse import SparseParameters
 
 X, Y, QID = make_ranking(30, (5, 25), 6, random_state=0)
 

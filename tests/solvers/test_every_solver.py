@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from brute_force import BruteForce, ExplicitPairs, explicit_pairs
 
 from marginrank import RankingData, RankSVM, make_ranking
-from marginrank.data.pairs import check_pairs
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective
+from marginrank.data.pair_lists import check_pairs
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective
 from marginrank.solvers import SOLVERS, find_solver, solvers_for
 
 LAYOUTS = {"dense": np.asarray, "csr": sp.csr_array}

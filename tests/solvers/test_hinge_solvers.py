@@ -8,11 +8,11 @@ from brute_force import BruteForce, explicit_pairs
 from scipy.optimize import linprog
 
 from marginrank import RankingData, make_ranking
-from marginrank.losses import LOSSES, Loss, Piece
-from marginrank.objective import Objective
+from marginrank.objective.losses import LOSSES, Loss, Piece
+from marginrank.objective.objective import Objective
 from marginrank.solvers import SOLVERS, StopReason, bmrm, ocas, smoothing, solvers_for
-from marginrank.solvers.bundle import IDLE, Bundle
-from marginrank.solvers.cutting_search import cutting_search
+from marginrank.solvers.hinge.bundle import IDLE, Bundle
+from marginrank.solvers.hinge.cutting_search import cutting_search
 
 HINGE = LOSSES["hinge"]
 

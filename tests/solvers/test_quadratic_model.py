@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from marginrank import _core
-from marginrank.solvers.quadratic_model import QuadraticModel
-from marginrank.solvers.regularizers import ElasticNet, L1Ball
+from marginrank.objective.regularizers import ElasticNet, L1Ball
+from marginrank.solvers.sparse.quadratic_model import QuadraticModel
 
 
 def make_problem(kind, n=30, seed=0):

@@ -5,12 +5,21 @@ import pytest
 import scipy.sparse as sp
 from brute_force import BruteForce, explicit_pairs
 
-from marginrank import RankingData, RankSVM, _core, make_ranking, online
-from marginrank.losses import LOSSES, Loss, Piece
-from marginrank.objective import Objective
-from marginrank.online import Learner, OnlineParameters, contents, fit_online, step_problem
-from marginrank.solvers import newton, sgd
-from marginrank.solvers.sgd import PairSampler, Rate, Schedule, Sgd, StepProblem, curved_pieces
+from marginrank import RankingData, RankSVM, _core, make_ranking
+from marginrank.objective.losses import LOSSES, Loss, Piece
+from marginrank.objective.objective import Objective
+from marginrank.solvers import newton
+from marginrank.solvers.stochastic import sgd
+from marginrank.solvers.stochastic.sgd import (
+    PairSampler,
+    Rate,
+    Schedule,
+    Sgd,
+    StepProblem,
+    curved_pieces,
+)
+from marginrank.training import online
+from marginrank.training.online import Learner, OnlineParameters, contents, fit_online, step_problem
 
 HINGE = Loss("hinge", (Piece(1.0, 1.0, 1),))
 ALL_LOSSES = [*(LOSSES[name] for name in LOSSES), HINGE]

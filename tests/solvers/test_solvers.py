@@ -9,11 +9,12 @@ from brute_force import BruteForce, explicit_pairs
 from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, make_ranking
-from marginrank._threads import serial_blas
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective, Point
-from marginrank.solvers import SOLVERS, StopReason, newton, preconditioner, solvers_for, tron
-from marginrank.solvers.line_search import line_search
+from marginrank._base.threads import serial_blas
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective, Point
+from marginrank.solvers import SOLVERS, StopReason, newton, solvers_for, tron
+from marginrank.solvers.smooth import preconditioner
+from marginrank.solvers.smooth.line_search import line_search
 
 SQUARED_HINGE = LOSSES["squared_hinge"]
 LAYOUTS = {"dense": np.asarray, "csr": sp.csr_array}

@@ -9,9 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from marginrank import RankingData, make_ranking
-from marginrank.losses import LOSSES
-from marginrank.objective import Objective, Point
-from marginrank.pair_weights import gain_difference
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.objective import Objective, Point
+from marginrank.objective.pair_weights import gain_difference
+from marginrank.objective.regularizers import ElasticNet, L1Ball
 from marginrank.solvers import (
     SPARSE_SOLVERS,
     StopReason,
@@ -20,8 +21,7 @@ from marginrank.solvers import (
     proximal_newton,
     truncated_gradient,
 )
-from marginrank.solvers.proximal_newton import ProximalNewton
-from marginrank.solvers.regularizers import ElasticNet, L1Ball
+from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
 SQUARED_HINGE = LOSSES["squared_hinge"]
 SMOOTH = [loss for loss in LOSSES.values() if loss.smooth]

@@ -6,7 +6,7 @@ that the help is there at once.
 
 import sys
 
-from marginrank._optional import require
+from marginrank._base.optional import require
 from marginrank.cli import _streams
 
 

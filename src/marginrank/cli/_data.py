@@ -13,7 +13,7 @@ from marginrank.cli._streams import check_piped
 
 if TYPE_CHECKING:
     from marginrank import RankingData
-    from marginrank.data.letor import LetorText
+    from marginrank.data.formats.letor import LetorText
 
 TABLES = (".parquet", ".csv", ".tsv")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -102,7 +102,7 @@ def _check_names(path: str, names: Sequence[str], wanted: Sequence[str]) -> None
 
 def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
     from marginrank import RankingData
-    from marginrank.data.frames import read_frame
+    from marginrank.data.formats.frames import read_frame
 
     comments = COLUMNS["comments"] if reading.comments is None else reading.comments
     frame = read_frame(path, texts=[comments])
@@ -152,7 +152,7 @@ def _read_text(
     files: Sequence[str], reading: Reading, wanted: Wanted, progress: Any
 ) -> "LetorText":
     from marginrank.cli._precision import narrowed
-    from marginrank.data.letor import read_letor
+    from marginrank.data.formats.letor import read_letor
 
     told = "dtype" in reading.given or wanted.text_dtype == "given"
     text = read_letor(

@@ -102,7 +102,7 @@ def write_numbers(path: str | None, numbers: Iterable[float]) -> None:
 
 def write_text(path: str, text: str) -> None:
     """Write a file, or nothing at all."""
-    from marginrank._atomic import atomic_write
+    from marginrank._base.atomic_files import atomic_write
 
     with naming(path), atomic_write(path) as file:
         file.write(text.encode())

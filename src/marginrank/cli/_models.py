@@ -59,7 +59,7 @@ def scores(model: "Model", data: "RankingData", n_jobs: int | None = None) -> An
 
 
 def _scores(model: "Model", data: "RankingData", n_jobs: int | None) -> Any:
-    from marginrank._threads import effective_threads
+    from marginrank._base.threads import effective_threads
     from marginrank.models import ForeignModel
 
     if isinstance(model, ForeignModel):
@@ -74,6 +74,6 @@ def _scores(model: "Model", data: "RankingData", n_jobs: int | None) -> Any:
 
 def ranks(model: "Model", data: "RankingData", n_jobs: int | None = None) -> Any:
     """Return the rank of each document."""
-    from marginrank.order import ranks as ranks_of
+    from marginrank.metrics.ranks import ranks as ranks_of
 
     return ranks_of(scores(model, data, n_jobs), data.qid)

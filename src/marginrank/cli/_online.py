@@ -11,9 +11,9 @@ from marginrank.cli._progress import Phases
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
-    from marginrank.data.chunks import ChunkSource
+    from marginrank.data.formats.chunks import ChunkSource
     from marginrank.models import LinearModel
-    from marginrank.online import OnlineParameters
+    from marginrank.training.online import OnlineParameters
 
 OpenValid = Callable[[Wanted], "RankingData | None"]
 
@@ -30,10 +30,10 @@ def train_online(
     verbose: bool,
 ) -> tuple["LinearModel", "RankingData | None", dict[str, int]]:
     """Fit on files that need not fit in memory; return model, validation data and counts."""
-    from marginrank.fitting import seed_from
     from marginrank.models import LinearModel
-    from marginrank.online import contents, fit_online, stalled_message
     from marginrank.solvers import StopReason
+    from marginrank.training.linear import seed_from
+    from marginrank.training.online import contents, fit_online, stalled_message
 
     source = _source(files, reading, chunk_documents)
     with phases.phase("count"):
@@ -65,7 +65,7 @@ def train_online(
 
 
 def _source(files: Sequence[str], reading: Reading, chunk_documents: int | None) -> "ChunkSource":
-    from marginrank.data.chunks import CHUNK_DOCUMENTS, ChunkSource
+    from marginrank.data.formats.chunks import CHUNK_DOCUMENTS, ChunkSource
 
     size = CHUNK_DOCUMENTS if chunk_documents is None else chunk_documents
     kinds = {kind_of(path) for path in files}

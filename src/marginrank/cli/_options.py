@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from marginrank._parameters import check_choice
+from marginrank._base.parameters import check_choice
 
 DataFiles = Annotated[
     list[str],

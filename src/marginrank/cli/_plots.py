@@ -11,7 +11,7 @@ def check_plot(path: str | None) -> None:
     """Refuse, before the work is done, a plot that cannot be drawn or written."""
     if path is None:
         return
-    from marginrank._optional import require
+    from marginrank._base.optional import require
 
     check_writable(path)
     formats = require("matplotlib.backend_bases", "plot").FigureCanvasBase.get_supported_filetypes()
@@ -21,7 +21,7 @@ def check_plot(path: str | None) -> None:
 
 def save_plot(ax: Any, path: str) -> None:
     """Write the figure of `ax` in the format that the ending of `path` names."""
-    from marginrank._atomic import atomic_write
+    from marginrank._base.atomic_files import atomic_write
 
     with naming(path), atomic_write(path) as file:
         ax.figure.savefig(file, format=_format(path))

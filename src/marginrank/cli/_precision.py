@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from marginrank._base.types import Floats
 
 BLOCK = 1 << 18  # entries looked at together, so that they stay in cache
 DIGITS = (6, 7, 8, 9)  # 6 always survive float32, and 9 tell any two of its numbers apart

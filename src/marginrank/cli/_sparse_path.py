@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from marginrank.data import RankingData
-    from marginrank.selection import SparsePath
-    from marginrank.sparse_fitting import SparseParameters
+    from marginrank.training.path import SparsePath
+    from marginrank.training.sparse import SparseParameters
 
 
 def walk_path(
@@ -30,7 +30,7 @@ def walk_path(
     verbose: bool,
 ) -> "SparsePath":
     """Fit the path, and score it on the data held out."""
-    from marginrank.selection import SHARED_WITH_A_FIT, sparse_path
+    from marginrank.training.path import SHARED_WITH_A_FIT, sparse_path
 
     with phases.phase("path"), phases.solving(verbose) as callback:
         path = sparse_path(

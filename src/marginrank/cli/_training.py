@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from marginrank.data import RankingData
-    from marginrank.data.pairs import PairList
-    from marginrank.fitting import Parameters
+    from marginrank.data.pair_lists import PairList
     from marginrank.models import LinearModel
-    from marginrank.sparse_fitting import SparseParameters
+    from marginrank.training.linear import Parameters
+    from marginrank.training.sparse import SparseParameters
 
 
 def fit(
@@ -27,10 +27,10 @@ def fit(
     verbose: bool = False,
 ) -> "LinearModel":
     """Fit to the labels, or to a list of pairs, and time it."""
-    from marginrank.fitting import convergence_message, fit_linear, seed_from
     from marginrank.models import LinearModel
     from marginrank.solvers import StopReason
-    from marginrank.sparse_fitting import SparseParameters, fit_sparse
+    from marginrank.training.linear import convergence_message, fit_linear, seed_from
+    from marginrank.training.sparse import SparseParameters, fit_sparse
 
     seed = seed_from(random_state)
     with phases.phase("solve"), phases.solving(verbose) as callback:

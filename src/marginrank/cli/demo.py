@@ -49,7 +49,7 @@ def demo(
     check_seed(random_state)
     if not 2 <= n_queries <= MOST_QUERIES:
         raise ValueError(f"--n-queries {n_queries} must be from 2 to {MOST_QUERIES}.")
-    from marginrank.fitting import Parameters
+    from marginrank.training.linear import Parameters
 
     phases = Phases()
     with phases.phase("make data"):

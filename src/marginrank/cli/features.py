@@ -15,7 +15,7 @@ from marginrank.cli._progress import Phases
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
-    from marginrank.feature_ranking import FeatureRanking
+    from marginrank.metrics.feature_ranking import FeatureRanking
 
 EXAMPLE = """\
 features train.txt

@@ -36,9 +36,9 @@ from marginrank.cli._training import fit, fit_summary, print_fit
 
 if TYPE_CHECKING:
     from marginrank import RankingData
-    from marginrank.data.pairs import PairList
+    from marginrank.data.pair_lists import PairList
     from marginrank.models import LinearModel
-    from marginrank.selection import SparsePath
+    from marginrank.training.path import SparsePath
 
 EXAMPLE = """\
 train train.txt --model model.json -C 0.01 --valid valid.txt
@@ -318,7 +318,7 @@ def _refuse_flags(flags: dict[str, Any], given: frozenset[str]) -> None:
 
 
 def _check_path(flags: dict[str, Any]) -> None:
-    from marginrank._parameters import check_choice, check_integer
+    from marginrank._base.parameters import check_choice, check_integer
 
     if check_integer("path", flags["path"], at_least=1) > LONGEST_PATH:
         raise ValueError(f"path={flags['path']} must be at most {LONGEST_PATH}.")
@@ -333,10 +333,10 @@ def _parameters(flags: dict[str, Any]) -> Any:
     """Return the parameters of the learner that the flags ask for."""
     from dataclasses import fields
 
-    from marginrank.fitting import Parameters
-    from marginrank.objective import refuse_selection
-    from marginrank.online import OnlineParameters
-    from marginrank.sparse_fitting import SparseParameters
+    from marginrank.objective.objective import refuse_selection
+    from marginrank.training.linear import Parameters
+    from marginrank.training.online import OnlineParameters
+    from marginrank.training.sparse import SparseParameters
 
     kind: Callable[..., Any] = (
         OnlineParameters if flags["online"] else SparseParameters if flags["l1"] else Parameters
@@ -357,7 +357,7 @@ def _open_training(
     """Read the documents, and the list of pairs if there is one."""
     if pairs is None:
         return open_data(files, reading, phases), None
-    from marginrank.data.pairs import check_pairs, load_pairs
+    from marginrank.data.pair_lists import check_pairs, load_pairs
 
     with phases.phase("read", pairs):
         listed = load_pairs(pairs)

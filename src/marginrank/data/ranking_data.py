@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
-from marginrank._cached import cached_property
-from marginrank._threads import effective_threads
-from marginrank.data._grouping import group_rows
-from marginrank.data._validation import (
+from marginrank._base.cached import cached_property
+from marginrank._base.threads import effective_threads
+from marginrank._base.types import Floats, Integers
+from marginrank.data.grouping import group_rows
+from marginrank.data.validation import (
     as_matrix,
     check_exact_labels,
     check_features,
@@ -20,9 +21,6 @@ from marginrank.data._validation import (
     check_weights,
     in_order,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def exact_sum(counts: Integers) -> int:
@@ -263,7 +261,7 @@ class RankingData:
         >>> data.feature_names, data.n_pairs
         (['bm25'], 1)
         """
-        from marginrank.data.frames import from_frame
+        from marginrank.data.formats.frames import from_frame
 
         return from_frame(
             frame,
@@ -288,7 +286,7 @@ class RankingData:
         overwrite : bool, default=False
             Replace the store that is there.
         """
-        from marginrank.data.store import save_store
+        from marginrank.data.formats.store import save_store
 
         save_store(self, folder, overwrite=overwrite)
 
@@ -313,7 +311,7 @@ class RankingData:
         ValueError
             If the store is damaged, of a newer version, or no store.
         """
-        from marginrank.data.store import open_store
+        from marginrank.data.formats.store import open_store
 
         return open_store(folder, verify=verify)
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.int64]
+from marginrank._base.types import Floats, Integers
 
 # Enough to amortise the interpreter, too few to matter for the peak memory.
 _BLOCK_ELEMENTS = 1 << 18
@@ -155,23 +154,23 @@ def make_ranking(
 class _Model:
     """What stays fixed from document to document."""
 
-    presence: _Floats  # the probability that a feature is stored, by feature
-    factor: _Ints  # by feature
-    sign: _Floats  # by feature
-    scale: _Floats  # by feature
-    coef: _Floats  # by feature
-    offset: _Floats  # by query and factor
+    presence: Floats  # the probability that a feature is stored, by feature
+    factor: Integers  # by feature
+    sign: Floats  # by feature
+    scale: Floats  # by feature
+    coef: Floats  # by feature
+    offset: Floats  # by query and factor
     correlation: float
     heavy_tail: float
 
-    def draw_factors(self, rng: np.random.Generator, qid: _Ints, dtype: Any) -> NDArray[Any]:
+    def draw_factors(self, rng: np.random.Generator, qid: Integers, dtype: Any) -> NDArray[Any]:
         """Factor values of some documents, the share of their queries included."""
         factors = rng.standard_normal((qid.size, self.offset.shape[1]), dtype=dtype)
         factors *= math.sqrt(self.correlation)
         factors += self.offset[qid]
         return factors
 
-    def stretch(self, z: NDArray[Any], scale: _Floats) -> None:
+    def stretch(self, z: NDArray[Any], scale: Floats) -> None:
         """Give z heavy tails and its features their scales, in place."""
         if self.heavy_tail == 0:
             return
@@ -185,7 +184,7 @@ class _Model:
 def _draw_model(
     rng: np.random.Generator,
     n_queries: int,
-    presence: _Floats,
+    presence: Floats,
     informative: int | None,
     correlation: float,
     heavy_tail: float,
@@ -201,14 +200,14 @@ def _draw_model(
     return _Model(presence, factor, sign, scale, coef, offset, correlation, heavy_tail)
 
 
-def _draw_scale(rng: np.random.Generator, n_features: int, heavy_tail: float) -> _Floats:
+def _draw_scale(rng: np.random.Generator, n_features: int, heavy_tail: float) -> Floats:
     """Column scales; they include the 1 / heavy_tail that makes expm1 tend to the identity."""
     # Drawn even if unused, so that heavy_tail changes nothing else for a given random_state.
     exponent = min(2 * heavy_tail, 3.0) * rng.uniform(-1, 1, size=n_features)
     return np.asarray(10**exponent / (heavy_tail or 1.0), dtype=np.float64)
 
 
-def _draw_coef(rng: np.random.Generator, informative: int, presence: _Floats) -> _Floats:
+def _draw_coef(rng: np.random.Generator, informative: int, presence: Floats) -> Floats:
     # The smallest of exponential variables divided by weights are a weighted sample without
     # replacement. Features that hardly ever occur would leave most utilities at zero.
     key = rng.standard_exponential(presence.size) / presence
@@ -219,7 +218,7 @@ def _draw_coef(rng: np.random.Generator, informative: int, presence: _Floats) ->
 
 
 def _signal_variance(
-    coef: _Floats, presence: _Floats, factor: _Ints, sign: _Floats, correlation: float
+    coef: Floats, presence: Floats, factor: Integers, sign: Floats, correlation: float
 ) -> float:
     """Variance of coef @ z without the query offset; entries are stored independently."""
     by_factor = np.bincount(factor, weights=presence * sign * coef)
@@ -228,7 +227,7 @@ def _signal_variance(
     return float(own + correlation * (by_factor @ by_factor + scattered))
 
 
-def _draw_presence(rng: np.random.Generator, n_features: int, density: float) -> _Floats:
+def _draw_presence(rng: np.random.Generator, n_features: int, density: float) -> Floats:
     """Probabilities p_j = min(ceiling, c * popularity_j) in random order with mean density."""
     if density == 1:
         return np.ones(n_features)
@@ -243,8 +242,8 @@ def _draw_presence(rng: np.random.Generator, n_features: int, density: float) ->
 
 
 def _draw_dense(
-    rng: np.random.Generator, model: _Model, qid: _Ints, dtype: Any
-) -> tuple[NDArray[Any], _Floats]:
+    rng: np.random.Generator, model: _Model, qid: Integers, dtype: Any
+) -> tuple[NDArray[Any], Floats]:
     X = np.empty((qid.size, model.coef.size), dtype=dtype)
     utility = np.empty(qid.size)
     for rows in _blocks(qid.size, model.coef.size):
@@ -261,8 +260,8 @@ def _draw_dense(
 
 
 def _draw_sparse(
-    rng: np.random.Generator, model: _Model, qid: _Ints, dtype: Any
-) -> tuple[Any, _Floats]:
+    rng: np.random.Generator, model: _Model, qid: Integers, dtype: Any
+) -> tuple[Any, Floats]:
     shape = (qid.size, model.coef.size)
     hits = np.cumsum(-np.log1p(-model.presence))
     blocks = [
@@ -281,7 +280,7 @@ def _index_type(largest: int) -> type[np.signedinteger[Any]]:
 
 
 def _draw_sparse_block(
-    rng: np.random.Generator, model: _Model, hits: _Floats, qid: _Ints, dtype: Any
+    rng: np.random.Generator, model: _Model, hits: Floats, qid: Integers, dtype: Any
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Values, columns, stored entries by row and utility of some documents."""
     # Poisson hits of mean -log(1 - p_j) strike a cell at least once with probability p_j, so that
@@ -308,13 +307,13 @@ def _blocks(n_rows: int, elements_per_row: int) -> Iterator[slice]:
 
 def _draw_qid(
     rng: np.random.Generator, n_queries: int, docs_per_query: int | tuple[int, int]
-) -> _Ints:
+) -> Integers:
     low, high = np.broadcast_to(docs_per_query, 2)
     sizes = rng.integers(low, high, size=n_queries, endpoint=True)
     return np.repeat(np.arange(n_queries, dtype=np.int64), sizes)
 
 
-def _cut_into_levels(utility: _Floats, n_levels: int) -> _Floats:
+def _cut_into_levels(utility: Floats, n_levels: int) -> Floats:
     # A fixed ratio of 1/2 would leave the top ones of many levels empty.
     ratio = max(0.5, 0.05 ** (1 / max(1, n_levels - 1)))
     share = np.cumsum(ratio ** np.arange(n_levels))

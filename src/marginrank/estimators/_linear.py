@@ -11,16 +11,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginrank._threads import effective_threads
+from marginrank._base.threads import effective_threads
+from marginrank._base.types import Floats
 from marginrank.data import RankingData
-from marginrank.data._validation import as_matrix, check_features, check_finite
-from marginrank.fitting import convergence_message
+from marginrank.data.validation import as_matrix, check_features, check_finite
 from marginrank.metrics import pairwise_accuracy
+from marginrank.metrics.ranks import ranks
 from marginrank.models import LinearModel, Training, write_model
-from marginrank.order import ranks
 from marginrank.solvers import SolverResult, StopReason
-
-Floats = NDArray[np.float64]
+from marginrank.training.linear import convergence_message
 
 
 class LinearRanker(BaseEstimator):

@@ -4,14 +4,15 @@ import os
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginrank._threads import effective_threads
+from marginrank._base.threads import effective_threads
+from marginrank._base.types import Floats
 from marginrank.data import RankingData
-from marginrank.data._validation import as_matrix, check_features, check_finite
+from marginrank.data.validation import as_matrix, check_features, check_finite
 from marginrank.estimators._linear import (
     check_seed,
     feature_names_of,
@@ -19,11 +20,9 @@ from marginrank.estimators._linear import (
     set_features,
 )
 from marginrank.estimators.rank_svm import RankSVM
-from marginrank.kernel_map import PRECOMPUTED, Kernel, KernelMap, Landmarks
 from marginrank.models import Training, kernel_model
 from marginrank.models.kernel_model import KernelModel
-
-Floats = NDArray[np.float64]
+from marginrank.training.kernel_map import PRECOMPUTED, Kernel, KernelMap, Landmarks
 
 # What a fit of the linear part found, and is told of the whole.
 RESULTS = ("objective_", "gap_", "stop_reason_", "n_iter_", "history_", "n_pairs_")

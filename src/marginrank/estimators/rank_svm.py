@@ -4,16 +4,15 @@ from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from marginrank.data._validation import check_features, check_weights
-from marginrank.data.pairs import PairList, check_pairs
+from marginrank._base.types import Floats
+from marginrank.data.pair_lists import PairList, check_pairs
+from marginrank.data.validation import check_features, check_weights
 from marginrank.estimators._linear import BatchRanker, check_seed, features_of
-from marginrank.fitting import Parameters, fit_linear
-from marginrank.objective import refuse_selection
+from marginrank.objective.objective import refuse_selection
 from marginrank.solvers.result import print_iteration
-
-Floats = NDArray[np.float64]
+from marginrank.training.linear import Parameters, fit_linear
 
 
 class RankSVM(BatchRanker):

@@ -10,10 +10,10 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from marginrank._parameters import check_integer
-from marginrank.data._validation import check_features
+from marginrank._base.parameters import check_integer
+from marginrank.data.validation import check_features
 from marginrank.estimators._linear import features_of, set_features
-from marginrank.feature_ranking import best_first, rank_features
+from marginrank.metrics.feature_ranking import best_first, rank_features
 
 
 class SelectKBestRanking(SelectorMixin, BaseEstimator):

@@ -11,15 +11,21 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 
-from marginrank._parameters import check_number
+from marginrank._base.parameters import check_number
 from marginrank.data import RankingData
-from marginrank.data.chunks import CHUNK_DOCUMENTS, ChunkSource
+from marginrank.data.formats.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.estimators._linear import LinearRanker, check_seed, features_of, set_features
 from marginrank.models import LinearModel
 from marginrank.models.json_model import COUNTS
-from marginrank.online import Learner, OnlineParameters, Outcome, fit_online, stalled_message
 from marginrank.solvers import StopReason
 from marginrank.solvers.result import Pass, print_pass
+from marginrank.training.online import (
+    Learner,
+    OnlineParameters,
+    Outcome,
+    fit_online,
+    stalled_message,
+)
 
 Path = str | os.PathLike[str]
 

@@ -4,14 +4,13 @@ from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from marginrank._base.types import Floats
 from marginrank.estimators._linear import BatchRanker, check_seed, features_of
 from marginrank.models import LinearModel
 from marginrank.solvers.result import print_iteration
-from marginrank.sparse_fitting import SparseParameters, fit_sparse
-
-Floats = NDArray[np.float64]
+from marginrank.training.sparse import SparseParameters, fit_sparse
 
 
 class SparseRankSVM(BatchRanker):
@@ -35,7 +34,7 @@ class SparseRankSVM(BatchRanker):
         Bound on ‖w‖₁. With a radius, `C` has no effect.
     C : float, default=1.0
         Weight of the loss against the penalty. Up to
-        :func:`~marginrank.sparse_fitting.first_C` all weights are zero.
+        :func:`~marginrank.training.sparse.first_C` all weights are zero.
     l1_ratio : float, default=1.0
         Share of ‖w‖₁ in the penalty, the rest being ½‖w‖². With 0, the model is
         ``RankSVM(C=C, normalization="pairs")``.

@@ -7,20 +7,18 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from marginrank._parameters import check_choice, check_integer, check_number
+from marginrank._base.parameters import check_choice, check_integer, check_number
+from marginrank._base.types import Floats, Integers
 from marginrank.data import RankingData
-from marginrank.data._validation import check_features
+from marginrank.data.validation import check_features
 from marginrank.estimators._linear import LinearRanker, check_seed, features_of, set_features
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
-from marginrank.selection import SHARED_WITH_A_FIT, SparsePath, sparse_path
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, sparse_path
 
 PATH_TOL = 1e-4  # neighbours on a grid differ by more
 FOUND = (
@@ -263,7 +261,7 @@ def _rows(data: RankingData, rows: Integers) -> RankingData:
     )
 
 
-def _by_label(cost: Any, y: NDArray[np.float64]) -> Any:
+def _by_label(cost: Any, y: Floats) -> Any:
     """Return a matrix of costs as a function: it is of all labels, and a fold may lack some."""
     if cost is None or isinstance(cost, str) or callable(cost):
         return cost

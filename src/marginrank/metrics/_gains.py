@@ -3,12 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from marginrank._base.types import Floats
 from marginrank.metrics._options import check_choice
 from marginrank.metrics._ranking import Ranking
-
-Floats = NDArray[np.float64]
 
 LARGEST_EXPONENT = 960  # the sum of any number of gains up to 2**960 is finite
 

@@ -6,9 +6,9 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from marginrank._base.types import Booleans, Floats
+
 Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
 
 TIES = ("order", "average")
@@ -43,7 +43,7 @@ def exceeds(value: Any, other: Any) -> Any:
     return value - other > ROUNDING * np.abs(value)
 
 
-def settle(values: Floats, relevant: NDArray[np.bool_], no_relevant: float | str) -> Floats:
+def settle(values: Floats, relevant: Booleans, no_relevant: float | str) -> Floats:
     """Put the policy `no_relevant` in the place of queries that have no relevant document."""
     if isinstance(no_relevant, str):
         check_choice("no_relevant", no_relevant, ("skip",))

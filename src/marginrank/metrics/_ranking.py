@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
-from marginrank._cached import cached_property
-from marginrank._threads import effective_threads
-from marginrank.data._grouping import group_rows
-from marginrank.data._validation import check_labels, check_vector
+from marginrank._base.cached import cached_property
+from marginrank._base.threads import effective_threads
+from marginrank._base.types import Floats, Integers
+from marginrank.data.grouping import group_rows
+from marginrank.data.validation import check_labels, check_vector
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Scalar = TypeVar("Scalar", np.float64, np.int64)
 
 

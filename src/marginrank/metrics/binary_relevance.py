@@ -1,8 +1,9 @@
 """Metrics that know only relevant documents and others."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from marginrank._base.types import Booleans, Floats
 from marginrank.metrics._options import (
     TIES,
     Value,
@@ -13,8 +14,6 @@ from marginrank.metrics._options import (
     settle,
 )
 from marginrank.metrics._ranking import Ranking
-
-Floats = NDArray[np.float64]
 
 
 def average_precision(
@@ -274,7 +273,7 @@ def _relevance(ranking: Ranking, threshold: float) -> tuple[Floats, Floats]:
     return relevant, ranking.total(relevant)
 
 
-def _top(ranking: Ranking, k: int | None) -> NDArray[np.bool_] | int:
+def _top(ranking: Ranking, k: int | None) -> Booleans | int:
     """Return which documents have a rank of at most k."""
     k = check_cutoff(k)
     return 1 if k is None else ranking.rank <= k

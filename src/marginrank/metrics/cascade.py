@@ -1,8 +1,9 @@
 """Metrics of a reader who stops at a satisfying document."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from marginrank._base.types import Booleans, Floats
 from marginrank.metrics._gains import LARGEST_EXPONENT, gains
 from marginrank.metrics._options import (
     TIES,
@@ -14,8 +15,6 @@ from marginrank.metrics._options import (
     settle,
 )
 from marginrank.metrics._ranking import Ranking
-
-Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 40.0  # readers in a group of ties who go on beyond exp(−40) do not count
 
@@ -93,7 +92,7 @@ def _reached(ranking: Ranking, satisfied: Floats) -> Floats:
     return np.where(ranking.rank == 1, 1.0, np.roll(read_on, 1))
 
 
-def _expected_ends(ranking: Ranking, satisfied: Floats, within: NDArray[np.bool_]) -> Floats:
+def _expected_ends(ranking: Ranking, satisfied: Floats, within: Booleans) -> Floats:
     """Return the chance that a reader who comes to a group of ties stops at each of its places.
 
     With q = 1 − R, he goes on beyond place p with chance m_p, the mean of Π q over all sets of p

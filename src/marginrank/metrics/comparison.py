@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginrank.data._grouping import group_rows
+from marginrank._base.types import Booleans, Floats
+from marginrank.data.grouping import group_rows
 from marginrank.metrics._names import Metric, get_metric, metric_name, order_free
 from marginrank.metrics._options import check_real
-
-Floats = NDArray[np.float64]
 
 CHUNK = 1 << 22  # signs drawn at a time
 
@@ -182,7 +181,7 @@ def _randomization_test(difference: Floats, n_resamples: int, random_state: Any)
     return far / 2**d.size if exact else (far + 1) / (n_resamples + 1)
 
 
-def _all_signs(n: int) -> Iterator[NDArray[np.bool_]]:
+def _all_signs(n: int) -> Iterator[Booleans]:
     """Yield every way to flip n signs."""
     yield (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
 

@@ -1,13 +1,12 @@
 """Discounted cumulative gain and what is made of it."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from marginrank._base.types import Booleans, Floats
 from marginrank.metrics._gains import discounts, gains
 from marginrank.metrics._options import TIES, Value, check_choice, check_cutoff, report, settle
 from marginrank.metrics._ranking import Ranking
-
-Floats = NDArray[np.float64]
 
 
 def dcg(
@@ -196,5 +195,5 @@ def _ranked(ranking: Ranking, gain_of: Floats, ties: str) -> Floats:
     return ranking.ties.mean(ranked) if ties == "average" else ranked
 
 
-def _any_gain(ranking: Ranking, gain_of: Floats) -> NDArray[np.bool_]:
+def _any_gain(ranking: Ranking, gain_of: Floats) -> Booleans:
     return ranking.total(gain_of) > 0

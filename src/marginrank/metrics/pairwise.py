@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
-from marginrank.data._validation import check_weights
+from marginrank._base.types import Floats
+from marginrank.data.validation import check_weights
 from marginrank.metrics._options import Value, check_choice, report
 from marginrank.metrics._ranking import Ranking
-
-Floats = NDArray[np.float64]
 
 
 def pairwise_accuracy(

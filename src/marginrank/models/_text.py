@@ -4,11 +4,6 @@ import math
 import re
 from typing import NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 MOST_FEATURES = 2**31 - 1  # that LETOR text can have
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from marginrank._base.types import Floats
 
 
 def foreign_scores(model: Any, X: Any) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from marginrank._optional import require
+from marginrank._base.optional import require
 from marginrank.models.foreign import ForeignModel
 from marginrank.models.trial import try_in_child
 from marginrank.models.ubjson import is_complete

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import marginrank
-from marginrank._atomic import atomic_write
+from marginrank._base.atomic_files import atomic_write
 from marginrank.models.linear_model import (
     PARAMETERS,
     LinearModel,

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import marginrank
-from marginrank._atomic import atomic_write
+from marginrank._base.atomic_files import atomic_write
+from marginrank._base.types import Floats
 from marginrank.models.json_model import (
     _encode_parameters,
     _Fields,
@@ -24,8 +25,6 @@ from marginrank.models.json_model import (
     read_names,
 )
 from marginrank.models.linear_model import Training
-
-Floats = NDArray[np.float64]
 
 FORMAT = "marginrank-kernel-model"
 VERSION = 1

@@ -4,14 +4,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marginrank.fitting import Fit, Parameters
-from marginrank.online import OnlineParameters, Outcome
+from marginrank._base.types import Floats
 from marginrank.solvers import Iteration, Pass, StopReason
-from marginrank.sparse_fitting import SparseParameters
-
-Floats = NDArray[np.float64]
+from marginrank.training.linear import Fit, Parameters
+from marginrank.training.online import OnlineParameters, Outcome
+from marginrank.training.sparse import SparseParameters
 
 # What estimators take beside the parameters of a fit, with their defaults.
 BATCH_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
@@ -123,7 +121,7 @@ class LinearModel:
         random_state: int,
         feature_names: list[str] | None = None,
     ) -> "LinearModel":
-        """Return the outcome of :func:`~marginrank.online.fit_online`."""
+        """Return the outcome of :func:`~marginrank.training.online.fit_online`."""
         defaults = ESTIMATOR_ONLY["SGDRankSVM"]
         everything = defaults | asdict(parameters) | {"random_state": random_state}
         return cls(

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from marginrank.losses import Loss
-from marginrank.solvers.bundle import bmrm, ocas
-from marginrank.solvers.frank_wolfe import fenchel
-from marginrank.solvers.newton import newton
-from marginrank.solvers.proximal_newton import proximal_newton
+from marginrank.objective.losses import Loss
+from marginrank.solvers.hinge.bundle import bmrm, ocas
+from marginrank.solvers.hinge.smoothing import smoothing
 from marginrank.solvers.result import Iteration, Pass, SolverResult, StopReason
-from marginrank.solvers.smoothing import smoothing
-from marginrank.solvers.tron import tron
-from marginrank.solvers.truncated_gradient import truncated_gradient
+from marginrank.solvers.smooth.newton import newton
+from marginrank.solvers.smooth.tron import tron
+from marginrank.solvers.sparse.frank_wolfe import fenchel
+from marginrank.solvers.sparse.proximal_newton import proximal_newton
+from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 
 
 class Solver(NamedTuple):
@@ -49,7 +49,7 @@ def find_solver(name: str, loss: Loss) -> Callable[..., SolverResult]:
 
     Examples
     --------
-    >>> from marginrank.losses import LOSSES
+    >>> from marginrank.objective.losses import LOSSES
     >>> from marginrank.solvers import find_solver
     >>> find_solver("auto", LOSSES["hinge"]).__name__
     'smoothing'

@@ -1,0 +1,1 @@
+"""Files and tables that data come from and go to."""

@@ -1,0 +1,444 @@
+"""LETOR / SVMlight text files."""
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from marginrank import _core
+from marginrank._base.atomic_files import atomic_write
+from marginrank._base.memory import require_memory
+from marginrank._base.parameters import check_integer
+from marginrank._base.threads import effective_threads
+from marginrank.data.formats.compressed import compressed, decompressed, undamaged
+from marginrank.data.ranking_data import RankingData
+from marginrank.data.validation import as_matrix
+
+Path = str | os.PathLike[str]
+Source = Path | IO[bytes]
+Progress = Callable[[int, int], None]
+
+CHUNK = 1 << 24  # bytes of text in work at a time
+BOM = b"\xef\xbb\xbf"
+MOST_FEATURES = 2**31 - 1
+MOST_DIGITS = 18  # of a group size
+LAYOUTS = ("auto", "dense", "csr")
+
+
+def load_letor(
+    source: Source | Sequence[Source],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    missing: float | str = "error",
+    layout: str = "auto",
+    dtype: DTypeLike = np.float32,
+    comments: bool = False,
+    group: ArrayLike | Path | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> RankingData:
+    r"""Read LETOR / SVMlight text: ``<label> qid:<id> <index>:<value> … # comment``.
+
+    Parameters
+    ----------
+    source : path, binary file object, or a list of them
+        Several are read as one. Names that end in .gz, .bz2, .xz and .zst are decompressed; "-" is
+        standard input.
+    n_features : int, optional
+        Number of features, to align test data with training data; a larger index is an error.
+    zero_based : bool, default=False
+        Indices start at 0, not 1.
+    missing : "error" or float, default="error"
+        What to put where the file says NULL or nan. An index that is absent is 0.
+    layout : {"auto", "dense", "csr"}, default="auto"
+        "auto" takes the smaller.
+    dtype : {float32, float64}, default=float32
+        Type of the features; numbers are rounded correctly to it.
+    comments : bool, default=False
+        Keep the comment of each document in ``data.comments``.
+    group : array-like or path, optional
+        Group sizes, or a file with one a line, for text without qid. Without either, all documents
+        are one query.
+    n_jobs : int, optional
+        Number of threads; all by default.
+    progress : callable, optional
+        Called with the bytes read so far and in all, where that is known.
+
+    Returns
+    -------
+    RankingData
+        In the order of the lines.
+
+    Raises
+    ------
+    ValueError
+        ``file:line:column: what is wrong``, for the first malformed line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from marginrank import load_letor
+    >>> data = load_letor(io.BytesIO(b"2 qid:a 1:0.5 3:1\n0 qid:a 2:4\n"))
+    >>> data.n_pairs
+    1
+    >>> data.X
+    array([[0.5, 0. , 1. ],
+           [0. , 4. , 0. ]], dtype=float32)
+    """
+    text = read_letor(
+        source,
+        n_features=n_features,
+        zero_based=zero_based,
+        missing=missing,
+        layout=layout,
+        dtype=dtype,
+        comments=comments,
+        group=group,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return text.to_data(n_jobs)
+
+
+class LetorText(NamedTuple):
+    """What LETOR text holds, not yet grouped by query."""
+
+    X: Any
+    y: NDArray[np.float64]
+    qid: NDArray[Any] | None
+    group: ArrayLike | None
+    comments: list[str] | None
+
+    def to_data(self, n_jobs: int | None = None) -> RankingData:
+        """Group the documents by query."""
+        return RankingData(
+            self.X, self.y, self.qid, self.group, comments=self.comments, n_jobs=n_jobs
+        )
+
+
+def read_letor(
+    source: Source | Sequence[Source],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    missing: float | str = "error",
+    layout: str = "auto",
+    dtype: DTypeLike = np.float32,
+    comments: bool = False,
+    group: ArrayLike | Path | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> LetorText:
+    """Do the first half of :func:`load_letor`: parse, and leave the grouping to later."""
+    threads = effective_threads(n_jobs)
+    reader = new_reader(n_features, zero_based, missing, layout, dtype, comments)
+    sources = as_list(source)
+    for one in sources:
+        _read_source(reader, one, threads, progress)
+    return assemble(reader, name_all(sources), layout, comments, group, threads)
+
+
+def new_reader(
+    n_features: int | None,
+    zero_based: bool,
+    missing: float | str,
+    layout: str,
+    dtype: DTypeLike,
+    comments: bool,
+) -> _core.LetorReader:
+    """Check the options of a reading and begin it."""
+    float64 = _check_dtype(dtype)
+    if (
+        n_features is not None
+        and check_integer("n_features", n_features, at_least=1) > MOST_FEATURES
+    ):
+        raise ValueError(f"n_features={n_features} must be at most {MOST_FEATURES}.")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout={layout!r} must be one of {', '.join(map(repr, LAYOUTS))}.")
+    return _core.LetorReader(
+        float64,
+        0 if zero_based else 1,
+        -1 if n_features is None else n_features,
+        _check_missing(missing),
+        comments,
+    )
+
+
+def _check_dtype(dtype: DTypeLike) -> bool:
+    """Return whether it is float64."""
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} must be float32 or float64.")
+    return np.dtype(dtype) == np.float64
+
+
+def _check_missing(missing: float | str) -> float | None:
+    if missing == "error":
+        return None
+    if isinstance(missing, str) or not np.isfinite(missing):
+        raise ValueError(f"missing={missing!r} must be 'error' or a finite number.")
+    return float(missing)
+
+
+def as_list(source: Source | Sequence[Source]) -> list[Source]:
+    """Return one or several sources as a list."""
+    sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
+    if not sources:
+        raise ValueError("source is an empty list; give at least one file.")
+    return sources
+
+
+def name_all(sources: Sequence[Source]) -> str:
+    """Return what to call several sources in messages."""
+    first = source_name(sources[0])
+    return first if len(sources) == 1 else f"{first} with {len(sources) - 1} more"
+
+
+def source_name(source: Source) -> str:
+    """Return what to call a source in messages."""
+    if isinstance(source, (str, os.PathLike)):
+        return "<stdin>" if source == "-" else os.fspath(source)
+    return str(getattr(source, "name", "<file>"))
+
+
+def open_source(source: Source, stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+    """Open a source for reading; return the stream and the raw file below it, for its position."""
+    if source == "-":
+        return sys.stdin.buffer, sys.stdin.buffer
+    if not isinstance(source, (str, os.PathLike)):
+        if isinstance(source.read(0), str):
+            raise ValueError(
+                f"{source_name(source)} is a text file object; open it with mode 'rb'."
+            )
+        return source, source
+    path = os.fspath(source)
+    raw = stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
+    stream = decompressed(path, raw)
+    return (raw if stream is None else stack.enter_context(stream)), raw
+
+
+def _read_source(
+    reader: _core.LetorReader, source: Source, threads: int, progress: Progress | None
+) -> None:
+    reader.begin_source()
+    for text, first, last in texts_of(source, progress):
+        feed(reader, source_name(source), text, first, last, threads)
+
+
+def feed(
+    reader: _core.LetorReader,
+    name: str,
+    text: bytes,
+    first: int,
+    last: int,
+    threads: int,
+    lines_before: int = 0,
+) -> None:
+    """Parse whole lines; a malformed one is an error that names its place."""
+    fault = reader.feed(text, first, last, threads)
+    if fault is not None:
+        line, column, what = fault
+        raise ValueError(f"{name}:{lines_before + line}:{column}: {printable(what)}.")
+
+
+def texts_of(source: Source, progress: Progress | None) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (text, first, last) with whole lines text[first:last] of a source."""
+    with ExitStack() as stack:
+        stream, raw = open_source(source, stack)
+        regular = isinstance(source, (str, os.PathLike)) and stat.S_ISREG(
+            os.fstat(raw.fileno()).st_mode
+        )
+        total = os.fstat(raw.fileno()).st_size if regular else 0
+        stack.enter_context(undamaged(source_name(source)))
+        for lines in whole_lines(stream, ahead=regular):
+            yield lines
+            if progress is not None and total:
+                progress(raw.tell(), total)
+
+
+def printable(message: bytes) -> str:
+    """Decode a message that quotes a file, and escape what a terminal would obey or not show."""
+    text = message.decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (text, first, last) with whole lines text[first:last], without copying the chunks."""
+    unended: list[bytes] = []  # pieces of a line that has not ended yet
+    begins = True
+    for chunk in _chunks(stream, ahead):
+        first = len(BOM) if begins and chunk.startswith(BOM) else 0
+        begins = False
+        last = chunk.rfind(b"\n") + 1
+        if unended and last > 0:
+            head = chunk.find(b"\n") + 1
+            line = b"".join([*unended, chunk[:head]])
+            yield line, 0, len(line)
+            unended, first = [], head
+        if last > first:
+            yield chunk, first, last
+        if last < len(chunk):
+            unended.append(chunk[max(first, last) :])
+    if unended:
+        line = b"".join(unended)
+        yield line, 0, len(line)
+
+
+def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
+    """Yield what a stream holds; `ahead` reads the next chunk while one is in work."""
+    if not ahead:
+        yield from iter(lambda: stream.read(CHUNK), b"")
+        return
+    with ThreadPoolExecutor(1) as thread:
+        pending = thread.submit(stream.read, CHUNK)
+        while chunk := pending.result():
+            pending = thread.submit(stream.read, CHUNK)
+            yield chunk
+
+
+def assemble(
+    reader: _core.LetorReader,
+    name: str,
+    layout: str,
+    comments: bool,
+    group: ArrayLike | Path | None,
+    threads: int,
+) -> LetorText:
+    """Take the documents out of a reader."""
+    labels, lengths, ids, texts = reader.documents()
+    n_rows, n_columns, n_entries, has_qid = reader.shape()
+    if n_rows == 0:
+        raise ValueError(f"{name} has no documents: it is empty or holds only comments.")
+    if has_qid and group is not None:
+        raise ValueError("group was given, but the lines have a qid already; drop one of them.")
+    if isinstance(group, (str, os.PathLike)):
+        group = _read_all_sizes(group, name, n_rows)
+    return LetorText(
+        _features(reader, name, layout, (n_rows, n_columns, n_entries), threads),
+        labels,
+        np.repeat(_query_ids(ids), lengths) if has_qid else None,
+        group,
+        [c.decode("utf-8", "replace") for c in texts] if comments else None,
+    )
+
+
+def _features(
+    reader: _core.LetorReader, name: str, layout: str, shape: tuple[int, int, int], threads: int
+) -> Any:
+    n_rows, n_columns, n_entries = shape
+    # A stored entry takes an index beside its value.
+    smaller = "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
+    if layout == "dense" and smaller == "csr":
+        require_memory(
+            4 * n_rows * n_columns,
+            f"{name} as a dense table of {n_rows} × {n_columns}",
+            "let layout be 'auto' or 'csr', and check the largest index",
+        )
+    if (smaller if layout == "auto" else layout) == "dense":
+        return reader.dense(threads)
+    values, columns, indptr = reader.csr()
+    used = int(indptr[-1])
+    if used < 2**31:
+        indptr = indptr.astype(np.int32)
+    else:
+        columns = columns.astype(np.int64)
+    return sp.csr_array((values[:used], columns[:used], indptr), shape=(n_rows, n_columns))
+
+
+def _query_ids(ids: list[bytes]) -> NDArray[Any]:
+    """Return integers if all ids are, written plainly; else strings."""
+    texts = [i.decode("utf-8", "surrogateescape") for i in ids]
+    try:
+        numbers = [int(t) for t in texts]
+        if all(str(n) == t for n, t in zip(numbers, texts, strict=True)):
+            return np.array(numbers, dtype=np.int64)
+    except (ValueError, OverflowError):
+        pass
+    result = np.empty(len(texts), dtype=object)
+    result[:] = texts
+    return result
+
+
+def _read_all_sizes(path: Path, name: str, n_documents: int) -> NDArray[np.int64]:
+    """Read the group sizes of a text of so many documents."""
+    sizes = read_group_sizes(path)
+    total = sum(sizes.tolist())
+    if total != n_documents:
+        raise ValueError(
+            f"{os.fspath(path)}: the group sizes sum to {total}, but {name} has {n_documents} "
+            "documents."
+        )
+    return sizes
+
+
+def read_group_sizes(path: Path) -> NDArray[np.int64]:
+    """Read a file of group sizes, one a line."""
+    sizes = []
+    with open(path, encoding="utf-8", errors="backslashreplace") as file:
+        for number, line in enumerate(file, 1):
+            text = line.strip()
+            if not text:
+                continue
+            if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
+                raise ValueError(f"{path}:{number}:1: {text[:40]!r} is not a group size.")
+            sizes.append(int(text))
+    return np.array(sizes, dtype=np.int64)
+
+
+def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> None:
+    """Write a data set as LETOR text, from which :func:`load_letor` reads the same again.
+
+    Numbers are written with the fewest digits that read back exactly. Names that end in .gz, .bz2,
+    .xz and .zst are compressed. The file appears only when it is complete.
+
+    Parameters
+    ----------
+    data : RankingData
+        What to write; comments are written if it has them. Weights are refused.
+    path : str or path
+        The file.
+    zero_based : bool, default=False
+        Number the features from 0, not 1.
+    """
+    if data.sample_weight is not None or data.query_weight is not None:
+        raise ValueError(
+            f"{os.fspath(path)}: text cannot hold weights; convert to a store or a table."
+        )
+    if data.y.dtype != np.float64:
+        raise ValueError(
+            f"{os.fspath(path)}: text cannot hold labels as large as {np.max(data.y)} exactly; "
+            "use their ranks, or convert to a store or a table."
+        )
+    with atomic_write(path) as file, ExitStack() as stack:
+        out = compressed(os.fspath(path), file)
+        out = file if out is None else stack.enter_context(out)
+        for text in _formatted(data, 0 if zero_based else 1):
+            out.write(text)
+
+
+def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
+    matrix = as_matrix(data.X)
+    ids = [b" qid:" + str(i).encode("utf-8", "surrogateescape") for i in data.query_ids.tolist()]
+    for name, text in zip(data.query_ids.tolist(), ids, strict=True):
+        if len(text) == 5 or any(c in b" \t\n\r#" for c in text[1:]):
+            raise ValueError(f"the query id {name!r} cannot be written as text; rename it.")
+    qid = data.qid
+    step = 4096
+    for first in range(0, data.n_documents, step):
+        last = min(first + step, data.n_documents)
+        suffixes = [b""] * (last - first)
+        if data.comments is not None:
+            suffixes = [_comment(c) for c in data.comments[first:last]]
+        prefixes = [ids[q] for q in qid[first:last]]
+        yield _core.format_letor(matrix, data.y, first, last, prefixes, suffixes, first_index)
+
+
+def _comment(text: str) -> bytes:
+    return b" # " + " ".join(text.splitlines()).encode("utf-8") if text else b""

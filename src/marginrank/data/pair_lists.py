@@ -1,0 +1,259 @@
+"""Preference pairs that are listed one by one: checks of user input, and text files of them."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from marginrank._base.types import Floats, Integers
+from marginrank.data.formats.compressed import undamaged
+from marginrank.data.formats.letor import (
+    Source,
+    open_source,
+    printable,
+    source_name,
+    whole_lines,
+)
+from marginrank.data.validation import check_indices, check_weights
+
+
+@dataclass(frozen=True)
+class PairList:
+    """Preferences between documents.
+
+    Attributes
+    ----------
+    pairs : ndarray of int64, shape (n_pairs, 2)
+        Row numbers, the preferred document first.
+    weight : ndarray of shape (n_pairs,), or None
+        Weights of the pairs; None where all weigh 1.
+    source : str or None
+        The file that the pairs come from, one a line.
+    """
+
+    pairs: Integers
+    weight: Floats | None = None
+    source: str | None = None
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return len(self.pairs)
+
+    def place(self, k: int) -> str:
+        """Return what to call pair k in messages."""
+        return f"pairs[{k}]" if self.source is None else f"{self.source}:{k + 1}"
+
+
+def check_pairs(pairs: Any, pair_weight: ArrayLike | None, n_documents: int) -> PairList:
+    """Return a user's pairs of n_documents rows, checked; not copied where they already fit."""
+    source = None
+    if isinstance(pairs, PairList):
+        if pair_weight is None:
+            pair_weight = pairs.weight
+        elif pairs.weight is not None:
+            raise ValueError("pair_weight was given, but the pairs have weights already; drop it.")
+        pairs, source = pairs.pairs, pairs.source
+    table = _from_pair_matrix(pairs, n_documents) if sp.issparse(pairs) else _from_array(pairs)
+    _check_rows(PairList(table, None, source), n_documents)
+    rows = np.ascontiguousarray(table, dtype=np.int64)
+    if pair_weight is None:
+        return PairList(rows, None, source)
+    weight = check_weights(pair_weight, "pair_weight", len(rows), "one weight a pair")
+    return PairList(rows, weight, source)
+
+
+def _from_array(pairs: Any) -> NDArray[Any]:
+    """Return rows of two whole numbers, of any type."""
+    try:
+        table = np.asarray(pairs)
+    except ValueError as error:
+        raise ValueError(f"pairs must be rows of two row numbers: {error}.") from error
+    if table.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if table.ndim != 2 or table.shape[1] != 2:
+        hint = "; transpose it" if table.ndim == 2 and table.shape[0] == 2 else ""
+        raise ValueError(
+            f"pairs has shape {table.shape} and needs (n_pairs, 2), the preferred row first{hint}."
+        )
+    if table.dtype.kind not in "iufO":
+        raise ValueError(f"pairs holds {table.dtype} and must hold row numbers, integers.")
+    if table.dtype.kind in "fO":
+        _check_whole(table)
+    return table
+
+
+def _check_whole(table: NDArray[Any]) -> None:
+    if table.dtype.kind == "f":
+        whole = np.isfinite(table) & (np.floor(table) == table)
+    else:
+        whole = np.array([[_is_whole(value) for value in row] for row in table])
+    bad = np.flatnonzero(~whole.all(axis=1))
+    if bad.size:
+        row = ", ".join(str(value) for value in table[bad[0]])
+        raise ValueError(f"pairs[{bad[0]}] is ({row}); row numbers must be integers.")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and value == value // 1
+
+
+def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
+    """Return the columns of +1 and of −1 in each row of a sparse matrix."""
+    if matrix.ndim != 2 or matrix.shape[1] != n_documents:
+        raise ValueError(
+            f"pairs is a pair matrix of shape {matrix.shape} and needs {n_documents} columns, one "
+            "a row of X."
+        )
+    check_indices(matrix, "pairs")
+    entries = sp.coo_array(matrix, copy=True)
+    entries.sum_duplicates()
+    used = np.flatnonzero(entries.data)
+    row, column, sign = entries.coords[0][used], entries.coords[1][used], entries.data[used]
+    pairs = np.full((matrix.shape[0], 2), -1, dtype=np.int64)
+    pairs[row[sign == 1], 0] = column[sign == 1]
+    pairs[row[sign == -1], 1] = column[sign == -1]
+    fine = (np.bincount(row, minlength=len(pairs)) == 2) & (pairs >= 0).all(axis=1)
+    bad = np.flatnonzero(~fine)
+    if bad.size:
+        raise ValueError(
+            f"pairs[{bad[0]}] is a row of a pair matrix and must hold one 1, for the preferred "
+            "document, and one -1."
+        )
+    return pairs
+
+
+def _check_rows(listed: PairList, n_documents: int) -> None:
+    pairs = listed.pairs
+    if len(pairs) == 0:
+        raise ValueError("pairs is empty; give at least one pair to learn from.")
+    if pairs.min() < 0 or pairs.max() >= n_documents:
+        outside = (pairs < 0) | (pairs >= n_documents)
+        k = int(np.argmax(outside.any(axis=1)))
+        row = int(pairs[k][outside[k]][0])
+        raise ValueError(
+            f"{listed.place(k)} names row {row}, but there are only the rows 0 to "
+            f"{n_documents - 1}; correct it, counting from 0."
+        )
+    same = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if same.size:
+        row = pairs[same[0], 0]
+        raise ValueError(f"{listed.place(same[0])} pairs row {row} with itself; drop it.")
+
+
+# A line, and any number of them; possessive, as there is one way only to read it.
+_GAP = rb"(?:[ \t]*+,[ \t]*+|[ \t]++)"
+_ROW = rb"\d{1,15}+"
+_WEIGHT = rb"\+?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"
+_PAIR = rb"[ \t]*+" + _ROW + _GAP + _ROW
+_END = rb"[ \t]*+\r?+(?:\n|\Z)"
+LINE = {2: _PAIR + _END, 3: _PAIR + _GAP + _WEIGHT + _END}
+LINES = {width: re.compile(rb"(?:" + line + rb")*+") for width, line in LINE.items()}
+SPACES = bytes.maketrans(b",\t\r\n", b"    ")
+
+
+def load_pairs(source: Source) -> PairList:
+    r"""Read preference pairs: a line for each, with two row numbers and perhaps a weight.
+
+    Parameters
+    ----------
+    source : path or binary file object
+        Columns are separated by tabs, spaces or commas: the preferred row, the other row and, in
+        all lines or in none, a weight. Rows are counted from 0. There is no header. Names that end
+        in .gz, .bz2, .xz and .zst are decompressed; "-" is standard input.
+
+    Returns
+    -------
+    PairList
+        With ``pairs`` and ``weight``; :meth:`marginrank.RankSVM.fit` takes it as `pairs`.
+
+    Raises
+    ------
+    ValueError
+        ``file:line: what is wrong``, for the first malformed line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from marginrank import load_pairs
+    >>> listed = load_pairs(io.BytesIO(b"4\t0\t1.5\n2\t0\t1\n"))
+    >>> listed.pairs
+    array([[4, 0],
+           [2, 0]])
+    >>> listed.weight
+    array([1.5, 1. ])
+    """
+    name = source_name(source)
+    tables = [table for table in _tables(source, name) if len(table)]
+    if not tables:
+        raise ValueError(f"{name} has no pairs: it is empty.")
+    table = np.concatenate(tables)
+    weight = np.ascontiguousarray(table[:, 2]) if table.shape[1] == 3 else None
+    return PairList(table[:, :2].astype(np.int64), weight, name)
+
+
+def _tables(source: Source, name: str) -> Iterator[Floats]:
+    """Yield the numbers of a file, chunk by chunk."""
+    n_lines = n_pairs = width = 0
+    with ExitStack() as stack:
+        stream, _ = open_source(source, stack)
+        stack.enter_context(undamaged(name))
+        for chunk, first, last in whole_lines(stream, ahead=False):
+            text = chunk[first:last]
+            lines = text.rstrip()  # empty lines are fine at the end of the file, but only there
+            if lines and n_lines > n_pairs:
+                raise ValueError(f"{name}:{n_pairs + 1}: {EMPTY}.")
+            width = width or (3 if len(_columns(lines.partition(b"\n")[0])) == 3 else 2)
+            table = _parse(lines, width)
+            if table is None:
+                raise ValueError(f"{name}:{_first_fault(lines, width, n_lines + 1)}.")
+            yield table
+            n_pairs += len(table)
+            n_lines += text.count(b"\n")
+
+
+def _columns(line: bytes) -> list[bytes]:
+    return re.split(_GAP, line.strip())
+
+
+def _parse(lines: bytes, width: int) -> Floats | None:
+    """Return the numbers of well-formed lines; None if one is not."""
+    match = LINES[width].match(lines)
+    if match is None or match.end() < len(lines):
+        return None
+    table = np.fromstring(lines.translate(SPACES), dtype=np.float64, sep=" ").reshape(-1, width)
+    return table if np.isfinite(table).all() else None
+
+
+EMPTY = "the line is empty; drop it"
+
+
+def _first_fault(lines: bytes, width: int, number: int) -> str:
+    """Return the number of the first malformed line and what is wrong with it."""
+    for line in lines.split(b"\n"):
+        if _parse(line, width) is None or not line.strip():
+            break
+        number += 1
+    return f"{number}: {_fault(line, width)}"
+
+
+def _fault(line: bytes, width: int) -> str:
+    fields = _columns(line)
+    if fields == [b""]:
+        return EMPTY
+    if len(fields) not in (2, 3):
+        return f"{len(fields)} columns; write the preferred row, the other row and maybe a weight"
+    for field in fields[:2]:
+        if not re.fullmatch(_ROW, field):
+            return (
+                f"'{printable(field[:40])}' is not a row number; write integers, counted from 0, "
+                "and no header"
+            )
+    if len(fields) != width:
+        return f"{len(fields)} columns, but the first line has {width}; give all a weight, or none"
+    return f"'{printable(fields[-1][:40])}' is not a weight; write a finite number of zero or more"

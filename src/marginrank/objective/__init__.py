@@ -1,0 +1,1 @@
+"""What is minimised: losses on pairs, pair weights, margins, regularisers."""

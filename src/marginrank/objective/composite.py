@@ -1,0 +1,180 @@
+"""Loss plus regulariser, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marginrank._base.cached import cached_property
+from marginrank._base.types import Floats
+from marginrank.objective.duality import parabola_bound, scaled_bound
+from marginrank.objective.objective import GroupedLoss, Objective, Point
+from marginrank.objective.regularizers import Regularizer
+from marginrank.solvers.progress import is_certified
+from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
+
+GROUPS_PER_FEATURE = 8
+NEGLIGIBLE = 1e-6  # of L(0)
+
+
+@dataclass(frozen=True)
+class Composite:
+    """L(w) + Ω(w) for an objective without a ridge of its own."""
+
+    objective: Objective
+    regularizer: Regularizer
+
+    def __post_init__(self) -> None:
+        """Refuse a loss that has no second derivative to work with."""
+        if not self.objective.loss.smooth:
+            raise ValueError(
+                f"loss={self.objective.loss.name!r} has a kink, and sparse solvers need a smooth "
+                "loss."
+            )
+
+    def at(self, w: Floats, scores: Floats | None = None) -> "CompositePoint":
+        """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
+        return self.wrap(self.objective.at(w, scores))
+
+    def wrap(self, loss: Point) -> "CompositePoint":
+        """Add the regulariser to a point of the objective."""
+        return CompositePoint(self, loss)
+
+    @property
+    def has_parabolas(self) -> bool:
+        """Whether :meth:`CompositePoint.tighten` helps: for squared hinge and enough queries.
+
+        More features would take too much memory and time, as for a Hessian.
+        """
+        n = self.objective.n_features
+        return self._is_squared_hinge and n <= min(self.objective.n_queries, HESSIAN_FEATURES)
+
+    @property
+    def _is_squared_hinge(self) -> bool:
+        return len(self.objective.loss.pieces) == 1
+
+    @cached_property
+    def loss_at_zero(self) -> float:
+        """L(0); no sweep."""
+        return self.objective.at_zero().loss_value
+
+    @cached_property
+    def _squares(self) -> Objective:
+        return self.objective.with_loss(self.objective.loss.squared_derivative())
+
+    def strength(self, loss: Point) -> float:
+        """Return Σ c ℓ'² / (2M); no sweep."""
+        if self._is_squared_hinge:  # there ℓ'² = 2M ℓ
+            return loss.loss_value
+        squares = self._squares.at(loss.w, loss.scores).loss_value
+        return max(squares, 0.0) / (2.0 * self.objective.loss.largest_curvature)
+
+
+class CompositePoint:
+    """L + Ω at one w."""
+
+    def __init__(self, composite: Composite, loss: Point) -> None:
+        self.composite = composite
+        self.loss = loss
+        self._grouped: GroupedLoss | None = None
+        self._closer_gap = np.inf
+
+    @property
+    def objective(self) -> Objective:
+        """The objective L."""
+        return self.composite.objective
+
+    @property
+    def w(self) -> Floats:
+        """The weights."""
+        return self.loss.w
+
+    @property
+    def scores(self) -> Floats:
+        """Xw."""
+        return self.loss.scores
+
+    @cached_property
+    def value(self) -> float:
+        """F(w)."""
+        return self.loss.value + self.composite.regularizer.value(self.w)
+
+    @property
+    def sum_rounding(self) -> float:
+        """How far F(w) may be off."""
+        return self.loss.sum_rounding
+
+    @property
+    def gradient(self) -> Floats:
+        """The gradient mapping w − prox(w − ∇L(w)): zero exactly at the optimum."""
+        step = self.w - self.loss.gradient
+        return self.w - self.composite.regularizer.prox(step, 1.0)
+
+    @property
+    def gap(self) -> float:
+        """Certificate: F(w) − F* is not larger."""
+        return min(self.scaled_gap, self._closer_gap)
+
+    def _gap_to(self, bound: float) -> float:
+        """Return F(w) less a lower bound that was made here, and the rounding of both."""
+        return max(self.value - bound, 0.0) + self.loss.rounding + self.loss.score_rounding
+
+    @cached_property
+    def scaled_gap(self) -> float:
+        """The certificate that needs no sweep; far from tight near the optimum."""
+        gradient = self.loss.gradient
+        bound = scaled_bound(
+            float(self.w @ gradient) - self.loss.loss_value,
+            self.composite.strength(self.loss),
+            self.composite.regularizer.ray(gradient),
+        )
+        return self._gap_to(bound)
+
+    def tighten(self) -> None:
+        """Look for a closer bound, which lowers the gap; a sweep, or none after :meth:`near`."""
+        if self.composite.has_parabolas:
+            bound = parabola_bound(self.w, self._group(), self.composite.regularizer)
+            self._closer_gap = self._gap_to(bound)
+
+    def is_solved(self, tol: float) -> bool:
+        """Whether F(w) is certain to be as close to F* as `tol` asks.
+
+        F* is zero if a constraint leaves room to separate the data. A relative distance to such an
+        optimum means nothing. It is measured against a small part of L(0) instead.
+        """
+        if is_certified(self, tol):
+            return True
+        maybe_zero = self.composite.regularizer.is_constraint and self.gap > 0.5 * self.value
+        return maybe_zero and self.gap <= tol * NEGLIGIBLE * self.composite.loss_at_zero
+
+    def _group(self) -> GroupedLoss:
+        if self._grouped is None:
+            self._grouped = self.loss.by_group(GROUPS_PER_FEATURE * self.w.size)
+        return self._grouped
+
+    def near(self, w: Floats, *, to_tighten: bool = False) -> "CompositePoint":
+        """Look at a w that ranks documents much as this one does: a sweep.
+
+        With `to_tighten` two sweeps give what :meth:`tighten` needs, too, and the gradient with it.
+        """
+        objective = self.objective
+        scores = objective.scores(w) if to_tighten else None
+        point = self.composite.wrap(objective.at(w, scores, like=self.loss))
+        if to_tighten:
+            point._group()
+        return point
+
+    def move(self, step: float, direction: Floats, direction_scores: Floats) -> "CompositePoint":
+        """Look at w + step · direction, given X · direction; no sweep."""
+        return self.composite.wrap(self.loss.move(step, direction, direction_scores))
+
+    def slope(self, direction: Floats, direction_scores: Floats) -> float:
+        """Return the derivative of F along a direction, given X · direction; no sweep."""
+        return self.loss.slope(direction, direction_scores) + self.composite.regularizer.slope(
+            self.w, direction
+        )
+
+    def curvature(self, direction: Floats, direction_scores: Floats) -> float:
+        """Return the second derivative along a direction, given X · direction; no sweep."""
+        return self.loss.curvature(
+            direction, direction_scores
+        ) + self.composite.regularizer.curvature(direction)

@@ -1,0 +1,113 @@
+"""Inner products of documents, for problems with fewer documents than features."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginrank._base.types import Floats, Integers
+
+BLOCK_ENTRIES = 1 << 22  # of X, or of inner products, that are made dense at a time
+DENSE_SHARE = (
+    0.25  # of the documents with an entry, from which on a sparse column is taken as dense
+)
+
+
+@dataclass(frozen=True)
+class Gram:
+    """K = (JX)(JX)ᵀ for some documents, where J takes off the mean of each query.
+
+    Pairs compare documents of one query, so that the loss cannot tell JX from X. Without the means,
+    features with a large offset keep their digits.
+
+    Attributes
+    ----------
+    documents : ndarray of shape (m,)
+        Numbers of the documents.
+    offsets : ndarray of shape (n_queries + 1,)
+        Where their queries begin and end.
+    products : ndarray of shape (m, m)
+        K.
+    """
+
+    documents: Integers
+    offsets: Integers
+    products: Floats
+
+    @classmethod
+    def of_rows(
+        cls, X: Any, rows: Integers, columns: Integers, documents: Integers, offsets: Integers
+    ) -> "Gram":
+        """Multiply some rows of X, which are documents of queries that begin at the offsets."""
+        make = _sparse_products if sp.issparse(X) else _dense_products
+        return cls(documents, offsets, make(X, rows, columns, offsets))
+
+    def curved(self, multiply: Callable[[Floats], Floats], n_documents: int) -> Floats:
+        """Return A K for a matrix A of all documents with a block for each query.
+
+        Products with A tell its blocks: one product has a column of the block of every query.
+        """
+        sizes = np.diff(self.offsets)
+        position = np.arange(self.documents.size) - np.repeat(self.offsets[:-1], sizes)
+        columns = np.zeros((self.documents.size, int(sizes.max())))
+        unit = np.zeros(n_documents)
+        for p in range(columns.shape[1]):
+            unit[self.documents] = position == p
+            columns[:, p] = multiply(unit)[self.documents]
+        result = np.empty_like(self.products)
+        for query in slices(self.offsets):
+            block = columns[query, : query.stop - query.start]
+            np.matmul(block, self.products[query], out=result[query])
+        return result
+
+    def spread(self, values: Floats, n_documents: int) -> Floats:
+        """Return J values as a vector of all documents, zero elsewhere."""
+        result = np.zeros(n_documents)
+        centred = values.copy()
+        _centre(centred, self.offsets)
+        result[self.documents] = centred
+        return result
+
+
+def slices(offsets: Integers) -> Iterator[slice]:
+    """Yield the range of each query."""
+    bounds = offsets.tolist()
+    for first, last in pairwise(bounds):
+        yield slice(first, last)
+
+
+def _centre(rows: Floats, offsets: Integers) -> None:
+    for query in slices(offsets):
+        rows[query] -= rows[query].mean(axis=0)
+
+
+def _dense_products(X: Any, rows: Integers, columns: Integers, offsets: Integers) -> Floats:
+    products = np.zeros((rows.size, rows.size))
+    width = max(BLOCK_ENTRIES // rows.size, 1)
+    for first in range(0, columns.size, width):
+        block = X[np.ix_(rows, columns[first : first + width])].astype(np.float64)
+        _centre(block, offsets)
+        products += block @ block.T
+    return products
+
+
+def _sparse_products(X: Any, rows: Integers, columns: Integers, offsets: Integers) -> Floats:
+    """Multiply sparse rows; the columns that could lose digits to an offset as dense ones."""
+    X = sp.csr_array(X[rows], dtype=np.float64)
+    entries = np.bincount(X.indices, minlength=X.shape[1])[columns]
+    full = entries >= max(DENSE_SHARE * rows.size, 1)
+    sparse = sp.csr_array(X[:, columns[~full & (entries > 0)]])
+    transposed = sp.csr_array(sparse.T)
+    products = np.empty((rows.size, rows.size))
+    height = max(BLOCK_ENTRIES // rows.size, 1)
+    for first in range(0, rows.size, height):
+        some = slice(first, first + height)
+        products[some] = (sparse[some] @ transposed).toarray()
+    for view in (products, products.T):
+        _centre(view, offsets)
+    dense = X[:, columns[full]].toarray()
+    products += _dense_products(dense, np.arange(rows.size), np.arange(dense.shape[1]), offsets)
+    return products

@@ -1,0 +1,186 @@
+"""Losses on the score difference t = s_i − s_j of a pair, as sums of hinge pieces.
+
+A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. That is all the native kernels
+know of it, so a new loss is a new entry of :data:`LOSSES`.
+"""
+
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marginrank._base.types import Floats
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One hinge term a · max(0, θ − t)^e."""
+
+    coefficient: float
+    theta: float
+    power: int
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A convex loss made of hinge pieces.
+
+    Parameters
+    ----------
+    name : str
+        What users write.
+    pieces : tuple of Piece
+        The terms of the sum.
+    margin : float
+        The t from which a pair costs nothing, or 0 if there is none. Margin rescaling puts the
+        pair's own margin in its place.
+
+    Examples
+    --------
+    >>> from marginrank.objective.losses import LOSSES
+    >>> LOSSES["squared_hinge"].value([0.0, 0.5, 2.0])
+    array([1.  , 0.25, 0.  ])
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+    margin: float = 0.0
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the loss is differentiable, as Newton methods need."""
+        return all(piece.power == 2 for piece in self.pieces)
+
+    @property
+    def piecewise_linear(self) -> bool:
+        """Whether the loss is a sum of hinges, as the hinge solvers need."""
+        return all(piece.power == 1 and piece.coefficient > 0 for piece in self.pieces)
+
+    def as_array(self) -> Floats:
+        """Return the pieces as rows (a, θ, e), as the native kernels take them."""
+        return np.array([(p.coefficient, p.theta, p.power) for p in self.pieces], dtype=np.float64)
+
+    def shifted(self, offset: float) -> "Loss":
+        """Return ℓ(t − offset)."""
+        pieces = tuple(Piece(p.coefficient, p.theta + offset, p.power) for p in self.pieces)
+        return Loss(self.name, pieces, self.margin + offset)
+
+    def smoothed(self, width: float) -> "Loss":
+        """Return a sum of hinges with each kink made a parabola `width` wide, centred on it."""
+        half = 0.5 * width
+        pieces = []
+        for piece in self.pieces:
+            curvature = 0.5 * piece.coefficient / width
+            pieces.append(Piece(curvature, piece.theta + half, 2))
+            pieces.append(Piece(-curvature, piece.theta - half, 2))
+        return Loss(self.name, tuple(pieces), self.margin)
+
+    def value(self, t: ArrayLike) -> Floats:
+        """Return ℓ(t)."""
+        return self._sum(t, lambda p, slack: p.coefficient * slack**p.power)
+
+    def derivative(self, t: ArrayLike) -> Floats:
+        """Return ℓ'(t); at a kink, the derivative from the right."""
+        return self._sum(
+            t, lambda p, slack: -p.power * p.coefficient * slack ** (p.power - 1) * (slack > 0)
+        )
+
+    def curvature(self, t: ArrayLike) -> Floats:
+        """Return ℓ''(t); at a kink, the value from the right."""
+        return self._sum(t, lambda p, slack: (p.power == 2) * 2.0 * p.coefficient * (slack > 0))
+
+    @property
+    def largest_curvature(self) -> float:
+        """The maximum of ℓ'', which is taken left of a kink."""
+        kinks = np.array([piece.theta for piece in self.pieces])
+        below = np.nextafter(kinks, -np.inf)
+        return float(np.max(self.curvature(below)))
+
+    def squared_derivative(self) -> "Loss":
+        """Return ℓ'(t)² as a sum of pieces, for a smooth loss.
+
+        Left of a kink θ with coefficient a, ℓ'' is larger by 2a. So (ℓ'²)' = 2ℓ'ℓ'' jumps by
+        4a ℓ'(θ), and (ℓ'²)'' = 2ℓ''² by the difference of its values on both sides.
+        """
+        pieces = []
+        curvature = 0.0
+        for piece in sorted(self.pieces, key=lambda p: -p.theta):
+            slope = float(self.derivative(piece.theta))
+            left = curvature + 2.0 * piece.coefficient
+            pieces.append(Piece(left**2 - curvature**2, piece.theta, 2))
+            if slope != 0.0:
+                pieces.append(Piece(-4.0 * piece.coefficient * slope, piece.theta, 1))
+            curvature = left
+        return Loss(f"{self.name}'²", tuple(pieces))
+
+    def _sum(self, t: ArrayLike, term) -> Floats:  # type: ignore[no-untyped-def]
+        t = np.asarray(t, dtype=np.float64)
+        total = np.zeros_like(t)
+        for piece in self.pieces:
+            total += term(piece, np.maximum(0.0, piece.theta - t))
+        return total
+
+
+def logistic(error: float = 0.01) -> Loss:
+    """Return the logistic loss log(1 + exp(−t)) to within `error` everywhere, as pieces.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.objective.losses import logistic
+    >>> t = np.linspace(-20.0, 20.0, 999)
+    >>> bool(np.max(np.abs(logistic(0.001).value(t) - np.logaddexp(0.0, -t))) <= 0.001)
+    True
+    """
+    from marginrank.objective.logistic import logistic_pieces
+
+    return Loss("logistic", tuple(Piece(a, theta, 2) for a, theta in logistic_pieces(error)))
+
+
+class _Losses(UserDict[str, Loss]):
+    """Losses by name; one that takes time to make is made when it is asked for."""
+
+    def __init__(self, losses: Iterable[Loss], late: Mapping[str, Callable[[], Loss]]) -> None:
+        super().__init__({loss.name: loss for loss in losses})
+        self.data.update(late)  # type: ignore[arg-type]
+
+    def __getitem__(self, name: str) -> Loss:
+        loss: Loss | Callable[[], Loss] = self.data[name]
+        if not isinstance(loss, Loss):
+            loss = self.data[name] = loss()
+        return loss
+
+
+LOSSES = _Losses(
+    (
+        Loss("squared_hinge", (Piece(1.0, 1.0, 2),), margin=1.0),
+        Loss("hinge", (Piece(1.0, 1.0, 1),), margin=1.0),
+        # Quadratic on [0, 1], linear below 0 (paper 2, section 4.1).
+        Loss("huber", (Piece(1.0, 1.0, 2), Piece(-1.0, 0.0, 2)), margin=1.0),
+    ),
+    {"logistic": logistic},
+)
+
+
+def get_loss(name: str) -> Loss:
+    """Return a loss by its name; ``"logistic@0.001"`` is the logistic loss to within 0.001.
+
+    Examples
+    --------
+    >>> from marginrank.objective.losses import get_loss
+    >>> len(get_loss("logistic").pieces) < len(get_loss("logistic@0.001").pieces)
+    True
+    """
+    base, at, error = name.partition("@") if isinstance(name, str) else ("", "", "")
+    if at and base == "logistic":
+        try:
+            return logistic(float(error))
+        except ValueError as problem:
+            raise ValueError(
+                f"loss={name!r} needs an error between 1e-05 and 0.1 after the @."
+            ) from problem
+    if at or base not in LOSSES:
+        raise ValueError(f"loss={name!r} must be one of {', '.join(map(repr, LOSSES))}.")
+    return LOSSES[base]

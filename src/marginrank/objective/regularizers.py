@@ -1,0 +1,230 @@
+"""Regularisers Ω that make weights sparse, for solvers of min L(w) + Ω(w).
+
+Each gives Ω itself, its proximal operator, and what a certificate needs: its conjugate
+Ω*(v) = sup_w ⟨v, w⟩ − Ω(w) along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from marginrank._base.types import Floats
+
+EASE = 10.0  # by which penalties fall
+EASIER_THAN_BALL = 12  # penalties; the last leaves as good as no loss that none would not
+
+
+class Ray(NamedTuple):
+    """τ → Ω*(−τ∇L) as (value, first and second derivative), finite for 0 ≤ τ ≤ `limit`."""
+
+    limit: float
+    conjugate: Callable[[float], tuple[float, float, float]]
+
+
+class Regularizer(ABC):
+    """A convex function of the weights, possibly infinite."""
+
+    positive: bool
+    is_constraint: bool  # whether it is zero wherever it is finite
+
+    @abstractmethod
+    def value(self, w: Floats) -> float:
+        """Return Ω(w), for w in its domain."""
+
+    @abstractmethod
+    def slope(self, w: Floats, direction: Floats) -> float:
+        """Return the derivative of Ω at w along a direction that stays in the domain."""
+
+    @abstractmethod
+    def curvature(self, direction: Floats) -> float:
+        """Return the second derivative of Ω along a direction, between kinks."""
+
+    @abstractmethod
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Return the minimiser of step · Ω(w) + ½‖w − v‖²."""
+
+    @abstractmethod
+    def ray(self, gradient: Floats) -> Ray:
+        """Return the conjugate along −τ · gradient."""
+
+    @abstractmethod
+    def multiplier(self, w: Floats, gradient: Floats) -> float:
+        """Return the weight of ‖w‖₁ in the conditions of optimality at w."""
+
+    @property
+    @abstractmethod
+    def ridge(self) -> float:
+        """The weight of ½‖w‖²."""
+
+    @abstractmethod
+    def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
+        """Yield penalties that fall towards it, given the gradient of the loss at zero."""
+
+    def contains(self, w: Floats) -> bool:
+        """Whether w, which has the right signs, is in the domain."""
+        return True
+
+    def violation(self, w: Floats, gradient: Floats) -> float:
+        """Return the largest entry of the shortest subgradient at w."""
+        l1 = self.multiplier(w, gradient)
+        smooth = gradient + self.ridge * w
+        at_zero = np.maximum(self.pull(gradient) - l1, 0.0)
+        return float(np.max(np.where(w == 0, at_zero, np.abs(smooth + l1 * np.sign(w)))))
+
+    def pull(self, gradient: Floats) -> Floats:
+        """Return how strongly the loss pulls each weight out of zero."""
+        return np.maximum(-gradient, 0.0) if self.positive else np.abs(gradient)
+
+    def inside(self, w: Floats) -> Floats:
+        """Return w, moved into the domain if rounding has put it outside."""
+        return np.maximum(w, 0.0) if self.positive else w
+
+
+@dataclass(frozen=True)
+class L1Ball(Regularizer):
+    """‖w‖₁ ≤ radius, and w ≥ 0 if `positive`; Ω is 0 there and infinite elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.objective.regularizers import L1Ball
+    >>> L1Ball(1.0).prox(np.array([3.0, -1.0, 2.5]), 1.0)
+    array([0.75, 0.  , 0.25])
+    """
+
+    radius: float
+    positive: bool = False
+
+    is_constraint = True
+    ridge = 0.0
+
+    def value(self, w: Floats) -> float:
+        """Return 0."""
+        return 0.0
+
+    def slope(self, w: Floats, direction: Floats) -> float:
+        """Return 0."""
+        return 0.0
+
+    def curvature(self, direction: Floats) -> float:
+        """Return 0."""
+        return 0.0
+
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Return the projection onto the ball (Duchi et al., 2008)."""
+        size = np.maximum(v, 0.0) if self.positive else np.abs(v)
+        if np.sum(size) > self.radius:
+            ordered = np.sort(size)[::-1]
+            thresholds = (np.cumsum(ordered) - self.radius) / np.arange(1, v.size + 1)
+            # Rounding may leave none above its threshold, where the radius is next to nothing.
+            n_positive = max(int(np.count_nonzero(ordered > thresholds)), 1)
+            size = np.maximum(size - thresholds[n_positive - 1], 0.0)
+        return self.inside(np.copysign(size, v) + 0.0)  # no −0
+
+    def ray(self, gradient: Floats) -> Ray:
+        """Return τ · radius · ‖gradient‖∞; of its negative part if `positive`."""
+        slope = self.radius * float(np.max(self.pull(gradient)))
+        return Ray(np.inf, lambda tau: (tau * slope, slope, 0.0))
+
+    def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
+        """Yield l1 penalties whose solutions grow, up to that of no penalty."""
+        largest = float(np.max(self.pull(gradient)))
+        for k in range(1, EASIER_THAN_BALL + 1):
+            yield ElasticNet(largest * EASE**-k, positive=self.positive)
+
+    def contains(self, w: Floats) -> bool:
+        """Whether ‖w‖₁ ≤ radius."""
+        return float(np.sum(np.abs(w))) <= self.radius
+
+    def multiplier(self, w: Floats, gradient: Floats) -> float:
+        """Return the gradient's mean over w, where w is on the boundary of the ball."""
+        size = float(np.sum(np.abs(w)))
+        if size < self.radius * (1 - 1e-9):
+            return 0.0
+        return max(-float(gradient @ w) / size, 0.0)
+
+    def inside(self, w: Floats) -> Floats:
+        """Return w scaled until the sum of |w|, in whatever order, is at most the radius."""
+        w = super().inside(w)
+        size = float(np.abs(w).sum())
+        limit = target = self.radius * (1.0 - 2.0**-52 * (np.count_nonzero(w) - 1))
+        while size > limit:
+            w = w * (target / size)
+            size = float(np.abs(w).sum())
+            target *= 1.0 - 2.0**-52
+        return w
+
+
+@dataclass(frozen=True)
+class ElasticNet(Regularizer):
+    """l1 · ‖w‖₁ + l2 · ½‖w‖², with w ≥ 0 if `positive`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.objective.regularizers import ElasticNet
+    >>> ElasticNet(1.0, 1.0).prox(np.array([3.0, -0.5]), 1.0)
+    array([1., 0.])
+    """
+
+    l1: float
+    l2: float = 0.0
+    positive: bool = False
+
+    is_constraint = False
+
+    @property
+    def ridge(self) -> float:
+        """The weight of ½‖w‖²."""
+        return self.l2
+
+    def value(self, w: Floats) -> float:
+        """Return l1 · ‖w‖₁ + l2 · ½‖w‖²."""
+        return self.l1 * float(np.sum(np.abs(w))) + 0.5 * self.l2 * float(w @ w)
+
+    def slope(self, w: Floats, direction: Floats) -> float:
+        """Return the derivative along a direction; |w_j| grows whichever way it leaves zero."""
+        change = np.where(w == 0, np.abs(direction), np.sign(w) * direction)
+        return self.l1 * float(np.sum(change)) + self.l2 * float(w @ direction)
+
+    def curvature(self, direction: Floats) -> float:
+        """Return l2 · ‖direction‖²."""
+        return self.l2 * float(direction @ direction)
+
+    def prox(self, v: Floats, step: float) -> Floats:
+        """Shrink towards zero by step · l1, then divide by 1 + step · l2."""
+        size = np.maximum((v if self.positive else np.abs(v)) - step * self.l1, 0.0)
+        return np.copysign(size, v) / (1.0 + step * self.l2) + 0.0  # no −0
+
+    def ray(self, gradient: Floats) -> Ray:
+        """Return Σ max(0, τ · pull_j − l1)² / (2 · l2); with l2 = 0, where that is 0."""
+        pull = self.pull(gradient)
+        if self.l2 == 0:
+            largest = float(np.max(pull))
+            limit = self.l1 / largest if largest > self.l1 else np.inf
+            return Ray(limit, lambda tau: (0.0, 0.0, 0.0))
+        pull = pull[pull > self.l1]  # the others stay below l1 for every τ ≤ 1
+
+        def conjugate(tau: float) -> tuple[float, float, float]:
+            excess = np.maximum(tau * pull - self.l1, 0.0)
+            return (
+                0.5 * float(excess @ excess) / self.l2,
+                float(excess @ pull) / self.l2,
+                float(np.sum(pull[excess > 0] ** 2)) / self.l2,
+            )
+
+        return Ray(np.inf, conjugate)
+
+    def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
+        """Yield multiples of it, from one that nearly has the solution 0."""
+        largest = float(np.max(self.pull(gradient)))
+        steps = np.log(largest / self.l1) / np.log(EASE) if largest > self.l1 > 0 else 0.0
+        for k in range(int(steps), 0, -1):
+            yield ElasticNet(self.l1 * EASE**k, self.l2 * EASE**k, self.positive)
+
+    def multiplier(self, w: Floats, gradient: Floats) -> float:
+        """Return l1."""
+        return self.l1

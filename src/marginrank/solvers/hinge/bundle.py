@@ -1,0 +1,233 @@
+"""Bundle methods for the hinge loss: BMRM (paper 4) and its optimised variant OCAS.
+
+The loss is bounded from below by planes L(w) ≥ b_k + g_kᵀw, each touching it at some w. The next w
+minimises ½ρ‖w‖² + max_k (b_k + g_kᵀw), through the dual of this small problem:
+
+    max_β  Σ β_k b_k − ‖Σ β_k g_k‖² / 2ρ,   β ≥ 0, Σ β_k = 1,   w = −Σ β_k g_k / ρ.
+
+Its value is a lower bound on F*, and any β in the simplex gives one, so that the certificate does
+not depend on how well the small problem was solved. It is taken from the sum Σ β_k g_k itself, not
+from the Gram matrix, whose entries may be larger than it by more than the digits of a number, and
+what rounding may have added to it is taken off. DAQP solves it: a dual active-set method for
+small dense problems, which returns exact zeros for planes that are not used (an interior-point
+method would not), is accurate to rounding on nearly singular Gram matrices and needs microseconds.
+
+BMRM touches the loss at each new w. OCAS (Franc and Sonnenburg, 2009; named as future work by paper
+4) searches the line from the best point so far to the new w exactly, in score space, and touches
+the loss near the best point.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from marginrank._base.optional import require
+from marginrank._base.types import Booleans, Floats
+from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.solvers.hinge.cutting_search import cutting_search
+from marginrank.solvers.progress import Progress, meets, start
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+
+IDLE = 30  # rounds after which a plane that was not used is dropped
+STUCK = 100  # rounds in which the gap did not fall by a thousandth: it has come down to rounding
+SPARE_PLANES = 60  # beside one a feature
+USED = 1e-10  # weight of a plane above rounding
+TOUCH = 0.1  # OCAS: where between the best point and the new w the loss is touched
+SMALLEST_PROXIMAL = 1e-14  # against a Gram matrix with a diagonal of about 1
+LARGEST_PROXIMAL = 1e-8
+PROXIMAL_STEPS = 5
+SETTLED = 1e-6  # change of a weight
+EQUALITY = 5  # how DAQP marks a constraint that holds with equality
+
+
+def _solve_bundle(
+    objective: Objective,
+    *,
+    line_search: bool,
+    w0: Floats | None = None,
+    scores0: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimise an objective with a hinge loss by cutting planes; stops on the certificate."""
+    progress = Progress(objective, callback)
+    w = np.zeros(objective.n_features) if w0 is None else w0
+    best = touched = start(objective, w, scores0)
+    bundle = Bundle(objective.feature_magnitudes, objective.ridge)
+    stop = StopReason.MAX_ITER
+    try:
+        for _ in range(max_iter):
+            bundle.add(touched)
+            w = bundle.minimise()
+            if meets(tol, best.value, bundle.gap(best)):
+                stop = StopReason.CERTIFIED
+                break
+            if _is_stuck([line.gap for line in progress.history]):
+                stop = StopReason.PRECISION
+                break
+            if line_search:
+                best, touched = _ocas_step(best, w)
+            else:
+                touched = objective.at(w)
+                best = min(best, touched, key=lambda point: point.value)
+            gap = bundle.gap(best)
+            progress.record(best, gap, bundle.size, gap=gap, gradient=touched.gradient)
+    except KeyboardInterrupt:
+        stop = StopReason.INTERRUPTED
+    gap = bundle.gap(best)
+    return progress.result(best, gap, stop, gap=gap)
+
+
+def _is_stuck(gaps: list[float]) -> bool:
+    return len(gaps) > STUCK and min(gaps[-STUCK:]) > 0.999 * min(gaps[:-STUCK])
+
+
+bmrm = partial(_solve_bundle, line_search=False)
+ocas = partial(_solve_bundle, line_search=True)
+
+
+def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
+    """Return the best point on the line to w, and the point at which to touch the loss."""
+    direction = w - best.w
+    # Not a difference of scores: a long step would blow up the rounding of that.
+    direction_scores = best.objective.scores(direction)
+    found = cutting_search(best, direction, direction_scores)
+    touched = found.move(TOUCH, w - found.w, best.scores + direction_scores - found.scores)
+    return found, touched
+
+
+class Bundle:
+    """The planes below the loss, and the small problem over them.
+
+    Attributes
+    ----------
+    lower : float
+        The best certified lower bound on F* so far.
+    """
+
+    def __init__(self, magnitudes: Floats, ridge: float) -> None:
+        self._quadratic_programme = require("daqp", "bundle").solve
+        self._ridge = ridge
+        self._magnitudes = magnitudes  # of the features
+        # The loss is not negative: the first plane is zero.
+        self._gradients = np.zeros((1, magnitudes.size))
+        self._intercepts = np.zeros(1)
+        self._slope_rounding = np.zeros(1)
+        self._rounding = np.zeros(1)
+        self._gram = np.zeros((1, 1))
+        self._idle = np.zeros(1, dtype=np.int64)
+        self._beta = np.ones(1)
+        self._proximal = SMALLEST_PROXIMAL
+        self.lower = 0.0
+
+    @property
+    def size(self) -> int:
+        """Number of planes."""
+        return self._intercepts.size
+
+    def gap(self, point: Point) -> float:
+        """Return a certified bound on F − F* at a point."""
+        return max(point.value - self.lower, 0.0) + point.rounding
+
+    def add(self, point: Point) -> None:
+        """Add the plane that touches the loss at a point."""
+        gradient = point.gradient - self._ridge * point.w
+        intercept = point.loss_value - float(gradient @ point.w)
+        # The point's scores are off, and so is the product that was taken off.
+        rounding = point.sum_rounding + 2.0 * point.score_rounding
+        self.add_plane(gradient, intercept, point.slope_rounding, rounding)
+
+    def add_plane(
+        self,
+        gradient: Floats,
+        intercept: float,
+        slope_rounding: float = 0.0,
+        rounding: float = 0.0,
+    ) -> None:
+        """Add the plane intercept + gradientᵀ w, which must be below the loss up to rounding."""
+        self._slope_rounding = np.append(self._slope_rounding, slope_rounding)
+        self._rounding = np.append(self._rounding, rounding)
+        products = self._gradients @ gradient
+        self._gram = np.block(
+            [[self._gram, products[:, None]], [products, float(gradient @ gradient)]]
+        )
+        self._gradients = np.vstack([self._gradients, gradient])
+        self._intercepts = np.append(self._intercepts, intercept)
+        self._idle = np.append(self._idle, 0)
+
+    def minimise(self) -> Floats:
+        """Return the w at which the regulariser plus the highest plane is smallest.
+
+        Sets: lower
+        """
+        beta = self._weights()
+        w: Floats = -(beta @ self._gradients) / self._ridge
+        self.lower = max(self.lower, self._bound(beta, w))
+        self._idle = np.where(beta > USED, 0, self._idle + 1)
+        self._drop((self._idle >= IDLE) | self._least_used(beta))
+        return w
+
+    def _least_used(self, beta: Floats) -> Booleans:
+        """Tell which planes are too many: a solution needs one more than there are features."""
+        least = np.zeros(self.size, dtype=bool)
+        least[np.argsort(-beta, kind="stable")[self._magnitudes.size + SPARE_PLANES :]] = True
+        return least
+
+    def _bound(self, beta: Floats, w: Floats) -> float:
+        """Return the dual value at β less what rounding may have added to it."""
+        value = float(beta @ self._intercepts) - 0.5 * self._ridge * float(w @ w)
+        flat = float(beta @ (self._rounding + PRECISION * np.abs(self._intercepts)))
+        # By this much the sum of the gradients may be off, and then the minimum of the planes.
+        slope = float(beta @ self._slope_rounding) * self._magnitudes
+        return value - flat - float(slope @ np.abs(w)) - 0.5 * float(slope @ slope) / self._ridge
+
+    def _weights(self) -> Floats:
+        """Solve the dual problem over the simplex.
+
+        More planes than features have a singular Gram matrix, which the solver does not take. A
+        small multiple of ½‖β − last β‖² makes it regular and vanishes as β settles; the multiple
+        grows until the solver is content.
+        """
+        beta = np.append(self._beta, np.zeros(self.size - self._beta.size))
+        steps = 0
+        while steps < PROXIMAL_STEPS:
+            found = self._proximal_step(beta)
+            if found is None and self._proximal < LARGEST_PROXIMAL:
+                self._proximal *= 10.0
+                continue
+            steps += 1
+            change = 0.0 if found is None else float(np.abs(found - beta).max())
+            beta = beta if found is None else found
+            if change <= SETTLED:
+                break
+        self._beta = beta
+        return beta
+
+    def _proximal_step(self, beta: Floats) -> Floats | None:
+        k = self.size
+        scale = max(float(np.trace(self._gram)) / self._ridge / k, 1e-300)
+        found, _, flag, _ = self._quadratic_programme(
+            self._gram / (self._ridge * scale) + self._proximal * np.eye(k),
+            -self._intercepts / scale - self._proximal * beta,
+            np.ones((1, k)),
+            np.ones(k + 1),
+            np.append(np.zeros(k), 1.0),
+            np.append(np.zeros(k), EQUALITY).astype(np.int32),
+            eps_prox=0.0,
+        )
+        found = np.maximum(found, 0.0)
+        total = float(found.sum())
+        return found / total if flag == 1 and total > 0 else None
+
+    def _drop(self, idle: Booleans) -> None:
+        if idle.any():
+            keep = ~idle
+            self._gradients = self._gradients[keep]
+            self._intercepts = self._intercepts[keep]
+            self._slope_rounding = self._slope_rounding[keep]
+            self._rounding = self._rounding[keep]
+            self._gram = self._gram[np.ix_(keep, keep)]
+            self._idle = self._idle[keep]
+            self._beta = self._beta[keep]

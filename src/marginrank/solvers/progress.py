@@ -1,0 +1,139 @@
+"""The bookkeeping that solvers share: history, timing, the certificate."""
+
+import time
+from typing import Protocol
+
+import numpy as np
+
+from marginrank._base.types import Floats
+from marginrank.objective.objective import Objective, Point
+from marginrank.solvers.result import Callback, Iteration, SolverResult, StopReason
+
+SUSPICIOUS = 1e140  # a gradient whose square is close to overflow
+SUSPECTS = 1000  # features that are looked at
+
+
+class Reached(Protocol):
+    """A point that a solver has reached: of an objective, alone or with a regulariser."""
+
+    @property
+    def objective(self) -> Objective:
+        """What it is a point of."""
+
+    @property
+    def w(self) -> Floats:
+        """The weights."""
+
+    @property
+    def scores(self) -> Floats:
+        """Xw."""
+
+    @property
+    def value(self) -> float:
+        """F(w)."""
+
+    @property
+    def gap(self) -> float:
+        """A certified upper bound on F(w) − F*."""
+
+    @property
+    def gradient(self) -> Floats:
+        """A vector that is zero at the optimum only."""
+
+
+class Progress:
+    """Records iterations and builds the result."""
+
+    def __init__(self, objective: Objective, callback: Callback | None) -> None:
+        self.history: list[Iteration] = []
+        self.n_iter = 0
+        self._objective = objective
+        self._callback = callback
+        self._start = time.perf_counter()
+        self._sweeps_before = objective.sweeps
+
+    def record(
+        self,
+        point: Reached,
+        estimate: float,
+        inner_iterations: int,
+        *,
+        gap: float | None = None,
+        gradient: Floats | None = None,
+    ) -> None:
+        """Add one iteration that ended at `point`; `gap` and `gradient` are its own by default."""
+        full = point.objective is self._objective
+        self.n_iter += full
+        line = Iteration(
+            iteration=len(self.history) + 1,
+            seconds=time.perf_counter() - self._start,
+            objective=point.value,
+            gap=point.gap if gap is None else gap,
+            estimate=estimate,
+            gradient_norm=float(np.linalg.norm(point.gradient if gradient is None else gradient)),
+            inner_iterations=inner_iterations,
+            sweeps=self._objective.sweeps - self._sweeps_before,
+            fraction=point.objective.fraction,
+        )
+        self.history.append(line)
+        if self._callback:
+            self._callback(line)
+
+    def update(self, point: Reached) -> None:
+        """Put the gap of a point in the last line, if it is about it: a closer one was found."""
+        if self.history and self.history[-1].objective == point.value:
+            self.history[-1] = self.history[-1]._replace(gap=point.gap, estimate=point.gap)
+
+    def result(
+        self, point: Reached, estimate: float, stop: StopReason, *, gap: float | None = None
+    ) -> SolverResult:
+        """Return `point` as the outcome; `gap` is its own by default."""
+        return SolverResult(
+            w=point.w,
+            scores=point.scores,
+            objective=point.value,
+            gap=point.gap if gap is None else gap,
+            estimate=estimate,
+            n_iter=self.n_iter,
+            stop=stop,
+            history=self.history,
+        )
+
+
+def start(objective: Objective, w: Floats, scores: Floats | None = None) -> Point:
+    """Look at the first w, and refuse features that cannot be summed."""
+    point = objective.at(w, scores)
+    size = np.abs(point.gradient)
+    if not size.max() < SUSPICIOUS:
+        _refuse_overflow(point)
+    return point
+
+
+def _refuse_overflow(point: Point) -> None:
+    """Name what makes gradients so large that their squares may overflow, unless it is only C."""
+    n_features = point.objective.n_features
+    if not np.isfinite(point.scores).all():
+        features = list(range(min(n_features, SUSPECTS)))
+    elif np.isfinite(point.score_gradient).all():
+        features = [int(np.argmax(np.nan_to_num(np.abs(point.gradient), nan=np.inf)))]
+    else:
+        raise ValueError(
+            "weights, pair costs, margins or C are so large that the loss overflows; lower them."
+        )
+    largest = [float(np.abs(point.objective.column(j)).max()) for j in features]
+    worst = int(np.argmax(np.nan_to_num(largest, nan=np.inf)))
+    name = f"X[:, {features[worst]}]"
+    if not np.isfinite(largest[worst]):
+        raise ValueError(f"{name} has NaN or infinity; replace or impute such values.")
+    if largest[worst] > SUSPICIOUS or not np.isfinite(point.gradient).all():
+        raise ValueError(f"{name} has values so large that sums overflow; scale the feature.")
+
+
+def is_certified(point: Reached, tol: float) -> bool:
+    """Whether (F − F*) / F* ≤ tol is certain: gap ≤ tol · (F − gap) with F − gap ≤ F*."""
+    return meets(tol, point.value, point.gap)
+
+
+def meets(tol: float, value: float, gap: float) -> bool:
+    """Whether a gap proves that the value is within tol of the optimum, relatively."""
+    return gap <= tol * max(value - gap, 0.0)  # a sum of losses is negative by rounding only

@@ -1,0 +1,187 @@
+"""Approximations of the Hessian that are easy to invert."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve
+from scipy.linalg.lapack import dgetrf
+
+from marginrank._base.types import Floats
+from marginrank.objective.objective import Objective, Point
+
+HARD_STEPS = (100.0, 1500.0)  # of conjugate gradients
+FACTOR_COST = 0.02  # of an m × m system, by m³, against a product by entry of X
+PAIRS_COST = 20.0  # of a document's pairs in a product, in entries of X
+FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
+HESSIAN_FEATURES = 1024  # with more, forming a Hessian costs more than it saves, as a rule
+MOST_DOCUMENTS = 2048  # with more, the same is true of a system with an unknown for each
+MOST_DOCUMENTS_IF_HARD = 4096  # the same where conjugate gradients are slow
+SMALL_SAMPLE = 4096  # documents
+SAMPLE_PER_FEATURE = 48  # documents for each feature that make a good preconditioner
+
+
+class Preconditioner(ABC):
+    """An operator P close to ∇²F(w)."""
+
+    exact = False  # P is the Hessian
+    faithful = False  # P is near the Hessian, so that conjugate gradients end in a few steps
+    lowest = 0.0  # no eigenvalue of P⁻¹∇²F is smaller; known where P is not faithful
+    cost = 0.0  # of building it, in sweeps
+
+    @abstractmethod
+    def solve(self, v: Floats) -> Floats:
+        """Return P⁻¹ v."""
+
+    def direction(self, point: Point) -> Floats:
+        """Return −P⁻¹∇F(w)."""
+        return -self.solve(point.gradient)
+
+
+class Factorised(Preconditioner):
+    """The Hessian, or that of a sample, by its Cholesky factor."""
+
+    faithful = True
+
+    def __init__(self, factor: tuple[Floats, bool], scale: Floats, *, exact: bool) -> None:
+        self._factor = factor
+        self._scale = scale
+        self.exact = exact
+
+    def solve(self, v: Floats) -> Floats:
+        """Return P⁻¹ v."""
+        solution: Floats = self._scale * cho_solve(self._factor, self._scale * v)
+        return solution
+
+
+class DocumentSpace(Preconditioner):
+    """The Hessian by a system with an unknown for each document, where these are few.
+
+    With A the Hessian of the loss as a function of scores and K = XXᵀ,
+
+        (ρI + XᵀAX) Xᵀc = Xᵀ(ρI + AK)c
+
+    for every c. K has all there is to know about X and is made once; whatever the scales of the
+    features, they do not matter any more.
+    """
+
+    exact = True
+    faithful = True
+
+    def __init__(self, point: Point) -> None:
+        self._point = point
+        self._objective = point.objective
+        self._gram = self._objective.gram()
+        system = self._gram.curved(point.hess_vec_scores, self._objective.n_documents)
+        system[np.diag_indices_from(system)] += self._objective.ridge
+        # A pivot of zero shows in the solution, which is checked; lu_factor would warn of it.
+        self._factor = dgetrf(system, overwrite_a=True)[:2]
+
+    def direction(self, point: Point) -> Floats:
+        """Return −P⁻¹∇F(w); a sweep.
+
+        As ∇F = ρw + Xᵀz, it is −w − Xᵀ(ρI + AK)⁻¹(z − As). In that no large numbers cancel each
+        other, however much steeper than the regulariser the loss is.
+        """
+        target = point.score_gradient - point.hess_vec_scores(point.scores)
+        return -(point.w + self._combine(target))
+
+    def solve(self, v: Floats) -> Floats:
+        """Return P⁻¹ v = (v − Xᵀ(ρI + AK)⁻¹AXv) / ρ; two sweeps."""
+        image = self._point.hess_vec_scores(self._objective.scores(v))
+        return (v - self._combine(image)) / self._objective.ridge
+
+    def _combine(self, target: Floats) -> Floats:
+        """Return Xᵀ(ρI + AK)⁻¹ target."""
+        solution = lu_solve(self._factor, target[self._gram.documents], check_finite=False)
+        if not np.isfinite(solution).all():  # after a pivot of zero: no solution that would pass
+            solution = np.zeros_like(solution)
+        return self._objective.combine(self._gram.spread(solution, self._objective.n_documents))
+
+
+class Diagonal(Preconditioner):
+    """The diagonal of the Hessian."""
+
+    def __init__(self, diagonal: Floats, ridge: float, cost: float) -> None:
+        self._inverse = 1.0 / diagonal
+        self.lowest = ridge * float(np.min(self._inverse))  # as ∇²F ≥ ρI
+        self.cost = cost
+
+    def solve(self, v: Floats) -> Floats:
+        """Return P⁻¹ v."""
+        return self._inverse * v
+
+
+def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Preconditioner:
+    """Build the preconditioner that suits the size of the problem at `point`.
+
+    A larger one, that costs more, where the problem is known to be hard for the diagonal.
+    """
+    objective = point.objective
+    n, n_documents = objective.n_features, objective.n_active_documents
+    most_documents = MOST_DOCUMENTS_IF_HARD if is_hard else MOST_DOCUMENTS
+    is_wide = n > max(FEW_FEATURES, min(n_documents, HESSIAN_FEATURES))
+    if is_wide and n_documents <= most_documents:
+        return DocumentSpace(point)
+    if n > HESSIAN_FEATURES:
+        return diagonal_at(point)
+    size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
+    if 3 * size >= n_documents:
+        may_be_easy = n > FEW_FEATURES and not is_hard
+        return diagonal_at(point) if may_be_easy else _factorised(point, exact=True)
+    sample = objective.sample(size / n_documents, seed)
+    return _factorised(sample.at(point.w), exact=False)
+
+
+def hard_steps(objective: Objective) -> float:
+    """Return how many conjugate gradient steps make a problem hard: a costlier P then pays.
+
+    A factorisation in document space costs as much as thousands of products of very sparse rows.
+    """
+    m = objective.n_active_documents
+    product = m * (objective.entries_per_document + PAIRS_COST)
+    in_document_space = FACTOR_COST * m**3 / product
+    return float(np.clip(in_document_space, *HARD_STEPS))
+
+
+def diagonal_at(point: Point) -> Diagonal:
+    """Return the preconditioner that any size has room for."""
+    objective = point.objective
+    before = objective.sweeps
+    diagonal = point.hess_diag()
+    return Diagonal(diagonal, objective.ridge, objective.sweeps - before)
+
+
+def _factorised(point: Point, *, exact: bool) -> Preconditioner:
+    """Factorise the Hessian at a point; the diagonal has to do where that is not possible."""
+    hessian = point.hessian()
+    refuse_overflow(hessian)
+    # Features may differ in scale by many orders of magnitude; a unit diagonal keeps the
+    # factorisation accurate, and a tiny ridge keeps it defined.
+    diagonal = np.diag(hessian).copy()
+    scale = 1.0 / np.sqrt(diagonal)
+    hessian *= scale[:, None]
+    hessian *= scale
+    factor = _cholesky(hessian)
+    if factor is None:
+        return Diagonal(diagonal, point.objective.ridge, 0.0)
+    return Factorised(factor, scale, exact=exact)
+
+
+def refuse_overflow(hessian: Floats) -> None:
+    """Refuse features whose sums of products are not finite."""
+    overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
+    if overflow.size:
+        raise ValueError(
+            f"X[:, {overflow[0]}] has values so large that sums overflow; scale the feature."
+        )
+
+
+def _cholesky(matrix: Floats) -> tuple[Floats, bool] | None:
+    for ridge in (1e-14, 1e-11, 1e-8):
+        matrix[np.diag_indices_from(matrix)] += ridge
+        try:
+            factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)
+            return factor
+        except LinAlgError:
+            continue
+    return None

@@ -1,0 +1,130 @@
+"""Trust region Newton (TRON), as in paper 1 (Lee and Lin, 2014), section 4.1: the reference solver.
+
+It differs from the paper's program in one point: after a rejected step, products use the Hessian at
+the current iterate, not at the rejected one. As everywhere, `tol` is the relative distance to the
+optimal objective. The paper's rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖, says nothing of that distance when
+features differ in scale, so it must hold with ε = √tol *and* the distance must be certified: TRON
+has no preconditioner whose estimate could be trusted.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marginrank._base.types import Floats
+from marginrank.objective.objective import Objective, Point
+from marginrank.solvers.progress import Progress, is_certified, start
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+
+# Constants of (36) and (37).
+ETA0, ETA1, ETA2 = 1e-4, 0.25, 0.75
+SIGMA1, SIGMA2, SIGMA3 = 0.25, 0.5, 4.0
+CG_TOL = 0.1  # relative residual at which conjugate gradients end
+
+
+class TrustRegionStep(NamedTuple):
+    """A step inside the trust region, and what the quadratic model says of it."""
+
+    vector: Floats
+    scores: Floats
+    model_change: float
+    at_boundary: bool
+    n_products: int
+
+
+def tron(
+    objective: Objective,
+    *,
+    w0: Floats | None = None,
+    scores0: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimise an objective with a smooth loss; parameters as those of `newton`.
+
+    `seed` is not used: nothing here is random.
+    """
+    progress = Progress(objective, callback)
+    point = start(objective, np.zeros(objective.n_features) if w0 is None else w0, scores0)
+    stop = StopReason.MAX_ITER
+    try:
+        small = np.sqrt(tol) * _norm_at_zero(objective, point)
+        radius = float(np.linalg.norm(point.gradient))
+        for iteration in range(max_iter):
+            if is_certified(point, tol) and np.linalg.norm(point.gradient) <= small:
+                stop = StopReason.CERTIFIED
+                break
+            step = _steihaug(point, radius)
+            trial = point.move(1.0, step.vector, step.scores)
+            change = trial.value - point.value
+            length = float(np.linalg.norm(step.vector))
+            if iteration == 0:
+                radius = min(radius, length)
+            slope = point.slope(step.vector, step.scores)
+            radius = _resize(radius, length, change, step.model_change, slope)
+            accepted = change < ETA0 * step.model_change
+            if accepted:
+                point = trial
+            progress.record(point, point.gap, step.n_products)
+            if not accepted and abs(step.model_change) <= 1e-15 * abs(point.value):
+                stop = StopReason.PRECISION
+                break
+    except KeyboardInterrupt:
+        stop = StopReason.INTERRUPTED
+    return progress.result(point, point.gap, stop)
+
+
+def _norm_at_zero(objective: Objective, point: Point) -> float:
+    """‖∇F(0)‖, so that a warm start keeps the meaning of the stopping rule."""
+    if not point.w.any():
+        return float(np.linalg.norm(point.gradient))
+    zero = objective.at_zero()
+    return float(np.linalg.norm(zero.gradient))
+
+
+def _resize(
+    radius: float, length: float, change: float, model_change: float, slope: float
+) -> float:
+    """Rule (37), with the interpolated step length of Lin and Moré as the choice inside it."""
+    curvature = change - slope
+    alpha = SIGMA3 if curvature <= 0 else max(SIGMA1, -0.5 * slope / curvature)
+    if change > ETA0 * model_change:
+        return min(max(alpha, SIGMA1) * length, SIGMA2 * radius)
+    if change > ETA1 * model_change:
+        return max(SIGMA1 * radius, min(alpha * length, SIGMA2 * radius))
+    if change > ETA2 * model_change:
+        return max(SIGMA1 * radius, min(alpha * length, SIGMA3 * radius))
+    return max(radius, min(alpha * length, SIGMA3 * radius))
+
+
+def _steihaug(point: Point, radius: float) -> TrustRegionStep:
+    """Conjugate gradients on the quadratic model, up to the boundary of the trust region."""
+    residual = -point.gradient
+    enough = CG_TOL * float(np.linalg.norm(residual))
+    d, d_scores = np.zeros_like(residual), np.zeros_like(point.scores)
+    p = residual.copy()
+    rho = float(residual @ residual)
+    n_products = 0
+    at_boundary = False
+    while np.sqrt(rho) > enough and not at_boundary and n_products < 10 * len(d) + 50:
+        hp, p_scores = point.hess_vec(p)
+        n_products += 1
+        alpha = rho / float(p @ hp)
+        if np.linalg.norm(d + alpha * p) > radius:
+            alpha, at_boundary = _to_boundary(d, p, radius), True
+        d += alpha * p
+        d_scores += alpha * p_scores
+        residual -= alpha * hp
+        rho, rho_before = float(residual @ residual), rho
+        p = residual + (rho / rho_before) * p
+    model_change = -0.5 * float(d @ (residual - point.gradient))
+    return TrustRegionStep(d, d_scores, model_change, at_boundary, n_products)
+
+
+def _to_boundary(d: Floats, p: Floats, radius: float) -> float:
+    """Return the a > 0 with ‖d + a p‖ = radius."""
+    pp, pd, dd = float(p @ p), float(p @ d), float(d @ d)
+    root = np.sqrt(pd * pd + pp * (radius * radius - dd))
+    return float((radius * radius - dd) / (pd + root) if pd >= 0 else (root - pd) / pp)

@@ -1,0 +1,1 @@
+"""Solvers for a smooth loss and a regulariser that makes weights zero."""

@@ -1,0 +1,111 @@
+"""Newton's method on faces of the l1 norm, for solutions with too many weights for a Hessian.
+
+As long as no weight changes its sign, the l1 norm is linear. So the weights that are not zero, and
+those that the loss pulls out of zero strongly enough, are moved by a Newton step for that linear
+penalty; those that would change their sign become zero (Byrd, Chin, Nocedal and Oztoprak, 2016).
+The Newton system is solved by conjugate gradients with the diagonal of the Hessian, so that memory
+stays O(n). Where such a step does not gain enough, a proximal gradient step is taken.
+"""
+
+import numpy as np
+
+from marginrank._base.types import Booleans, Floats
+from marginrank.objective.composite import CompositePoint
+from marginrank.objective.objective import Point
+from marginrank.objective.regularizers import L1Ball
+
+MAX_CG = 100
+CG_TOL = 0.05  # of the residual, in the norm of the preconditioner
+FACES = 10  # in one step
+TINY = 1e-10  # of the largest diagonal entry: a floor
+
+
+def face_step(point: CompositePoint) -> Floats:
+    """Return the weights that minimise the quadratic model on the face of a point, nearly."""
+    regularizer, w, gradient = point.composite.regularizer, point.w, point.loss.gradient
+    l1, l2 = regularizer.multiplier(w, gradient), regularizer.ridge
+    sign = np.where(w != 0, np.sign(w), -np.sign(gradient))
+    free = (w != 0) | (regularizer.pull(gradient) > l1)
+    diagonal = point.loss.hess_diag() + l2
+    diagonal = np.maximum(diagonal, TINY * np.max(diagonal))
+    slope = gradient + l2 * w + l1 * sign
+    if isinstance(regularizer, L1Ball):
+        step = _solve(point.loss, l2, free, diagonal, -np.where(free, slope, 0.0))
+        step = _keep_in_ball(point, regularizer, free, diagonal, np.where(free, sign, 0.0), step)
+        u = np.where(free, w + step, 0.0)
+    else:
+        u = _on_smaller_faces(point, l2, free, diagonal, sign, slope)
+    return regularizer.inside(np.where(u * sign > 0, u, 0.0))
+
+
+def _on_smaller_faces(
+    point: CompositePoint, l2: float, free: Booleans, diagonal: Floats, sign: Floats, slope: Floats
+) -> Floats:
+    """Minimise the model on a face; where weights would change their sign, on that without them.
+
+    To leave their way to zero out of account would spoil the others: they move together.
+    """
+    w = point.w
+    for _ in range(FACES):
+        to_zero = np.where(free, 0.0, -w)
+        target = -slope
+        if to_zero.any():
+            target = target - point.loss.hess_vec(to_zero)[0]
+        u = w + _solve(point.loss, l2, free, diagonal, np.where(free, target, 0.0)) + to_zero
+        crossing = free & (u * sign < 0)
+        if not crossing.any():
+            break
+        free = free & ~crossing
+    return u
+
+
+def _keep_in_ball(
+    point: CompositePoint,
+    ball: L1Ball,
+    free: Booleans,
+    diagonal: Floats,
+    sign: Floats,
+    step: Floats,
+) -> Floats:
+    """Change the multiplier until the step ends on the boundary, if it would lead outside."""
+    room = ball.radius - float(np.sum(np.abs(point.w)))
+    excess = float(sign @ step) - room
+    on_boundary = room <= 1e-9 * ball.radius
+    if excess <= 0 and not on_boundary:
+        return step
+    shift = _solve(point.loss, 0.0, free, diagonal, sign)
+    slope = float(sign @ shift)
+    return step - (excess / slope) * shift if slope > 0 else step
+
+
+def gradient_step(point: CompositePoint) -> Floats:
+    """Return a proximal gradient step, as long as suits the curvature along the gradient."""
+    gradient = point.loss.gradient
+    image, _ = point.loss.hess_vec(gradient)
+    curvature = float(gradient @ image)
+    size = float(gradient @ gradient) / curvature if curvature > 0 else 1.0
+    return point.composite.regularizer.prox(point.w - size * gradient, size)
+
+
+def _solve(loss: Point, l2: float, free: Booleans, diagonal: Floats, target: Floats) -> Floats:
+    """Solve (∇²L + l2) x = target over the free weights by preconditioned conjugate gradients."""
+    x = np.zeros_like(target)
+    residual = target.copy()
+    z = residual / diagonal
+    rho = float(residual @ z)
+    enough = CG_TOL**2 * rho
+    p = z
+    for _ in range(MAX_CG):
+        if rho <= enough or rho == 0.0:
+            break
+        image, _ = loss.hess_vec(p)
+        image = np.where(free, image + l2 * p, 0.0)
+        curvature = float(p @ image)
+        if curvature <= 0.0:
+            break
+        x += (rho / curvature) * p
+        residual -= (rho / curvature) * image
+        z = residual / diagonal
+        rho, before = float(residual @ z), rho
+        p = z + (rho / before) * p
+    return x

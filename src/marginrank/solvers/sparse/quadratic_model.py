@@ -1,0 +1,257 @@
+"""A quadratic model of the loss with an explicit Hessian, minimised together with a regulariser.
+
+q(u) = ⟨g, u − w⟩ + ½ (u − w)ᵀ H (u − w)
+
+For a penalty, q + Ω is minimised by coordinate descent, which finds the support, in turns with
+direct solutions on the support, which find the weights where features are nearly collinear. For the
+l1 ball the same is done with an l1 penalty whose weight is moved until ‖u‖₁ is the radius.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from marginrank import _core
+from marginrank._base.types import Floats, Integers
+from marginrank.objective.regularizers import L1Ball, Regularizer
+from marginrank.solvers.smooth.preconditioner import refuse_overflow
+
+RIDGE = 1e-10  # relative: keeps the minimiser unique and continuous in the penalty
+PASSES = 10  # of coordinate descent before a direct solution
+ROUNDS = 100
+MULTIPLIERS = 60
+FAILURES = 5  # to minimise for a multiplier; ill-conditioned, but what comes out may be of use
+
+
+class Penalty(NamedTuple):
+    """l1 · ‖u‖₁ + l2 · ½‖u‖², with u ≥ 0 if `positive`."""
+
+    l1: float
+    l2: float
+    positive: bool
+
+
+class QuadraticModel:
+    """The curvature of a loss, kept from step to step.
+
+    Parameters
+    ----------
+    hessian : ndarray of shape (n_features, n_features)
+        The Hessian of the loss, or that of a sample; it is changed.
+    complete : bool
+        Whether it is that of all documents.
+
+    Attributes
+    ----------
+    passes : int
+        Passes of coordinate descent so far.
+    """
+
+    def __init__(self, hessian: Floats, *, complete: bool) -> None:
+        refuse_overflow(hessian)
+        hessian[np.diag_indices_from(hessian)] *= 1.0 + RIDGE
+        self._hessian = hessian
+        self.complete = complete
+        self._multiplier: float | None = None
+        self.passes = 0
+
+    def minimize(self, w: Floats, gradient: Floats, regularizer: Regularizer, tol: float) -> Floats:
+        """Return the u that minimises q(u) + Ω(u).
+
+        Every condition of optimality is met up to `tol`, in units of the gradient.
+        """
+        problem = _Problem(self._hessian, w, gradient, tol)
+        if isinstance(regularizer, L1Ball):
+            guess = self._multiplier
+            if guess is None:
+                guess = _first_multiplier(w, gradient)
+            self._multiplier = _minimize_in_ball(problem, regularizer, guess)
+        else:
+            l1 = regularizer.multiplier(w, gradient)
+            problem.minimize(Penalty(l1, regularizer.ridge, regularizer.positive))
+        self.passes += problem.passes
+        return regularizer.inside(problem.u)
+
+    def decrease(self, w: Floats, gradient: Floats, u: Floats, regularizer: Regularizer) -> float:
+        """Return by how much q + Ω falls from w to u."""
+        step = u - w
+        change = float(gradient @ step) + 0.5 * float(step @ (self._hessian @ step))
+        return regularizer.value(w) - regularizer.value(u) - change
+
+    def correct(self, step: Floats, gradient_change: Floats) -> None:
+        """Make H agree with what a step has shown: H · step = gradient_change (BFGS)."""
+        image = self._hessian @ step
+        expected, seen = float(step @ image), float(step @ gradient_change)
+        if seen > 1e-8 * expected > 0:
+            self._hessian += np.outer(gradient_change / seen, gradient_change)
+            self._hessian -= np.outer(image / expected, image)
+
+
+class _Problem:
+    """½uᵀHu − bᵀu + penalty, from u = w on; b = Hw − g."""
+
+    def __init__(self, hessian: Floats, w: Floats, gradient: Floats, tol: float) -> None:
+        self._hessian = hessian
+        self.tol = tol
+        self._b = hessian @ w - gradient
+        self._residual = -gradient  # b − Hu
+        self.u = w
+        self.passes = 0
+
+    @property
+    def largest_multiplier(self) -> float:
+        """The l1 from which on u = 0."""
+        return float(np.max(np.abs(self._b)))
+
+    def restart(self, u: Floats) -> None:
+        """Go on from u."""
+        self.u, self._residual = u, self._b - self._hessian @ u
+
+    def minimize(self, penalty: Penalty, *, exactly: bool = False) -> bool:
+        """Minimise over u, starting from the last one; `exactly` on the support that is found.
+
+        Returns whether it was found.
+        """
+        for _ in range(ROUNDS):
+            self.u, self._residual, passes, violation = _core.coordinate_descent(
+                self._hessian, self.u, self._residual, *penalty, PASSES, self.tol
+            )
+            self.passes += passes
+            converged = violation <= self.tol
+            if exactly or not converged:
+                self._solve_on_support(penalty)
+            if converged:
+                return True
+        return False
+
+    def shrinkage(self) -> float:
+        """Return −d‖u‖₁/d l1 at the minimiser for l2 = 0, as long as the support stays."""
+        support = np.flatnonzero(self.u)
+        factor = _factorise(self._hessian, support, 0.0)
+        if factor is None:
+            return 0.0
+        sign = np.sign(self.u[support])
+        return float(sign @ factor.solve(sign))
+
+    def _solve_on_support(self, penalty: Penalty) -> None:
+        """Minimise over the support with its signs kept, as far as that leads down."""
+        support = np.flatnonzero(self.u)
+        factor = _factorise(self._hessian, support, penalty.l2)
+        if factor is None:
+            return
+        u = self.u[support]
+        sign = np.sign(u)
+        slope = self._residual[support] - penalty.l1 * sign - penalty.l2 * u
+        step = factor.solve(slope)
+        crossing = (u + step) * sign < 0
+        first = np.min(-u[crossing] / step[crossing], initial=1.0)
+        before = _value(self.u, self._b, self._residual, penalty)
+        for size in dict.fromkeys((1.0, first)):
+            trial = u + size * step
+            # A weight that would change its sign, or is the first to get to zero, becomes zero.
+            keeps_sign = trial * sign > 1e-14 * np.abs(u)
+            full = np.zeros_like(self.u)
+            full[support] = np.where(keeps_sign, trial, 0.0)
+            residual = self._b - self._hessian @ full
+            if _value(full, self._b, residual, penalty) <= before:
+                self.u, self._residual = full, residual
+                return
+
+
+def _value(u: Floats, b: Floats, residual: Floats, penalty: Penalty) -> float:
+    """½uᵀHu − bᵀu + penalty, with Hu = b − residual."""
+    quadratic = -0.5 * float(u @ (b + residual))
+    return quadratic + penalty.l1 * float(np.sum(np.abs(u))) + 0.5 * penalty.l2 * float(u @ u)
+
+
+class _Factor(NamedTuple):
+    """A Cholesky factor of a matrix scaled to a unit diagonal."""
+
+    scale: Floats
+    factor: tuple[Floats, bool]
+
+    def solve(self, v: Floats) -> Floats:
+        solution: Floats = self.scale * cho_solve(self.factor, self.scale * v)
+        return solution
+
+
+def _factorise(hessian: Floats, support: Integers, l2: float) -> _Factor | None:
+    """Factorise the rows and columns of the support; None if they are not positive definite."""
+    if not support.size:
+        return None
+    block = hessian[np.ix_(support, support)]
+    block[np.diag_indices_from(block)] += l2
+    diagonal = np.diag(block)
+    if not np.all(diagonal > 0):
+        return None
+    scale = 1.0 / np.sqrt(diagonal)
+    try:
+        factor = cho_factor(block * scale * scale[:, None], lower=True, overwrite_a=True)
+    except LinAlgError:
+        return None
+    return _Factor(scale, factor)
+
+
+def _first_multiplier(w: Floats, gradient: Floats) -> float | None:
+    """Return the multiplier of ‖u‖₁ ≤ radius for which w is optimal, as far as it can be."""
+    size = float(np.sum(np.abs(w)))
+    return max(-float(gradient @ w) / size, 0.0) if size > 0 else None
+
+
+def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None) -> float:
+    """Minimise over the ball from a guess at the multiplier of ‖u‖₁ ≤ radius on; return that one.
+
+    ‖u‖₁ falls continuously as the multiplier grows, linearly as long as the support stays. So
+    Newton's method, kept inside the bracket found so far, ends in a few steps. Without a guess it
+    comes from above, where the support is small. Where the ball seems not to be active, 0 is tried
+    at once; if that is too ill-conditioned, the multiplier goes there in steps.
+    """
+    largest = problem.largest_multiplier
+    if largest == 0.0:
+        return 0.0
+    enough = ball.radius * min(problem.tol / largest, 1e-3)
+    multiplier = 0.5 * largest if multiplier is None else min(multiplier, 0.99 * largest)
+    low, high = 0.0, largest
+    larger, smaller = None, np.zeros_like(problem.u)
+    in_steps, failures = False, 0
+    for _ in range(MULTIPLIERS):
+        found = problem.minimize(Penalty(multiplier, 0.0, ball.positive), exactly=True)
+        failures += not found
+        if failures > FAILURES:
+            break
+        if not found and multiplier == 0.0 and not in_steps:
+            in_steps, multiplier = True, 0.1 * high
+            problem.restart(smaller)
+            continue
+        excess = float(np.sum(np.abs(problem.u))) - ball.radius
+        if multiplier == 0.0 and excess <= 0.0:
+            return multiplier
+        if abs(excess) <= enough:
+            problem.restart(problem.u * (ball.radius / (ball.radius + excess)))
+            return multiplier
+        if excess > 0:
+            low, larger = multiplier, problem.u
+        else:
+            high, smaller = multiplier, problem.u
+        if high - low <= 1e-3 * problem.tol and larger is not None:
+            break
+        slope = problem.shrinkage() if multiplier > 0 else 0.0  # at 0 it says little
+        newton = multiplier + excess / slope if slope > 0 else 0.0
+        if larger is None:
+            inactive = newton <= 0.0 and multiplier < 0.1 * largest and not (in_steps or failures)
+            multiplier = 0.0 if inactive else max(newton, 0.1 * multiplier)
+            multiplier = 0.0 if multiplier < 1e-3 * problem.tol else multiplier
+        else:
+            middle = np.sqrt(low * high) if low > 0 else 0.1 * high
+            multiplier = newton if low < newton < high else middle
+    if larger is not None:
+        problem.restart(_on_sphere(larger, smaller, ball.radius))
+    return multiplier
+
+
+def _on_sphere(larger: Floats, smaller: Floats, radius: float) -> Floats:
+    """Return a point between two that minimise for nearly the same multiplier, as it does then."""
+    outside, inside = float(np.sum(np.abs(larger))), float(np.sum(np.abs(smaller)))
+    share = (radius - inside) / (outside - inside)
+    return share * larger + (1.0 - share) * smaller

@@ -1,0 +1,94 @@
+"""Truncated gradient descent: the baselines TGRank and RSRank of paper 3.
+
+Truncated gradient (Langford, Li and Zhang, 2009) takes a gradient step and then pulls every weight
+towards zero by step · l1, not beyond it. TGRank is this on the mean of squared hinges (paper 3,
+section 8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with a weight for
+each pair; here these are the loss "huber" and ``Objective(pair_weights=...)``. The original weights
+also depend on the current ranks; these depend on the labels alone.
+
+A sweep a step; the steps are those of a gradient method, so that many are needed.
+"""
+
+import numpy as np
+
+from marginrank._base.parameters import check_number
+from marginrank._base.types import Floats
+from marginrank.objective.composite import Composite
+from marginrank.objective.objective import Objective
+from marginrank.objective.regularizers import ElasticNet, Regularizer
+from marginrank.solvers.progress import Progress, is_certified, start
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+
+POWER_STEPS = 30
+SAFETY = 1.05  # the power method comes from below
+
+
+def truncated_gradient(
+    objective: Objective,
+    regularizer: Regularizer,
+    *,
+    batch: float = 1.0,
+    w0: Floats | None = None,
+    scores0: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimise a smooth loss plus a penalty; stops on the certificate, if it gets there.
+
+    Parameters
+    ----------
+    objective : Objective
+        The loss, without a ridge.
+    regularizer : ElasticNet
+        The penalty.
+    batch : float
+        Share of the documents, in whole queries, that a step looks at. With less than 1 the steps
+        become shorter like 1/√t, and the result is the last point, not the best one.
+    w0, scores0, tol, max_iter, callback
+        As in :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
+    seed : int
+        For the batches.
+    """
+    check_number("batch", batch)
+    if not isinstance(regularizer, ElasticNet):
+        raise ValueError("solver='truncated_gradient' takes a penalty; give C and no radius.")
+    progress = Progress(objective, callback)
+    composite = Composite(objective, regularizer)
+    w = np.zeros(objective.n_features) if w0 is None else regularizer.inside(w0)
+    point = composite.wrap(start(objective, w, scores0))
+    stop = StopReason.MAX_ITER
+    try:
+        longest = 1.0 / (SAFETY * _largest_curvature(objective, seed))
+        for t in range(max_iter):
+            if is_certified(point, tol):
+                stop = StopReason.CERTIFIED
+                break
+            gradient = point.loss.gradient
+            step = longest
+            if batch < 1.0:
+                gradient = objective.sample(batch, seed + t).at(point.w).gradient
+                step = longest / np.sqrt(t + 1.0)
+            point = composite.at(regularizer.prox(point.w - step * gradient, step))
+            progress.record(point, point.gap, 0)
+    except KeyboardInterrupt:
+        stop = StopReason.INTERRUPTED
+    if stop is StopReason.MAX_ITER and is_certified(point, tol):
+        stop = StopReason.CERTIFIED
+    return progress.result(point, point.gap, stop)
+
+
+def _largest_curvature(objective: Objective, seed: int) -> float:
+    """Return a bound on the eigenvalues of all Hessians, from that at zero: there t = 0."""
+    n = objective.n_features
+    zero = objective.at_zero()
+    v = np.random.default_rng(seed).standard_normal(n)
+    norm = float(np.linalg.norm(v))
+    for _ in range(POWER_STEPS):
+        v, _ = zero.hess_vec(v / norm)
+        norm = float(np.linalg.norm(v))
+        if norm == 0.0:
+            return 1.0
+    loss = objective.loss
+    return norm * loss.largest_curvature / float(loss.curvature(0.0))

@@ -1,0 +1,1 @@
+"""Solvers that see a few queries at a time."""

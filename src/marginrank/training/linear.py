@@ -1,0 +1,207 @@
+"""From data and parameters to weights: what RankSVM and the command line share.
+
+It does not know scikit-learn, whose import takes longer than many a fit.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginrank._base.memory import require_vectors
+from marginrank._base.parameters import check_choice, check_integer, check_number
+from marginrank._base.threads import effective_threads, serial_blas
+from marginrank._base.types import Floats
+from marginrank.data.pair_lists import PairList
+from marginrank.data.ranking_data import RankingData
+from marginrank.objective.losses import get_loss
+from marginrank.objective.margins import check_margin, margin_offsets
+from marginrank.objective.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
+from marginrank.objective.pair_weights import check_cost, pair_cost, with_propensity
+from marginrank.solvers import SOLVERS, find_solver
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+
+SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """The parameters of a linear RankSVM; see :class:`~marginrank.RankSVM`."""
+
+    C: float = 1.0
+    lam: float | None = None
+    loss: str = "squared_hinge"
+    solver: str = "auto"
+    tol: float = 1e-6
+    max_iter: int = 1000
+    pair_selection: str = "all"
+    pair_cost: Any = None
+    margin: Any = "unit"
+    normalization: str = "none"
+    n_jobs: int | None = None
+
+    @property
+    def loss_weight(self) -> float:
+        """C, or what λ stands for: λ‖w‖² + L is 2λ times ½‖w‖² + L / 2λ."""
+        return self.C if self.lam is None else 0.5 / self.lam
+
+    def check(self) -> None:
+        """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
+        check_number("C", self.C)
+        if self.lam is not None:
+            check_number("lam", self.lam)
+            if not np.isfinite(self.loss_weight):
+                raise ValueError(f"lam={self.lam!r} is too small: C = 1 / (2 lam) is infinite.")
+        check_number("tol", self.tol)
+        check_integer("max_iter", self.max_iter, at_least=1)
+        check_choice("solver", self.solver, ("auto", *SOLVERS))
+        find_solver(self.solver, get_loss(self.loss))
+        check_cost(self.pair_cost)
+        check_margin(self.margin)
+        check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
+        check_choice("normalization", self.normalization, NORMALIZATIONS)
+        effective_threads(self.n_jobs)
+
+
+def seed_from(random_state: int) -> int:
+    """Return the seed that an integer random_state stands for in scikit-learn's way."""
+    check_integer("random_state", random_state, at_least=0)
+    return int(np.random.RandomState(random_state).randint(2**31))
+
+
+class Fit(NamedTuple):
+    """What came out of a fit."""
+
+    result: SolverResult
+    n_pairs: int
+
+
+def fit_linear(
+    data: RankingData,
+    parameters: Parameters,
+    *,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+    seed: int = 0,
+    w0: Floats | None = None,
+    callback: Callback | None = None,
+) -> Fit:
+    """Minimise the objective that the parameters name on the data, or on a list of its pairs."""
+    parameters.check()
+    objective = make_objective(data, parameters, pairs=pairs, propensity=propensity)
+    require_pairs(objective, data)
+    check_start(w0)
+    minimise = find_solver(parameters.solver, objective.loss)
+    with serial_blas():
+        result = minimise(
+            objective,
+            w0=w0,
+            tol=parameters.tol,
+            max_iter=parameters.max_iter,
+            seed=seed,
+            callback=callback,
+        )
+    return Fit(result, objective.n_pairs)
+
+
+def make_objective(
+    data: RankingData,
+    parameters: Parameters,
+    *,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+) -> Objective:
+    """Return the objective that the parameters name."""
+    loss = get_loss(parameters.loss)
+    factors = margins = None
+    if pairs is not None:
+        _refuse_with_pairs(parameters, propensity)
+    else:
+        factors = pair_cost(parameters.pair_cost, data.y, data.qid)
+        margins = margin_offsets(parameters.margin, data.y, data.qid)
+    if propensity is not None:
+        factors = with_propensity(factors, propensity)
+    return Objective(
+        data,
+        loss if margins is None else loss.shifted(-loss.margin),
+        C=parameters.loss_weight,
+        pair_selection=parameters.pair_selection,
+        normalization=parameters.normalization,
+        pairs=pairs,
+        pair_weights=factors,
+        margins=margins,
+        threads=effective_threads(parameters.n_jobs),
+    )
+
+
+def _refuse_with_pairs(parameters: Parameters, propensity: Floats | None) -> None:
+    """Refuse what needs labels."""
+    asked = {
+        "pair_cost": parameters.pair_cost is not None,
+        "margin": parameters.margin != "unit",
+        "propensity": propensity is not None,
+    }
+    for name, given in asked.items():
+        if given:
+            raise ValueError(
+                f"{name} does not go with pairs, which have no labels; put it into pair_weight."
+            )
+
+
+def relative_distance(result: SolverResult) -> float:
+    """Return how far above the optimum a result may be, relatively; its objective may be zero."""
+    distance = min(result.estimate, result.gap)
+    if result.objective > 0.0:
+        return distance / result.objective
+    return 0.0 if distance == 0.0 else np.inf
+
+
+def convergence_message(result: SolverResult, tol: float) -> str | None:
+    """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
+    if result.stop.converged:
+        return None
+    distance = relative_distance(result)
+    if result.stop is StopReason.PRECISION and distance <= tol:
+        return None
+    return (
+        f"The fit stopped because {result.stop.value}, at most about {distance:.1e} above the "
+        "optimum, relatively; increase max_iter or tol, or scale the features."
+    )
+
+
+def check_start(w0: Floats | None) -> None:
+    """Refuse weights to start from that are no numbers."""
+    if w0 is not None and not np.isfinite(w0).all():
+        bad = int(np.argmin(np.isfinite(w0)))
+        raise ValueError(
+            f"coef_[{bad}], to start from, is not finite; correct it, or set warm_start=False."
+        )
+
+
+def require_pairs(objective: Objective, data: RankingData) -> None:
+    """Refuse data without a pair to learn from, or with more features than there is memory for."""
+    require_vectors(data.n_features)
+    if objective.n_pairs == 0:
+        raise ValueError(
+            f"y has no pair to learn from: no query has two documents with different labels "
+            f"(n_samples={data.n_documents}, {data.n_queries} queries); check y and qid."
+        )
+    if not objective.has_weight:
+        for name in ("sample_weight", "query_weight"):
+            _refuse_vanishing(name, getattr(data, name))
+        raise ValueError(
+            "pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give a "
+            "pair a positive weight."
+        )
+
+
+def _refuse_vanishing(name: str, weights: Floats | None) -> None:
+    """Refuse weights that are positive and of which no product is."""
+    if weights is None or not weights.any():
+        return
+    largest = float(weights.max())
+    if largest < SMALL_WEIGHT:
+        raise ValueError(
+            f"{name} is at most {largest:.3g}, so small that products of weights are zero in "
+            "floating point; multiply all by a number."
+        )

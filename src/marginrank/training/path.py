@@ -1,0 +1,280 @@
+"""Choosing a model: paths of sparse models over the strength of their regularisation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from marginrank._base.parameters import check_integer, check_number
+from marginrank._base.threads import effective_threads, serial_blas
+from marginrank._base.types import Floats
+from marginrank.data.ranking_data import RankingData
+from marginrank.metrics import get_metric
+from marginrank.metrics._names import Metric, metric_name, order_free
+from marginrank.metrics._options import exceeds
+from marginrank.objective.objective import Objective
+from marginrank.objective.regularizers import ElasticNet, L1Ball, Regularizer
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.sparse.proximal_newton import ProximalNewton
+from marginrank.training.linear import seed_from
+from marginrank.training.sparse import SparseParameters, first_C, first_radius
+
+# Parameters of a path that a fit of one of its models has, too.
+SHARED_WITH_A_FIT = (
+    "l1_ratio",
+    "positive",
+    "loss",
+    "max_iter",
+    "pair_selection",
+    "pair_cost",
+    "normalization",
+    "n_jobs",
+)
+
+SPAN = 1000.0  # from the first value of a grid to the last
+
+
+@dataclass(frozen=True)
+class SparsePath:
+    """Sparse models over a grid of C or of the radius.
+
+    Attributes
+    ----------
+    parameter : {"C", "radius"}
+        What the grid is of.
+    values : ndarray of shape (n_points,)
+        The grid, ascending.
+    coefs : scipy.sparse.csr_array of shape (n_points, n_features)
+        The weights, a row a model.
+    objectives, gaps : ndarray of shape (n_points,)
+        Objective of each model, as :class:`~marginrank.SparseRankSVM` has it, and the certified
+        bound on its distance to the optimum.
+    sparsity : ndarray of shape (n_points,)
+        Share of the weights that are not zero.
+    seconds : ndarray of shape (n_points,)
+        Time that each model took.
+    stop_reasons : list of StopReason
+        Why the solver stopped at each.
+    metric : str or None
+        Name of the metric.
+    scores : ndarray of shape (n_points,), or None
+        The metric on the validation data.
+    """
+
+    parameter: str
+    values: Floats
+    coefs: Any
+    objectives: Floats
+    gaps: Floats
+    sparsity: Floats
+    seconds: Floats
+    stop_reasons: list[StopReason]
+    metric: str | None = None
+    scores: Floats | None = None
+
+    @property
+    def norms(self) -> Floats:
+        """‖w‖₁ of each model: the radius that a C stands for."""
+        return np.asarray(abs(self.coefs).sum(axis=1), dtype=np.float64)
+
+    @property
+    def best(self) -> int:
+        """Index of the model with the highest score; the sparsest of equals up to rounding."""
+        if self.scores is None:
+            raise ValueError("the path has no scores; give sparse_path validation data.")
+        if np.all(np.isnan(self.scores)):
+            raise ValueError(
+                f"{self.metric} has no value on the validation data; check its labels and queries."
+            )
+        beaten = exceeds(np.nanmax(self.scores), self.scores) | np.isnan(self.scores)
+        return int(np.argmin(beaten))
+
+
+def sparse_path(
+    X: Any,
+    y: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    *,
+    Cs: ArrayLike | None = None,
+    radii: ArrayLike | None = None,
+    n_points: int = 50,
+    parameter: str = "C",
+    l1_ratio: float = 1.0,
+    positive: bool = False,
+    loss: str = "squared_hinge",
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    pair_selection: str = "all",
+    pair_cost: Any = None,
+    normalization: str = "pairs",
+    validation: RankingData | Sequence[Any] | None = None,
+    metric: str | Metric = "ndcg@10",
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    callback: Callback | None = None,
+) -> SparsePath:
+    """Fit sparse models over a grid, each from the last one's solution.
+
+    Parameters
+    ----------
+    X : RankingData, or array-like or sparse matrix of shape (n_documents, n_features)
+        The training data.
+    y, qid : array-like of shape (n_documents,), optional
+        Labels and queries, if X is a matrix.
+    Cs, radii : array-like, optional
+        The grid, of either form. By default it has `n_points` values, evenly spaced on a
+        logarithmic scale, from the smallest at which it matters up to 1,000 times that: the C above
+        which a weight is not zero, or the radius above which more than one is not zero.
+    n_points : int, default=50
+        Length of the default grid.
+    parameter : {"C", "radius"}, default="C"
+        What the default grid is of.
+    l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, n_jobs
+        As in :class:`~marginrank.SparseRankSVM`.
+    tol : float, default=1e-4
+        Certified relative distance of each model to its optimum.
+    validation : RankingData or (X, y, qid), optional
+        Data to score each model on.
+    metric : str or callable, default="ndcg@10"
+        The score, as :func:`~marginrank.metrics.get_metric` takes it. Tied scores count as in
+        random order, unless the metric was made with ``ties="order"``: a model of zeros must not
+        win because the rows are sorted. A function of your own decides for itself.
+    random_state : int, default=0
+        Seed of the samples that speed up the fits.
+    callback : callable, optional
+        Called with each :class:`~marginrank.solvers.result.Iteration` of each fit.
+
+    Returns
+    -------
+    SparsePath
+
+    Examples
+    --------
+    >>> from marginrank import make_ranking, sparse_path
+    >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
+    >>> path = sparse_path(X, y, qid, n_points=10)
+    >>> int((path.coefs[[0]] != 0).sum()), bool(path.sparsity[-1] > 0.5)
+    (0, True)
+    """
+    data = X if isinstance(X, RankingData) else RankingData(X, _required(y), qid, n_jobs=n_jobs)
+    if Cs is not None and radii is not None:
+        raise ValueError("Cs and radii are two forms of one grid; give one of them.")
+    if radii is not None:
+        parameter = "radius"
+    if parameter not in ("C", "radius"):
+        raise ValueError(f"parameter={parameter!r} must be one of 'C', 'radius'.")
+    parameters = SparseParameters(
+        l1_ratio=l1_ratio,
+        positive=positive,
+        loss=loss,
+        tol=tol,
+        max_iter=max_iter,
+        pair_selection=pair_selection,
+        pair_cost=pair_cost,
+        normalization=normalization,
+        n_jobs=n_jobs,
+    )
+    if parameter == "radius":
+        parameters = replace(parameters, radius=1.0)
+    parameters.check()
+    given = Cs if parameter == "C" else radii
+    held_out = _as_data(validation, n_jobs)
+    asked = get_metric(metric)
+    evaluate = order_free(asked)
+    with serial_blas():
+        objective = parameters.objective(data)
+        grid = _default_grid(objective, parameters, n_points) if given is None else _check(given)
+        path = _walk(objective, parameters, grid, seed_from(random_state), callback)
+    if held_out is None:
+        return path
+    scores = [
+        evaluate(held_out.y, _predict(held_out, path.coefs[[k]], n_jobs), qid=held_out.qid)
+        for k in range(grid.size)
+    ]
+    return replace(path, metric=metric_name(asked), scores=np.array(scores, dtype=np.float64))
+
+
+def _walk(
+    objective: Objective,
+    parameters: SparseParameters,
+    grid: Floats,
+    seed: int,
+    callback: Callback | None,
+) -> SparsePath:
+    """Solve at one value after another; all share the objective, its points and the Hessian."""
+    solver = ProximalNewton(objective, max_iter=parameters.max_iter, seed=seed, callback=callback)
+    point = objective.at_zero()
+    results: list[SolverResult] = []
+    seconds = []
+    for value in grid:
+        begin = perf_counter()
+        result = solver.solve(_regularizer(parameters, value), start_at=point, tol=parameters.tol)
+        if result.stop is StopReason.INTERRUPTED or solver.point is None:
+            raise KeyboardInterrupt
+        point = solver.point.loss
+        results.append(result)
+        seconds.append(perf_counter() - begin)
+    # The solver has divided the objective of the penalised form by C, so that points can be shared.
+    unit = grid if parameters.radius is None else np.ones_like(grid)
+    coefs = sp.csr_array(sp.vstack([sp.csr_array(result.w[None, :]) for result in results]))
+    return SparsePath(
+        parameter="C" if parameters.radius is None else "radius",
+        values=grid,
+        coefs=coefs,
+        objectives=unit * np.array([result.objective for result in results]),
+        gaps=unit * np.array([result.gap for result in results]),
+        sparsity=np.diff(coefs.indptr) / objective.n_features,
+        seconds=np.array(seconds),
+        stop_reasons=[result.stop for result in results],
+    )
+
+
+def _regularizer(parameters: SparseParameters, value: float) -> Regularizer:
+    if parameters.radius is not None:
+        return L1Ball(value, parameters.positive)
+    l1 = parameters.l1_ratio
+    return ElasticNet(l1 / value, (1.0 - l1) / value, parameters.positive)
+
+
+def _default_grid(objective: Objective, parameters: SparseParameters, n_points: int) -> Floats:
+    check_integer("n_points", n_points, at_least=1)
+    positive = parameters.positive
+    if parameters.radius is not None:
+        first = first_radius(objective, positive=positive)
+    else:
+        first = first_C(objective, l1_ratio=parameters.l1_ratio, positive=positive)
+    if first == 0:
+        raise ValueError("l1_ratio=0 makes no weight zero, so that a path has no start; give Cs.")
+    if not np.isfinite(first):
+        raise ValueError("no feature of X tells documents with different labels apart; check X.")
+    return np.geomspace(first, SPAN * first, n_points)
+
+
+def _check(values: ArrayLike) -> Floats:
+    grid = np.sort(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+    if grid.ndim != 1 or not grid.size:
+        raise ValueError("Cs or radii must be a list of numbers with at least one entry.")
+    for value in grid:
+        check_number("Cs or radii", float(value))
+    return grid
+
+
+def _required(y: ArrayLike | None) -> ArrayLike:
+    if y is None:
+        raise ValueError("y is None: give labels, or a RankingData in the place of X.")
+    return y
+
+
+def _as_data(validation: Any, n_jobs: int | None) -> RankingData | None:
+    if validation is None or isinstance(validation, RankingData):
+        return validation
+    return RankingData(*validation, n_jobs=n_jobs)
+
+
+def _predict(data: RankingData, coef: Any, n_jobs: int | None) -> Floats:
+    scores: Floats = data.matrix.dot(np.ravel(coef.toarray()), None, effective_threads(n_jobs))
+    return scores

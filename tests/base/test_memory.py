@@ -1,0 +1,50 @@
+"""How much memory there can be."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from marginrank._base import memory
+
+
+def test_there_is_memory_and_not_without_end():
+    assert 10**8 < memory.available_memory() < 10**15
+
+
+@pytest.mark.parametrize("content", ["123\n", "max\n"])
+def test_a_control_group_limits_it(tmp_path, monkeypatch, content):
+    (tmp_path / "memory.max").write_text(content)
+    before = memory.available_memory()
+    monkeypatch.setattr(memory, "CONTROL_GROUPS", (str(tmp_path / "memory.max"),))
+    limited = memory.available_memory()
+    assert limited == 123 if content == "123\n" else limited > before / 2
+
+
+def test_the_limit_of_the_process_counts_less_what_it_has():
+    script = "from marginrank._base import memory; print(memory.available_memory())"
+    limit = 3 * 10**9
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert 0 < int(run.stdout) < limit - 10**7, run.stderr
+
+
+def test_a_system_that_does_not_tell_has_its_physical_memory(monkeypatch):
+    def missing(*_, **__):
+        raise FileNotFoundError
+
+    monkeypatch.setattr("builtins.open", missing)
+    assert 10**8 < memory.available_memory() < 10**15
+
+
+def test_what_is_too_much_is_said_with_both_numbers(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * 10**9)
+    memory.require_memory(2 * 10**9, "this", "try less")
+    message = r"this needs 2.5 GB of memory, but this process can have at most 2.0 GB; try less\."
+    with pytest.raises(ValueError, match=message):
+        memory.require_memory(25 * 10**8, "this", "try less")

@@ -1,0 +1,157 @@
+"""Pair weights as products of factors."""
+
+import numpy as np
+import pytest
+
+from marginrank import RankingData
+from marginrank.objective.pair_weights import (
+    document_weights,
+    exponential_gain,
+    gain_difference,
+    ndcg_difference,
+    pair_cost,
+    weight_matrix,
+    with_propensity,
+)
+
+Y = np.array([0.0, 5.0, 1.0, 5.0, 0.0])
+PAIRS = [(i, j) for i in range(5) for j in range(5) if Y[i] > Y[j]]
+
+
+def delta(factors):
+    return np.array([factors.preferred[i] @ factors.other[j] for i, j in PAIRS])
+
+
+def test_document_weights_multiply():
+    a, b = np.arange(1.0, 6.0), np.array([1.0, 0.5, 2.0, 4.0, 0.25])
+    np.testing.assert_array_equal(delta(document_weights(a, b)), [a[i] * b[j] for i, j in PAIRS])
+    np.testing.assert_array_equal(delta(document_weights(a)), [a[i] for i, _ in PAIRS])
+
+
+def test_gain_difference_of_labels():
+    np.testing.assert_array_equal(delta(gain_difference(Y)), [Y[i] - Y[j] for i, j in PAIRS])
+
+
+def test_gain_difference_of_a_gain():
+    expected = [2.0 ** Y[i] - 2.0 ** Y[j] for i, j in PAIRS]
+    np.testing.assert_array_equal(delta(gain_difference(Y, lambda y: 2**y - 1)), expected)
+
+
+def test_gain_difference_has_rank_two_for_any_number_of_labels():
+    assert gain_difference(np.arange(100.0)).preferred.shape == (100, 2)
+
+
+def test_weight_matrix_looks_up_the_two_labels():
+    matrix = np.array([[np.pi, 7, 7], [1, 7, 7], [4, 2, 7]])  # only below the diagonal counts
+    level = {0.0: 0, 1.0: 1, 5.0: 2}
+    expected = [matrix[level[Y[i]], level[Y[j]]] for i, j in PAIRS]
+    np.testing.assert_array_equal(delta(weight_matrix(Y, matrix)), expected)
+
+
+def test_weight_matrix_of_a_single_label():
+    assert weight_matrix([3.0, 3.0], [[0.0]]).preferred.shape == (2, 1)
+
+
+def test_weight_matrix_of_the_wrong_shape():
+    with pytest.raises(ValueError, match=r"matrix has shape \(2, 2\).* 3 distinct labels"):
+        weight_matrix(Y, np.zeros((2, 2)))
+
+
+def test_negative_weight_is_named():
+    matrix = np.zeros((3, 3))
+    matrix[2, 1] = -1.5
+    with pytest.raises(ValueError, match=r"matrix\[2, 1\] is -1.5"):
+        weight_matrix(Y, matrix)
+
+
+def test_weights_above_the_diagonal_may_be_anything():
+    matrix = np.triu(np.full((3, 3), -1.0))
+    np.testing.assert_array_equal(delta(weight_matrix(Y, matrix)), 0.0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weight_that_is_not_finite_is_named(bad):
+    matrix = np.zeros((3, 3))
+    matrix[1, 0] = bad
+    with pytest.raises(ValueError, match=r"matrix\[1, 0\]"):
+        weight_matrix(Y, matrix)
+
+
+def test_ndcg_difference_is_the_share_of_the_ideal_dcg_that_a_swap_costs():
+    y = np.array([3.0, 0.0, 1.0, 2.0, 2.0, 1.0])
+    qid = np.array([0, 0, 0, 0, 1, 1])
+    factors = ndcg_difference(y, qid)
+
+    def dcg(labels):
+        return np.sum((2.0**labels - 1) / np.log2(np.arange(2, labels.size + 2)))
+
+    for q in (0, 1):
+        rows = np.flatnonzero(qid == q)
+        rows = rows[np.argsort(-y[rows])]
+        ideal = dcg(y[rows])
+        for a in range(len(rows)):
+            for b in range(a + 1, len(rows)):
+                swapped = y[rows].copy()
+                swapped[[a, b]] = swapped[[b, a]]
+                delta = factors.preferred[rows[a]] @ factors.other[rows[b]]
+                assert delta == pytest.approx(1 - dcg(swapped) / ideal, rel=1e-12)
+
+
+def test_ndcg_difference_averages_over_documents_of_one_label():
+    factors = ndcg_difference([1.0, 1.0, 0.0, 0.0], [0, 0, 0, 0])
+    weights = factors.preferred[:2] @ factors.other[2:].T
+    discount = 1 / np.log2([2, 3, 4, 5])
+    expected = (discount[:2].mean() - discount[2:].mean()) / discount[:2].sum()
+    np.testing.assert_allclose(weights, expected)
+
+
+def test_costs_by_name_callable_and_matrix_agree():
+    qid = np.zeros(5, dtype=np.int64)
+    matrix = [[0, 0, 0], [1, 0, 0], [25, 16, 0]]
+    by_matrix = delta(pair_cost(matrix, Y, qid))
+    np.testing.assert_array_equal(delta(pair_cost(lambda a, b: (a - b) ** 2, Y, qid)), by_matrix)
+    expected = [2.0 ** Y[i] - 2.0 ** Y[j] for i, j in PAIRS]
+    np.testing.assert_array_equal(delta(pair_cost("gain", Y, qid)), expected)
+    assert pair_cost(None, Y, qid) is None
+
+
+@pytest.mark.parametrize(
+    ("cost", "y", "message"),
+    [
+        ("dcg", Y, "pair_cost='dcg' must be None, 'gain', 'ndcg'"),
+        (lambda a, b: -1.0, Y, r"matrix\[1, 0\] is -1"),
+        (lambda a, b: 1.0, np.arange(100.0), "100 distinct labels"),
+        ("gain", np.array([0.0, 600.0]), r"y\[1\] is 600, too large"),
+        ("gain", np.array([0.0, -2000.0]), r"y\[1\] is -2000, too far below zero"),
+        ("gain", np.array([0, 2**60 + 1]), r"y\[1\] is 1.15292e\+18, too large"),
+        ("ndcg", np.array([0.0, -1.0, -2.0]), r"y\[2\] is -2, .*labels are zero or more"),
+    ],
+)
+def test_wrong_costs_are_named(cost, y, message):
+    with pytest.raises(ValueError, match=message):
+        pair_cost(cost, y, np.zeros(len(y), dtype=np.int64))
+
+
+@pytest.mark.parametrize(
+    ("label", "what"), [(2000.0, "too large"), (-2000.0, "too far below zero")]
+)
+def test_labels_without_a_gain_are_refused_with_the_reason(label, what):
+    with pytest.raises(ValueError, match=rf"y\[1\] is {label:g}, {what} for the gain 2\*\*y"):
+        exponential_gain(np.array([0.0, label]))
+
+
+def test_costs_of_large_integer_labels_see_the_labels():
+    y = RankingData(np.eye(3), [2**60, 2**60 + 1, 2**60 + 3]).y
+    factors = pair_cost(lambda a, b: a - b, y, np.zeros(3, dtype=np.int64))
+    costs = factors.preferred @ factors.other.T
+    np.testing.assert_array_equal(costs[:, :2], [[0, 0], [1, 0], [3, 2]])
+
+
+@pytest.mark.parametrize(
+    ("propensity", "message"),
+    [(1.5, r"propensity\[1\] is 1.5; .* at most 1"), (1e-310, r"propensity\[1\] .* overflows")],
+)
+def test_propensities_are_probabilities(propensity, message):
+    with pytest.raises(ValueError, match=message):
+        with_propensity(None, np.array([1.0, propensity]))
+    np.testing.assert_array_equal(with_propensity(None, np.array([1.0, 0.5])).preferred, [[1], [2]])
