@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from marginrank import RankingData
-from marginrank.data.ranking_data import exact_sum
+from marginrank.data.queries import exact_sum
 
 X3 = np.arange(6.0).reshape(3, 2)
 Y3 = [0, 1, 2]

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._base.types import Floats
+from marginrank.data import RankingData
 from marginrank.data.pair_lists import PairList, check_pairs
 from marginrank.data.validation import check_features, check_weights
-from marginrank.estimators._linear import BatchRanker, check_seed, features_of
+from marginrank.estimators._linear import BatchRanker, check_seed
 from marginrank.objective.objective import refuse_selection
 from marginrank.solvers.result import print_iteration
 from marginrank.training.linear import Parameters, fit_linear
@@ -150,8 +151,9 @@ class RankSVM(BatchRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
-            float32 and float64 with contiguous rows and CSR are not copied.
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            float32 and float64 with contiguous rows and CSR are not copied. A RankingData brings
+            labels, queries and weights, and is not checked or grouped again.
         y : array-like of shape (n_documents,)
             Labels, any real numbers; higher is preferred. Not needed, and not looked at, if `pairs`
             are given.
@@ -182,22 +184,20 @@ class RankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        features = features_of(X)
-        n_documents = check_features(X).shape[0] if pairs is not None else 0
-        listed = self._check_pairs(pairs, pair_weight, n_documents)
-        labels = y if listed is None else np.zeros(n_documents)
-        data = self._data(X, labels, qid, group, sample_weight, query_weight)
+        if pairs is not None and not isinstance(X, RankingData):
+            y = np.zeros(check_features(X).shape[0])  # whatever they are
+        data = self._data(X, y, qid, group, sample_weight, query_weight)
         fit = fit_linear(
             data,
             parameters,
-            pairs=listed,
+            pairs=self._check_pairs(pairs, pair_weight, data.n_documents),
             propensity=_check_propensity(propensity, data.n_documents),
             seed=seed,
             w0=self._start(data.n_features),
             callback=print_iteration if self.verbose else None,
         )
         self.n_pairs_ = fit.n_pairs
-        self._store(fit.result, features)
+        self._store(fit.result, data)
         return self
 
     def _parameters(self) -> Parameters:

@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from marginrank._base.parameters import check_number
 from marginrank.data import RankingData
 from marginrank.data.formats.chunks import CHUNK_DOCUMENTS, ChunkSource
-from marginrank.estimators._linear import LinearRanker, check_seed, features_of, set_features
+from marginrank.estimators._input import features_of, refuse_other_features, set_features
+from marginrank.estimators._linear import LinearRanker, check_seed
 from marginrank.models import LinearModel
 from marginrank.models.json_model import COUNTS
 from marginrank.solvers import StopReason
@@ -171,7 +171,7 @@ class SGDRankSVM(LinearRanker):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -182,8 +182,9 @@ class SGDRankSVM(LinearRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
-            float32 and float64 with contiguous rows and CSR are not copied.
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            float32 and float64 with contiguous rows and CSR are not copied. A RankingData brings
+            labels, queries and weights, and is not checked or grouped again.
         y : array-like of shape (n_documents,)
             Labels, any real numbers; higher is preferred.
         qid : array-like of shape (n_documents,), optional
@@ -205,9 +206,10 @@ class SGDRankSVM(LinearRanker):
         parameters = self._parameters()
         parameters.check()
         check_seed(self.random_state)
-        features = features_of(X)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
-        return self._fit(lambda: [data], parameters, validation, lambda: features, stream=False)
+        return self._fit(
+            lambda: [data], parameters, validation, lambda: features_of(data), stream=False
+        )
 
     def fit_file(
         self,
@@ -252,7 +254,7 @@ class SGDRankSVM(LinearRanker):
     def partial_fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -282,9 +284,9 @@ class SGDRankSVM(LinearRanker):
         total = 0.0 if n_pairs_total is None else check_number("n_pairs_total", n_pairs_total)
         coef = getattr(self, "coef_", None)  # of a model from a file, which keeps nothing else
         if coef is not None:
-            validate_data(self, X, skip_check_array=True, reset=False)
-        features = features_of(X) if coef is None else {}
+            refuse_other_features(self, X)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
+        features = features_of(data) if coef is None else {}
         learner, before = self._last_learner(data.n_features, coef)
         learner.learn(data, parameters, total=total)
         self.coef_ = learner.coef(parameters, total=total)

@@ -137,7 +137,7 @@ class _Pairs:
             return cls(ranking, level, n_levels, n_pairs, None)
         meaning = "one weight a document"
         checked = check_weights(sample_weight, "sample_weight", labels.size, meaning)
-        weight = ranking.best_first(ranking.grouped(checked))
+        weight = ranking.best_first(ranking.documents.grouped(checked))
         return cls(ranking, level, n_levels, n_pairs, weight[:, None])
 
     @property

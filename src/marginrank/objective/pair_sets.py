@@ -15,7 +15,8 @@ from marginrank import _core
 from marginrank._base.cached import cached_property
 from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.pair_lists import PairList
-from marginrank.data.ranking_data import Documents, Queries, RankingData, exact_sum
+from marginrank.data.queries import Documents, Queries, exact_sum
+from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_weights import PairFactors
 
@@ -169,7 +170,7 @@ class LevelPairs(PairSet):
             threads=threads,
             queries=data.queries,
             adjacent=adjacent,
-            factors=_scale_factors(pair_weights, data.sample_weight),
+            factors=_scale_factors(pair_weights, data.queries.grouped(data.sample_weight)),
         )
 
     @property
@@ -281,7 +282,7 @@ class ListedPairs(PairSet):
             threads=threads,
             grouped=Documents(data.queries.offsets, rows),
             pairs=pairs,
-            pair_weight=_times(listed.weight, data.sample_weight, pairs),
+            pair_weight=_times(listed.weight, data.sample_weight, listed.pairs),
             n_listed=len(listed),
         )
         return everything._keep(everything._counting)[0]

@@ -152,11 +152,12 @@ class Learner:
 def step_problem(data: RankingData, parameters: OnlineParameters) -> StepProblem:
     """Return the queries of `data`, each with what multiplies its loss."""
     weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+    sample_weight = data.queries.grouped(data.sample_weight)
     if parameters.normalization == "query":
-        inside = pair_weights(data.matrix, data.queries, data.sample_weight)
+        inside = pair_weights(data.matrix, data.queries, sample_weight)
         weight = np.divide(weight, inside, out=np.zeros(data.n_queries), where=inside > 0)
     loss = get_loss(parameters.loss)
-    return StepProblem(data.matrix, data.queries, loss, weight, data.sample_weight)
+    return StepProblem(data.matrix, data.queries, loss, weight, sample_weight)
 
 
 def _steps(
@@ -338,7 +339,7 @@ def _value_and_gradient(
         if held_out is not None:
             weight = np.where(held_out, 0.0, problem.query_weight)
             problem = StepProblem(
-                data.matrix, data.queries, problem.loss, weight, data.sample_weight
+                data.matrix, data.queries, problem.loss, weight, problem.sample_weight
             )
         losses, _, slope, _, _ = _core.evaluate(data.matrix, problem.pairs, w, None, threads)
         value += float(np.sum(losses[:, 0]))

@@ -19,7 +19,7 @@ import numpy as np
 
 from marginrank import _core
 from marginrank._base.types import Floats, Integers
-from marginrank.data.ranking_data import Queries
+from marginrank.data.queries import Queries
 from marginrank.objective.losses import Loss
 
 FULL_FEATURES = 512  # with more, P is diagonal
