@@ -5,14 +5,14 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.threads import effective_threads
-from marginrank._base.types import Floats
+from marginrank._base.types import Floats, Integers
 from marginrank.data import RankingData
 from marginrank.data.ranking_data import refuse_beside_data
 from marginrank.data.validation import check_finite
@@ -71,7 +71,7 @@ class LinearRanker(BaseEstimator):
 
     def rank(
         self, X: Any, qid: ArrayLike | None = None, group: ArrayLike | None = None
-    ) -> NDArray[np.int64]:
+    ) -> Integers:
         """Return the rank of each document inside its query, 1 for the best.
 
         Documents with equal scores are ranked in the order of the rows.

@@ -4,13 +4,14 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.parameters import check_integer
+from marginrank._base.types import Booleans
 from marginrank.estimators._input import features_of, set_features, training_data
 from marginrank.metrics.feature_ranking import best_first, rank_features
 
@@ -113,7 +114,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         self.directions_ = ranking.direction
         return self
 
-    def _get_support_mask(self) -> NDArray[np.bool_]:
+    def _get_support_mask(self) -> Booleans:
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=np.bool_)
         mask[best_first(self.scores_)[: None if self.k == "all" else self.k]] = True

@@ -17,6 +17,7 @@ from marginrank._base.atomic_files import atomic_write
 from marginrank._base.memory import require_memory
 from marginrank._base.parameters import check_integer
 from marginrank._base.threads import effective_threads
+from marginrank._base.types import Floats, Integers
 from marginrank.data.formats.compressed import compressed, decompressed, undamaged
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import as_matrix
@@ -112,7 +113,7 @@ class LetorText(NamedTuple):
     """What LETOR text holds, not yet grouped by query."""
 
     X: Any
-    y: NDArray[np.float64]
+    y: Floats
     qid: NDArray[Any] | None
     group: ArrayLike | None
     comments: list[str] | None
@@ -366,7 +367,7 @@ def _query_ids(ids: list[bytes]) -> NDArray[Any]:
     return result
 
 
-def _read_all_sizes(path: Path, name: str, n_documents: int) -> NDArray[np.int64]:
+def _read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
     """Read the group sizes of a text of so many documents."""
     sizes = read_group_sizes(path)
     total = sum(sizes.tolist())
@@ -378,7 +379,7 @@ def _read_all_sizes(path: Path, name: str, n_documents: int) -> NDArray[np.int64
     return sizes
 
 
-def read_group_sizes(path: Path) -> NDArray[np.int64]:
+def read_group_sizes(path: Path) -> Integers:
     """Read a file of group sizes, one a line."""
     sizes = []
     with open(path, encoding="utf-8", errors="backslashreplace") as file:

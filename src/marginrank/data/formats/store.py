@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from marginrank._base.atomic_files import FolderReplaced, hidden_folder, open_folder
 from marginrank._base.threads import effective_threads
+from marginrank._base.types import Floats, Integers
 from marginrank.data.formats.checksums import crc32
 from marginrank.data.formats.stored_text import StoredText
 from marginrank.data.parts import DataParts
@@ -246,7 +247,7 @@ class _Store:
             raise self.damaged("y.npy", "a label is not finite")
         return y
 
-    def _weights(self, name: str, n: int) -> NDArray[np.float64] | None:
+    def _weights(self, name: str, n: int) -> Floats | None:
         """Return weights, or None where the manifest does not list them."""
         if name not in self._files:
             return None
@@ -255,7 +256,7 @@ class _Store:
             raise self.damaged(f"{name}.npy", "a weight is not a finite number of zero or more")
         return weights
 
-    def _document_weights(self, queries: Queries) -> NDArray[np.float64] | None:
+    def _document_weights(self, queries: Queries) -> Floats | None:
         """Return the weights of the documents by row."""
         weights = self._weights("sample_weight", queries.n_documents)
         if weights is None or queries.rows is None or self._version != GROUPED_WEIGHTS:
@@ -283,7 +284,7 @@ class _Store:
             n_adjacent_pairs=self._array("n_adjacent_pairs", n_queries, [np.int64]),
         )
 
-    def _rows(self, n_documents: int) -> NDArray[np.int64] | None:
+    def _rows(self, n_documents: int) -> Integers | None:
         if "rows" not in self._files:
             return None
         rows = self._array("rows", n_documents, [np.int64])
@@ -291,7 +292,7 @@ class _Store:
             self._check_rows(rows)
         return rows
 
-    def _check_rows(self, rows: NDArray[np.int64]) -> None:
+    def _check_rows(self, rows: Integers) -> None:
         inside = rows.min() >= 0 and rows.max() < rows.size
         if not inside or np.bincount(rows, minlength=rows.size).max() > 1:
             raise self.damaged("rows.npy", "a row number is outside the data or there twice")

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from marginrank._base.types import Booleans
+
 
 class Table:
     """The columns of a frame by position; the subclasses know how each library spells it."""
@@ -22,7 +24,7 @@ class Table:
         """Return some rows of a column, as they are."""
         raise NotImplementedError
 
-    def is_null(self, at: int) -> NDArray[np.bool_] | None:
+    def is_null(self, at: int) -> Booleans | None:
         """Return which rows of a column are null; None if none is, or if nulls are NaN."""
         raise NotImplementedError
 
@@ -62,7 +64,7 @@ class PandasTable(Table):
         rows: NDArray[Any] = self.columns[at].iloc[first:last].to_numpy()
         return rows
 
-    def is_null(self, at: int) -> NDArray[np.bool_] | None:  # noqa: D102
+    def is_null(self, at: int) -> Booleans | None:  # noqa: D102
         has_nan = at in self._arrays and self._arrays[at].dtype.kind in "biuf"
         return None if has_nan else self.columns[at].isna().to_numpy()
 
@@ -90,7 +92,7 @@ class PolarsTable(Table):
         rows: NDArray[Any] = self.columns[at].slice(first, last - first).to_numpy()
         return rows
 
-    def is_null(self, at: int) -> NDArray[np.bool_] | None:  # noqa: D102
+    def is_null(self, at: int) -> Booleans | None:  # noqa: D102
         column = self.columns[at]
         return column.is_null().to_numpy() if column.null_count() else None
 
@@ -106,7 +108,7 @@ class ArrowTable(Table):
         rows: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return rows
 
-    def is_null(self, at: int) -> NDArray[np.bool_] | None:  # noqa: D102
+    def is_null(self, at: int) -> Booleans | None:  # noqa: D102
         column = self.columns[at]
         return column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
 
