@@ -79,6 +79,7 @@ def test_columns_by_name_and_in_order(make):
     assert data.feature_names == ["c", "a"]
     data = RankingData.from_frame(frame, query_weight="v", sample_weight="w")
     np.testing.assert_array_equal(data.query_weight, [2, 3])
+    np.testing.assert_array_equal(data.sample_weight, [1, 2, 3, 4, 5])
     assert data.feature_names == ["a", "b", "c"]
 
 
