@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from marginrank import load_pairs
-from marginrank.data.formats import letor
+from marginrank.data.formats import text_sources
 
 PAIRS = np.array([[3, 0], [1, 2], [3, 0], [0, 2]])
 
@@ -48,7 +48,7 @@ def test_compressed_files(tmp_path):
 
 
 def test_lines_of_many_chunks(monkeypatch):
-    monkeypatch.setattr(letor, "CHUNK", 7)
+    monkeypatch.setattr(text_sources, "CHUNK", 7)
     pairs = np.random.default_rng(0).integers(1000, size=(200, 2))
     text = "".join(f"{i} {j}\n" for i, j in pairs.tolist())
     np.testing.assert_array_equal(load_pairs(io.BytesIO(text.encode())).pairs, pairs)

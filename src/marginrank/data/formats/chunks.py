@@ -13,15 +13,12 @@ from marginrank import _core
 from marginrank._base.parameters import check_integer
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Integers
-from marginrank.data.formats.letor import (
-    LetorText,
+from marginrank.data.formats.letor import LetorText, assemble, feed, new_reader
+from marginrank.data.formats.text_sources import (
     Path,
     Source,
     as_list,
-    assemble,
-    feed,
     name_all,
-    new_reader,
     source_name,
     texts_of,
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from marginrank._base.types import Floats
 from marginrank.data.formats.compressed import undamaged
-from marginrank.data.formats.letor import (
+from marginrank.data.formats.text_sources import (
     Source,
     open_source,
     printable,
