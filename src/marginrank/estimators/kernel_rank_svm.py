@@ -77,7 +77,7 @@ class KernelRankSVM(BaseEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has string column names.
+        Names of the features, if the columns of X, or the RankingData, have names that are strings.
 
     Notes
     -----

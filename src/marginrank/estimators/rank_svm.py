@@ -85,7 +85,7 @@ class RankSVM(BatchRanker):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has string column names.
+        Names of the features, if the columns of X, or the RankingData, have names that are strings.
 
     Notes
     -----
