@@ -29,6 +29,7 @@ class Regularizer(ABC):
 
     positive: bool
     is_constraint: bool  # whether it is zero wherever it is finite
+    phrase: str  # what messages call it, after a loss
 
     @abstractmethod
     def value(self, w: Floats) -> float:
@@ -99,6 +100,7 @@ class L1Ball(Regularizer):
     positive: bool = False
 
     is_constraint = True
+    phrase = "in an l1 ball (radius)"
     ridge = 0.0
 
     def value(self, w: Floats) -> float:
@@ -175,6 +177,7 @@ class ElasticNet(Regularizer):
     positive: bool = False
 
     is_constraint = False
+    phrase = "with a penalty (C, no radius)"
 
     @property
     def ridge(self) -> float:

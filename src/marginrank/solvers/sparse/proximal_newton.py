@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._base.types import Floats, Integers
+from marginrank.objective.backends.interface import Scores
 from marginrank.objective.composite import Composite, CompositePoint
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.regularizers import Regularizer
@@ -26,6 +27,7 @@ from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import growing_samples
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
 from marginrank.solvers.sparse.face_newton import face_step, gradient_step
+from marginrank.solvers.sparse.parabolas import has_parabolas, near, tighten
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
 
 SMALL_SAMPLE = 4096  # documents
@@ -58,7 +60,7 @@ def proximal_newton(
     regularizer: Regularizer,
     *,
     w0: Floats | None = None,
-    scores0: Floats | None = None,
+    scores0: Scores | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
@@ -187,7 +189,7 @@ def _inside(point: CompositePoint) -> CompositePoint:
         return point
     moved = point.near(w)
     if moved.gap > point.gap:
-        moved.tighten()
+        tighten(moved)
     return moved
 
 
@@ -263,16 +265,16 @@ class ModelIteration:
     def _outcome(self, point: CompositePoint, tol: float, otherwise: StopReason) -> Outcome:
         """Return the point where a run ends, for another reason if it cannot be certified."""
         if self._tightens and not point.is_solved(tol):
-            point.tighten()
+            tighten(point)
         return Outcome(point, StopReason.CERTIFIED if point.is_solved(tol) else otherwise)
 
     def _expected_gap(self, point: CompositePoint, estimate: float) -> float:
         """Guess the closer gap of a point that is estimated to be that far from the optimum."""
-        useful = self._tightens and point.composite.has_parabolas
+        useful = self._tightens and has_parabolas(point.composite)
         return self._looseness * max(estimate, 0.0) if useful else np.inf
 
     def _is_certified_closely(self, point: CompositePoint, expected: float, tol: float) -> bool:
-        point.tighten()
+        tighten(point)
         if expected > 0:
             seen = self._looseness * point.gap / expected
             self._looseness = float(np.clip(seen, 1.0, LOOSENESS**2))
@@ -339,12 +341,13 @@ def _advance(
     rounding = 1e-12 * abs(point.value)
     if not slope <= rounding or not direction.any():
         return None
-    trial = point.near(u, to_tighten=to_tighten)
+    trial = near(point, u, to_tighten=to_tighten)
     if abs(slope) <= rounding:  # the certificate still tells which point is better
         return trial if trial.gap < point.gap else None
     if trial.value <= point.value + SUFFICIENT * slope:
         return trial
-    return line_search(point, direction, trial.scores - point.scores, longest=1.0)
+    scores = point.objective.add_scores(trial.scores, -1.0, point.scores)
+    return line_search(point, direction, scores, longest=1.0)
 
 
 class WorkingSets:
@@ -416,7 +419,5 @@ def _choose(point: CompositePoint, size: int) -> Integers:
 
 def _restrict(point: CompositePoint, features: Integers) -> CompositePoint:
     """Look at the same point through some features alone, which hold all its non-zero weights."""
-    objective = point.objective.restrict(features)
-    loss = objective.at(point.w[features], point.scores)
-    loss.gradient = point.loss.gradient[features]
-    return Composite(objective, point.composite.regularizer).wrap(loss)
+    loss = point.loss.through(features)
+    return Composite(loss.objective, point.composite.regularizer).wrap(loss)
