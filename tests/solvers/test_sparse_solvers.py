@@ -367,9 +367,9 @@ def test_a_loss_with_a_kink_is_refused(solver):
 
 
 def test_a_regularizer_that_a_solver_cannot_use_is_refused():
-    with pytest.raises(ValueError, match="'fenchel' cannot minimise .* with a penalty"):
+    with pytest.raises(ValueError, match=r"'fenchel' cannot minimise .* with a penalty"):
         find_solver("fenchel", SQUARED_HINGE, ElasticNet(1.0))
-    with pytest.raises(ValueError, match="'truncated_gradient' cannot .* in an l1 ball"):
+    with pytest.raises(ValueError, match=r"'truncated_gradient' cannot .* in an l1 ball"):
         find_solver("truncated_gradient", SQUARED_HINGE, L1Ball(1.0))
 
 

@@ -1,6 +1,7 @@
 """Where X is, and who computes with it. A backend is a folder here and a line below."""
 
 from importlib import import_module
+from operator import attrgetter
 
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends.interface import Matrix
@@ -14,5 +15,5 @@ def matrix_of(data: RankingData, backend: str = "native") -> Matrix:
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r} must be one of {', '.join(map(repr, BACKENDS))}.")
     module, _, name = BACKENDS[backend].partition(":")
-    matrix: Matrix = getattr(import_module(module), name)(data)
+    matrix: Matrix = attrgetter(name)(import_module(module))(data)
     return matrix
