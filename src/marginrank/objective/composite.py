@@ -1,6 +1,7 @@
 """Loss plus regulariser, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality."""
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -10,17 +11,19 @@ from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.duality import scaled_bound
 from marginrank.objective.objective import GroupedLoss, Objective, Point
-from marginrank.objective.regularizers import Regularizer
+from marginrank.objective.regularizers import L1Regularizer, Regularizer
+
+R_co = TypeVar("R_co", bound=Regularizer, covariant=True)
 
 NEGLIGIBLE = 1e-6  # of L(0)
 
 
 @dataclass(frozen=True)
-class Composite:
+class Composite(Generic[R_co]):
     """L(w) + Ω(w) for an objective without a ridge of its own."""
 
     objective: Objective
-    regularizer: Regularizer
+    regularizer: R_co
 
     def __post_init__(self) -> None:
         """Refuse a loss that has no second derivative to work with."""
@@ -30,11 +33,11 @@ class Composite:
                 "loss."
             )
 
-    def at(self, w: Floats, scores: Scores | None = None) -> "CompositePoint":
+    def at(self, w: Floats, scores: Scores | None = None) -> "CompositePoint[R_co]":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
         return self.wrap(self.objective.at(w, scores))
 
-    def wrap(self, loss: Point) -> "CompositePoint":
+    def wrap(self, loss: Point) -> "CompositePoint[R_co]":
         """Add the regulariser to a point of the objective."""
         return CompositePoint(self, loss)
 
@@ -60,10 +63,10 @@ class Composite:
         return max(squares, 0.0) / (2.0 * self.objective.loss.largest_curvature)
 
 
-class CompositePoint:
+class CompositePoint(Generic[R_co]):
     """L + Ω at one w."""
 
-    def __init__(self, composite: Composite, loss: Point) -> None:
+    def __init__(self, composite: Composite[R_co], loss: Point) -> None:
         self.composite = composite
         self.loss = loss
         self._grouped: GroupedLoss | None = None
@@ -141,7 +144,7 @@ class CompositePoint:
             self._grouped = self.loss.by_group(n_groups)
         return self._grouped
 
-    def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint":
+    def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
         """Look at a w that ranks documents much as this one does: a sweep.
 
         With `only_scores` it makes no gradient, where that is to come of :meth:`by_group`.
@@ -149,7 +152,9 @@ class CompositePoint:
         scores = self.objective.scores(w) if only_scores else None
         return self.composite.wrap(self.objective.at(w, scores, like=self.loss))
 
-    def move(self, step: float, direction: Floats, direction_scores: Scores) -> "CompositePoint":
+    def move(
+        self, step: float, direction: Floats, direction_scores: Scores
+    ) -> "CompositePoint[R_co]":
         """Look at w + step · direction, given X · direction; no sweep."""
         return self.composite.wrap(self.loss.move(step, direction, direction_scores))
 
@@ -164,3 +169,7 @@ class CompositePoint:
         return self.loss.curvature(
             direction, direction_scores
         ) + self.composite.regularizer.curvature(direction)
+
+
+L1Problem = Composite[L1Regularizer]
+L1Point = CompositePoint[L1Regularizer]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from marginrank.objective.losses import LOSSES, Loss
-from marginrank.objective.regularizers import ElasticNet, L1Ball, Regularizer
+from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer, Regularizer
 from marginrank.solvers.hinge.bundle import bmrm, ocas
 from marginrank.solvers.hinge.smoothing import smoothing
 from marginrank.solvers.result import SolverResult
@@ -45,8 +45,8 @@ def _hinges_with_ridge(loss: Loss, regularizer: Regularizer | None) -> bool:
     return loss.piecewise_linear and regularizer is None
 
 
-def _smooth_with_any(loss: Loss, regularizer: Regularizer | None) -> bool:
-    return loss.smooth and regularizer is not None
+def _smooth_with_l1(loss: Loss, regularizer: Regularizer | None) -> bool:
+    return loss.smooth and isinstance(regularizer, L1Regularizer)
 
 
 def _smooth_in_ball(loss: Loss, regularizer: Regularizer | None) -> bool:
@@ -64,7 +64,7 @@ SOLVERS = {
     "smoothing": Solver(smoothing, _hinges_with_ridge),
     "ocas": Solver(ocas, _hinges_with_ridge),
     "bmrm": Solver(bmrm, _hinges_with_ridge),
-    "proximal_newton": Solver(proximal_newton, _smooth_with_any, regularized=True),
+    "proximal_newton": Solver(proximal_newton, _smooth_with_l1, regularized=True),
     "fenchel": Solver(fenchel, _smooth_in_ball, regularized=True),
     "truncated_gradient": Solver(truncated_gradient, _smooth_with_penalty, regularized=True),
 }

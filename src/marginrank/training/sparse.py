@@ -16,7 +16,7 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import get_loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_weights import check_cost
-from marginrank.objective.regularizers import ElasticNet, L1Ball, Regularizer
+from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers import find_solver, solver_names
 from marginrank.solvers.result import Callback
 from marginrank.solvers.sparse.frank_wolfe import VARIANTS
@@ -69,7 +69,7 @@ class SparseParameters:
         check_choice("solver", self.solver, solver_names(regularized=True))
         find_solver(self.solver, loss, regularizer)
 
-    def regularizer(self) -> Regularizer:
+    def regularizer(self) -> L1Regularizer:
         """Return the ball, or the penalty."""
         if self.radius is not None:
             return L1Ball(float(self.radius), bool(self.positive))

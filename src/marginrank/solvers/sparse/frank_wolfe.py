@@ -113,7 +113,7 @@ def fenchel(
     return progress.result(point, point.gap, stop)
 
 
-def _choose_step(point: CompositePoint, ball: L1Ball, variant: str) -> Step:
+def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> Step:
     objective, gradient = point.objective, point.loss.gradient
     towards = _best_vertex(gradient, ball)
     if variant == "plain":
@@ -131,7 +131,7 @@ def _choose_step(point: CompositePoint, ball: L1Ball, variant: str) -> Step:
     return Step(line, share / (1.0 - share), away.feature)
 
 
-def _towards(point: CompositePoint, vertex: Vertex) -> Step:
+def _towards(point: CompositePoint[L1Ball], vertex: Vertex) -> Step:
     objective = point.objective
     back = Line(-point.w, objective.add_scores(objective.zero_scores(), -1.0, point.scores))
     return Step(vertex.added_to(back, objective, 1.0), 1.0)
@@ -160,7 +160,7 @@ def _worst_vertex(w: Floats, gradient: Floats, ball: L1Ball) -> tuple[Vertex, fl
     return Vertex(j, ball.radius * float(np.sign(w[j]))), abs(float(w[j])) / ball.radius
 
 
-def _move(point: CompositePoint, step: Step) -> CompositePoint | None:
+def _move(point: CompositePoint[L1Ball], step: Step) -> CompositePoint[L1Ball] | None:
     """Go to the best point of the segment, with weights that end at zero exactly zero."""
     # The best step is often a small part of the segment: start where a quadratic would end.
     slope, curvature = point.slope(*step.line), point.curvature(*step.line)

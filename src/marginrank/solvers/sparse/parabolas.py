@@ -13,10 +13,10 @@ F(w) − bound falls as the square of the gradient's error, as F(w) − F* itsel
 import numpy as np
 
 from marginrank._base.types import Floats
-from marginrank.objective.composite import Composite, CompositePoint
+from marginrank.objective.composite import L1Point, L1Problem
 from marginrank.objective.duality import scaled_bound
 from marginrank.objective.objective import GroupedLoss
-from marginrank.objective.regularizers import Regularizer
+from marginrank.objective.regularizers import L1Regularizer
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
 
@@ -24,7 +24,7 @@ PARABOLA_TOL = 1e-3  # how well their minimum is found, against the violation at
 GROUPS_PER_FEATURE = 8
 
 
-def has_parabolas(composite: Composite) -> bool:
+def has_parabolas(composite: L1Problem) -> bool:
     """Tell whether :func:`tighten` helps: for squared hinge and enough queries.
 
     More features would take too much memory and time, as for a Hessian.
@@ -33,14 +33,14 @@ def has_parabolas(composite: Composite) -> bool:
     return composite.is_squared_hinge and n <= min(composite.objective.n_queries, HESSIAN_FEATURES)
 
 
-def tighten(point: CompositePoint) -> None:
+def tighten(point: L1Point) -> None:
     """Look for a closer bound, which lowers the gap; a sweep, or none after :func:`near`."""
     if has_parabolas(point.composite):
         grouped = point.by_group(GROUPS_PER_FEATURE * point.w.size)
         point.bound_below(parabola_bound(point.w, grouped, point.composite.regularizer))
 
 
-def near(point: CompositePoint, w: Floats, *, to_tighten: bool = False) -> CompositePoint:
+def near(point: L1Point, w: Floats, *, to_tighten: bool = False) -> L1Point:
     """Look at a w that ranks documents much as a point does: a sweep.
 
     With `to_tighten` two sweeps give what :func:`tighten` needs, too, and the gradient with it.
@@ -51,7 +51,7 @@ def near(point: CompositePoint, w: Floats, *, to_tighten: bool = False) -> Compo
     return found
 
 
-def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: Regularizer) -> float:
+def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) -> float:
     """Return the best bound of a multiple for each group of queries, for the squared hinge.
 
     The parabolas are minimised by the same means as a model of the loss. Whatever u comes out, the
