@@ -3,7 +3,7 @@
 Truncated gradient (Langford, Li and Zhang, 2009) takes a gradient step and then pulls every weight
 towards zero by step · l1, not beyond it. TGRank is this on the mean of squared hinges (paper 3,
 section 8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with a weight for
-each pair; here these are the loss "huber" and ``Objective(pair_weights=...)``. The original weights
+each pair; here these are the loss "huber" and the parameter `pair_cost`. The original weights
 also depend on the current ranks; these depend on the labels alone.
 
 A sweep a step; the steps are those of a gradient method, so that many are needed.
