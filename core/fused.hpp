@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "matrix.hpp"
+#include "matrix/views.hpp"
 #include "pairs.hpp"
 #include "parallel.hpp"
 

@@ -9,7 +9,9 @@
 #include <string>
 #include <tuple>
 
-#include "bindings.hpp"
+#include "bindings/checks.hpp"
+#include "bindings/matrix.hpp"
+#include "bindings/module.hpp"
 #include "letor.hpp"
 #include "letor_writer.hpp"
 
@@ -148,7 +150,7 @@ nb::bytes format_letor(const Matrix& X, const Array1<double>& y, Index first, In
 
 }  // namespace
 
-void bind_letor(nb::module_& m) {
+void bind_text(nb::module_& m) {
   nb::class_<LetorReader>(m, "LetorReader", "Parses LETOR text, piece by piece.")
       .def(nb::init<bool, Index, Index, std::optional<double>, bool>(), "float64"_a,
            "first_index"_a, "n_features"_a, "missing"_a.none(), "keep_comments"_a)
