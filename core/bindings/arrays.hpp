@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "common.hpp"
+#include "base/types.hpp"
 
 namespace marginrank {
 

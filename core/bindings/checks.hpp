@@ -3,8 +3,8 @@
 
 #include <limits>
 
+#include "base/types.hpp"
 #include "bindings/arrays.hpp"
-#include "common.hpp"
 
 namespace marginrank {
 

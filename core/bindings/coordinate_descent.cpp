@@ -1,5 +1,5 @@
 // A quadratic model with a penalty from Python.
-#include "coordinate_descent.hpp"
+#include "solvers/coordinate_descent.hpp"
 
 #include <nanobind/stl/tuple.h>
 

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "bindings/module.hpp"
-#include "columns.hpp"
+#include "matrix/columns.hpp"
+#include "matrix/statistics.hpp"
 
 namespace marginrank {
 namespace {

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "bindings/checks.hpp"
-#include "matrix/views.hpp"
+#include "matrix/csr.hpp"
+#include "matrix/dense.hpp"
 
 namespace marginrank {
 

@@ -5,7 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/checks.hpp"
-#include "dispatch.hpp"
+#include "simd/dispatch.hpp"
 
 namespace marginrank {
 namespace {
@@ -30,6 +30,7 @@ NB_MODULE(_core, m) {
   bind_pairs(m);
   bind_text(m);
   bind_objective(m);
+  bind_hessian(m);
   bind_coordinate_descent(m);
   bind_sgd(m);
   bind_ranking(m);

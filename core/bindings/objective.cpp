@@ -1,4 +1,6 @@
 // Value and derivatives of the loss from Python, at weights or at scores.
+#include "sweeps/objective.hpp"
+
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
@@ -7,20 +9,11 @@
 
 #include "bindings/module.hpp"
 #include "bindings/pairs.hpp"
-#include "columns.hpp"
-#include "diagonal.hpp"
-#include "fused.hpp"
+#include "sweeps/query_squares.hpp"
+#include "sweeps/sweeper.hpp"
 
 namespace marginrank {
 namespace {
-
-// f(view of X, kernel, state) for the layout of X and the kind of pairs.
-template <class F>
-auto visit(const Matrix& X, const Point& point, F&& f) {
-  return X.visit([&](const auto& view) {
-    return point.visit([&](const auto& kernel, auto& state) { return f(view, kernel, state); });
-  });
-}
 
 // Columns value, value size and slope size of a QueryLoss, zero for queries without documents.
 class QueryLosses {
@@ -130,27 +123,6 @@ auto hess_vec_at(const Matrix& X, const Point& point, const Array1<double>& v, i
   return std::make_tuple(out, u);
 }
 
-auto hessian_at(const Matrix& X, const Point& point, int threads) {
-  point.pairs().check_matrix(X);
-  const auto n = static_cast<std::size_t>(X.n_columns());
-  auto H = new_matrix<double>(n, n);
-  const GilReleased released;
-  visit(X, point, [&](const auto& view, const auto& kernel, const auto& state) {
-    hessian(view, kernel, state, H.data(), threads);
-  });
-  return H;
-}
-
-auto hess_diag_at(const Matrix& X, const Point& point, int threads) {
-  point.pairs().check_matrix(X);
-  auto diag = new_array<double>(static_cast<std::size_t>(X.n_columns()));
-  const GilReleased released;
-  visit(X, point, [&](const auto& view, const auto& kernel, const auto& state) {
-    hess_diag(view, kernel, state, diag.data(), threads);
-  });
-  return diag;
-}
-
 auto transpose_at(const Matrix& X, const Pairs& pairs, const Array1<double>& z, int threads) {
   pairs.check_matrix(X);
   check_vector(z, static_cast<Index>(pairs.n_documents()), "z must have an entry a document");
@@ -205,8 +177,6 @@ void bind_objective(nb::module_& m) {
         "Hessian-vector product and X v, in one sweep over X.");
   m.def("hess_vec_scores", &hess_vec_scores, "point"_a, "u"_a, "threads"_a,
         "Product of the Hessian in score space with u.");
-  m.def("hessian", &hessian_at, "X"_a, "point"_a, "threads"_a);
-  m.def("hess_diag", &hess_diag_at, "X"_a, "point"_a, "threads"_a);
   m.def("transpose_dot", &transpose_at, "X"_a, "pairs"_a, "z"_a, "threads"_a, "X' z.");
   m.def("query_squares", &query_squares_at, "X"_a, "pairs"_a, "size"_a, "threads"_a,
         "Sum over queries of (size * largest |x|)^2, by column.");

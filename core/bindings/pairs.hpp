@@ -7,7 +7,8 @@
 #include <variant>
 
 #include "bindings/matrix.hpp"
-#include "listed_pairs.hpp"
+#include "pairs/level_kernel.hpp"
+#include "pairs/listed_kernel.hpp"
 
 namespace marginrank {
 
@@ -107,5 +108,13 @@ class Point {
   Pairs* pairs_;
   Pairs::State state_;
 };
+
+// f(view of X, kernel, state) for the layout of X and the kind of pairs.
+template <class F>
+auto visit(const Matrix& X, const Point& point, F&& f) {
+  return X.visit([&](const auto& view) {
+    return point.visit([&](const auto& kernel, auto& state) { return f(view, kernel, state); });
+  });
+}
 
 }  // namespace marginrank

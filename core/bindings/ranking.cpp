@@ -6,7 +6,8 @@
 
 #include "bindings/checks.hpp"
 #include "bindings/module.hpp"
-#include "fused.hpp"
+#include "ranking/documents.hpp"
+#include "ranking/levels.hpp"
 
 namespace marginrank {
 namespace {

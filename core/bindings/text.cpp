@@ -12,8 +12,8 @@
 #include "bindings/checks.hpp"
 #include "bindings/matrix.hpp"
 #include "bindings/module.hpp"
-#include "letor.hpp"
-#include "letor_writer.hpp"
+#include "text/letor_reader.hpp"
+#include "text/letor_writer.hpp"
 
 namespace marginrank {
 namespace {
