@@ -120,11 +120,11 @@ void bind_pairs(nb::module_& m) {
       .def(nb::new_(&make_incidence), "n_documents"_a, "pairs"_a, "weight"_a.none());
 
   nb::class_<Pairs>(m, "Pairs", "Documents grouped by query, the pairs among them and their loss.")
-      .def(nb::new_(&Pairs::of_levels), "n_rows"_a, "offsets"_a, "rows"_a.none(), "level"_a,
-           "n_levels"_a, "query_weight"_a, "preferred"_a.none(), "other"_a.none(),
+      .def(nb::new_(&Pairs::of_levels), nb::kw_only(), "n_rows"_a, "offsets"_a, "rows"_a.none(),
+           "level"_a, "n_levels"_a, "query_weight"_a, "preferred"_a.none(), "other"_a.none(),
            "margin"_a.none(), "adjacent"_a, "pieces"_a)
-      .def_static("of_list", &Pairs::of_list, "n_rows"_a, "offsets"_a, "rows"_a.none(),
-                  "incidence"_a, "query_weight"_a, "margin"_a.none(), "pieces"_a);
+      .def_static("of_list", &Pairs::of_list, nb::kw_only(), "n_rows"_a, "offsets"_a,
+                  "rows"_a.none(), "incidence"_a, "query_weight"_a, "margin"_a.none(), "pieces"_a);
 
   nb::class_<Point>(m, "Point", "What a vector of scores leaves for Hessian-vector products.");
 }
