@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "text/letor_reader.hpp"
+#include "text/letor_parser.hpp"
 
 using namespace marginrank;
 

@@ -6,8 +6,8 @@
 
 #include "bindings/checks.hpp"
 #include "bindings/module.hpp"
-#include "ranking/documents.hpp"
 #include "ranking/levels.hpp"
+#include "ranking/order.hpp"
 
 namespace marginrank {
 namespace {

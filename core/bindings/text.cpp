@@ -12,7 +12,7 @@
 #include "bindings/checks.hpp"
 #include "bindings/matrix.hpp"
 #include "bindings/module.hpp"
-#include "text/letor_reader.hpp"
+#include "text/letor_parser.hpp"
 #include "text/letor_writer.hpp"
 
 namespace marginrank {

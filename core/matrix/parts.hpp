@@ -8,7 +8,7 @@
 
 namespace marginrank {
 
-constexpr Index kBlocks = 64;
+constexpr Index kBlocks = 64;       // about as many as a sweep is cut into
 constexpr Index kSmallBlock = 512;  // documents; less is not worth a task
 
 // f(block, rows, state) for blocks of rows that depend on their number alone; each thread has a

@@ -14,21 +14,6 @@ struct Piece {
   int power;  // 1 or 2
 };
 
-// A sum that keeps what rounding takes away, so that its error does not grow with its length.
-class CompensatedSum {
- public:
-  void operator+=(double x) {
-    const double sum = sum_ + x;
-    const double added = sum - sum_;
-    lost_ += (sum_ - (sum - added)) + (x - added);
-    sum_ = sum;
-  }
-  double value() const { return sum_ + lost_; }
-
- private:
-  double sum_ = 0, lost_ = 0;
-};
-
 // The loss of a query, and the sizes of what was added up for it: rounding errors are about the
 // machine's precision times these.
 struct QueryLoss {

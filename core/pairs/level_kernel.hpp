@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/compensated_sum.hpp"
 #include "pairs/level_windows.hpp"
 #include "pairs/partner_sums.hpp"
 
@@ -124,16 +125,9 @@ class PairKernel {
     const double* curvature = point.curvature.at(docs.first);
     scratch.gradient.resize(scratch.key.size());
     for (Index t = 0; t < docs.size(); ++t) scratch.gradient[t] = curvature[t] * u_sorted[t];
-    Index at = docs.first;
-    for (const Piece& piece : problem_.pieces) {
-      if (piece.power != 2) continue;
-      const Windows w = windows_of(problem_, q, point, point.end.at(at), point.begin.at(at));
-      const double scale = -2.0 * piece.coefficient * problem_.query_weight[q];
-      for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
-        add_partners(q, r, w, u_sorted, scale, point, scratch);
-      }
-      at += problem_.n_documents();
-    }
+    for_each_curved(q, point, [&](const Windows& w, int r, double scale) {
+      add_partners(q, r, w, u_sorted, scale, point, scratch);
+    });
     for (Index t = 0; t < docs.size(); ++t) z[order[t]] = scratch.gradient[t];
   }
 
@@ -162,20 +156,27 @@ class PairKernel {
     image.assign(m, Vec8{});
     const double* curvature = point.curvature.at(docs.first);
     for (std::size_t t = 0; t < m; ++t) add_product(image[t], curvature[t], u[t]);
-    Index at = docs.first;
+    for_each_curved(q, point, [&](const Windows& w, int r, double scale) {
+      load_weights(problem_, q, r, point, scratch);
+      for (int side = 0; side < 2; ++side) add_partners8(w, side, scale, u, image, scratch);
+    });
+  }
+
+ private:
+  // f(windows, r, scale) for each quadratic piece and each rank r of the pair weights: what H has
+  // beside its diagonal is scale * the sums over the partners in these windows.
+  template <class F>
+  void for_each_curved(Index q, const PairPoint& point, F&& f) const {
+    Index at = problem_.offsets[q];
     for (const Piece& piece : problem_.pieces) {
       if (piece.power != 2) continue;
       const Windows w = windows_of(problem_, q, point, point.end.at(at), point.begin.at(at));
       const double scale = -2.0 * piece.coefficient * problem_.query_weight[q];
-      for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
-        load_weights(problem_, q, r, point, scratch);
-        for (int side = 0; side < 2; ++side) add_partners8(w, side, scale, u, image, scratch);
-      }
+      for (int r = 0; r < std::max(problem_.rank, 1); ++r) f(w, r, scale);
       at += problem_.n_documents();
     }
   }
 
- private:
   // Adds one piece (and one rank of the pair weights) to loss, gradient and curvature.
   //
   // The slack of a pair is at most its reach |theta| + |key of i| + |key of j|, which is what its

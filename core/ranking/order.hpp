@@ -1,4 +1,4 @@
-// Documents ranked by their scores, query by query.
+// Documents in the order of their scores, query by query.
 #pragma once
 
 #include "base/parallel.hpp"
