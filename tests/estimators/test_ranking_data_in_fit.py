@@ -22,8 +22,7 @@ from marginrank import (
     sparse_path,
 )
 from marginrank.data import ranking_data
-from marginrank.estimators import sgd_rank_svm
-from marginrank.objective.objective import Objective
+from marginrank.estimators import rank_svm, sgd_rank_svm, sparse_rank_svm
 
 X, Y, QID = make_ranking(20, 10, 4, shuffle=True, random_state=0)
 SAMPLE_WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, len(Y))
@@ -120,35 +119,35 @@ def test_nothing_is_grouped_or_ranked_again(estimator, monkeypatch):
     assert calls == ["group_rows", "rank_labels"] * folds
 
 
-@each([RankSVM(), SparseRankSVM(), SparseRankSVMCV(n_points=3, cv=2)])
+ENTRIES = {
+    "RankSVM": (RankSVM(), rank_svm, "fit_linear"),
+    "SparseRankSVM": (SparseRankSVM(), sparse_rank_svm, "fit_sparse"),
+    "SGDRankSVM": (SGDRankSVM(tol=0.1), sgd_rank_svm, "fit_online"),
+}
+
+
+@pytest.mark.parametrize(("estimator", "module", "name"), ENTRIES.values(), ids=ENTRIES)
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "csr"])
-def test_an_objective_has_the_matrix_and_the_queries_of_the_data(estimator, layout, monkeypatch):
+def test_training_gets_the_data_itself(estimator, module, name, layout, monkeypatch):
     given = RankingData(layout(X), Y, QID)
     matrix, queries = given.matrix, given.queries
+    train = getattr(module, name)
     seen = []
-    begin = Objective.__init__
 
-    def look(self, data, *arguments, **options):
-        seen.append((data.matrix, data.queries))
-        begin(self, data, *arguments, **options)
+    def look(data, *arguments, **options):
+        seen.extend(data() if callable(data) else [data])  # passes are made over chunks
+        return train(data, *arguments, **options)
 
-    monkeypatch.setattr(Objective, "__init__", look)
+    def refuse(*_):
+        raise AssertionError("the kernels got another view of X")
+
+    monkeypatch.setattr(module, name, look)
+    monkeypatch.setattr(ranking_data, "as_matrix", refuse)
     estimator.fit(given)
-    assert seen[-1][0] is matrix
-    assert seen[-1][1] is queries
-
-
-def test_passes_are_made_over_the_data_itself(monkeypatch):
-    given = data()
-    fit_online = sgd_rank_svm.fit_online
-
-    def look(chunks, *arguments, **options):
-        (chunk,) = chunks()
-        assert chunk is given
-        return fit_online(chunks, *arguments, **options)
-
-    monkeypatch.setattr(sgd_rank_svm, "fit_online", look)
-    assert SGDRankSVM(tol=0.1).fit(given).n_iter_ >= 1
+    assert len(seen) == 1
+    assert seen[0] is given
+    assert given.matrix is matrix
+    assert given.queries is queries
 
 
 @each(RANKERS)
