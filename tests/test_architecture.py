@@ -183,6 +183,12 @@ def test_the_top_of_the_package_has_few_modules():
     assert len(list(PACKAGE.glob("*.py"))) <= MODULES_AT_THE_TOP
 
 
+def test_the_documentation_has_a_line_for_every_folder():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = [path.parent.relative_to(ROOT) for path in PACKAGE.glob("*/__init__.py")]
+    none_of(f"{package} is missing" for package in packages if f"\n| `{package}/` |" not in text)
+
+
 def longer_than(limit, paths):
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
     return [f"{path.relative_to(ROOT)} has {n} lines" for path, n in lengths.items() if n > limit]

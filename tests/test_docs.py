@@ -28,9 +28,9 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 PAGES_TO_CHECK = [*PAGES, ROOT / "CONTRIBUTING.md"]
 
 SHELL = {"sh", "bash", "console"}
-OTHER_LANGUAGES = {"", "json", "mermaid"}  # to be read, not to be run
+OTHER_LANGUAGES = {"", "json"}  # to be read, not to be run
 # Commands that build or install, or measure for minutes, begin like this.
-NOT_RUN = ("pip install", "python3 dev.py", "python dev.py", "python benchmarks/", "git clone")
+NOT_RUN = ("pip install", "python3 dev.py", "python benchmarks/")
 
 
 class Example(NamedTuple):
@@ -43,10 +43,11 @@ class Example(NamedTuple):
 
 def examples_of(page):
     text = page.read_text(encoding="utf-8")
-    fences = re.finditer(r"^( *)```(\w*)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
+    blocks = list(re.finditer(r"^ *```(\w*)\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL))
+    assert 2 * len(blocks) == text.count("```"), f"{name_of(page)} has a block that does not end"
     return [
-        Example(match[2], text.count("\n", 0, match.start(3)) + 1, textwrap.dedent(match[3]))
-        for match in fences
+        Example(block[1], text.count("\n", 0, block.start(2)) + 1, textwrap.dedent(block[2]))
+        for block in blocks
     ]
 
 
