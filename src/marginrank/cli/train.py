@@ -333,9 +333,9 @@ def _parameters(flags: dict[str, Any]) -> Any:
     """Return the parameters of the learner that the flags ask for."""
     from dataclasses import fields
 
-    from marginrank.objective.objective import refuse_selection
     from marginrank.training.linear import Parameters
     from marginrank.training.online import OnlineParameters
+    from marginrank.training.pairs import refuse_selection
     from marginrank.training.sparse import SparseParameters
 
     kind: Callable[..., Any] = (

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
 
 
 class StopReason(Enum):
@@ -86,8 +87,8 @@ class SolverResult:
     ----------
     w : ndarray of shape (n_features,)
         The weights.
-    scores : ndarray of shape (n_documents,)
-        Xw in the order of the grouped documents, for a warm start.
+    scores : Scores
+        Xw, for a warm start on the same documents.
     objective, gap, estimate : float
         F(w); a certified upper bound on F(w) − F*; the solver's estimate of it.
     n_iter : int
@@ -99,7 +100,7 @@ class SolverResult:
     """
 
     w: Floats
-    scores: Floats
+    scores: Scores
     objective: float
     gap: float
     estimate: float

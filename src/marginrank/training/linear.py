@@ -15,11 +15,17 @@ from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import get_loss
-from marginrank.objective.margins import check_margin, margin_offsets
-from marginrank.objective.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
-from marginrank.objective.pair_weights import check_cost, pair_cost, with_propensity
-from marginrank.solvers import SOLVERS, find_solver
+from marginrank.objective.margins import check_margin
+from marginrank.objective.objective import Objective
+from marginrank.objective.pair_weights import check_cost
+from marginrank.solvers import find_solver, solver_names
 from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.training.pairs import (
+    NORMALIZATIONS,
+    PAIR_SELECTIONS,
+    choose_pairs,
+    objective_on,
+)
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 
@@ -54,7 +60,7 @@ class Parameters:
                 raise ValueError(f"lam={self.lam!r} is too small: C = 1 / (2 lam) is infinite.")
         check_number("tol", self.tol)
         check_integer("max_iter", self.max_iter, at_least=1)
-        check_choice("solver", self.solver, ("auto", *SOLVERS))
+        check_choice("solver", self.solver, ("auto", *solver_names(regularized=False)))
         find_solver(self.solver, get_loss(self.loss))
         check_cost(self.pair_cost)
         check_margin(self.margin)
@@ -112,40 +118,24 @@ def make_objective(
     propensity: Floats | None = None,
 ) -> Objective:
     """Return the objective that the parameters name."""
-    loss = get_loss(parameters.loss)
-    factors = margins = None
-    if pairs is not None:
-        _refuse_with_pairs(parameters, propensity)
-    else:
-        factors = pair_cost(parameters.pair_cost, data.y, data.qid)
-        margins = margin_offsets(parameters.margin, data.y, data.qid)
-    if propensity is not None:
-        factors = with_propensity(factors, propensity)
-    return Objective(
+    threads = effective_threads(parameters.n_jobs)
+    preferences = choose_pairs(
         data,
-        loss if margins is None else loss.shifted(-loss.margin),
-        C=parameters.loss_weight,
+        get_loss(parameters.loss),
         pair_selection=parameters.pair_selection,
-        normalization=parameters.normalization,
+        pair_cost=parameters.pair_cost,
+        margin=parameters.margin,
         pairs=pairs,
-        pair_weights=factors,
-        margins=margins,
-        threads=effective_threads(parameters.n_jobs),
+        propensity=propensity,
+        threads=threads,
     )
-
-
-def _refuse_with_pairs(parameters: Parameters, propensity: Floats | None) -> None:
-    """Refuse what needs labels."""
-    asked = {
-        "pair_cost": parameters.pair_cost is not None,
-        "margin": parameters.margin != "unit",
-        "propensity": propensity is not None,
-    }
-    for name, given in asked.items():
-        if given:
-            raise ValueError(
-                f"{name} does not go with pairs, which have no labels; put it into pair_weight."
-            )
+    return objective_on(
+        data,
+        preferences,
+        C=parameters.loss_weight,
+        normalization=parameters.normalization,
+        threads=threads,
+    )
 
 
 def relative_distance(result: SolverResult) -> float:

@@ -17,7 +17,6 @@ from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.metrics import get_metric
 from marginrank.objective.losses import get_loss
-from marginrank.objective.objective import NORMALIZATIONS
 from marginrank.solvers.result import Pass, StopReason
 from marginrank.solvers.stochastic.sgd import (
     DRAWN_PAIRS,
@@ -32,6 +31,7 @@ from marginrank.solvers.stochastic.sgd import (
 )
 from marginrank.training.online_passes import Passes, View
 from marginrank.training.online_validation import hold_out
+from marginrank.training.pairs import NORMALIZATIONS
 
 Chunks = Callable[[], Iterable[RankingData]]
 

@@ -13,14 +13,15 @@ from marginrank._base.parameters import check_choice, check_integer, check_numbe
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.losses import LOSSES, get_loss
-from marginrank.objective.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
-from marginrank.objective.pair_weights import check_cost, pair_cost
-from marginrank.objective.regularizers import ElasticNet, L1Ball, Regularizer
-from marginrank.solvers import SPARSE_SOLVERS
+from marginrank.objective.losses import get_loss
+from marginrank.objective.objective import Objective
+from marginrank.objective.pair_weights import check_cost
+from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
+from marginrank.solvers import find_solver, solver_names
 from marginrank.solvers.result import Callback
 from marginrank.solvers.sparse.frank_wolfe import VARIANTS
 from marginrank.training.linear import Fit, check_start, require_pairs
+from marginrank.training.pairs import NORMALIZATIONS, PAIR_SELECTIONS, choose_pairs, objective_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +56,6 @@ class SparseParameters:
         check_flag("positive", self.positive)
         check_number("tol", self.tol)
         check_integer("max_iter", self.max_iter, at_least=1)
-        self._check_loss()
-        check_choice("solver", self.solver, SPARSE_SOLVERS)
         self._check_solver()
         check_choice("variant", self.variant, VARIANTS)
         check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
@@ -66,17 +65,11 @@ class SparseParameters:
 
     def _check_solver(self) -> None:
         """Refuse a problem that the solver does not take, before any data is looked at."""
-        if self.solver == "fenchel" and self.radius is None:
-            raise ValueError("solver='fenchel' works in an l1 ball; give a radius.")
-        if self.solver == "truncated_gradient" and self.radius is not None:
-            raise ValueError("solver='truncated_gradient' takes a penalty; give C and no radius.")
+        loss, regularizer = get_loss(self.loss), self.regularizer()
+        check_choice("solver", self.solver, solver_names(regularized=True))
+        find_solver(self.solver, loss, regularizer)
 
-    def _check_loss(self) -> None:
-        if not get_loss(self.loss).smooth:
-            able = ", ".join(repr(name) for name, loss in LOSSES.items() if loss.smooth)
-            raise ValueError(f"loss={self.loss!r} has no sparse solver; these have: {able}.")
-
-    def regularizer(self) -> Regularizer:
+    def regularizer(self) -> L1Regularizer:
         """Return the ball, or the penalty."""
         if self.radius is not None:
             return L1Ball(float(self.radius), bool(self.positive))
@@ -84,15 +77,21 @@ class SparseParameters:
 
     def objective(self, data: RankingData) -> Objective:
         """Return the loss on the data, times C where there is a penalty to weigh it against."""
-        objective = Objective(
+        threads = effective_threads(self.n_jobs)
+        preferences = choose_pairs(
             data,
             get_loss(self.loss),
-            C=self.C if self.radius is None else 1.0,
             pair_selection=self.pair_selection,
+            pair_cost=self.pair_cost,
+            threads=threads,
+        )
+        objective = objective_on(
+            data,
+            preferences,
+            C=self.C if self.radius is None else 1.0,
             normalization=self.normalization,
-            pair_weights=pair_cost(self.pair_cost, data.y, data.qid),
             ridge=0.0,
-            threads=effective_threads(self.n_jobs),
+            threads=threads,
         )
         require_pairs(objective, data)
         return objective
@@ -123,13 +122,12 @@ def fit_sparse(
     parameters.check()
     objective = parameters.objective(data)
     check_start(w0)
-    solve: Any = SPARSE_SOLVERS[parameters.solver]
+    solve = find_solver(parameters.solver, objective.loss, parameters.regularizer())
     if parameters.solver == "fenchel":
         solve = partial(solve, variant=parameters.variant)
     with serial_blas():
         result = solve(
             objective,
-            parameters.regularizer(),
             w0=w0,
             tol=parameters.tol,
             max_iter=parameters.max_iter,
@@ -159,11 +157,9 @@ def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = Fal
     Examples
     --------
     >>> from marginrank import RankingData
-    >>> from marginrank.objective.losses import LOSSES, get_loss
-    >>> from marginrank.objective.objective import Objective
-    >>> from marginrank.training.sparse import first_C
+    >>> from marginrank.training.sparse import SparseParameters, first_C
     >>> data = RankingData([[0.0], [4.0]], [0, 1])
-    >>> first_C(Objective(data, LOSSES["squared_hinge"], ridge=0.0))
+    >>> first_C(SparseParameters().objective(data))
     0.125
     """
     pull = ElasticNet(l1_ratio, positive=positive).pull(_gradient_at_zero(objective))

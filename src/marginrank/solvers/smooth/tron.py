@@ -12,8 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
-from marginrank.solvers.progress import Progress, is_certified, start
+from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 # Constants of (36) and (37).
@@ -26,7 +28,7 @@ class TrustRegionStep(NamedTuple):
     """A step inside the trust region, and what the quadratic model says of it."""
 
     vector: Floats
-    scores: Floats
+    scores: Scores
     model_change: float
     at_boundary: bool
     n_products: int
@@ -36,7 +38,7 @@ def tron(
     objective: Objective,
     *,
     w0: Floats | None = None,
-    scores0: Floats | None = None,
+    scores0: Scores | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
@@ -105,7 +107,7 @@ def _steihaug(point: Point, radius: float) -> TrustRegionStep:
     """Conjugate gradients on the quadratic model, up to the boundary of the trust region."""
     residual = -point.gradient
     enough = CG_TOL * float(np.linalg.norm(residual))
-    d, d_scores = np.zeros_like(residual), np.zeros_like(point.scores)
+    d, d_scores = np.zeros_like(residual), point.objective.zero_scores()
     p = residual.copy()
     rho = float(residual @ residual)
     n_products = 0
@@ -117,7 +119,7 @@ def _steihaug(point: Point, radius: float) -> TrustRegionStep:
         if np.linalg.norm(d + alpha * p) > radius:
             alpha, at_boundary = _to_boundary(d, p, radius), True
         d += alpha * p
-        d_scores += alpha * p_scores
+        d_scores = point.objective.add_scores(d_scores, alpha, p_scores)
         residual -= alpha * hp
         rho, rho_before = float(residual @ residual), rho
         p = residual + (rho / rho_before) * p
