@@ -27,7 +27,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 PAGES_TO_CHECK = [*PAGES, ROOT / "CONTRIBUTING.md"]
 
-SHELL = {"sh", "bash", "console"}
+SHELL = {"sh", "bash"}
+CONSOLE = "console"  # commands after "$ ", each with what it prints
 OTHER_LANGUAGES = {"", "json"}  # to be read, not to be run
 # Commands that build or install, or measure for minutes, begin like this.
 NOT_RUN = ("pip install", "python3 dev.py", "python benchmarks/")
@@ -86,26 +87,33 @@ def registries():
             del table[name]
 
 
-def commands_of(example):
-    """Return the commands of a block that can be run, a logical line each."""
-    lines = example.text.replace("\\\n", "").splitlines()
-    if example.language == "console":
-        lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    return [line for line in lines if line and not line.startswith(("#", *NOT_RUN))]
+def run(command, path):
+    """Run a command, and return its exit code and all that it prints."""
+    done = subprocess.run(
+        ["sh", "-c", command],
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    return done.returncode, done.stdout
 
 
-def run_commands(example, where, path):
-    for command in commands_of(example):
-        done = subprocess.run(
-            ["sh", "-c", command],
-            env={**os.environ, "PATH": path},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, f"{where}: {command}\n{done.stderr}"
-        print(done.stdout)
+def run_commands(text, where, path):
+    """Run each line of a block."""
+    for command in text.replace("\\\n", "").splitlines():
+        if not command.startswith(NOT_RUN):
+            code, printed = run(command, path)
+            assert code == 0, f"{where}: {command}\n{printed}"
+
+
+def run_session(text, where, path):
+    """Run each command of a session, which shows what it prints; it may be refused."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, expected = part.partition("\n")
+        assert run(command, path)[1] == expected, f"{where}: {command}"
 
 
 @pytest.mark.usefixtures("folder", "registries")
@@ -117,11 +125,13 @@ def test_examples_run(page, marginrank_on_path):
         if example.language == "python":
             exec(compile(example.text, where, "exec"), namespace)
         elif example.language in SHELL:
-            run_commands(example, where, marginrank_on_path)
+            run_commands(example.text, where, marginrank_on_path)
+        elif example.language == CONSOLE:
+            run_session(example.text, where, marginrank_on_path)
         else:
             assert example.language in OTHER_LANGUAGES, where
             assert not re.search(r"^(\$ )?marginrank ", example.text, re.MULTILINE), (
-                f"{where}: a block of commands begins with ```sh"
+                f"{where}: a block of commands begins with ```sh or ```console"
             )
 
 
@@ -210,6 +220,8 @@ def flags_of(command):
     return {flag for p in command.params for flag in (*p.opts, *p.secondary_opts)} | {"--help"}
 
 
+# Spellings of earlier versions, of which a page says that they are refused.
+FORMER = {"train --l1", "train --online"}
 ALL_FLAGS = set().union({"--version"}, *map(flags_of, COMMANDS.values()))
 
 
@@ -229,4 +241,5 @@ def unknown_words(code):
 
 @pytest.mark.parametrize("page", PAGES_TO_CHECK, ids=name_of)
 def test_commands_and_flags_that_are_mentioned_exist(page):
-    assert [code for code in inline_code_of(page) if unknown_words(code)] == []
+    mentioned = [code for code in inline_code_of(page) if code not in FORMER]
+    assert [code for code in mentioned if unknown_words(code)] == []
