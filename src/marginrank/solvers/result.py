@@ -50,8 +50,9 @@ Callback = Callable[[Iteration], None]
 class Pass(NamedTuple):
     """One line of the history of an online fit.
 
-    `objective` estimates F from the losses that queries had when their turn came; `metric` is that
-    of the validation data at the end of the pass, NaN without any; `steps` counts from the start.
+    `objective` is F of the weights at the end of the pass; of text, which is not read once more for
+    it, an estimate from the losses that queries had when their turn came. `metric` is that of the
+    validation data, NaN without any; `steps` counts from the start.
     """
 
     iteration: int

@@ -1,10 +1,10 @@
 """Trust region Newton (TRON), as in paper 1 (Lee and Lin, 2014), section 4.1: the reference solver.
 
-It differs from the paper's program in one point: after a rejected step, products use the Hessian at
-the current iterate, not at the rejected one. As everywhere, `tol` is the relative distance to the
-optimal objective. The paper's rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖, says nothing of that distance when
-features differ in scale, so it must hold with ε = √tol *and* the distance must be certified: TRON
-has no preconditioner whose estimate could be trusted.
+It differs from the paper's program in two points. After a rejected step, products use the Hessian
+at the current iterate, not at the rejected one. And as everywhere, `tol` is the relative distance
+to the optimal objective. The paper's rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖, says nothing of that distance
+when features differ in scale, so it must hold with ε = √tol *and* the distance must be certified:
+TRON has no preconditioner, and so no estimate that could be trusted.
 """
 
 from typing import NamedTuple
@@ -46,7 +46,9 @@ def tron(
 ) -> SolverResult:
     """Minimise an objective with a smooth loss; parameters as those of `newton`.
 
-    `seed` is not used: nothing here is random.
+    It stops on the certificate. The estimate in its history and in its result is the certified gap,
+    as there is no other. `max_iter` counts rejected steps, too. `seed` is not used: nothing here is
+    random.
     """
     progress = Progress(objective, callback)
     point = start(objective, np.zeros(objective.n_features) if w0 is None else w0, scores0)
