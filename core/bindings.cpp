@@ -1,6 +1,4 @@
 // The Python module marginrank._core: numpy arrays in, numpy arrays out, no mathematics.
-#include "bindings.hpp"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -13,57 +11,15 @@
 #include <tuple>
 #include <variant>
 
+#include "bindings_pairs.hpp"
 #include "columns.hpp"
 #include "coordinate_descent.hpp"
 #include "diagonal.hpp"
 #include "dispatch.hpp"
 #include "fused.hpp"
-#include "listed_pairs.hpp"
-#include "sgd.hpp"
 
 namespace marginrank {
 namespace {
-
-// Twice the documents of a query must fit a Position.
-constexpr Index kLargestQuery = std::numeric_limits<Position>::max() / 2;
-static_assert(kLargestQuery == (Index{1} << 30) - 1);
-
-void check_offsets(const Array1<Index>& offsets, std::size_t n_documents) {
-  require(offsets.size() >= 1 && offsets(0) == 0, "offsets must begin with 0");
-  for (std::size_t q = 0; q + 1 < offsets.size(); ++q) {
-    require(offsets(q) <= offsets(q + 1), "offsets must increase");
-    require(offsets(q + 1) - offsets(q) <= kLargestQuery,
-            "a query has 2**30 documents or more; split it");
-  }
-  require(offsets(offsets.size() - 1) == static_cast<Index>(n_documents),
-          "offsets must end with the number of documents");
-}
-
-// Sets what all kinds of pairs have in common, after checking what the kernels rely on.
-void set_documents(Documents& problem, Index n_rows, std::size_t n_documents,
-                   const Array1<Index>& offsets, const std::optional<Array1<Index>>& rows,
-                   const Array1<double>& query_weight, const std::optional<Array1<double>>& margin,
-                   const Array2<double>& pieces) {
-  check_offsets(offsets, n_documents);
-  require(query_weight.size() + 1 == offsets.size(), "query_weight must have an entry a query");
-  require(!rows || rows->size() == n_documents, "rows must have an entry a document");
-  require(rows || static_cast<Index>(n_documents) == n_rows,
-          "without rows, documents must be the rows");
-  for (std::size_t i = 0; rows && i < n_documents; ++i) {
-    require((*rows)(i) >= 0 && (*rows)(i) < n_rows, "rows must lie inside the matrix");
-  }
-  require(!margin || margin->size() == n_documents, "margin must have an entry a document");
-  require(pieces.shape(0) > 0 && pieces.shape(1) == 3, "pieces must be rows of three numbers");
-  problem.n_queries = static_cast<Index>(query_weight.size());
-  problem.offsets = offsets.data();
-  problem.rows = rows ? rows->data() : nullptr;
-  problem.query_weight = query_weight.data();
-  problem.margin = margin ? margin->data() : nullptr;
-  for (std::size_t m = 0; m < pieces.shape(0); ++m) {
-    require(pieces(m, 2) == 1.0 || pieces(m, 2) == 2.0, "a piece has power 1 or 2");
-    problem.pieces.push_back({pieces(m, 0), pieces(m, 1), static_cast<int>(pieces(m, 2))});
-  }
-}
 
 Incidence make_incidence(Index n_documents, const Array2<Index>& pairs,
                          const std::optional<Array1<double>>& weight) {
@@ -77,121 +33,6 @@ Incidence make_incidence(Index n_documents, const Array2<Index>& pairs,
   return Incidence(n_documents, pairs.data(), static_cast<Index>(pairs.shape(0)),
                    weight ? weight->data() : nullptr);
 }
-
-// The pairs of a data set and the loss on them, together with the Python objects their memory
-// belongs to.
-class Pairs {
- public:
-  using Kernel = std::variant<PairKernel, ListedKernel>;
-  using State = std::variant<std::unique_ptr<PairPoint>, std::unique_ptr<ListedPoint>>;
-
-  // All pairs of different levels.
-  static Pairs of_levels(Index n_rows, Array1<Index> offsets, std::optional<Array1<Index>> rows,
-                         Array1<Level> level, Array1<Level> n_levels, Array1<double> query_weight,
-                         std::optional<Array2<double>> preferred,
-                         std::optional<Array2<double>> other, std::optional<Array1<double>> margin,
-                         bool adjacent, const Array2<double>& pieces) {
-    PairProblem problem;
-    const std::size_t l = level.size();
-    set_documents(problem, n_rows, l, offsets, rows, query_weight, margin, pieces);
-    require(n_levels.size() == query_weight.size(), "n_levels must have an entry a query");
-    require(preferred.has_value() == other.has_value(), "preferred and other come together");
-    require(!preferred || (preferred->shape(0) == l && other->shape(0) == l &&
-                           preferred->shape(1) == other->shape(1) && preferred->shape(1) > 0),
-            "preferred and other must be documents x rank");
-    problem.level = level.data();
-    problem.n_levels = n_levels.data();
-    problem.rank = preferred ? static_cast<int>(preferred->shape(1)) : 0;
-    problem.preferred = preferred ? preferred->data() : nullptr;
-    problem.other = other ? other->data() : nullptr;
-    problem.selection = adjacent ? Selection::adjacent : Selection::all;
-    check_levels(problem);
-    return Pairs(n_rows, PairKernel(std::move(problem)),
-                 keep(offsets, rows, level, n_levels, query_weight, preferred, other, margin));
-  }
-
-  // Those of a list.
-  static Pairs of_list(Index n_rows, Array1<Index> offsets, std::optional<Array1<Index>> rows,
-                       nb::object incidence, Array1<double> query_weight,
-                       std::optional<Array1<double>> margin, const Array2<double>& pieces) {
-    ListedProblem problem;
-    problem.incidence = &nb::cast<const Incidence&>(incidence);
-    const auto l = static_cast<std::size_t>(problem.incidence->n_documents());
-    set_documents(problem, n_rows, l, offsets, rows, query_weight, margin, pieces);
-    check_partners(problem);
-    return Pairs(n_rows, ListedKernel(std::move(problem)),
-                 keep(offsets, rows, incidence, query_weight, margin));
-  }
-
-  const Kernel& kernel() const { return kernel_; }
-  const PairProblem& levels() const {
-    const auto* kernel = std::get_if<PairKernel>(&kernel_);
-    require(kernel != nullptr, "the pairs must come from levels, not from a list");
-    return kernel->problem();
-  }
-  const Documents& documents() const {
-    return std::visit([](const auto& kernel) -> const Documents& { return kernel.problem(); },
-                      kernel_);
-  }
-  std::size_t n_documents() const { return static_cast<std::size_t>(documents().n_documents()); }
-
-  // Solvers make and drop points all the time; one is kept, as fresh memory costs a page fault
-  // each.
-  State new_point() {
-    if (spare_) return *std::exchange(spare_, std::nullopt);
-    return std::visit(
-        [](const auto& kernel) -> State {
-          using Point = typename std::decay_t<decltype(kernel)>::Point;
-          return std::make_unique<Point>(kernel.problem());
-        },
-        kernel_);
-  }
-  void recycle(State point) { spare_ = std::move(point); }
-
-  void check_matrix(const Matrix& X) const {
-    require(X.n_rows() == n_rows_, "the matrix has another number of rows than the pairs");
-  }
-
- private:
-  template <class K>
-  Pairs(Index n_rows, K kernel, std::shared_ptr<const void> owners)
-      : n_rows_(n_rows), kernel_(std::move(kernel)), owners_(std::move(owners)) {}
-
-  // Keeps the arrays alive that the kernel points into.
-  template <class... Arrays>
-  static std::shared_ptr<const void> keep(const Arrays&... arrays) {
-    return std::make_shared<std::tuple<Arrays...>>(arrays...);
-  }
-
-  static void check_levels(const PairProblem& problem) {
-    for (Index q = 0; q < problem.n_queries; ++q) {
-      const Range docs = problem.documents(q);
-      for (Index i = docs.first; i < docs.last; ++i) {
-        require(problem.level[i] >= 0 && problem.level[i] < problem.n_levels[q],
-                "levels must lie between 0 and the query's number of levels");
-      }
-    }
-  }
-
-  static void check_partners(const ListedProblem& problem) {
-    for (Index q = 0; q < problem.n_queries; ++q) {
-      const Range docs = problem.documents(q);
-      for (Index i = docs.first; i < docs.last; ++i) {
-        const Range partners = problem.incidence->partners({i, i + 1});
-        for (Index k = partners.first; k < partners.last; ++k) {
-          const Index partner = i + problem.incidence->step(k);
-          require(docs.first <= partner && partner < docs.last,
-                  "both documents of a pair must be of one query");
-        }
-      }
-    }
-  }
-
-  Index n_rows_;
-  Kernel kernel_;
-  std::shared_ptr<const void> owners_;
-  std::optional<State> spare_;
-};
 
 // The state of a point; keeps its pairs alive and gives its memory back to them.
 class Point {
@@ -230,10 +71,6 @@ class Point {
   Pairs* pairs_;
   Pairs::State state_;
 };
-
-void check_vector(const Array1<double>& v, Index n, const char* message) {
-  require(static_cast<Index>(v.size()) == n, message);
-}
 
 // f(view of X, kernel, state) for the layout of X and the kind of pairs.
 template <class F>
@@ -539,64 +376,6 @@ auto ranked_labels(const Array1<double>& y, const Array1<Index>& offsets, int th
 }
 
 template <class T>
-using Mutable1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// The vectors of a stochastic gradient run, which belong to the caller and are changed in place.
-SgdState sgd_state(const Mutable1<double>& w, const Mutable1<double>& average,
-                   const Mutable1<double>& gradient, const Mutable1<double>& curvature,
-                   const Array1<double>& inverse, const Mutable1<double>& counters) {
-  const std::size_t n = w.size();
-  require(average.size() == n && gradient.size() == n, "w, average and gradient differ in size");
-  require(curvature.size() == n || curvature.size() == n * n, "curvature must be n or n x n");
-  require(inverse.size() == curvature.size(), "inverse must be as large as curvature");
-  static_assert(sizeof(SgdCounters) % sizeof(double) == 0);
-  require(counters.size() * sizeof(double) == sizeof(SgdCounters), "counters have another number");
-  return {static_cast<Index>(n),
-          w.data(),
-          average.data(),
-          gradient.data(),
-          curvature.data(),
-          inverse.data(),
-          n > 1 && curvature.size() == n * n,
-          reinterpret_cast<SgdCounters*>(counters.data())};
-}
-
-SgdOptions sgd_options(const Array1<double>& values) {
-  require(values.size() == 7, "options are seven numbers");
-  return {values(0), values(1), values(2), values(3), values(4), values(5), values(6)};
-}
-
-// The number of queries of `order` that were worked on until the next event.
-Index sgd_run(const Matrix& X, const Pairs& pairs, const Pairs& curved,
-              const Array1<double>& weight, const Array1<Index>& order, const Mutable1<double>& w,
-              const Mutable1<double>& average, const Mutable1<double>& gradient,
-              const Mutable1<double>& curvature, const Array1<double>& inverse,
-              const Mutable1<double>& counters, const Array1<double>& options, int threads) {
-  pairs.check_matrix(X);
-  check_vector(weight, pairs.levels().n_queries, "weight must have an entry a query");
-  require(curved.levels().offsets == pairs.levels().offsets, "curved has other queries");
-  require(static_cast<Index>(w.size()) == X.n_columns(), "w must have an entry a column");
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    require(order(k) >= 0 && order(k) < pairs.levels().n_queries, "order names no query");
-  }
-  SgdState state = sgd_state(w, average, gradient, curvature, inverse, counters);
-  const SgdOptions values = sgd_options(options);
-  const GilReleased released;
-  return X.visit([&](const auto& view) {
-    SgdRun run(view, pairs.levels(), curved.levels(), weight.data(), values, state, threads);
-    return run(order.data(), static_cast<Index>(order.size()));
-  });
-}
-
-void sgd_flush(const Mutable1<double>& w, const Mutable1<double>& average,
-               const Mutable1<double>& gradient, const Mutable1<double>& curvature,
-               const Array1<double>& inverse, const Mutable1<double>& counters,
-               const Array1<double>& options) {
-  SgdState state = sgd_state(w, average, gradient, curvature, inverse, counters);
-  sgd_step(state, sgd_options(options));
-}
-
-template <class T>
 void bind_layouts(nb::class_<Matrix>& matrix) {
   matrix.def_static("dense", &Matrix::dense<T>, "x"_a.noconvert());
   matrix.def_static("csr", &Matrix::csr<T, std::int32_t>, "data"_a.noconvert(),
@@ -640,6 +419,7 @@ NB_MODULE(_core, m) {
   nb::class_<Point>(m, "Point", "What a vector of scores leaves for Hessian-vector products.");
 
   bind_letor(m);
+  bind_sgd(m);
 
   m.def("evaluate", &evaluate_at, "X"_a, "pairs"_a, "w"_a, "like"_a.none(), "threads"_a,
         "Losses by query, score gradient, gradient, scores and point at w, in one sweep over X.");
@@ -661,13 +441,6 @@ NB_MODULE(_core, m) {
   m.def("coordinate_descent", &descend, "H"_a, "u"_a, "residual"_a, "l1"_a, "l2"_a, "positive"_a,
         "max_passes"_a, "tol"_a,
         "Minimise u'Hu / 2 - b'u + l1 |u|_1 + l2 |u|^2 / 2, given u and b - Hu.");
-  m.def("sgd_run", &sgd_run, "X"_a, "pairs"_a, "curved"_a, "weight"_a, "order"_a, "w"_a.noconvert(),
-        "average"_a.noconvert(), "gradient"_a.noconvert(), "curvature"_a.noconvert(), "inverse"_a,
-        "counters"_a.noconvert(), "options"_a, "threads"_a,
-        "Stochastic gradient steps over queries; how many were done.");
-  m.def("sgd_step", &sgd_flush, "w"_a.noconvert(), "average"_a.noconvert(),
-        "gradient"_a.noconvert(), "curvature"_a.noconvert(), "inverse"_a, "counters"_a.noconvert(),
-        "options"_a, "A step over what the batch holds.");
   m.def("rank_labels", &ranked_labels, "y"_a, "offsets"_a, "threads"_a,
         "Level of each document; by query: levels, pairs, pairs of adjacent levels.");
   m.def("rank_documents", &ranked_documents, "scores"_a, "offsets"_a, "threads"_a,

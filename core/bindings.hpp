@@ -156,5 +156,6 @@ class Matrix {
 };
 
 void bind_letor(nb::module_& m);
+void bind_sgd(nb::module_& m);
 
 }  // namespace marginrank

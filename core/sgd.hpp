@@ -5,140 +5,124 @@
 // batch and P is the inverse of the mean Hessian seen so far, or of its diagonal.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <memory>
 #include <numeric>
 #include <vector>
 
 #include "diagonal.hpp"
 #include "fused.hpp"
+#include "query_view.hpp"
 
 namespace marginrank {
-
-// One query as a problem of its own, whose documents start at 0.
-class QueryView {
- public:
-  explicit QueryView(const PairProblem& all) : all_(all), one_(all) {
-    one_.n_queries = 1;
-    one_.offsets = bounds_;
-  }
-  QueryView(const QueryView&) = delete;
-
-  void look_at(Index q) {
-    const Range docs = all_.documents(q);
-    bounds_[1] = docs.size();
-    if (!all_.rows) {
-      rows_.resize(static_cast<std::size_t>(docs.size()));
-      std::iota(rows_.begin(), rows_.end(), docs.first);
-    }
-    one_.rows = all_.rows ? all_.rows + docs.first : rows_.data();
-    one_.level = all_.level + docs.first;
-    one_.n_levels = all_.n_levels + q;
-    one_.query_weight = all_.query_weight + q;
-    if (all_.rank) {
-      one_.preferred = all_.preferred + docs.first * all_.rank;
-      one_.other = all_.other + docs.first * all_.rank;
-    }
-    if (all_.margin) one_.margin = all_.margin + docs.first;
-    if (!point_ || docs.size() > capacity_) {
-      capacity_ = docs.size();
-      point_ = std::make_unique<PairPoint>(one_);
-    }
-  }
-
-  const PairProblem& problem() const { return one_; }
-  PairPoint& point() { return *point_; }
-  Range documents() const { return {0, bounds_[1]}; }
-
- private:
-  const PairProblem& all_;
-  PairProblem one_;
-  Index bounds_[2] = {0, 0};
-  std::vector<Index> rows_;
-  Index capacity_ = 0;
-  std::unique_ptr<PairPoint> point_;
-};
-
-// What a run leaves for the next one, beside the vectors. The batch is what has been added up since
-// the last step.
-struct SgdCounters {
-  double batch_value;
-  double batch_weight;
-  double batch_entries;
-  double batch_documents;
-  double steps;
-  double weight;      // of all pairs in steps so far
-  double seen;        // the same, where no total is given: a second pass over a total adds nothing
-  double value;       // of all batches at the weights before their step, the regulariser included
-  double documents;   // that have been looked at
-  double collecting;  // whether Hessians are added up
-  double curvature_weight;
-  double next_event;  // documents at which the caller has something to do
-};
 
 struct SgdOptions {
   double ridge;                // lambda is ridge / total,
   double total;                // or ridge / (the weight seen so far) if the total is 0
-  double batch_entries;        // least size of a batch in stored entries of X,
-  double first_batch;          // and that of the first in documents
   double rate, offset, power;  // the step t is rate * (offset + t)^-power of a Newton step
 };
 
-struct SgdState {
-  Index n;
-  double* w;
-  double* average;
-  double* gradient;       // of the batch
-  double* curvature;      // sum of Hessians, n x n, or of their diagonals, n
-  const double* inverse;  // of the same shape: P
-  bool full;              // n x n
-  SgdCounters* counters;
+// What has been added up since the last step.
+struct SgdBatch {
+  double value = 0;
+  double weight = 0;
+  Index entries = 0;  // stored entries of X
+  Index documents = 0;
 };
 
-// Takes a step over the batch and empties it.
-inline void sgd_step(SgdState& state, const SgdOptions& options) {
-  constexpr double kLatest = 4;  // the average weighs step t about as t^(kLatest - 1)
-  SgdCounters& c = *state.counters;
-  const Index n = state.n;
-  const double t = ++c.steps;
-  c.weight += c.batch_weight;
-  if (options.total == 0) c.seen += c.batch_weight;
-  const double lambda = options.ridge / (options.total > 0 ? options.total : c.seen);
-  const double share = lambda * c.batch_weight;
-  double value =
-      c.batch_value + 0.5 * share * std::inner_product(state.w, state.w + n, state.w, 0.0);
-  for (Index j = 0; j < n; ++j) state.gradient[j] += share * state.w[j];
-  std::vector<double> direction(static_cast<std::size_t>(n));
-  if (state.full) {
-    simd().rows<double>().dots({state.inverse, n, n, nullptr}, {0, n}, state.gradient,
-                               direction.data());
-  } else {
-    for (Index j = 0; j < n; ++j) direction[j] = state.inverse[j] * state.gradient[j];
-  }
-  const double slope = std::inner_product(direction.begin(), direction.end(), state.gradient, 0.0);
-  const double newton = options.rate * std::pow(options.offset + t, -options.power) * t / c.weight;
-  // Polyak's step would bring the batch's loss to zero if it were linear; more is never right.
-  const double eta = slope > 0 ? std::min(newton, value / slope) : 0.0;
-  const double latest = kLatest / (t + kLatest - 1);
-  for (Index j = 0; j < n; ++j) {
-    state.w[j] -= eta * direction[j];
-    state.average[j] += latest * (state.w[j] - state.average[j]);
-  }
-  c.value += value;
-  std::fill_n(state.gradient, n, 0.0);
-  c.batch_value = c.batch_weight = c.batch_entries = c.batch_documents = 0;
-}
+struct SgdState {
+  Index n_features;
+  bool full;          // whether the metric is a matrix, not a diagonal
+  Index first_batch;  // least number of documents before the first step
+  std::vector<double> w;
+  std::vector<double> average;
+  std::vector<double> gradient;   // of the batch
+  std::vector<double> curvature;  // sum of Hessians, n x n, or of their diagonals, n
+  std::vector<double> inverse;    // of the same shape: P
+  SgdBatch batch;
+  Index steps = 0;
+  Index documents = 0;  // that have been looked at
+  double weight = 0;    // of all pairs in steps so far
+  double seen = 0;   // the same, where no total is given: a second pass over a total adds nothing
+  double value = 0;  // of all batches at the weights before their step, the regulariser included
+  double curvature_weight = 0;
+  bool collecting = true;  // whether Hessians are added up
+  double next_event = 0;   // documents at which the caller has something to do
 
-template <class Matrix>
+  SgdState(Index n, bool full_metric, Index least_first_batch)
+      : n_features(n),
+        full(full_metric),
+        first_batch(least_first_batch),
+        w(static_cast<std::size_t>(n)),
+        average(w.size()),
+        gradient(w.size()),
+        curvature(full ? w.size() * w.size() : w.size()),
+        inverse(curvature.size()) {}
+
+  bool event_is_due() const { return static_cast<double>(documents) >= next_event; }
+
+  // A step works on all of P, so it waits until its batch is worth that.
+  bool step_is_due() const {
+    const bool filled = batch.weight > 0 && 2 * batch.entries >= static_cast<Index>(inverse.size());
+    return filled && (steps > 0 || batch.documents >= first_batch);
+  }
+
+  // Takes a step over the batch and empties it.
+  void step(const SgdOptions& options) {
+    constexpr double kLatest = 4;  // the average weighs step t about as t^(kLatest - 1)
+    const auto t = static_cast<double>(++steps);
+    weight += batch.weight;
+    if (options.total == 0) seen += batch.weight;
+    const double lambda = options.ridge / (options.total > 0 ? options.total : seen);
+    const double share = lambda * batch.weight;
+    const double batch_value =
+        batch.value + 0.5 * share * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
+    for (Index j = 0; j < n_features; ++j) gradient[j] += share * w[j];
+    const std::vector<double> direction = in_the_metric(gradient);
+    const double slope =
+        std::inner_product(direction.begin(), direction.end(), gradient.begin(), 0.0);
+    const double newton = options.rate * std::pow(options.offset + t, -options.power) * t / weight;
+    // Polyak's step would bring the batch's loss to zero if it were linear; more is never right.
+    const double eta = slope > 0 ? std::min(newton, batch_value / slope) : 0.0;
+    const double latest = kLatest / (t + kLatest - 1);
+    for (Index j = 0; j < n_features; ++j) {
+      w[j] -= eta * direction[j];
+      average[j] += latest * (w[j] - average[j]);
+    }
+    value += batch_value;
+    std::fill(gradient.begin(), gradient.end(), 0.0);
+    batch = {};
+  }
+
+  // Keeps a share of the Hessians so far.
+  void fade(double share) {
+    for (double& c : curvature) c *= share;
+    curvature_weight *= share;
+  }
+
+ private:
+  // P g
+  std::vector<double> in_the_metric(const std::vector<double>& g) const {
+    std::vector<double> direction(g.size());
+    if (full) {
+      simd().rows<double>().dots({inverse.data(), n_features, n_features, nullptr}, {0, n_features},
+                                 g.data(), direction.data());
+    } else {
+      for (std::size_t j = 0; j < g.size(); ++j) direction[j] = inverse[j] * g[j];
+    }
+    return direction;
+  }
+};
+
+template <class Matrix, class Kernel>
 class SgdRun {
  public:
-  // `curved` holds the same pairs with a loss that has a Hessian.
-  SgdRun(const Matrix& X, const PairProblem& pairs, const PairProblem& curved, const double* weight,
+  // `curved` holds the same pairs with a loss that has a Hessian; `weight` has an entry a query.
+  SgdRun(const Matrix& X, const Kernel& pairs, const Kernel& curved, const double* weight,
          const SgdOptions& options, SgdState& state, int threads)
       : X_(X),
-        pairs_(pairs),
-        curved_(curved),
+        pairs_(pairs.problem()),
+        curved_(curved.problem()),
         weight_(weight),
         options_(options),
         state_(state),
@@ -146,12 +130,11 @@ class SgdRun {
 
   // Works on the given queries until the next event; returns how many of them are done.
   Index operator()(const Index* order, Index count) {
-    SgdCounters& c = *state_.counters;
-    if (is_due()) sgd_step(state_, options_);
+    if (state_.step_is_due()) state_.step(options_);
     for (Index k = 0; k < count; ++k) {
       add_query(order[k]);
-      if (c.documents >= c.next_event) return k + 1;
-      if (is_due()) sgd_step(state_, options_);
+      if (state_.event_is_due()) return k + 1;
+      if (state_.step_is_due()) state_.step(options_);
     }
     return count;
   }
@@ -159,39 +142,32 @@ class SgdRun {
  private:
   static constexpr Index kWorthThreads = Index{1} << 24;  // products; less is done sooner alone
 
-  bool is_due() const {
-    const SgdCounters& c = *state_.counters;
-    const bool filled = c.batch_weight > 0 && c.batch_entries >= options_.batch_entries;
-    return filled && (c.steps > 0 || c.batch_documents >= options_.first_batch);
-  }
-
   void add_query(Index q) {
-    SgdCounters& c = *state_.counters;
     pairs_.look_at(q);
     const Range docs = pairs_.documents();
     scores_.resize(static_cast<std::size_t>(docs.size()));
     slopes_.resize(scores_.size());
     const Index* rows = pairs_.problem().rows;
-    X_.dots(rows, docs, state_.w, scores_.data());
-    const PairKernel kernel(pairs_.problem());
-    c.batch_value +=
+    X_.dots(rows, docs, state_.w.data(), scores_.data());
+    const Kernel kernel(pairs_.problem());
+    SgdBatch& batch = state_.batch;
+    batch.value +=
         kernel.evaluate(0, scores_.data(), slopes_.data(), pairs_.point(), nullptr, scratch_).value;
-    X_.accumulate_then_dots(rows, docs, slopes_.data(), state_.gradient, {docs.last, docs.last},
-                            nullptr, nullptr);
-    const auto size = static_cast<double>(docs.size());
-    c.batch_weight += weight_[q];
-    c.batch_entries += static_cast<double>(X_.entries(rows, docs));
-    c.batch_documents += size;
-    c.documents += size;
-    if (c.collecting != 0.0) add_curvature(q);
+    X_.accumulate_then_dots(rows, docs, slopes_.data(), state_.gradient.data(),
+                            {docs.last, docs.last}, nullptr, nullptr);
+    batch.weight += weight_[q];
+    batch.entries += X_.entries(rows, docs);
+    batch.documents += docs.size();
+    state_.documents += docs.size();
+    if (state_.collecting) add_curvature(q);
   }
 
   void add_curvature(Index q) {
     curved_.look_at(q);
-    const PairKernel kernel(curved_.problem());
+    const Kernel kernel(curved_.problem());
     kernel.evaluate(0, scores_.data(), slopes_.data(), curved_.point(), nullptr, scratch_);
-    const Index size = state_.full ? state_.n * state_.n : state_.n;
-    part_.resize(static_cast<std::size_t>(size));
+    const auto size = static_cast<Index>(state_.curvature.size());
+    part_.resize(state_.curvature.size());
     const int threads = curved_.documents().size() * size < kWorthThreads ? 1 : threads_;
     if (state_.full) {
       hessian(X_, kernel, curved_.point(), part_.data(), threads);
@@ -199,11 +175,11 @@ class SgdRun {
       hess_diag(X_, kernel, curved_.point(), part_.data(), threads);
     }
     for (Index j = 0; j < size; ++j) state_.curvature[j] += part_[j];
-    state_.counters->curvature_weight += weight_[q];
+    state_.curvature_weight += weight_[q];
   }
 
   const Matrix& X_;
-  QueryView pairs_, curved_;
+  QueryView<Kernel> pairs_, curved_;
   const double* weight_;
   const SgdOptions& options_;
   SgdState& state_;

@@ -6,11 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.types import Floats
-from marginrank.data.pair_lists import PairList, check_pairs
-from marginrank.data.validation import check_features, check_weights
+from marginrank.data.validation import check_features
 from marginrank.estimators._linear import BatchRanker, check_seed, features_of
-from marginrank.objective.objective import refuse_selection
+from marginrank.estimators._preferences import check_listed, check_propensity
 from marginrank.solvers.result import print_iteration
 from marginrank.training.linear import Parameters, fit_linear
 
@@ -184,14 +182,14 @@ class RankSVM(BatchRanker):
         seed = check_seed(self.random_state)
         features = features_of(X)
         n_documents = check_features(X).shape[0] if pairs is not None else 0
-        listed = self._check_pairs(pairs, pair_weight, n_documents)
+        listed = check_listed(pairs, pair_weight, self.pair_selection, n_documents)
         labels = y if listed is None else np.zeros(n_documents)
         data = self._data(X, labels, qid, group, sample_weight, query_weight)
         fit = fit_linear(
             data,
             parameters,
             pairs=listed,
-            propensity=_check_propensity(propensity, data.n_documents),
+            propensity=check_propensity(propensity, data.n_documents),
             seed=seed,
             w0=self._start(data.n_features),
             callback=print_iteration if self.verbose else None,
@@ -202,23 +200,3 @@ class RankSVM(BatchRanker):
 
     def _parameters(self) -> Parameters:
         return Parameters(**{field.name: getattr(self, field.name) for field in fields(Parameters)})
-
-    def _check_pairs(
-        self, pairs: Any, pair_weight: ArrayLike | None, n_documents: int
-    ) -> PairList | None:
-        if pairs is not None:
-            refuse_selection(self.pair_selection)
-            return check_pairs(pairs, pair_weight, n_documents)
-        if pair_weight is not None:
-            raise ValueError("pair_weight is given, but no pairs; give both or neither.")
-        return None
-
-
-def _check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats | None:
-    if propensity is None:
-        return None
-    values = check_weights(propensity, "propensity", n_documents, "one probability a document")
-    zero = np.flatnonzero(values == 0)
-    if zero.size:
-        raise ValueError(f"propensity[{zero[0]}] is 0; a document needs a chance to be examined.")
-    return values

@@ -21,8 +21,10 @@ from marginrank._base.types import Floats, Integers
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.gram import Gram
+from marginrank.objective.level_pairs import LevelPairs
+from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
-from marginrank.objective.pair_sets import LevelPairs, ListedPairs, PairSet
+from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import PairFactors
 
 PAIR_SELECTIONS = ("all", "adjacent")
