@@ -160,6 +160,8 @@ class LevelPairs(PairSet):
         kept = np.bincount(query_of_part, parts.weight_by_query, queries.size)
         full = self.weights[queries]
         scale = np.divide(full, kept, out=np.zeros(queries.size), where=kept > 0)
+        # What is left whole keeps its weight to the last digit, beside long queries or not.
+        scale = np.where(n_parts > 1, scale, self.query_weight[queries])
         return replace(parts, query_weight=scale[query_of_part])
 
     def _with(self, queries: Queries, documents: Integers) -> Self:
