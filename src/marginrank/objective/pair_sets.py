@@ -108,17 +108,23 @@ class PairSet(ABC):
         sizes = np.diff(self.documents.offsets)
         return self.active_queries & (sizes > self.n_active_documents / LONG_QUERIES)
 
-    def weighted(self, C: float, normalization: str) -> Self:
-        """Return the same pairs with C and the normalisation in the weights of the queries."""
+    def refuse_overflow(self) -> None:
+        """Refuse weights that are too large to compute with."""
         with np.errstate(over="ignore", invalid="ignore"):
             total = float(np.sum(self.weights))
-            query_weight = self.query_weight * (C * self._normalizer(normalization))
-            weighted = float(np.sum(query_weight * self.weight_by_query))
         if not total <= LARGEST_WEIGHT:
             raise ValueError(
                 f"the weights of all pairs sum to {total:.3g}, too large to compute with (at most "
                 f"{LARGEST_WEIGHT:g}); divide the weights or pair costs by a number."
             )
+
+    def weighted(self, C: float, normalization: str) -> Self:
+        """Return the same pairs with C and the normalisation in the weights of the queries."""
+        self.refuse_overflow()
+        total = float(np.sum(self.weights))
+        with np.errstate(over="ignore", invalid="ignore"):
+            query_weight = self.query_weight * (C * self._normalizer(normalization))
+            weighted = float(np.sum(query_weight * self.weight_by_query))
         if not weighted <= LARGEST_WEIGHT:
             raise ValueError(
                 f"C={C:.3g} times the weights of all pairs is {weighted:.3g}, too large to compute "

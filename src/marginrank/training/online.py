@@ -61,7 +61,8 @@ class OnlineParameters:
     def check(self) -> None:
         """Refuse a wrong value by its name."""
         check_choice("method", self.method, METHODS)
-        check_number("C", self.C)
+        if np.isinf(1.0 / check_number("C", self.C)):
+            raise ValueError(f"C={self.C!r} is too small: 1 / C is infinite.")
         get_loss(self.loss)
         check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
         check_cost(self.pair_cost)
@@ -201,6 +202,7 @@ def step_pairs(
     """Return the pairs of `data`, each query with what multiplies its loss."""
     threads = effective_threads(parameters.n_jobs)
     chosen = choose_pairs(data, parameters, pairs=pairs, propensity=propensity, threads=threads)
+    chosen.refuse_overflow()
     return chosen.averaged() if parameters.normalization == "query" else chosen
 
 

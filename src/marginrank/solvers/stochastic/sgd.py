@@ -17,9 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginrank import _core
+from marginrank._base.cached import cached_property
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss, Piece
+from marginrank.objective.pair_sampling import PairDrawer
 from marginrank.objective.pair_sets import PairSet
 
 FULL_FEATURES = 512  # with more, P is diagonal
@@ -138,9 +140,13 @@ class StepProblem:
         parts = self.pair_set.cut(self.active, largest=LONG_QUERY, seed=seed, first=first)
         return StepProblem(self.matrix, parts, self.loss)
 
+    @cached_property
+    def _drawer(self) -> PairDrawer:
+        return self.pair_set.drawer(self.active)
+
     def draw(self, rng: np.random.Generator) -> Iterator["StepProblem"]:
         """Yield drawn pairs as queries of two documents: half as many as active documents."""
-        drawer = self.pair_set.drawer(self.active)
+        drawer = self._drawer
         n_pairs = max(1, int(self.sizes[self.active].sum()) // 2)
         for first in range(0, n_pairs, DRAWN_PAIRS):
             pairs = drawer.draw(min(DRAWN_PAIRS, n_pairs - first), rng)
