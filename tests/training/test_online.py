@@ -80,6 +80,12 @@ def test_pairs_converge_too():
     assert_close_soon(data, OnlineParameters(C=1e-2, method="pair"), optimum)
 
 
+def test_the_hinge_converges():
+    data = RankingData(*make_ranking(60, 40, 10, correlation=0.5, random_state=0))
+    optimum = batch_optimum(data, C=1e-2, loss="hinge", tol=1e-4)
+    assert_close_soon(data, OnlineParameters(C=1e-2, loss="hinge"), optimum * (1 - 1e-4))
+
+
 @pytest.mark.parametrize("method", ["query", "pair"])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("name", NAMES)
