@@ -1,8 +1,9 @@
 // Stochastic gradient steps from Python.
-#include <nanobind/stl/string.h>
-
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "bindings_pairs.hpp"
 #include "sgd.hpp"
@@ -55,6 +56,7 @@ Index run(SgdState& state, const Matrix& X, const Pairs& pairs, const Pairs& cur
           int threads) {
   const Index n_queries = pairs.documents().n_queries;
   pairs.check_matrix(X);
+  curved.check_matrix(X);
   check_vector(weight, n_queries, "weight must have an entry a query");
   require(curved.documents().offsets == pairs.documents().offsets &&
               curved.kernel().index() == pairs.kernel().index(),
