@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix
 from marginrank.objective.gram import Gram
-from marginrank.objective.pair_sets import ListedPairs
+from marginrank.objective.listed_pairs import ListedPairs
 
 
 class Hidden:

@@ -3,17 +3,12 @@
 from dataclasses import fields
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.types import Floats
-from marginrank.data import RankingData
-from marginrank.data.pair_lists import PairList, check_pairs
-from marginrank.data.validation import check_features, check_weights
 from marginrank.estimators._linear import BatchRanker, check_seed
+from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
 from marginrank.solvers.result import print_iteration
 from marginrank.training.linear import Parameters, fit_linear
-from marginrank.training.pairs import refuse_selection
 
 
 class RankSVM(BatchRanker):
@@ -184,14 +179,13 @@ class RankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        if pairs is not None and not isinstance(X, RankingData):
-            y = np.zeros(check_features(X).shape[0])  # whatever they are
-        data = self._data(X, y, qid, group, sample_weight, query_weight)
+        labels = labels_beside(pairs, X, y)
+        data = self._data(X, labels, qid, group, sample_weight, query_weight)
         fit = fit_linear(
             data,
             parameters,
-            pairs=self._check_pairs(pairs, pair_weight, data.n_documents),
-            propensity=_check_propensity(propensity, data.n_documents),
+            pairs=check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
+            propensity=check_propensity(propensity, data.n_documents),
             seed=seed,
             w0=self._start(data.n_features),
             callback=print_iteration if self.verbose else None,
@@ -202,23 +196,3 @@ class RankSVM(BatchRanker):
 
     def _parameters(self) -> Parameters:
         return Parameters(**{field.name: getattr(self, field.name) for field in fields(Parameters)})
-
-    def _check_pairs(
-        self, pairs: Any, pair_weight: ArrayLike | None, n_documents: int
-    ) -> PairList | None:
-        if pairs is not None:
-            refuse_selection(self.pair_selection)
-            return check_pairs(pairs, pair_weight, n_documents)
-        if pair_weight is not None:
-            raise ValueError("pair_weight is given, but no pairs; give both or neither.")
-        return None
-
-
-def _check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats | None:
-    if propensity is None:
-        return None
-    values = check_weights(propensity, "propensity", n_documents, "one probability a document")
-    zero = np.flatnonzero(values == 0)
-    if zero.size:
-        raise ValueError(f"propensity[{zero[0]}] is 0; a document needs a chance to be examined.")
-    return values

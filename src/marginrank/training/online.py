@@ -5,35 +5,33 @@ It does not know scikit-learn, whose import takes longer than many a fit.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank import _core
 from marginrank._base.memory import require_vectors
 from marginrank._base.parameters import check_choice, check_integer, check_number
 from marginrank._base.threads import effective_threads, serial_blas
-from marginrank._base.types import Booleans, Floats, Integers
+from marginrank._base.types import Booleans, Floats
+from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.metrics import get_metric
 from marginrank.objective.losses import get_loss
+from marginrank.objective.margins import check_margin
+from marginrank.objective.pair_weights import check_cost
 from marginrank.solvers.result import Pass, StopReason
-from marginrank.solvers.stochastic.sgd import (
-    DRAWN_PAIRS,
-    LONG_QUERY,
-    PairSampler,
-    Rate,
-    Schedule,
-    Sgd,
-    StepProblem,
-    automatic_rate,
-    pair_weights,
-)
+from marginrank.solvers.stochastic.sgd import Rate, Schedule, Sgd, StepProblem, automatic_rate
 from marginrank.training.online_passes import Passes, View
 from marginrank.training.online_validation import hold_out
-from marginrank.training.pairs import NORMALIZATIONS
+from marginrank.training.pairs import (
+    NORMALIZATIONS,
+    PAIR_SELECTIONS,
+    Preferences,
+    choose_pairs,
+)
 
 Chunks = Callable[[], Iterable[RankingData]]
+Problems = Callable[[], Iterable[StepProblem]]
 
 METHODS = ("query", "pair")
 LEARNING_RATES = ("auto", "inverse", "constant")
@@ -46,6 +44,9 @@ class OnlineParameters:
     method: str = "query"
     C: float = 1.0
     loss: str = "squared_hinge"
+    pair_selection: str = "all"
+    pair_cost: Any = None
+    margin: Any = "unit"
     normalization: str = "none"
     learning_rate: str = "auto"
     eta0: float = 1.0
@@ -62,8 +63,12 @@ class OnlineParameters:
     def check(self) -> None:
         """Refuse a wrong value by its name."""
         check_choice("method", self.method, METHODS)
-        check_number("C", self.C)
+        if np.isinf(1.0 / check_number("C", self.C)):
+            raise ValueError(f"C={self.C!r} is too small: 1 / C is infinite.")
         get_loss(self.loss)
+        check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
+        check_cost(self.pair_cost)
+        check_margin(self.margin)
         check_choice("normalization", self.normalization, NORMALIZATIONS)
         check_choice("learning_rate", self.learning_rate, LEARNING_RATES)
         check_number("eta0", self.eta0)
@@ -77,6 +82,15 @@ class OnlineParameters:
         check_integer("n_iter_no_change", self.n_iter_no_change, at_least=1)
         get_metric(self.scoring)
         effective_threads(self.n_jobs)
+
+    def check_stream(self) -> None:
+        """Refuse what can only be said of all data at once."""
+        cost = self.pair_cost
+        if not (cost is None or isinstance(cost, str) or callable(cost)):
+            raise ValueError(
+                "pair_cost is a matrix over all labels of the data, and a stream shows a part of "
+                "them at a time; give a callable of two labels."
+            )
 
     def rate(self, n_features: int) -> Rate:
         """Return the steps' rate."""
@@ -101,41 +115,34 @@ class Learner:
     def __init__(self, n_features: int, seed: int, coef: Floats | None = None) -> None:
         require_vectors(n_features)
         self.n_features = n_features
-        self.sgd = Sgd(n_features)
-        if coef is not None:
-            self.sgd.w[:] = self.sgd.average[:] = coef
+        self.sgd = Sgd(n_features, coef)
         self._seed = seed
         self._chunks = 0
         self._queries = 0
 
     def learn(
-        self,
-        data: RankingData,
-        parameters: OnlineParameters,
-        *,
-        total: float = 0.0,
-        held_out: Booleans | None = None,
+        self, problem: StepProblem, parameters: OnlineParameters, *, total: float = 0.0
     ) -> None:
-        """Make one pass over the queries of `data`, but for those that are held out.
+        """Make one pass over the queries of a problem.
 
         `total` is the weight of all pairs that C refers to; 0 stands for those seen so far.
         """
-        problem = step_problem(data, parameters)
-        chosen = problem.active
-        if held_out is not None:
-            chosen = chosen[~held_out[chosen]]
         rng = np.random.default_rng([self._seed, self._chunks])
+        first = self._queries
         self._chunks += 1
-        is_long = np.diff(data.queries.offsets)[chosen] > LONG_QUERY
-        if parameters.method == "query" and is_long.any():
-            problem = problem.cut_long_queries(chosen, self._seed, self._queries)
-            chosen = problem.active
-        self._queries += data.n_queries
-        if chosen.size:
-            threads = effective_threads(parameters.n_jobs)
-            with serial_blas():
-                for part, order in _steps(problem, chosen, parameters, rng):
-                    self.sgd.run(part, order, self._schedule(parameters, total), threads)
+        self._queries += problem.sizes.size
+        if not problem.active.size:
+            return
+        if parameters.method == "pair":
+            parts: Iterable[StepProblem] = problem.draw(rng)
+        else:
+            parts = [problem.cut_long_queries(self._seed, first)]
+        threads = effective_threads(parameters.n_jobs)
+        with serial_blas():
+            for part in parts:
+                shuffled = parameters.shuffle and parameters.method == "query"
+                order = rng.permutation(part.active) if shuffled else part.active
+                self.sgd.run(part, order, self._schedule(parameters, total), threads)
 
     def coef(self, parameters: OnlineParameters, *, total: float = 0.0) -> Floats:
         """Return the weights learned so far, with a step over what waits for one."""
@@ -149,32 +156,42 @@ class Learner:
         return Schedule(1.0 / parameters.C, 1.0 if mean else total, rate)
 
 
-def step_problem(data: RankingData, parameters: OnlineParameters) -> StepProblem:
-    """Return the queries of `data`, each with what multiplies its loss."""
-    weight = np.ones(data.n_queries) if data.query_weight is None else data.query_weight
-    sample_weight = data.queries.grouped(data.sample_weight)
-    if parameters.normalization == "query":
-        inside = pair_weights(data.matrix, data.queries, sample_weight)
-        weight = np.divide(weight, inside, out=np.zeros(data.n_queries), where=inside > 0)
-    loss = get_loss(parameters.loss)
-    return StepProblem(data.matrix, data.queries, loss, weight, sample_weight)
-
-
-def _steps(
-    problem: StepProblem,
-    chosen: Integers,
+def step_pairs(
+    data: RankingData,
     parameters: OnlineParameters,
-    rng: np.random.Generator,
-) -> Iterator[tuple[StepProblem, Integers]]:
-    """Yield what to take steps over: queries, or half as many drawn pairs as documents."""
-    if parameters.method == "pair":
-        sampler = PairSampler(problem, chosen)
-        n_pairs = max(1, int(np.diff(problem.queries.offsets)[chosen].sum()) // 2)
-        for first in range(0, n_pairs, DRAWN_PAIRS):
-            count = min(DRAWN_PAIRS, n_pairs - first)
-            yield sampler.problem(count, sampler.total / n_pairs, rng), np.arange(count)
-        return
-    yield problem, rng.permutation(chosen) if parameters.shuffle else chosen
+    *,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+) -> Preferences:
+    """Return the pairs of `data`, each query with what multiplies its loss, and the loss."""
+    chosen, loss = choose_pairs(
+        data,
+        get_loss(parameters.loss),
+        pair_selection=parameters.pair_selection,
+        pair_cost=parameters.pair_cost,
+        margin=parameters.margin,
+        pairs=pairs,
+        propensity=propensity,
+        threads=effective_threads(parameters.n_jobs),
+    )
+    chosen.refuse_overflow()
+    averaged = chosen.averaged() if parameters.normalization == "query" else chosen
+    return Preferences(averaged, loss)
+
+
+def step_problem(
+    data: RankingData,
+    parameters: OnlineParameters,
+    *,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+    held_out: Booleans | None = None,
+) -> StepProblem:
+    """Return what to take steps over: the queries of `data`, but for those that are held out."""
+    pair_set, loss = step_pairs(data, parameters, pairs=pairs, propensity=propensity)
+    if held_out is not None:
+        pair_set = pair_set.without(held_out)
+    return StepProblem(data.matrix, pair_set, loss)
 
 
 class Outcome(NamedTuple):
@@ -215,17 +232,23 @@ class Contents(NamedTuple):
 
 
 def contents(
-    chunks: Chunks, parameters: OnlineParameters, held_out: Booleans | None = None
+    chunks: Chunks,
+    parameters: OnlineParameters,
+    held_out: Booleans | None = None,
+    *,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
 ) -> Contents:
     """Count features and pairs, and refuse data without any pair to learn from."""
     n_documents, n_queries, n_features, n_pairs, weight = 0, 0, 0, 0, 0.0
     for data in chunks():
+        pair_set = step_pairs(data, parameters, pairs=pairs, propensity=propensity).pairs
         n_documents += data.n_documents
         n_queries += data.n_queries
         n_features = max(n_features, data.n_features)
-        n_pairs += data.n_pairs
-        keep = np.ones(data.n_queries, dtype=bool) if held_out is None else ~held_out
-        weight += float(np.sum(step_problem(data, parameters).weight[keep]))
+        n_pairs += pair_set.n_pairs
+        weights = pair_set.weights
+        weight += float(np.sum(weights if held_out is None else weights[~held_out]))
     if n_pairs == 0:
         raise ValueError(
             "y has no pair to learn from: no query has two documents with different labels "
@@ -233,7 +256,8 @@ def contents(
         )
     if weight == 0:
         raise ValueError(
-            "sample_weight or query_weight is zero for every pair; give a pair a positive weight."
+            "pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give a "
+            "pair a positive weight."
         )
     return Contents(n_documents, n_queries, n_features, n_pairs, weight)
 
@@ -244,6 +268,8 @@ def fit_online(
     *,
     stream: bool = False,
     found: Contents | None = None,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
     seed: int = 0,
     validation: RankingData | None = None,
     callback: Callable[[Pass], None] | None = None,
@@ -252,34 +278,45 @@ def fit_online(
 
     `chunks` is called once for each reading of the data. A `stream` is read once to count, unless
     it is known what is `found` there, once for each pass, where the objective is only estimated,
-    and once more for objective and gap.
+    and once more for objective and gap. A list of `pairs`, and a `propensity` by row, belong to
+    data that comes in one chunk.
     """
     parameters.check()
-    if stream and parameters.early_stopping and validation is None:
-        raise ValueError(
-            "early_stopping=True cannot hold queries out of a stream; give validation data."
-        )
+    if stream:
+        parameters.check_stream()
+    if parameters.early_stopping and validation is None:
+        _check_hold_out(stream, pairs)
     held_out, judge = hold_out(chunks, parameters, seed, validation)
     unjudged = None
     if judge is not None and parameters.early_stopping and not judge.has_value:
         unjudged = f"{parameters.scoring} has no value on the validation data, check its labels"
         parameters, held_out, judge = replace(parameters, early_stopping=False), None, None
-    found = found or contents(chunks, parameters, held_out)
+    given: dict[str, Any] = {"pairs": pairs, "propensity": propensity}
+    found = found or contents(chunks, parameters, held_out, **given)
     if validation is not None and validation.n_features != found.n_features:
         raise ValueError(
             f"validation has {validation.n_features} features, but X has {found.n_features}."
         )
     learner = Learner(found.n_features, seed)
 
+    def make_problems() -> Iterator[StepProblem]:
+        for data in chunks():
+            yield step_problem(data, parameters, held_out=held_out, **given)
+
+    kept = [] if stream else list(make_problems())
+
+    def problems() -> Iterable[StepProblem]:
+        return kept or make_problems()
+
     def look(w: Floats) -> View:
-        value, gradient = _value_and_gradient(chunks, parameters, found, w, held_out)
+        value, gradient = value_and_gradient(problems(), parameters, found, w)
         gap = 0.5 * float(gradient @ gradient)
         promised = learner.sgd.promised_gain(gradient) / found.pair_scale(parameters)
         return View(value, gap, min(promised, gap))
 
     fit = Passes(parameters, learner, found, judge, None if stream else look)
     with serial_blas():
-        stop = _make_passes(chunks, learner, fit, held_out, callback)
+        stop = _make_passes(problems, learner, fit, callback)
         w = fit.best()
         unknown = View(fit.objective, np.inf, np.inf)
         seen = unknown if stop is StopReason.INTERRUPTED else look(w)
@@ -290,19 +327,28 @@ def fit_online(
     return Outcome(w, *seen, len(fit.history), found, stop, fit.history, learner, unjudged)
 
 
+def _check_hold_out(stream: bool, pairs: PairList | None) -> None:
+    """Refuse to hold out what cannot be told apart, or has no labels to judge by."""
+    if stream:
+        raise ValueError(
+            "early_stopping=True cannot hold queries out of a stream; give validation data."
+        )
+    if pairs is not None:
+        raise ValueError(
+            "early_stopping=True holds queries out and needs their labels, which pairs do not "
+            "have; give validation data."
+        )
+
+
 def _make_passes(
-    chunks: Chunks,
-    learner: Learner,
-    fit: Passes,
-    held_out: Booleans | None,
-    callback: Callable[[Pass], None] | None,
+    problems: Problems, learner: Learner, fit: Passes, callback: Callable[[Pass], None] | None
 ) -> StopReason:
     """Make passes until there is a reason to stop; return it."""
     parameters = fit.parameters
     try:
         for _ in range(parameters.max_iter):
-            for data in chunks():
-                learner.learn(data, parameters, total=fit.found.weight, held_out=held_out)
+            for problem in problems():
+                learner.learn(problem, parameters, total=fit.found.weight)
             line, reason = fit.end_pass()
             if callback:
                 callback(line)
@@ -313,36 +359,15 @@ def _make_passes(
     return StopReason.MAX_ITER
 
 
-def evaluate(
-    chunks: Chunks,
-    parameters: OnlineParameters,
-    found: Contents,
-    w: Floats,
-    held_out: Booleans | None = None,
-) -> tuple[float, float]:
-    """Return F(w) and the certificate ½‖∇F(w)‖² ≥ F(w) − F*."""
-    value, gradient = _value_and_gradient(chunks, parameters, found, w, held_out)
-    return value, 0.5 * float(gradient @ gradient)
-
-
-def _value_and_gradient(
-    chunks: Chunks,
-    parameters: OnlineParameters,
-    found: Contents,
-    w: Floats,
-    held_out: Booleans | None,
+def value_and_gradient(
+    problems: Iterable[StepProblem], parameters: OnlineParameters, found: Contents, w: Floats
 ) -> tuple[float, Floats]:
+    """Return F(w) and its gradient; ½‖∇F(w)‖² is a bound on F(w) − F*."""
     value, gradient = 0.0, np.zeros_like(w)
     threads = effective_threads(parameters.n_jobs)
-    for data in chunks():
-        problem = step_problem(data, parameters)
-        if held_out is not None:
-            weight = np.where(held_out, 0.0, problem.query_weight)
-            problem = StepProblem(
-                data.matrix, data.queries, problem.loss, weight, problem.sample_weight
-            )
-        losses, _, slope, _, _ = _core.evaluate(data.matrix, problem.pairs, w, None, threads)
-        value += float(np.sum(losses[:, 0]))
+    for problem in problems:
+        loss, slope = problem.value_and_gradient(w, threads)
+        value += loss
         gradient += slope
     scale = found.loss_scale(parameters)
     return 0.5 * float(w @ w) + scale * value, w + scale * gradient
