@@ -246,6 +246,19 @@ def test_wide_fits_do_not_depend_on_the_layout():
     assert csr.n_iter <= dense.n_iter + 2
 
 
+@pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
+def test_documents_without_curvature_are_left_out_of_wide_systems_but_not_their_slopes(loss):
+    X, y, qid = make_ranking(30, 8, 1500, density=0.05, random_state=4)
+    objective = Objective(RankingData(X, y, qid), loss, C=0.01)
+    w = np.random.default_rng(4).normal(size=1500)
+    point = objective.at(w)
+    system = preconditioner.DocumentSpace(point)
+    exact = np.linalg.solve(point.hessian(), -point.gradient)
+    np.testing.assert_allclose(system.direction(point), exact, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(system.solve(-point.gradient), exact, rtol=1e-6, atol=1e-9)
+    assert not system._curved.all()
+
+
 def test_queries_without_pairs_are_left_out_of_wide_systems():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(60, 1100)), rng.integers(0, 3, size=60)

@@ -63,7 +63,8 @@ class DocumentSpace(Preconditioner):
         (ρI + XᵀAX) Xᵀc = Xᵀ(ρI + AK)c
 
     for every c. K has all there is to know about X and is made once; whatever the scales of the
-    features, they do not matter any more.
+    features, they do not matter any more. Rows of A that are zero, of documents in no pair with a
+    curvature, tell their part of c at once; the system is that of the others.
     """
 
     exact = True
@@ -74,9 +75,13 @@ class DocumentSpace(Preconditioner):
         self._objective = point.objective
         self._gram = self._objective.gram()
         system = self._gram.curved(point.hess_vec_scores, self._objective.n_documents)
+        self._curved = np.any(system != 0.0, axis=1)
+        self._curved[0] = True  # a system has an unknown
+        system = system[np.ix_(self._curved, self._curved)]
         system[np.diag_indices_from(system)] += self._objective.ridge
-        # A pivot of zero shows in the solution, which is checked; lu_factor would warn of it.
-        self._factor = dgetrf(system, overwrite_a=True)[:2]
+        # A pivot of zero shows in the solution, which is checked; lu_factor would warn of it. The
+        # transpose is in the order of LAPACK already.
+        self._factor = dgetrf(system.T, overwrite_a=True)[:2]
 
     def direction(self, point: Point) -> Floats:
         """Return −P⁻¹∇F(w); a sweep.
@@ -94,10 +99,18 @@ class DocumentSpace(Preconditioner):
 
     def _combine(self, target: Floats) -> Floats:
         """Return Xᵀ(ρI + AK)⁻¹ target."""
-        solution = lu_solve(self._factor, target[self._gram.documents], check_finite=False)
+        n_documents, documents = self._objective.n_documents, self._gram.documents
+        solution = np.where(self._curved, 0.0, target[documents] / self._objective.ridge)
+        if solution.any():
+            image = np.zeros(n_documents)
+            image[documents] = self._gram.products @ solution
+            target = target - self._point.hess_vec_scores(image)
+        solution[self._curved] = lu_solve(
+            self._factor, target[documents[self._curved]], trans=1, check_finite=False
+        )
         if not np.isfinite(solution).all():  # after a pivot of zero: no solution that would pass
             solution = np.zeros_like(solution)
-        return self._objective.combine(self._gram.spread(solution, self._objective.n_documents))
+        return self._objective.combine(self._gram.spread(solution, n_documents))
 
 
 class Diagonal(Preconditioner):
