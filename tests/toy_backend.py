@@ -157,6 +157,9 @@ class ToyKernels(Kernels):
     def spread(self, a):
         return float(np.std(Hidden.open(a)))
 
+    def count_nonzero(self, a):
+        return int(np.count_nonzero(Hidden.open(a)))
+
     def is_finite(self, a):
         return bool(np.isfinite(Hidden.open(a)).all())
 
