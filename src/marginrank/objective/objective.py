@@ -16,7 +16,13 @@ import numpy as np
 
 from marginrank import _core
 from marginrank._base.cached import cached_property
-from marginrank._base.parameters import check_choice, check_number
+from marginrank._base.parameters import (
+    Mention,
+    ParameterError,
+    check_choice,
+    check_number,
+    given,
+)
 from marginrank._base.types import Floats, Integers
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
@@ -270,9 +276,11 @@ class Objective:
 def refuse_selection(pair_selection: str) -> None:
     """Refuse what has no meaning for pairs that are listed."""
     if pair_selection != "all":
-        raise ValueError(
-            f"pair_selection={pair_selection!r} does not go with pairs, which say themselves what "
-            "is compared; drop one of them."
+        raise ParameterError(
+            given("pair_selection", pair_selection),
+            " does not go with ",
+            Mention("pairs"),
+            ", which say themselves what is compared; drop one of them.",
         )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from marginrank import _core
 from marginrank._base.cached import cached_property
+from marginrank._base.parameters import Mention, ParameterError
 from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import Documents, Queries, RankingData, exact_sum
@@ -103,14 +104,16 @@ class PairSet(ABC):
                 f"{LARGEST_WEIGHT:g}); divide the weights or pair costs by a number."
             )
         if not weighted <= LARGEST_WEIGHT:
-            raise ValueError(
-                f"C={C:.3g} times the weights of all pairs is {weighted:.3g}, too large to compute "
-                f"with (at most {LARGEST_WEIGHT:g}); lower C (raise lam)."
+            raise ParameterError(
+                Mention("C", f"{C:.3g}"),
+                f" times the weights of all pairs is {weighted:.3g}, too large to compute with (at "
+                f"most {LARGEST_WEIGHT:g}); lower C (raise lam).",
             )
         if weighted == 0 < total:
-            raise ValueError(
-                f"C={C:.3g} times the weights of all pairs, {total:.3g}, is zero in floating "
-                "point; multiply the weights by a number, or raise C (lower lam)."
+            raise ParameterError(
+                Mention("C", f"{C:.3g}"),
+                f" times the weights of all pairs, {total:.3g}, is zero in floating point; "
+                "multiply the weights by a number, or raise C (lower lam).",
             )
         return replace(self, query_weight=query_weight)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from marginrank._base.parameters import ParameterError, given
 from marginrank.objective.losses import Loss
 from marginrank.solvers.hinge.bundle import bmrm, ocas
 from marginrank.solvers.hinge.smoothing import smoothing
@@ -59,9 +60,11 @@ def find_solver(name: str, loss: Loss) -> Callable[..., SolverResult]:
         return SOLVERS[able[0]].minimise
     if name in able:
         return SOLVERS[name].minimise
-    raise ValueError(
-        f"solver={name!r} cannot minimise loss={loss.name!r}; these can: "
-        f"{', '.join(map(repr, able)) or 'none'}."
+    raise ParameterError(
+        given("solver", name),
+        " cannot minimise ",
+        given("loss", loss.name),
+        f"; these can: {', '.join(map(repr, able)) or 'none'}.",
     )
 
 

@@ -4,41 +4,30 @@ It does not know scikit-learn, whose import takes longer than many a fit.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from marginrank._base.memory import require_vectors
-from marginrank._base.parameters import check_choice, check_integer, check_number
+from marginrank._base.parameters import ParameterError, check_integer, check_parameters, given
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import get_loss
-from marginrank.objective.margins import check_margin, margin_offsets
-from marginrank.objective.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
-from marginrank.objective.pair_weights import check_cost, pair_cost, with_propensity
-from marginrank.solvers import SOLVERS, find_solver
+from marginrank.objective.margins import margin_offsets
+from marginrank.objective.objective import Objective
+from marginrank.objective.pair_weights import pair_cost, with_propensity
+from marginrank.solvers import find_solver
 from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.training.declarations import LinearDeclaration
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameters:
+class Parameters(LinearDeclaration):
     """The parameters of a linear RankSVM; see :class:`~marginrank.RankSVM`."""
-
-    C: float = 1.0
-    lam: float | None = None
-    loss: str = "squared_hinge"
-    solver: str = "auto"
-    tol: float = 1e-6
-    max_iter: int = 1000
-    pair_selection: str = "all"
-    pair_cost: Any = None
-    margin: Any = "unit"
-    normalization: str = "none"
-    n_jobs: int | None = None
 
     @property
     def loss_weight(self) -> float:
@@ -47,20 +36,15 @@ class Parameters:
 
     def check(self) -> None:
         """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
-        check_number("C", self.C)
-        if self.lam is not None:
-            check_number("lam", self.lam)
-            if not np.isfinite(self.loss_weight):
-                raise ValueError(f"lam={self.lam!r} is too small: C = 1 / (2 lam) is infinite.")
-        check_number("tol", self.tol)
-        check_integer("max_iter", self.max_iter, at_least=1)
-        check_choice("solver", self.solver, ("auto", *SOLVERS))
+        check_parameters(self)
+        if not np.isfinite(self.loss_weight):
+            raise ParameterError(
+                given("lam", self.lam), " is too small: C = 1 / (2 lam) is infinite."
+            )
+        self._check_solver()
+
+    def _check_solver(self) -> None:
         find_solver(self.solver, get_loss(self.loss))
-        check_cost(self.pair_cost)
-        check_margin(self.margin)
-        check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
-        check_choice("normalization", self.normalization, NORMALIZATIONS)
-        effective_threads(self.n_jobs)
 
 
 def seed_from(random_state: int) -> int:
@@ -141,8 +125,8 @@ def _refuse_with_pairs(parameters: Parameters, propensity: Floats | None) -> Non
         "margin": parameters.margin != "unit",
         "propensity": propensity is not None,
     }
-    for name, given in asked.items():
-        if given:
+    for name, is_given in asked.items():
+        if is_given:
             raise ValueError(
                 f"{name} does not go with pairs, which have no labels; put it into pair_weight."
             )

@@ -11,13 +11,11 @@ import numpy as np
 
 from marginrank import _core
 from marginrank._base.memory import require_vectors
-from marginrank._base.parameters import check_choice, check_integer, check_number
+from marginrank._base.parameters import check_parameters
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.metrics import get_metric
 from marginrank.objective.losses import get_loss
-from marginrank.objective.objective import NORMALIZATIONS
 from marginrank.solvers.result import Pass, StopReason
 from marginrank.solvers.stochastic.sgd import (
     DRAWN_PAIRS,
@@ -30,53 +28,20 @@ from marginrank.solvers.stochastic.sgd import (
     automatic_rate,
     pair_weights,
 )
+from marginrank.training.declarations import OnlineDeclaration
 from marginrank.training.online_passes import Passes, View
 from marginrank.training.online_validation import hold_out
 
 Chunks = Callable[[], Iterable[RankingData]]
 
-METHODS = ("query", "pair")
-LEARNING_RATES = ("auto", "inverse", "constant")
-
 
 @dataclass(frozen=True, kw_only=True)
-class OnlineParameters:
+class OnlineParameters(OnlineDeclaration):
     """The parameters of online learning; see :class:`~marginrank.SGDRankSVM`."""
-
-    method: str = "query"
-    C: float = 1.0
-    loss: str = "squared_hinge"
-    normalization: str = "none"
-    learning_rate: str = "auto"
-    eta0: float = 1.0
-    average: bool = True
-    max_iter: int = 100
-    tol: float = 1e-3
-    shuffle: bool = True
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    n_iter_no_change: int = 5
-    scoring: str = "ndcg@10"
-    n_jobs: int | None = None
 
     def check(self) -> None:
         """Refuse a wrong value by its name."""
-        check_choice("method", self.method, METHODS)
-        check_number("C", self.C)
-        get_loss(self.loss)
-        check_choice("normalization", self.normalization, NORMALIZATIONS)
-        check_choice("learning_rate", self.learning_rate, LEARNING_RATES)
-        check_number("eta0", self.eta0)
-        check_integer("max_iter", self.max_iter, at_least=1)
-        check_number("tol", self.tol, allow_equal=True)
-        for name in ("average", "shuffle", "early_stopping"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
-        if not check_number("validation_fraction", self.validation_fraction) < 1:
-            raise ValueError(f"validation_fraction={self.validation_fraction} must be below 1.")
-        check_integer("n_iter_no_change", self.n_iter_no_change, at_least=1)
-        get_metric(self.scoring)
-        effective_threads(self.n_jobs)
+        check_parameters(self)
 
     def rate(self, n_features: int) -> Rate:
         """Return the steps' rate."""

@@ -9,72 +9,62 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.parameters import check_choice, check_integer, check_number
+from marginrank._base.parameters import Mention, ParameterError, check_parameters, given
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import LOSSES, get_loss
-from marginrank.objective.objective import NORMALIZATIONS, PAIR_SELECTIONS, Objective
-from marginrank.objective.pair_weights import check_cost, pair_cost
+from marginrank.objective.objective import Objective
+from marginrank.objective.pair_weights import pair_cost
 from marginrank.objective.regularizers import ElasticNet, L1Ball, Regularizer
 from marginrank.solvers import SPARSE_SOLVERS
 from marginrank.solvers.result import Callback
-from marginrank.solvers.sparse.frank_wolfe import VARIANTS
+from marginrank.training.declarations import SparseDeclaration
 from marginrank.training.linear import Fit, check_start, require_pairs
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseParameters:
+class SparseParameters(SparseDeclaration):
     """The parameters of a sparse RankSVM; see :class:`~marginrank.SparseRankSVM`."""
-
-    radius: float | None = None
-    C: float = 1.0
-    l1_ratio: float = 1.0
-    positive: bool = False
-    loss: str = "squared_hinge"
-    solver: str = "proximal_newton"
-    variant: str = "plain"
-    tol: float = 1e-6
-    max_iter: int = 1000
-    pair_selection: str = "all"
-    pair_cost: Any = None
-    normalization: str = "pairs"
-    n_jobs: int | None = None
 
     def check(self) -> None:
         """Refuse a wrong value by its name."""
-        check_number("C", self.C)
-        check_l1_ratio(self.l1_ratio)
-        if self.radius is not None:
-            check_number("radius", self.radius)
-            if self.l1_ratio != 1:
-                raise ValueError(
-                    f"l1_ratio={self.l1_ratio!r} mixes penalties, and a radius has none; leave one "
-                    "of them out."
-                )
-        check_flag("positive", self.positive)
-        check_number("tol", self.tol)
-        check_integer("max_iter", self.max_iter, at_least=1)
+        check_parameters(self)
+        if self.radius is not None and self.l1_ratio != 1:
+            raise ParameterError(
+                given("l1_ratio", self.l1_ratio),
+                " mixes penalties, and a ",
+                Mention("radius"),
+                " has none; leave one of them out.",
+            )
         self._check_loss()
-        check_choice("solver", self.solver, SPARSE_SOLVERS)
         self._check_solver()
-        check_choice("variant", self.variant, VARIANTS)
-        check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
-        check_cost(self.pair_cost)
-        check_choice("normalization", self.normalization, NORMALIZATIONS)
-        effective_threads(self.n_jobs)
 
     def _check_solver(self) -> None:
         """Refuse a problem that the solver does not take, before any data is looked at."""
         if self.solver == "fenchel" and self.radius is None:
-            raise ValueError("solver='fenchel' works in an l1 ball; give a radius.")
+            raise ParameterError(
+                given("solver", self.solver),
+                " works in an l1 ball; give a ",
+                Mention("radius"),
+                ".",
+            )
         if self.solver == "truncated_gradient" and self.radius is not None:
-            raise ValueError("solver='truncated_gradient' takes a penalty; give C and no radius.")
+            raise ParameterError(
+                given("solver", self.solver),
+                " takes a penalty; give ",
+                Mention("C"),
+                " and no ",
+                Mention("radius"),
+                ".",
+            )
 
     def _check_loss(self) -> None:
         if not get_loss(self.loss).smooth:
             able = ", ".join(repr(name) for name, loss in LOSSES.items() if loss.smooth)
-            raise ValueError(f"loss={self.loss!r} has no sparse solver; these have: {able}.")
+            raise ParameterError(
+                given("loss", self.loss), f" has no sparse solver; these have: {able}."
+            )
 
     def regularizer(self) -> Regularizer:
         """Return the ball, or the penalty."""
@@ -96,19 +86,6 @@ class SparseParameters:
         )
         require_pairs(objective, data)
         return objective
-
-
-def check_l1_ratio(l1_ratio: float) -> None:
-    """Refuse a share of the l1 norm that is none."""
-    check_number("l1_ratio", l1_ratio, allow_equal=True)
-    if l1_ratio > 1:
-        raise ValueError(f"l1_ratio={l1_ratio!r} must be a number from 0 to 1.")
-
-
-def check_flag(name: str, value: bool) -> None:
-    """Refuse what is neither true nor false."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={value!r} must be True or False.")
 
 
 def fit_sparse(
