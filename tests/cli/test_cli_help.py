@@ -9,7 +9,17 @@ import pytest
 
 import marginrank
 
-COMMANDS = ["train", "predict", "evaluate", "compare", "convert", "inspect", "features", "demo"]
+TRAINING = ["train", "train-sparse", "train-online"]
+COMMANDS = [
+    *TRAINING,
+    "predict",
+    "evaluate",
+    "compare",
+    "convert",
+    "inspect",
+    "features",
+    "demo",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -36,11 +46,31 @@ def test_module_of_the_cli_runs_too():
     assert subprocess.run(command, capture_output=True, check=True).stdout.startswith(b"marginrank")
 
 
-def test_help_imports_nothing_heavy():
+def test_flags_are_listed_under_headings(run):
+    help = run("train-sparse", "--help").stdout
+    headings = [line for line in help.splitlines() if line.endswith(":") and line[0] != " "]
+    assert headings == [
+        "Arguments:",
+        "Data:",
+        "Model:",
+        "Optimisation:",
+        "Path:",
+        "Evaluation:",
+        "Output:",
+    ]
+    sections = dict(zip(headings, help.split("\n\n")[-1 - len(headings) :], strict=False))
+    assert "--radius" in sections["Model:"]
+    assert "--random-state" in sections["Optimisation:"]
+    assert "--model" in sections["Output:"]
+    assert "--help" in sections["Output:"]
+
+
+@pytest.mark.parametrize("command", TRAINING)
+def test_help_imports_nothing_heavy(command):
     code = (
         "import sys\n"
         "from marginrank.cli import main\n"
-        "sys.argv = ['marginrank', 'train', '--help']\n"
+        f"sys.argv = ['marginrank', {command!r}, '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print(sorted({'numpy', 'scipy', 'sklearn', 'pandas'} & set(sys.modules)))\n"
     )

@@ -6,7 +6,19 @@ from typing import Annotated, Any
 import typer
 
 from marginrank import __version__
-from marginrank.cli import compare, convert, demo, evaluate, features, inspect, predict, train
+from marginrank.cli import (
+    compare,
+    convert,
+    demo,
+    evaluate,
+    features,
+    inspect,
+    predict,
+    train,
+    train_online,
+    train_sparse,
+)
+from marginrank.cli._command import Command, TrainingCommand
 from marginrank.cli._errors import exit_codes
 
 app = typer.Typer(
@@ -37,12 +49,14 @@ def _main(
     """Learn to rank: train, judge and use linear RankSVM models."""
 
 
-def _add(command: Callable[..., Any], example: str) -> None:
+def _add(command: Callable[..., Any], example: str, cls: type[Command] = Command) -> None:
     lines = "\n".join(f"  marginrank {line}" for line in example.splitlines())
-    app.command(epilog=f"\b\nExample:\n{lines}")(exit_codes()(command))
+    app.command(cls=cls, epilog=f"\b\nExample:\n{lines}")(exit_codes()(command))
 
 
-_add(train.train, train.EXAMPLE)
+_add(train.train, train.EXAMPLE, TrainingCommand)
+_add(train_sparse.train_sparse, train_sparse.EXAMPLE, TrainingCommand)
+_add(train_online.train_online, train_online.EXAMPLE, TrainingCommand)
 _add(predict.predict, predict.EXAMPLE)
 _add(evaluate.evaluate, evaluate.EXAMPLE)
 _add(compare.compare, compare.EXAMPLE)
