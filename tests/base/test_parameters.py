@@ -7,43 +7,43 @@ import numpy as np
 import pytest
 
 from marginrank._base.parameters import (
-    AcceptedBy,
-    Choice,
-    Flag,
-    Integer,
+    FLAG,
+    TEXT,
     Mention,
-    Number,
-    OrNone,
     Parameter,
     ParameterError,
-    Share,
-    Text,
+    accepted_by,
     check_parameters,
+    choice,
     declared,
     given,
+    integer,
+    number,
+    or_none,
+    share,
 )
 
 
 @pytest.mark.parametrize(
     ("constraint", "value", "message"),
     [
-        (Number(), 0, "p=0 must be a finite number, more than 0."),
-        (Number(), np.nan, "p=nan must be a finite number, more than 0."),
-        (Number(), "1", "p='1' must be a finite number, more than 0."),
-        (Number(), True, "p=True must be a finite number, more than 0."),
-        (Number(allow_equal=True), -1, "p=-1 must be a finite number, at least 0."),
-        (Share(), 1.5, "p=1.5 must be a number from 0 to 1."),
-        (Share(), np.nan, "p=nan must be a number from 0 to 1."),
-        (Share(allow_ends=False), 1.0, "p=1.0 must be a number above 0 and below 1."),
-        (Integer(at_least=1), 0, "p=0 must be an integer of at least 1."),
-        (Integer(at_least=1), 1.0, "p=1.0 must be an integer of at least 1."),
-        (Integer(at_least=1), True, "p=True must be an integer of at least 1."),
-        (Integer(at_least=1, at_most=9), 10, "p=10 must be an integer from 1 to 9."),
-        (Flag(), 1, "p=1 must be True or False."),
-        (Text(), 1, "p=1 must be text."),
-        (Choice(("a", "b")), "c", "p='c' must be one of 'a', 'b'."),
-        (Choice(lambda: ["a", "b"]), None, "p=None must be one of 'a', 'b'."),
-        (OrNone(Integer(at_least=1)), 0, "p=0 must be an integer of at least 1."),
+        (number(), 0, "p=0 must be a finite number, more than 0."),
+        (number(), np.nan, "p=nan must be a finite number, more than 0."),
+        (number(), "1", "p='1' must be a finite number, more than 0."),
+        (number(), True, "p=True must be a finite number, more than 0."),
+        (number(allow_equal=True), -1, "p=-1 must be a finite number, at least 0."),
+        (share(), 1.5, "p=1.5 must be a number from 0 to 1."),
+        (share(), np.nan, "p=nan must be a number from 0 to 1."),
+        (share(allow_ends=False), 1.0, "p=1.0 must be a number above 0 and below 1."),
+        (integer(at_least=1), 0, "p=0 must be an integer of at least 1."),
+        (integer(at_least=1), 1.0, "p=1.0 must be an integer of at least 1."),
+        (integer(at_least=1), True, "p=True must be an integer of at least 1."),
+        (integer(at_least=1, at_most=9), 10, "p=10 must be an integer from 1 to 9."),
+        (FLAG, 1, "p=1 must be True or False."),
+        (TEXT, 1, "p=1 must be text."),
+        (choice(("a", "b")), "c", "p='c' must be one of 'a', 'b'."),
+        (choice(lambda: ["a", "b"]), None, "p=None must be one of 'a', 'b'."),
+        (or_none(integer(at_least=1)), 0, "p=0 must be an integer of at least 1."),
     ],
 )
 def test_wrong_values_are_named(constraint, value, message):
@@ -56,16 +56,16 @@ def test_wrong_values_are_named(constraint, value, message):
 @pytest.mark.parametrize(
     ("constraint", "value"),
     [
-        (Number(), np.float32(1e-30)),
-        (Number(allow_equal=True), 0),
-        (Share(), 0),
-        (Share(), 1),
-        (Integer(at_least=0), np.int64(0)),
-        (Integer(at_least=1, at_most=9), 9),
-        (Flag(), np.bool_(True)),
-        (Choice(lambda: ["a"]), "a"),
-        (OrNone(Number()), None),
-        (AcceptedBy(len), "text"),
+        (number(), np.float32(1e-30)),
+        (number(allow_equal=True), 0),
+        (share(), 0),
+        (share(), 1),
+        (integer(at_least=0), np.int64(0)),
+        (integer(at_least=1, at_most=9), 9),
+        (FLAG, np.bool_(True)),
+        (choice(lambda: ["a"]), "a"),
+        (or_none(number()), None),
+        (accepted_by(len), "text"),
     ],
 )
 def test_right_values_pass(constraint, value):
@@ -76,7 +76,7 @@ def test_names_are_looked_up_when_a_value_is_checked():
     def names():
         raise RuntimeError("too early")
 
-    late = Choice(names)
+    late = choice(names)
     with pytest.raises(RuntimeError, match="too early"):
         late.check("p", "a")
 
@@ -84,8 +84,8 @@ def test_names_are_looked_up_when_a_value_is_checked():
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     plain: int = 0
-    rate: float = Parameter(Number(), "A rate.", "Model").field(0.5)
-    name: str = Parameter(Text(), "A name.", "Output").field()
+    rate: float = Parameter(number(), "A rate.", "Model").field(0.5)
+    name: str = Parameter(TEXT, "A name.", "Output").field()
 
 
 def test_a_dataclass_is_a_declaration():

@@ -1,7 +1,5 @@
 """marginrank train."""
 
-import importlib
-import inspect
 import json
 import os
 import pty
@@ -125,17 +123,17 @@ def test_weights_of_a_store_and_of_a_table(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("module", "estimator"),
-    [("train", RankSVM), ("train_sparse", SparseRankSVM), ("train_online", SGDRankSVM)],
+    ("name", "estimator"),
+    [("train", RankSVM), ("train-sparse", SparseRankSVM), ("train-online", SGDRankSVM)],
 )
-def test_flags_are_those_of_the_estimator(module, estimator):
+def test_flags_are_those_of_the_estimator(name, estimator):
     from marginrank.cli import _options
+    from marginrank.cli.app import command
 
-    command = getattr(importlib.import_module(f"marginrank.cli.{module}"), module)
-    flags = {name: p.default for name, p in inspect.signature(command).parameters.items()}
+    flags = {option.name: option.default for option in command(name).params}
     shared = {f.name for f in fields(_options.Reading) if f.name != "given"}
     shared |= {f.name for f in fields(_options.Validation)}
-    own = {"pairs", "chunk_documents", "path", "parameter", "plot", "context", "data"}
+    own = {"pairs", "chunk_documents", "path", "parameter", "plot", "data"}
     learned = flags.keys() - shared - own - {"model", "json"}
     parameters = estimator().get_params()
     # Not of a command: a start, the share that is held out, and the name of a metric.

@@ -68,8 +68,7 @@ def test_help_names_what_there_is_to_choose_from(kind):
     functions = {"pair_cost": COSTS, "margin": MARGINS, "loss": LOSSES}
     for name, parameter in declared(kind).items():
         assert parameter.help.endswith("."), name
-        names = getattr(parameter.constraint, "names", functions.get(name, ()))
-        choices = set(names() if callable(names) else names)
+        choices = {*parameter.constraint.names(), *functions.get(name, ())}
         if name == "loss" and kind is SparseParameters:
             choices -= {"hinge"}  # which has no sparse solver
         assert all(choice in parameter.help for choice in choices), name

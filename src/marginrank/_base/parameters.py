@@ -8,15 +8,14 @@ from that. NumPy is not imported, as the help of the command line does not wait 
 import dataclasses
 import math
 import numbers
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 DECLARATION = "parameter"  # key of a field's metadata
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(NamedTuple):
     """A parameter in a message: ``C``, or ``C=1.0`` with the code of a value.
 
     Python spells it so; the command line spells it as its flag.
@@ -99,127 +98,89 @@ def _is_finite(value: Any) -> bool:
     return is_number and math.isfinite(value)
 
 
-class Constraint(Protocol):
-    """What values a parameter takes."""
-
-    @property
-    def kind(self) -> type:
-        """What the command line makes of a word: bool, int, float or str."""
-
-    def check(self, name: str, value: Any) -> object:
-        """Refuse a wrong value."""
+def check_share(name: str, value: Any, *, allow_ends: bool = True) -> float:
+    """Return a number from 0 to 1, which may be these or not."""
+    if not (_is_finite(value) and (0 <= value <= 1 if allow_ends else 0 < value < 1)):
+        bounds = "from 0 to 1" if allow_ends else "above 0 and below 1"
+        raise ParameterError(given(name, value), f" must be a number {bounds}.")
+    return float(value)
 
 
-@dataclass(frozen=True)
-class Number:
-    """A finite number above a bound, or at it if that is allowed."""
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False."""
+    import numpy as np
 
-    above: float = 0.0
-    allow_equal: bool = False
-    kind: ClassVar[type] = float
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a wrong value."""
-        check_number(name, value, above=self.above, allow_equal=self.allow_equal)
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(given(name, value), " must be True or False.")
+    return bool(value)
 
 
-@dataclass(frozen=True)
-class Share:
-    """A number from 0 to 1, which may be these or not."""
-
-    allow_ends: bool = True
-    kind: ClassVar[type] = float
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a wrong value."""
-        inside = _is_finite(value) and (0 <= value <= 1 if self.allow_ends else 0 < value < 1)
-        if not inside:
-            bounds = "from 0 to 1" if self.allow_ends else "above 0 and below 1"
-            raise ParameterError(given(name, value), f" must be a number {bounds}.")
+def check_text(name: str, value: Any) -> str:
+    """Return text."""
+    if not isinstance(value, str):
+        raise ParameterError(given(name, value), " must be text.")
+    return value
 
 
-@dataclass(frozen=True)
-class Integer:
-    """An integer inside of bounds."""
+class Constraint(NamedTuple):
+    """What values a parameter takes.
 
-    at_least: int
-    at_most: float = math.inf
-    kind: ClassVar[type] = int
+    Attributes
+    ----------
+    kind : type
+        What the command line makes of a word: bool, int, float or str.
+    check : callable
+        Refuses a wrong value, given the name of the parameter and the value.
+    names : callable
+        Returns the names to choose from, if it is a choice.
+    """
 
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a wrong value."""
-        check_integer(name, value, at_least=self.at_least, at_most=self.at_most)
-
-
-@dataclass(frozen=True)
-class Flag:
-    """True or False."""
-
-    kind: ClassVar[type] = bool
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a wrong value."""
-        import numpy as np
-
-        if not isinstance(value, (bool, np.bool_)):
-            raise ParameterError(given(name, value), " must be True or False.")
+    kind: type
+    check: Callable[[str, Any], object]
+    names: Callable[[], Iterable[str]] = tuple
 
 
-@dataclass(frozen=True)
-class Text:
-    """Any text, such as the name of a file."""
-
-    kind: ClassVar[type] = str
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse what is no text."""
-        if not isinstance(value, str):
-            raise ParameterError(given(name, value), " must be text.")
+def number(*, above: float = 0.0, allow_equal: bool = False) -> Constraint:
+    """Take finite numbers above a bound, or also at it."""
+    return Constraint(float, partial(check_number, above=above, allow_equal=allow_equal))
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One of some names, or of those that a function returns when they are needed."""
-
-    names: tuple[str, ...] | Callable[[], Iterable[str]]
-    kind: ClassVar[type] = str
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a wrong value."""
-        check_choice(name, value, self.names() if callable(self.names) else self.names)
+def share(*, allow_ends: bool = True) -> Constraint:
+    """Take numbers from 0 to 1."""
+    return Constraint(float, partial(check_share, allow_ends=allow_ends))
 
 
-@dataclass(frozen=True)
-class AcceptedBy:
-    """What a function takes without an error."""
-
-    function: Callable[[Any], object]
-    kind: type = str
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a wrong value; the function knows the name."""
-        self.function(value)
+def integer(*, at_least: int, at_most: float = math.inf) -> Constraint:
+    """Take integers inside of bounds."""
+    return Constraint(int, partial(check_integer, at_least=at_least, at_most=at_most))
 
 
-@dataclass(frozen=True)
-class OrNone:
-    """None, or what another constraint allows."""
+def choice(names: Sequence[str] | Callable[[], Iterable[str]]) -> Constraint:
+    """Take one of some names, or of those that a function returns when they are needed."""
+    find = names if callable(names) else lambda: names
+    return Constraint(str, lambda name, value: check_choice(name, value, find()), find)
 
-    other: Constraint
 
-    @property
-    def kind(self) -> type:
-        """As of the other constraint."""
-        return self.other.kind
+def accepted_by(function: Callable[[Any], object], kind: type = str) -> Constraint:
+    """Take what a function takes without an error; it knows the name of the parameter."""
+    return Constraint(kind, lambda name, value: function(value))
 
-    def check(self, name: str, value: Any) -> None:
-        """Refuse a wrong value."""
+
+def or_none(other: Constraint) -> Constraint:
+    """Take None, and what another constraint does."""
+
+    def check(name: str, value: Any) -> None:
         if value is not None:
-            self.other.check(name, value)
+            other.check(name, value)
+
+    return other._replace(check=check)
 
 
-@dataclass(frozen=True)
-class Parameter:
+FLAG = Constraint(bool, check_flag)
+TEXT = Constraint(str, check_text)
+
+
+class Parameter(NamedTuple):
     """The declaration of a parameter, but for its name and default, which a field adds.
 
     Attributes

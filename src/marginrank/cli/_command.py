@@ -1,5 +1,6 @@
 """Commands as typer sees them: help under headings, and a word on flags of another command."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import typer
@@ -34,33 +35,32 @@ class Command(TyperCommand):
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
+    def flags(self) -> set[str]:
+        """Return all spellings of its flags."""
+        return {flag for p in self.params for flag in (*p.opts, *p.secondary_opts)} | {"--help"}
+
 
 class TrainingCommand(Command):
     """A command that learns, and knows the others that do."""
 
+    others: Callable[[], Iterable[Command]] = tuple
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse a flag of another learner by naming the command that has it."""
-        own = self._flags()
-        for word in args:
+        own = self.flags()
+        words = args[: args.index("--")] if "--" in args else args
+        for word in words:
             flag = word.partition("=")[0]
             if flag.startswith("--") and flag not in own:
-                self._refuse(flag, ctx)
+                self._refuse(flag)
         return super().parse_args(ctx, args)
 
-    def _flags(self) -> set[str]:
-        return {flag for p in self.params for flag in (*p.opts, *p.secondary_opts)} | {"--help"}
-
-    def _refuse(self, flag: str, ctx: Any) -> None:
+    def _refuse(self, flag: str) -> None:
         """End the command if the flag is known to be of another one."""
         if self.name == "train" and flag in FORMER:
             sentence = f"train {flag} is a command of its own now: marginrank {FORMER[flag]}."
         else:
-            others = ctx.parent.command.commands.values()
-            able = [
-                str(other.name)
-                for other in others
-                if isinstance(other, TrainingCommand) and flag in other._flags()
-            ]
+            able = [str(other.name) for other in self.others() if flag in other.flags()]
             if not able:
                 return
             sentence = f"{flag} is a flag of {' and '.join(able)}, not of {self.name}."

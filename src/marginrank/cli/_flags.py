@@ -1,7 +1,7 @@
 """Flags: made from declarations, given to a command as a few objects, and named in messages."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any
@@ -27,47 +27,43 @@ def as_flag(mention: Mention) -> str:
     return f"{spelled} {value}"
 
 
-def with_flags(*, without: Collection[str] = ()) -> Callable[[Command], Command]:
-    """Give a command the flags that are declared by the dataclasses among its parameters.
+def with_flags(command: Command, *, without: Collection[str] = ()) -> Command:
+    """Return a function with the flags that the dataclasses among a command's parameters declare.
 
-    The command is called with objects of these dataclasses. Where one has a field ``given``, that
-    is the set of all flags on the command line. `without` are parameters that keep their defaults.
+    It calls the command with objects of these dataclasses. Where one has a field ``given``, that is
+    the set of all flags on the command line. Parameters `without` flags keep their defaults.
     """
+    parameters = inspect.signature(command).parameters.values()
+    kinds: dict[str, Any] = {p.name: p.annotation for p in parameters if is_dataclass(p.annotation)}
+    flags = {n: [p for p in _flags(kind) if p.name not in without] for n, kind in kinds.items()}
 
-    def decorate(command: Command) -> Command:
-        parameters = inspect.signature(command).parameters.values()
-        kinds: dict[str, Any] = {
-            p.name: p.annotation for p in parameters if is_dataclass(p.annotation)
-        }
-        flags = {name: list(_flags(kind, without)) for name, kind in kinds.items()}
+    @wraps(command)
+    def with_objects(context: typer.Context, **values: Any) -> None:
+        given = frozenset(name for name in values if _is_given(context, name))
+        for name, kind in kinds.items():
+            arguments = {p.name: values.pop(p.name) for p in flags[name]}
+            if any(field.name == "given" for field in fields(kind)):
+                arguments["given"] = given
+            values[name] = kind(**arguments)
+        command(**values)
 
-        @wraps(command)
-        def with_objects(context: typer.Context, **values: Any) -> None:
-            given = frozenset(name for name in values if _is_given(context, name))
-            for name, kind in kinds.items():
-                arguments = {p.name: values.pop(p.name) for p in flags[name]}
-                if any(field.name == "given" for field in fields(kind)):
-                    arguments["given"] = given
-                values[name] = kind(**arguments)
-            command(**values)
-
-        shown = [_keyword("context", typer.Context)]
-        for parameter in parameters:
-            own = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            shown.extend(flags.get(parameter.name, [own]))
-        with_objects.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-        with_objects.__annotations__ = {p.name: p.annotation for p in shown}
-        return with_objects
-
-    return decorate
+    shown = [_keyword("context", typer.Context)]
+    for parameter in parameters:
+        own = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        shown.extend(flags.get(parameter.name, [own]))
+    with_objects.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    with_objects.__annotations__ = {p.name: p.annotation for p in shown}
+    return with_objects
 
 
-def _flags(kind: Any, without: Collection[str]) -> Iterator[inspect.Parameter]:
-    """Yield the flags of a dataclass as typer understands them."""
+def _flags(kind: Any) -> list[inspect.Parameter]:
+    """Return the flags of a dataclass as typer understands them."""
     defaults = {field.name: field.default for field in fields(kind)}
-    for name, parameter in declared(kind).items():
-        if parameter.has_flag and name not in without:
-            yield _flag(name, parameter, defaults[name])
+    return [
+        _flag(name, parameter, defaults[name])
+        for name, parameter in declared(kind).items()
+        if parameter.has_flag
+    ]
 
 
 def _flag(name: str, parameter: Parameter, default: Any) -> inspect.Parameter:

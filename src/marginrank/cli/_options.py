@@ -1,18 +1,18 @@
 """Flags that several commands share."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from marginrank._base.parameters import (
-    Choice,
-    Flag,
-    Integer,
-    OrNone,
+    FLAG,
+    TEXT,
     Parameter,
-    Text,
     check_parameters,
+    choice,
+    integer,
+    or_none,
 )
 from marginrank.training.declarations import N_JOBS, RANDOM_STATE
 
@@ -38,7 +38,7 @@ ModelFile = Annotated[
         show_default=False,
     ),
 ]
-JSON = Parameter(Flag(), "Print one JSON object instead of a table.", OUTPUT)
+JSON = Parameter(FLAG, "Print one JSON object instead of a table.", OUTPUT)
 Json = Annotated[bool, typer.Option("--json", help=JSON.help)]
 
 # Columns of a table that convert writes, and that are read as such where no flag says otherwise.
@@ -64,10 +64,10 @@ KIND_OF_FLAG = {
 
 def _text(help: str, panel: str = DATA) -> Parameter:
     """Return a parameter that is text, or left out."""
-    return Parameter(OrNone(Text()), help, panel)
+    return Parameter(or_none(TEXT), help, panel)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Reading:
     """How to read data; each field but `given` is a flag of every command that does.
 
@@ -91,25 +91,25 @@ class Reading:
     comments: str | None = _text('Comment column of a table; "comment" if it has one.').field(None)
     group: str | None = _text("File of query sizes, one a line, for text without qid.").field(None)
     n_features: int | None = Parameter(
-        OrNone(Integer(at_least=1)),
+        or_none(integer(at_least=1)),
         "Number of features of text; by default the model's, or as many as appear.",
         DATA,
     ).field(None)
-    zero_based: bool = Parameter(Flag(), "Feature indices of text start at 0, not 1.", DATA).field(
+    zero_based: bool = Parameter(FLAG, "Feature indices of text start at 0, not 1.", DATA).field(
         False
     )
     missing: str = _text('Number to put for NULL and nan in text, or "error".').field("error")
     layout: str = Parameter(
-        Choice(("auto", "dense", "csr")),
+        choice(("auto", "dense", "csr")),
         'Features of text in memory: "auto", "dense" or "csr".',
         DATA,
     ).field("auto")
     dtype: str = Parameter(
-        Choice(("float32", "float64")),
+        choice(("float32", "float64")),
         'Features of text in memory, rounded: "float32" or "float64".',
         DATA,
     ).field("float32")
-    n_jobs: int | None = replace(N_JOBS, panel=DATA, has_flag=True).field(None)
+    n_jobs: int | None = N_JOBS._replace(panel=DATA, has_flag=True).field(None)
 
     def __post_init__(self) -> None:
         """Refuse values before anything is read."""
@@ -123,7 +123,7 @@ GAIN = _text("Gain of ndcg and dcg: exponential (the default) or linear.", EVALU
 DISCOUNT = _text("Discount of ndcg and dcg: standard (the default) or letor.", EVALUATION)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OneMetric:
     """The metric to judge by, and options of it."""
 
@@ -134,7 +134,7 @@ class OneMetric:
     discount: str | None = DISCOUNT.field(None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Metrics:
     """The metrics to judge by, and options of those that have them."""
 
@@ -143,7 +143,7 @@ class Metrics:
     discount: str | None = DISCOUNT.field(None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Validation:
     """Data that a model is judged on when it is made, and the metrics."""
 
@@ -156,13 +156,13 @@ class Validation:
     discount: str | None = DISCOUNT.field(None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Training:
     """What every command that learns takes beside data and the parameters of the learner."""
 
     random_state: int = RANDOM_STATE.field(0)
-    model: str = Parameter(Text(), "File to write the model to.", OUTPUT).field()
-    verbose: bool = Parameter(Flag(), "Print each iteration.", OUTPUT).field(False)
+    model: str = Parameter(TEXT, "File to write the model to.", OUTPUT).field()
+    verbose: bool = Parameter(FLAG, "Print each iteration.", OUTPUT).field(False)
     json: bool = JSON.field(False)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """What the commands that learn have in common: everything before and after the fit."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from marginrank.cli import _models
@@ -40,15 +40,17 @@ class Fitted(NamedTuple):
     counts: dict[str, int]
 
 
-@dataclass(frozen=True)
 class Task:
     """Files to learn from, what to judge the model by, and where to write it."""
 
-    files: Sequence[str]
-    reading: Reading
-    validation: Validation
-    training: Training
-    phases: Phases = field(default_factory=Phases)
+    def __init__(
+        self, files: Sequence[str], reading: Reading, validation: Validation, training: Training
+    ) -> None:
+        self.files = files
+        self.reading = reading
+        self.validation = validation
+        self.training = training
+        self.phases = Phases()
 
     def refuse_flags(self, *, needs: Flags = (), conflicts: Flags = ()) -> None:
         """Refuse flags of other data, and such that need or contradict another flag."""

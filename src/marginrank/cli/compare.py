@@ -11,7 +11,6 @@ from marginrank.cli import _models
 from marginrank.cli._checks import check_files, check_flags_of_data, refuse_stdin_twice
 from marginrank.cli._data import open_data
 from marginrank.cli._files import read_scores, regular_file
-from marginrank.cli._flags import with_flags
 from marginrank.cli._metrics import Metric, find_metric, measure
 from marginrank.cli._options import DataFiles, Json, OneMetric, Reading
 from marginrank.cli._output import print_json, print_table
@@ -26,7 +25,6 @@ compare test.txt --model-a old.json --model-b new.json --metric ndcg@10
 compare test.txt --scores-a old.txt --scores-b new.txt"""
 
 
-@with_flags()
 def compare(
     data: DataFiles,
     reading: Reading,

@@ -14,7 +14,6 @@ from marginrank.cli._checks import (
 )
 from marginrank.cli._data import data_summary, open_data
 from marginrank.cli._files import read_scores, write_text
-from marginrank.cli._flags import with_flags
 from marginrank.cli._metrics import find_metrics, measure
 from marginrank.cli._options import Json, Metrics, Reading
 from marginrank.cli._output import print_json, print_table
@@ -29,7 +28,6 @@ evaluate model.json test.txt --metrics ndcg@10,average_precision
 evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
 
 
-@with_flags()
 def evaluate(
     files: Annotated[
         list[str],

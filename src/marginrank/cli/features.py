@@ -8,7 +8,6 @@ import typer
 from marginrank._base.parameters import check_integer
 from marginrank.cli._checks import check_files, check_flags_of_data
 from marginrank.cli._data import data_summary, open_data
-from marginrank.cli._flags import with_flags
 from marginrank.cli._metrics import find_metric
 from marginrank.cli._options import DataFiles, Json, OneMetric, Reading
 from marginrank.cli._output import print_json, print_table
@@ -26,7 +25,6 @@ features train.txt --metric average_precision --top 20 --plot features.png"""
 DIRECTIONS = {1: "descending", -1: "ascending"}
 
 
-@with_flags()
 def features(
     files: DataFiles,
     reading: Reading,

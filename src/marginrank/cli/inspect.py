@@ -10,7 +10,7 @@ from marginrank.cli import _models
 from marginrank.cli._checks import check_files, check_flags_of_data
 from marginrank.cli._data import kind_of, open_data
 from marginrank.cli._files import name_of, regular_file
-from marginrank.cli._flags import flag, with_flags
+from marginrank.cli._flags import flag
 from marginrank.cli._inspection import describe_data, describe_model, print_data, print_model
 from marginrank.cli._options import KIND_OF_FLAG, Json, Reading
 from marginrank.cli._output import print_json
@@ -21,7 +21,6 @@ inspect train.txt
 inspect model.json --top 20"""
 
 
-@with_flags()
 def inspect(
     files: Annotated[
         list[str],

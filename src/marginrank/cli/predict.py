@@ -7,7 +7,6 @@ import typer
 from marginrank.cli import _models
 from marginrank.cli._checks import check_files, check_flags_of_data, check_writable
 from marginrank.cli._files import write_numbers
-from marginrank.cli._flags import with_flags
 from marginrank.cli._options import DataFiles, Json, ModelFile, Reading
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
@@ -18,7 +17,6 @@ predict model.json test.txt --ranks
 predict - test.txt < model.json"""
 
 
-@with_flags()
 def predict(
     model: ModelFile,
     data: DataFiles,

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from marginrank.cli._data import Wanted, data_summary, open_data
-from marginrank.cli._flags import with_flags
 from marginrank.cli._options import DATA, DataFiles, Reading, Training, Validation
 from marginrank.cli._progress import Phases
 from marginrank.cli._task import Fitted, Task
@@ -29,7 +28,6 @@ CONFLICTS = (
 )
 
 
-@with_flags()
 def train(
     data: DataFiles,
     reading: Reading,

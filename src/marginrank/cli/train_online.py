@@ -8,7 +8,6 @@ import typer
 
 from marginrank.cli._data import Wanted, kind_of, missing_policy
 from marginrank.cli._files import is_pipe, name_of
-from marginrank.cli._flags import with_flags
 from marginrank.cli._options import DATA, DataFiles, Reading, Training, Validation
 from marginrank.cli._task import Fitted, Task
 from marginrank.training.declarations import OnlineDeclaration
@@ -27,7 +26,6 @@ NEEDS = (("early_stopping", "valid"),)
 CONFLICTS = (("gain", "early_stopping"), ("discount", "early_stopping"))
 
 
-@with_flags(without=("group",))
 def train_online(
     data: DataFiles,
     reading: Reading,

@@ -4,17 +4,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from marginrank._base.parameters import (
-    Choice,
-    Integer,
+    TEXT,
     Mention,
-    OrNone,
     Parameter,
     ParameterError,
-    Text,
     check_parameters,
+    choice,
+    integer,
+    or_none,
 )
 from marginrank.cli._data import Wanted, data_summary, open_data
-from marginrank.cli._flags import with_flags
 from marginrank.cli._options import DataFiles, Reading, Training, Validation
 from marginrank.cli._plots import check_plot
 from marginrank.cli._sparse_path import (
@@ -46,21 +45,21 @@ LONGEST_PATH = 10_000
 PATH = "Path"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Path:
     """A path of models to choose from."""
 
     path: int | None = Parameter(
-        OrNone(Integer(at_least=1, at_most=LONGEST_PATH)),
+        or_none(integer(at_least=1, at_most=LONGEST_PATH)),
         "Fit that many values of C or the radius, each to 1e-4, and keep the one that is best on "
         "--valid by the first of --metrics, ndcg@10 by default.",
         PATH,
     ).field(None)
     parameter: str = Parameter(
-        Choice(("C", "radius")), "What the path is of: C or radius.", PATH
+        choice(("C", "radius")), "What the path is of: C or radius.", PATH
     ).field("C")
     plot: str | None = Parameter(
-        OrNone(Text()), "File to draw the path to, such as path.png.", PATH
+        or_none(TEXT), "File to draw the path to, such as path.png.", PATH
     ).field(None)
 
     def check(self, l1_ratio: float) -> None:
@@ -78,7 +77,6 @@ class Path:
             )
 
 
-@with_flags()
 def train_sparse(
     data: DataFiles,
     reading: Reading,
