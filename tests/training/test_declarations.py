@@ -7,7 +7,14 @@ from dataclasses import fields
 
 import pytest
 
-from marginrank import KernelRankSVM, RankSVM, SGDRankSVM, SparseRankSVM
+from marginrank import (
+    KernelRankSVM,
+    RankSVM,
+    SGDRankSVM,
+    SparseRankSVM,
+    SparseRankSVMCV,
+    sparse_path,
+)
 from marginrank._base.parameters import ParameterError, declared
 from marginrank.models.linear_model import ESTIMATOR_ONLY, PARAMETERS
 from marginrank.objective.losses import LOSSES
@@ -17,6 +24,7 @@ from marginrank.training.declarations import LinearDeclaration
 from marginrank.training.kernel_map import Kernel
 from marginrank.training.linear import Parameters
 from marginrank.training.online import OnlineParameters
+from marginrank.training.path import SHARED_WITH_A_FIT
 from marginrank.training.sparse import SparseParameters
 
 KINDS = (Parameters, SparseParameters, OnlineParameters)
@@ -42,6 +50,13 @@ def test_the_kernel_estimator_has_the_parameters_of_the_linear_one():
     expected |= {"kernel": "rbf", "n_components": None}
     expected |= {name: kernel[name] for name in ("gamma", "degree", "coef0")}
     assert shown == expected
+
+
+@pytest.mark.parametrize("function", [sparse_path, SparseRankSVMCV.__init__])
+def test_paths_have_the_defaults_of_sparse_models(function):
+    shown = inspect.signature(function).parameters
+    expected = {name: defaults(SparseParameters)[name] for name in SHARED_WITH_A_FIT}
+    assert {name: shown[name].default for name in SHARED_WITH_A_FIT} == expected
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -108,10 +108,11 @@ def check_share(name: str, value: Any, *, allow_ends: bool = True) -> float:
 
 def check_flag(name: str, value: Any) -> bool:
     """Return True or False."""
-    import numpy as np
+    if not isinstance(value, bool):
+        import numpy as np
 
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(given(name, value), " must be True or False.")
+        if not isinstance(value, np.bool_):
+            raise ParameterError(given(name, value), " must be True or False.")
     return bool(value)
 
 

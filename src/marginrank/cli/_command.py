@@ -22,12 +22,12 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and flags, a section a heading; --help ends the last one."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        heading = "Options"
         for parameter in self.get_params(ctx):
+            heading = getattr(parameter, "rich_help_panel", None) or "Options"
             if parameter.param_type_name == "argument":
                 heading = "Arguments"
-            elif parameter.name != "help":
-                heading = getattr(parameter, "rich_help_panel", None) or "Options"
+            elif parameter.name == "help":
+                heading = list(sections)[-1]
             record = parameter.get_help_record(ctx)
             if record is not None:
                 sections.setdefault(heading, []).append(record)

@@ -89,7 +89,7 @@ class Task:
     def metrics(self, default: str | None = None) -> dict[str, Metric]:
         """Return the metrics of the validation."""
         options = self.validation
-        names = options.metrics or default
+        names = default if options.metrics is None else options.metrics
         return find_metrics(names, gain=options.gain, discount=options.discount)
 
     def open_valid(self, wanted: Wanted) -> "RankingData | None":

@@ -171,12 +171,12 @@ class SparseDeclaration:
 class OnlineDeclaration:
     """What online learning takes; see :class:`~marginrank.SGDRankSVM`."""
 
-    method: str = Parameter(
-        choice(METHODS), "Steps over a whole query, or over a pair drawn at random.", OPTIMISATION
-    ).field("query")
     C: float = LOSS_WEIGHT.field(1.0)
     loss: str = LOSS.field("squared_hinge")
     normalization: str = NORMALIZATION.field("none")
+    method: str = Parameter(
+        choice(METHODS), "Steps over a whole query, or over a pair drawn at random.", OPTIMISATION
+    ).field("query")
     learning_rate: str = Parameter(
         choice(LEARNING_RATES),
         "Length of a step: auto; or eta0, constant or by the inverse of its number.",
