@@ -45,8 +45,8 @@ def train(
 ) -> None:
     """Train a linear model and write it to a file.
 
-    The flags are named as the parameters of marginrank.RankSVM and marginrank.load_letor. Sparse
-    models are learned by train-sparse, data larger than memory is by train-online.
+    The flags are named as the parameters of marginrank.RankSVM and marginrank.load_letor. For
+    sparse models there is train-sparse, for data larger than memory train-online.
     """
     task = Task(data, reading, validation, training)
     task.refuse_flags(conflicts=CONFLICTS)

@@ -121,9 +121,10 @@ def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
     labels, query = np.asarray(y, dtype=np.float64), np.asarray(qid)
     if labels.size and labels.min() < 0:
         at = int(labels.argmin())
-        raise ValueError(
-            f"y[{at}] is {labels[at]:g}, and DCG has no place for gains below zero: with "
-            "pair_cost='ndcg', labels are zero or more."
+        raise ParameterError(
+            f"y[{at}] is {labels[at]:g}, and DCG has no place for gains below zero: with ",
+            given("pair_cost", "ndcg"),
+            ", labels are zero or more.",
         )
     gain = exponential_gain(labels)
     order = np.lexsort((-labels, query))
