@@ -20,8 +20,7 @@ from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, RankSVM, _core, make_ranking
 from marginrank._base.threads import effective_threads, serial_blas
-from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective
+from marginrank.training.linear import Parameters, make_objective
 
 FEATURES = 136
 DOCS_PER_QUERY = 120
@@ -73,7 +72,7 @@ def product_rows(scale: int, name: str, levels: int | None, limit: float | None)
     X, y, qid = make(scale, n_levels=levels)
     data = RankingData(X, y, qid)
     threads = effective_threads(None)
-    objective = Objective(data, LOSSES["squared_hinge"], C=1.0, threads=threads)
+    objective = make_objective(data, Parameters(n_jobs=threads))
     w = RankSVM(tol=1e-2).fit(X, y, qid=qid).coef_
     v = np.random.default_rng(0).normal(size=FEATURES)
     point = objective.at(w)

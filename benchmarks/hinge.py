@@ -16,8 +16,7 @@ from marginrank._base.threads import serial_blas
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 from marginrank.solvers import SOLVERS
-
-HINGE = LOSSES["hinge"]
+from marginrank.training.linear import Parameters, make_objective
 
 
 class OutOfTime(KeyboardInterrupt):
@@ -45,7 +44,7 @@ def solvers(scale: int, tol: float = 1e-4) -> None:
     print(f"\n{scale:,} x 136, {data.n_pairs:,} pairs, to a relative gap of {tol:g}")
     print(f"{'C':>8s} {'smoothing':>22s} {'ocas':>26s} {'bmrm':>26s}")
     for C in (1e-4, 1e-2, 1.0, 1e2):
-        objective = Objective(data, HINGE, C=C, threads=2)
+        objective = make_objective(data, Parameters(loss="hinge", C=C, n_jobs=2))
         ours = min(timed("smoothing", objective, tol, np.inf)[0] for _ in range(3))
         line = f"{C:8g} {ours / sweep:8.0f} sweeps' time"
         for name in ("ocas", "bmrm"):
@@ -81,7 +80,7 @@ def growth(folder: Path) -> None:
 
 def _iteration(data: RankingData, iterations: int = 20) -> float:
     """Return the smallest time of an iteration."""
-    objective = Objective(data, HINGE, C=1.0, normalization="pairs", threads=2)
+    objective = make_objective(data, Parameters(loss="hinge", normalization="pairs", n_jobs=2))
     times = [0.0]
     with serial_blas():
         SOLVERS["bmrm"].minimise(

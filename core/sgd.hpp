@@ -11,8 +11,9 @@
 #include <numeric>
 #include <vector>
 
-#include "diagonal.hpp"
-#include "fused.hpp"
+#include "simd/simd.hpp"
+#include "sweeps/diagonal.hpp"
+#include "sweeps/hessian.hpp"
 
 namespace marginrank {
 

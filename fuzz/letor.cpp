@@ -1,8 +1,8 @@
 // Coverage-guided fuzzing of the LETOR parser; see fuzz/run.
-#include "../core/letor.hpp"
-
 #include <cstdlib>
 #include <vector>
+
+#include "text/letor_parser.hpp"
 
 using namespace marginrank;
 

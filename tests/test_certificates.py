@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from brute_force import explicit_pairs
+from objectives import make_objective
 from oracle import LONG, Judge
 from sklearn.exceptions import ConvergenceWarning
 from small_problems import small_problem
@@ -12,7 +13,8 @@ from small_problems import small_problem
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank.objective.losses import LOSSES, get_loss
 from marginrank.objective.objective import Objective
-from marginrank.solvers import StopReason, smoothing, solvers_for
+from marginrank.solvers import StopReason, solvers_for
+from marginrank.solvers.hinge.smoothing import smoothing
 
 CHUNK = 100
 N_PROBLEMS = 3000
@@ -141,7 +143,7 @@ def test_an_objective_of_zero(solver, loss):
 
 def test_an_interrupt_in_a_warm_start_keeps_the_start(monkeypatch):
     X, y, qid = make_ranking(10, 10, 4, random_state=0)
-    objective = Objective(RankingData(X, y, qid), LOSSES["hinge"])
+    objective = make_objective(RankingData(X, y, qid), LOSSES["hinge"])
     w = smoothing(objective, tol=1e-3).w
 
     at_point, calls = Objective.at_point, []
@@ -183,7 +185,7 @@ def test_the_rounding_of_the_loss_is_what_the_kernels_say(loss, size):
         y = rng.integers(0, int(rng.choice([2, 5, size])), size).astype(float)
         y[:2] = 0, 1
         w = rng.normal(size=3) / np.abs(X).max(axis=0) * 10.0 ** rng.uniform(-2, 1)
-        point = Objective(RankingData(X, y), loss).at(w)
+        point = make_objective(RankingData(X, y), loss).at(w)
         of_scores = exact_loss(loss, point.scores.astype(LONG), y)
         of_w = exact_loss(loss, X.astype(LONG) @ w.astype(LONG), y)
         assert abs(point.loss_value - of_scores) <= point.sum_rounding

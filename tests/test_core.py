@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from objectives import make_objective
 
 from marginrank import RankingData, RankSVM, _core, make_ranking
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective
 
 LARGEST_QUERY = 2**30 - 1
 
@@ -31,7 +31,7 @@ def instruction_sets():
 def numbers(X, y, qid, loss):
     """What every inner loop takes part in."""
     data = RankingData(X, y, qid)
-    objective = Objective(data, LOSSES[loss], C=0.1, threads=2)
+    objective = make_objective(data, LOSSES[loss], C=0.1, threads=2)
     n = data.n_features
     point = objective.at(np.linspace(-0.5, 0.5, n))
     results = [point.value, point.gradient, point.scores]

@@ -7,6 +7,8 @@ and scikit-learn.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from marginrank._base.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from marginrank import metrics
     from marginrank.data import RankingData, make_ranking
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
         SparseRankSVM,
         SparseRankSVMCV,
     )
+    from marginrank.estimators.loading import load_model
     from marginrank.metrics.feature_ranking import rank_features
-    from marginrank.models import load_model
     from marginrank.solvers import Iteration, StopReason
     from marginrank.training.path import sparse_path
 
@@ -46,7 +48,6 @@ __all__ = [
     "rank_features",
     "sparse_path",
 ]
-__version__ = "0.1.0"
 
 _MODULES = {
     "Iteration": "marginrank.solvers",
@@ -61,7 +62,7 @@ _MODULES = {
     "dump_letor": "marginrank.data.formats.letor",
     "iter_letor": "marginrank.data.formats.chunks",
     "load_letor": "marginrank.data.formats.letor",
-    "load_model": "marginrank.models",
+    "load_model": "marginrank.estimators.loading",
     "load_pairs": "marginrank.data.pair_lists",
     "make_ranking": "marginrank.data",
     "sparse_path": "marginrank.training.path",

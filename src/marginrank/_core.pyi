@@ -40,6 +40,7 @@ class Pairs:
 
     def __init__(
         self,
+        *,
         n_rows: int,
         offsets: Integers,
         rows: Integers | None,
@@ -54,6 +55,7 @@ class Pairs:
     ) -> None: ...
     @staticmethod
     def of_list(
+        *,
         n_rows: int,
         offsets: Integers,
         rows: Integers | None,

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from brute_force import explicit_pairs
+from objectives import make_objective
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
@@ -19,7 +20,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from marginrank import RankingData, RankSVM, StopReason, load_model, make_ranking
 from marginrank.estimators import rank_svm
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective
 
 X, Y, QID = make_ranking(30, (5, 25), 6, random_state=0)
 
@@ -32,7 +32,7 @@ def test_scikit_learn_compatibility(estimator, check):
 def test_fit_stores_what_it_found():
     model = RankSVM(C=0.5, tol=1e-8).fit(X, Y, qid=QID)
     data = RankingData(X, Y, QID)
-    point = Objective(data, LOSSES["squared_hinge"], C=0.5).at(model.coef_)
+    point = make_objective(data, LOSSES["squared_hinge"], C=0.5).at(model.coef_)
     assert model.objective_ == pytest.approx(point.value, rel=1e-12)
     assert model.gap_ == pytest.approx(point.gap, rel=1e-6, abs=1e-12 * model.objective_)
     assert model.n_pairs_ == data.n_pairs

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
+from objectives import make_objective
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, cross_val_score
@@ -27,7 +28,6 @@ from marginrank import (
 )
 from marginrank.estimators import sgd_rank_svm
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective
 
 X, Y, QID = make_ranking(40, (5, 25), 6, random_state=0)
 VALID = make_ranking(20, (5, 25), 6, random_state=1)
@@ -57,7 +57,7 @@ def test_scikit_learn_compatibility(estimator, check):
 def test_fit_stores_what_it_found():
     model = SGDRankSVM(C=0.5).fit(X, Y, qid=QID)
     data = RankingData(X, Y, QID)
-    point = Objective(data, LOSSES["squared_hinge"], C=0.5).at(model.coef_)
+    point = make_objective(data, LOSSES["squared_hinge"], C=0.5).at(model.coef_)
     assert model.objective_ == pytest.approx(point.value, rel=1e-12)
     assert model.gap_ == pytest.approx(point.gap, rel=1e-6)
     assert model.n_pairs_ == data.n_pairs
@@ -179,7 +179,7 @@ def test_partial_fit_means_the_pairs_so_far_or_a_total():
         again.partial_fit(X, Y, qid=QID)
 
     def distance(model, C):
-        point = Objective(RankingData(X, Y, QID), LOSSES["squared_hinge"], C=C).at(model.coef_)
+        point = make_objective(RankingData(X, Y, QID), LOSSES["squared_hinge"], C=C).at(model.coef_)
         return point.value / RankSVM(C=C).fit(X, Y, qid=QID).objective_ - 1
 
     assert distance(so_far, C) < 0.1
@@ -234,7 +234,7 @@ def test_a_text_in_chunks_equals_memory(letor, chunk_documents):
     )
     assert model.n_features_in_ == 6
     assert model.n_pairs_ == data.n_pairs
-    point = Objective(data, LOSSES["squared_hinge"]).at(model.coef_)
+    point = make_objective(data, LOSSES["squared_hinge"]).at(model.coef_)
     assert model.objective_ == pytest.approx(point.value)
     assert model.gap_ == pytest.approx(point.gap, rel=1e-6)
 

@@ -16,7 +16,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from marginrank import RankSVM, load_model, make_ranking
 from marginrank.models import ForeignModel, LinearModel, is_model, read_any_model
-from marginrank.models.foreign_files import foreign_format, read_foreign
+from marginrank.models.foreign_files import foreign_format
+from marginrank.models.trial import read_foreign
 
 X, Y, QID = make_ranking(30, 10, 6, n_levels=3, random_state=0)
 TREES = {"n_estimators": 4, "n_jobs": 1}

@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from marginrank import KernelRankSVM, load_model, make_ranking
-from marginrank.models import ForeignModel, is_model, read_any_model
-from marginrank.models.kernel_model import HEADER
+from marginrank.models import KernelModel, is_model, read_any_model
+from marginrank.models.kernel_model import HEADER, KNOWN_PARAMETERS
 
 X, Y, QID = make_ranking(20, 8, 4, random_state=0)
 
@@ -69,9 +69,17 @@ def test_commands_read_it_too(path):
     model.save(path)
     assert is_model(path)
     read = read_any_model(path)
-    assert isinstance(read, ForeignModel)
+    assert isinstance(read, KernelModel)
     assert (read.kind, read.n_features) == ("marginrank KernelRankSVM", 4)
     np.testing.assert_array_equal(read.scores(X), model.predict(X))
+    with pytest.raises(ValueError, match="the data has 3 features, but the model 4"):
+        read.scores(X[:, :3])
+    with pytest.raises(ValueError, match=r"X\[0, 0\] is NaN"):
+        read.scores(np.full((1, 4), np.nan))
+
+
+def test_files_know_the_parameters_of_the_estimator():
+    assert KernelRankSVM().get_params().keys() == KNOWN_PARAMETERS
 
 
 def test_what_cannot_be_saved(path):
@@ -112,6 +120,8 @@ def test_a_flipped_bit_is_found(path):
         (set_header(n_features=5), "landmarks are not 160 × 5 finite numbers"),
         (set_header(parameters={"kernel": "rbf", "gama": 1}), "not those of a KernelRankSVM.*gama"),
         (set_header(parameters={"kernel": "rfb"}), "not those of a KernelRankSVM.*'rfb'"),
+        (set_header(parameters={"kernel": "rbf", "tol": 0}), "not those of a KernelRankSVM.*tol=0"),
+        (set_header(parameters={"gamma": 1}), "not those of a KernelRankSVM.*'kernel' is missing"),
         (set_header(parameters=[]), "'parameters' is not an object"),
         (set_header(feature_names=[1]), "'feature_names' is not"),
         (lambda arrays: arrays.pop("landmarks"), "landmarks are missing"),
@@ -125,8 +135,9 @@ def test_a_flipped_bit_is_found(path):
 def test_damaged_files_are_refused(path, change, message):
     KernelRankSVM().fit(X, Y, qid=QID).save(path)
     rewrite(path, change)
-    with pytest.raises(ValueError, match=rf"m\.npz.*{message}"):
-        load_model(path)
+    for read in (load_model, read_any_model):
+        with pytest.raises(ValueError, match=rf"m\.npz.*{message}"):
+            read(path)
 
 
 def test_files_that_ask_for_absurd_memory_are_refused(path):

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from brute_force import explicit_pairs
+from objectives import make_objective
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.composite import Composite
 from marginrank.objective.losses import LOSSES, Loss, Piece
-from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball
-from marginrank.solvers import StopReason, proximal_newton
+from marginrank.solvers import StopReason
+from marginrank.solvers.sparse.proximal_newton import proximal_newton
 
 X, Y, QID = make_ranking(6, (3, 12), 5, random_state=3)
 MARGINS = np.random.default_rng(0).normal(size=len(Y)) * 0.2
@@ -56,7 +57,7 @@ def dual_gap(loss, regularizer, w, margins):
 @pytest.mark.parametrize("loss", EXACT, ids=lambda loss: loss.name)
 def test_the_gap_is_that_of_the_dual_over_explicit_pairs(loss, regularizer, margins):
     data = RankingData(X, Y, QID, sample_weight=WEIGHTS)
-    objective = Objective(data, loss, normalization="pairs", ridge=0.0, margins=margins)
+    objective = make_objective(data, loss, normalization="pairs", ridge=0.0, margins=margins)
     optimum = proximal_newton(objective, regularizer, tol=1e-11)
     rng = np.random.default_rng(2)
     for noise in (0.0, 1e-2, 1.0):
@@ -72,7 +73,7 @@ def test_the_gap_is_that_of_the_dual_over_explicit_pairs(loss, regularizer, marg
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
 def test_the_gap_of_the_logistic_loss_is_a_bound(regularizer):
     """Its conjugate is bounded, not known."""
-    objective = Objective(
+    objective = make_objective(
         RankingData(X, Y, QID), LOSSES["logistic"], normalization="pairs", ridge=0.0
     )
     optimum = proximal_newton(objective, regularizer, tol=1e-9)
@@ -86,7 +87,7 @@ def test_the_gap_of_the_logistic_loss_is_a_bound(regularizer):
 
 
 def test_in_the_ball_the_gap_is_at_most_that_of_frank_wolfe():
-    objective = Objective(
+    objective = make_objective(
         RankingData(X, Y, QID), LOSSES["squared_hinge"], normalization="pairs", ridge=0.0
     )
     w = np.array([0.3, -0.2, 0.0, 0.1, 0.0])
@@ -100,8 +101,8 @@ def test_in_the_ball_the_gap_is_at_most_that_of_frank_wolfe():
 
 
 def test_without_an_l1_term_the_gap_is_that_of_a_ridge():
-    objective = Objective(RankingData(X, Y, QID), LOSSES["squared_hinge"], ridge=0.0)
-    ridge = Objective(RankingData(X, Y, QID), LOSSES["squared_hinge"], ridge=1.0)
+    objective = make_objective(RankingData(X, Y, QID), LOSSES["squared_hinge"], ridge=0.0)
+    ridge = make_objective(RankingData(X, Y, QID), LOSSES["squared_hinge"], ridge=1.0)
     w = proximal_newton(objective, ElasticNet(0.0, 1.0), tol=1e-3).w
     point = Composite(objective, ElasticNet(0.0, 1.0)).at(w)
     assert point.value == pytest.approx(ridge.at(w).value, rel=1e-14)
@@ -110,7 +111,9 @@ def test_without_an_l1_term_the_gap_is_that_of_a_ridge():
 
 
 def test_the_gradient_mapping_is_zero_at_the_optimum():
-    objective = Objective(RankingData(X, Y, QID), LOSSES["huber"], normalization="pairs", ridge=0.0)
+    objective = make_objective(
+        RankingData(X, Y, QID), LOSSES["huber"], normalization="pairs", ridge=0.0
+    )
     for regularizer in REGULARIZERS:
         w = proximal_newton(objective, regularizer, tol=1e-12).w
         point = Composite(objective, regularizer).at(w)
@@ -122,7 +125,7 @@ def test_the_gradient_mapping_is_zero_at_the_optimum():
 def test_the_gap_bounds_the_distance_for_a_loss_of_several_pieces(regularizer):
     pieces = (Piece(0.6, 1.0, 2), Piece(-0.2, 0.4, 2), Piece(-0.3, -0.3, 2))
     loss = Loss("three slopes of the derivative", pieces)
-    objective = Objective(RankingData(X, Y, QID), loss, normalization="pairs", ridge=0.0)
+    objective = make_objective(RankingData(X, Y, QID), loss, normalization="pairs", ridge=0.0)
     optimum = proximal_newton(objective, regularizer, tol=1e-10)
     assert optimum.stop is StopReason.CERTIFIED
     rng = np.random.default_rng(3)

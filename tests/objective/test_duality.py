@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 from brute_force import explicit_pairs
+from objectives import make_objective
 from scipy.optimize import minimize
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.composite import Composite
-from marginrank.objective.duality import parabola_bound
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import GroupedLoss, Objective
+from marginrank.objective.objective import GroupedLoss
 from marginrank.objective.regularizers import ElasticNet, L1Ball
-from marginrank.solvers import proximal_newton
+from marginrank.solvers.sparse.parabolas import parabola_bound, tighten
+from marginrank.solvers.sparse.proximal_newton import proximal_newton
 
 X, Y, QID = make_ranking(40, (3, 12), 5, random_state=3)
 RNG = np.random.default_rng(0)
@@ -28,9 +29,9 @@ REGULARIZERS = [
 ]
 
 
-def make_objective(loss="squared_hinge", margins=None):
+def random_objective(loss="squared_hinge", margins=None):
     data = RankingData(X, Y, QID, sample_weight=WEIGHTS)
-    return Objective(data, LOSSES[loss], normalization="pairs", ridge=0.0, margins=margins)
+    return make_objective(data, LOSSES[loss], normalization="pairs", ridge=0.0, margins=margins)
 
 
 def near(optimum, regularizer, noise, seed=2):
@@ -40,14 +41,14 @@ def near(optimum, regularizer, noise, seed=2):
 
 def tightened(objective, regularizer, w):
     point = Composite(objective, regularizer).at(w)
-    point.tighten()
+    tighten(point)
     return point
 
 
 @pytest.mark.parametrize("margins", [None, MARGINS], ids=["", "margins"])
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
 def test_the_closer_gap_is_a_bound_and_no_larger(regularizer, margins):
-    objective = make_objective(margins=margins)
+    objective = random_objective(margins=margins)
     optimum = proximal_newton(objective, regularizer, tol=1e-12)
     for noise in (0.0, 1e-3, 1e-2, 0.1, 1.0, 10.0):
         point = tightened(objective, regularizer, near(optimum.w, regularizer, noise))
@@ -57,7 +58,7 @@ def test_the_closer_gap_is_a_bound_and_no_larger(regularizer, margins):
 
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
 def test_near_the_optimum_it_falls_as_the_square_of_the_distance(regularizer):
-    objective = make_objective()
+    objective = random_objective()
     optimum = proximal_newton(objective, regularizer, tol=1e-13).w
     # Within the support, so that the weights stay in the domain and zeros stay zero.
     direction = np.where(optimum == 0, 0.0, np.random.default_rng(1).normal(size=5))
@@ -70,7 +71,7 @@ def test_near_the_optimum_it_falls_as_the_square_of_the_distance(regularizer):
 
 @pytest.mark.parametrize("regularizer", [ElasticNet(0.02), ElasticNet(0.02, 0.3)], ids=repr)
 def test_it_is_the_minimum_of_the_parabolas(regularizer):
-    objective = make_objective()
+    objective = random_objective()
     w = near(proximal_newton(objective, regularizer, tol=1e-9).w, regularizer, 0.03)
     grouped = objective.at(w).by_group(20)
     assert grouped.losses.min() > 0
@@ -88,7 +89,7 @@ def test_it_is_the_minimum_of_the_parabolas(regularizer):
 
 
 def test_each_parabola_lies_below_the_loss_of_its_queries():
-    objective = make_objective(margins=MARGINS)
+    objective = random_objective(margins=MARGINS)
     pairs = explicit_pairs(Y, QID, sample_weight=WEIGHTS, margin=MARGINS)
     weight = pairs.weight / pairs.weight.sum()
     differences = X[pairs.preferred] - X[pairs.other]
@@ -114,12 +115,12 @@ def test_without_a_loss_the_bound_is_zero():
 
 @pytest.mark.parametrize("loss", ["huber", "logistic"])
 def test_other_losses_have_the_scaled_gap_only(loss):
-    point = tightened(make_objective(loss), ElasticNet(0.02), np.full(5, 0.1))
+    point = tightened(random_objective(loss), ElasticNet(0.02), np.full(5, 0.1))
     assert point.gap == point.scaled_gap
 
 
 def test_fewer_queries_than_features_have_the_scaled_gap_only():
     data = RankingData(X, Y)
-    objective = Objective(data, LOSSES["squared_hinge"], normalization="pairs", ridge=0.0)
+    objective = make_objective(data, LOSSES["squared_hinge"], normalization="pairs", ridge=0.0)
     point = tightened(objective, ElasticNet(0.02), np.full(5, 0.1))
     assert point.gap == point.scaled_gap

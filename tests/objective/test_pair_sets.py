@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from brute_force import ExplicitPairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from objectives import make_objective
 from test_objective import (
     ALL_LOSSES,
     HINGE,
@@ -22,8 +23,7 @@ from test_objective import (
 from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
 from marginrank.objective.losses import LOSSES, Loss
-from marginrank.objective.objective import NORMALIZATIONS, Objective
-from marginrank.objective.pair_weights import gain_difference
+from marginrank.training.pairs import NORMALIZATIONS, choose_pairs
 
 SQUARED_HINGE = LOSSES["squared_hinge"]
 
@@ -50,7 +50,7 @@ class Problem:
         return self.X.shape[0]
 
     def objective(self):
-        return Objective(
+        return make_objective(
             RankingData(self.X, np.zeros(self.n), self.qid, **self.weights),
             self.loss,
             C=self.C,
@@ -190,8 +190,8 @@ def test_the_list_of_all_pairs_equals_the_labels(loss, normalization):
     weights = {"sample_weight": rng.uniform(size=len(y)), "query_weight": rng.uniform(size=20)}
     data = RankingData(X, y, qid, **weights)
     kind = {"normalization": normalization, "margins": 0.1 * y, "threads": 2}
-    listed = Objective(data, loss, pairs=PairList(all_pairs(y, qid)), **kind)
-    labelled = Objective(data, loss, **kind)
+    listed = make_objective(data, loss, pairs=PairList(all_pairs(y, qid)), **kind)
+    labelled = make_objective(data, loss, **kind)
     assert listed.n_pairs == labelled.n_pairs
     w, v = rng.normal(size=(2, 5))
     a, b = listed.at(w), labelled.at(w)
@@ -229,7 +229,7 @@ def test_only_documents_of_pairs_that_count_are_visited():
         weights={"query_weight": np.array([1.0, 3.0, 0.0])[qid]},
     )
     objective = problem.objective()
-    assert objective.rows.tolist() == [0, 2, 1, 3]
+    assert objective.pairs.documents.rows.tolist() == [0, 2, 1, 3]
     assert objective.n_documents == objective.n_active_documents == 4
     assert objective.n_queries == 2
     assert objective.n_pairs == 4
@@ -243,9 +243,9 @@ def test_only_documents_of_pairs_that_count_are_visited():
 def test_a_list_that_fits_is_not_copied():
     problem = random_problem(np.random.default_rng(3), n=5, m=100)
     objective = problem.objective()
-    assert np.shares_memory(objective._pair_set.pairs, problem.listed)
+    assert np.shares_memory(objective.pairs.pairs, problem.listed)
     other = objective.with_loss(HINGE)
-    assert other._pair_set is objective._pair_set
+    assert other.pairs is objective.pairs
     problem.loss = HINGE
     assert other.at(problem.w).value == problem.objective().at(problem.w).value
 
@@ -260,14 +260,21 @@ def test_scores_that_are_not_finite_give_nan_and_no_crash(bad):
     np.testing.assert_array_equal(point.hess_diag(), np.ones(3))
 
 
-def test_what_has_no_meaning_for_listed_pairs_is_refused():
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pair_selection": "adjacent"}, "pair_selection='adjacent' does not go with pairs"),
+        ({"pair_cost": "gain"}, "pair_cost does not go with pairs"),
+        ({"margin": "label"}, "margin does not go with pairs"),
+        ({"propensity": np.ones(30)}, "propensity does not go with pairs"),
+    ],
+)
+def test_what_has_no_meaning_for_listed_pairs_is_refused(options, message):
     problem = random_problem(np.random.default_rng(5))
     data = RankingData(problem.X, np.zeros(30))
     listed = PairList(problem.listed)
-    with pytest.raises(ValueError, match="pair_selection='adjacent' does not go with pairs"):
-        Objective(data, SQUARED_HINGE, pairs=listed, pair_selection="adjacent")
-    with pytest.raises(ValueError, match="pair_weights does not go with pairs"):
-        Objective(data, SQUARED_HINGE, pairs=listed, pair_weights=gain_difference(np.zeros(30)))
+    with pytest.raises(ValueError, match=message):
+        choose_pairs(data, SQUARED_HINGE, pairs=listed, **options)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +287,7 @@ def test_what_has_no_meaning_for_listed_pairs_is_refused():
 def test_a_pair_across_queries_is_named(listed, source, message):
     data = RankingData(np.eye(5), np.zeros(5), list("abaab"))
     with pytest.raises(ValueError, match=message):
-        Objective(data, SQUARED_HINGE, pairs=PairList(np.array(listed), None, source))
+        make_objective(data, SQUARED_HINGE, pairs=PairList(np.array(listed), None, source))
 
 
 # Samples
@@ -292,7 +299,7 @@ def sampled_objective(n_queries, docs_per_query, n_pairs, **kwargs):
     listed = random_pairs(rng, qid, n_pairs) if n_queries < 10 else chained(rng, qid, n_pairs)
     data = RankingData(X, np.zeros(len(qid)), qid)
     weight = rng.uniform(0.5, 2.0, size=len(listed))
-    return Objective(data, SQUARED_HINGE, pairs=PairList(listed, weight), **kwargs)
+    return make_objective(data, SQUARED_HINGE, pairs=PairList(listed, weight), **kwargs)
 
 
 def chained(rng, qid, n_pairs):
@@ -322,8 +329,8 @@ def test_a_sample_has_about_its_share_of_the_documents(shape, fraction):
 
 
 def pairs_of(objective):
-    pairs = objective._pair_set.pairs
-    return {tuple(pair) for pair in objective.rows[pairs].tolist()}
+    pairs = objective.pairs.pairs
+    return {tuple(pair) for pair in objective.pairs.documents.rows[pairs].tolist()}
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

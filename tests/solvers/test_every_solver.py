@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from brute_force import BruteForce, ExplicitPairs, explicit_pairs
+from objectives import make_objective
 
-from marginrank import RankingData, RankSVM, make_ranking
+from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.data.pair_lists import check_pairs
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective
-from marginrank.solvers import SOLVERS, find_solver, solvers_for
+from marginrank.objective.regularizers import ElasticNet, L1Ball
+from marginrank.solvers import SOLVERS, find_solver, solver_names, solvers_for
 
 LAYOUTS = {"dense": np.asarray, "csr": sp.csr_array}
 KINDS = ("all", "adjacent", "explicit")
@@ -24,14 +25,14 @@ def problem(layout, kind, loss):
     data = RankingData(LAYOUTS[layout](X), y, qid)
     if kind != "explicit":
         pairs = explicit_pairs(y, qid, adjacent=kind == "adjacent")
-        return Objective(data, loss, C=C, pair_selection=kind), BruteForce(X, pairs, loss, C)
+        return make_objective(data, loss, C=C, pair_selection=kind), BruteForce(X, pairs, loss, C)
     everything = explicit_pairs(y, qid)
     some = np.random.default_rng(0).choice(len(everything.weight), 100)  # some of them twice
     listed = np.column_stack([everything.preferred[some], everything.other[some]])
     weight = np.random.default_rng(1).uniform(0.5, 2.0, size=100)
     reference = ExplicitPairs(listed[:, 0], listed[:, 1], weight, np.zeros(100))
     pairs = check_pairs(listed, weight, len(y))
-    return Objective(data, loss, C=C, pairs=pairs), BruteForce(X, reference, loss, C)
+    return make_objective(data, loss, C=C, pairs=pairs), BruteForce(X, reference, loss, C)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -50,7 +51,7 @@ def test_every_solver_finds_the_optimum(name, loss, layout, kind):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", solver_names(regularized=False))
 def test_other_combinations_are_refused_by_name(solver, loss):
     X, y, qid = make_ranking(5, 6, 3, random_state=0)
     model = RankSVM(solver=solver, loss=loss, tol=1e-2)
@@ -63,6 +64,27 @@ def test_other_combinations_are_refused_by_name(solver, loss):
         ValueError, match=f"solver='{solver}' cannot minimise loss='{loss}'; these can: {others}"
     ):
         model.fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("problem", [{"radius": 1.0}, {"C": 1.0}], ids=["ball", "penalty"])
+@pytest.mark.parametrize("solver", solver_names(regularized=True))
+def test_other_combinations_with_a_regulariser_are_refused_before_any_data(solver, problem, loss):
+    model = SparseRankSVM(solver=solver, loss=loss, tol=1e-2, **problem)
+    regularizer = L1Ball(1.0) if "radius" in problem else ElasticNet(1.0)
+    able = solvers_for(LOSSES[loss], regularizer)
+    if solver in able:
+        X, y, qid = make_ranking(5, 6, 3, random_state=0)
+        assert model.fit(X, y, qid=qid).stop_reason_.converged
+        return
+    what = f"solver={solver!r} cannot minimise loss={loss!r}"
+    others = able
+    if not able:
+        what = f"loss={loss!r} has no solver"
+        others = [name for name, each in LOSSES.items() if solvers_for(each, regularizer)]
+    listed = ", ".join(map(repr, others))
+    with pytest.raises(ValueError, match=f"{what} .*(radius).*; these (can|have): {listed}"):
+        model.fit("no data", None)
 
 
 def test_explicit_pairs_of_all_pairs_are_all_pairs():

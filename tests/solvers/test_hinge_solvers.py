@@ -5,14 +5,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from brute_force import BruteForce, explicit_pairs
+from objectives import make_objective
 from scipy.optimize import linprog
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.losses import LOSSES, Loss, Piece
-from marginrank.objective.objective import Objective
-from marginrank.solvers import SOLVERS, StopReason, bmrm, ocas, smoothing, solvers_for
-from marginrank.solvers.hinge.bundle import IDLE, Bundle
+from marginrank.solvers import SOLVERS, StopReason, solvers_for
+from marginrank.solvers.hinge.bundle import IDLE, Bundle, bmrm, ocas
 from marginrank.solvers.hinge.cutting_search import cutting_search
+from marginrank.solvers.hinge.smoothing import smoothing
 
 HINGE = LOSSES["hinge"]
 
@@ -22,9 +23,9 @@ def solver(request):
     return SOLVERS[request.param].minimise
 
 
-def make_objective(*shape, seed=0, C=0.1, loss=HINGE, **kwargs):
+def random_objective(*shape, seed=0, C=0.1, loss=HINGE, **kwargs):
     X, y, qid = make_ranking(*shape, random_state=seed)
-    return Objective(RankingData(X, y, qid), loss, C=C, **kwargs)
+    return make_objective(RankingData(X, y, qid), loss, C=C, **kwargs)
 
 
 def dual_bound(reference, w):
@@ -54,7 +55,7 @@ def dual_bound(reference, w):
 def test_the_certificate_is_confirmed_over_explicit_pairs(C):
     X, y, qid = make_ranking(10, 10, 4, random_state=1)
     reference = BruteForce(X, explicit_pairs(y, qid), HINGE, C)
-    result = smoothing(Objective(RankingData(X, y, qid), HINGE, C=C), tol=1e-9)
+    result = smoothing(make_objective(RankingData(X, y, qid), HINGE, C=C), tol=1e-9)
     assert result.stop is StopReason.CERTIFIED
     value = reference.value(result.w)
     assert result.objective == pytest.approx(value, rel=1e-12)
@@ -77,7 +78,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0, 1e2])
 def test_tol_is_the_relative_distance_to_the_optimum(C, shape, kind):
     X, y, qid = make_ranking(*shape, **kind, random_state=2)
-    objective = Objective(RankingData(X, y, qid), HINGE, C=C)
+    objective = make_objective(RankingData(X, y, qid), HINGE, C=C)
     best = smoothing(objective, tol=1e-9)
     lower = best.objective - best.gap
     for tol in (1e-2, 1e-4, 1e-6):
@@ -91,7 +92,7 @@ def test_tol_is_the_relative_distance_to_the_optimum(C, shape, kind):
 
 @pytest.mark.parametrize("method", [ocas, bmrm])
 def test_bundle_methods_certify_the_optimum(method):
-    objective = make_objective(20, 20, 8, C=1e-3)
+    objective = random_objective(20, 20, 8, C=1e-3)
     best = smoothing(objective, tol=1e-9)
     result = method(objective, tol=1e-6)
     assert result.stop is StopReason.CERTIFIED
@@ -100,7 +101,7 @@ def test_bundle_methods_certify_the_optimum(method):
 
 
 def test_the_line_search_saves_iterations():
-    objective = make_objective(20, 20, 8, C=0.01)
+    objective = random_objective(20, 20, 8, C=0.01)
     plain, searched = (method(objective, tol=1e-4, max_iter=500) for method in (bmrm, ocas))
     assert searched.stop is StopReason.CERTIFIED
     assert searched.n_iter < plain.n_iter
@@ -108,7 +109,7 @@ def test_the_line_search_saves_iterations():
 
 def test_samples_lead_to_the_same_optimum():
     """Enough documents for progressive sampling and a sampled preconditioner."""
-    objective = make_objective(1000, 30, 20, seed=3, threads=2)
+    objective = random_objective(1000, 30, 20, seed=3, threads=2)
     best = smoothing(objective, tol=1e-8)
     result = smoothing(objective, tol=1e-4, seed=1)
     assert result.stop is StopReason.CERTIFIED
@@ -118,7 +119,7 @@ def test_samples_lead_to_the_same_optimum():
 def test_any_sum_of_hinges(solver):
     """A kink at 1 and a second one at −½, as a loss that punishes gross errors twice."""
     loss = Loss("double", (Piece(1.0, 1.0, 1), Piece(0.5, -0.5, 1)))
-    objective = make_objective(20, 10, 4, C=0.01, loss=loss)
+    objective = random_objective(20, 10, 4, C=0.01, loss=loss)
     result = solver(objective, tol=1e-5)
     assert result.stop is StopReason.CERTIFIED
     assert result.objective <= (1 + 1e-5) * smoothing(objective, tol=1e-9).objective
@@ -128,7 +129,7 @@ def test_margins_and_ridge(solver):
     X, y, qid = make_ranking(20, 10, 4, random_state=0)
     data = RankingData(X, y, qid)
     loss = HINGE.shifted(-1.0)
-    objective = Objective(data, loss, C=0.01, margins=y, ridge=0.5)
+    objective = make_objective(data, loss, C=0.01, margins=y, ridge=0.5)
     result = solver(objective, tol=1e-5)
     assert result.stop is StopReason.CERTIFIED
     pairs = explicit_pairs(y, qid, margin=y)
@@ -143,7 +144,7 @@ def test_margins_and_ridge(solver):
 
 
 def test_max_iter(solver):
-    objective = make_objective(20, 20, 10)
+    objective = random_objective(20, 20, 10)
     result = solver(objective, tol=1e-12, max_iter=1)
     assert result.stop is StopReason.MAX_ITER
     assert result.n_iter == 1
@@ -156,7 +157,7 @@ def test_an_interrupt_keeps_the_best_point(solver, at):
         if line.iteration == at:
             raise KeyboardInterrupt
 
-    objective = make_objective(20, 20, 10, C=10.0)
+    objective = random_objective(20, 20, 10, C=10.0)
     result = solver(objective, tol=1e-12, callback=interrupt)
     assert result.stop is StopReason.INTERRUPTED
     assert len(result.history) == at
@@ -166,7 +167,7 @@ def test_an_interrupt_keeps_the_best_point(solver, at):
 
 @pytest.mark.parametrize("known_scores", [False, True])
 def test_a_warm_start_from_the_solution_ends_at_once(known_scores):
-    objective = make_objective(40, 30, 10)
+    objective = random_objective(40, 30, 10)
     first = smoothing(objective, tol=1e-6)
     again = smoothing(
         objective, w0=first.w, scores0=first.scores if known_scores else None, tol=1e-6
@@ -177,7 +178,7 @@ def test_a_warm_start_from_the_solution_ends_at_once(known_scores):
 
 
 def test_a_warm_start_from_anywhere(solver):
-    objective = make_objective(20, 20, 8, C=1e-3)
+    objective = random_objective(20, 20, 8, C=1e-3)
     w0 = np.random.default_rng(0).normal(size=8) * 100
     result = solver(objective, w0=w0, tol=1e-5)
     assert result.stop is StopReason.CERTIFIED
@@ -185,7 +186,7 @@ def test_a_warm_start_from_anywhere(solver):
 
 
 def test_history(solver):
-    objective = make_objective(40, 20, 10, C=1e-3)
+    objective = random_objective(40, 20, 10, C=1e-3)
     lines = []
     result = solver(objective, tol=1e-4, callback=lines.append)
     assert lines == result.history
@@ -197,7 +198,7 @@ def test_history(solver):
 
 def test_a_problem_without_loss_is_solved_by_zero(solver):
     data = RankingData(np.ones((4, 3)), [0, 1, 2, 3], query_weight=[0.0])
-    result = solver(Objective(data, HINGE))
+    result = solver(make_objective(data, HINGE))
     np.testing.assert_array_equal(result.w, 0.0)
     assert result.objective == 0.0
     assert result.stop.converged
@@ -206,14 +207,14 @@ def test_a_problem_without_loss_is_solved_by_zero(solver):
 def test_threads_give_the_same_bits(solver):
     X, y, qid = make_ranking(50, 40, 6, random_state=0)
     data = RankingData(X, y, qid)
-    results = [solver(Objective(data, HINGE, C=1e-4, threads=t), tol=1e-4) for t in (1, 2, 8)]
+    results = [solver(make_objective(data, HINGE, C=1e-4, threads=t), tol=1e-4) for t in (1, 2, 8)]
     for result in results[1:]:
         np.testing.assert_array_equal(result.w, results[0].w)
 
 
 @pytest.mark.parametrize("length", [1e-6, 1.0, 1e6])
 def test_cutting_search_minimises_along_the_direction(length):
-    objective = make_objective(20, 20, 10)
+    objective = random_objective(20, 20, 10)
     start = objective.at(np.random.default_rng(0).normal(size=10))
     direction = -length * start.gradient
     found = cutting_search(start, direction, objective.scores(direction), accuracy=1e-9)

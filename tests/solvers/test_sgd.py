@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from brute_force import BruteForce, explicit_pairs
+from objectives import make_objective
 
 from marginrank import RankingData, RankSVM, _core, make_ranking
 from marginrank.objective.losses import LOSSES, Loss, Piece
-from marginrank.objective.objective import Objective
-from marginrank.solvers import newton
+from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.stochastic import sgd
 from marginrank.solvers.stochastic.sgd import (
     PairSampler,
@@ -172,7 +172,7 @@ def passes_to(data, parameters, goal, limit=20):
     """Return how many passes bring F below `goal`, and F after each."""
     total = contents(lambda: [data], parameters).weight
     learner, values = Learner(data.n_features, 0), []
-    objective = Objective(
+    objective = make_objective(
         data,
         LOSSES[parameters.loss],
         C=parameters.C,
@@ -236,7 +236,7 @@ def test_sparse_features_with_a_diagonal_metric():
 
 def test_the_hinge_converges(monkeypatch):
     data = RankingData(*make_ranking(60, 40, 10, correlation=0.5, random_state=0))
-    objective = Objective(data, HINGE, C=1e-2)
+    objective = make_objective(data, HINGE, C=1e-2)
     half = 0.005  # the kink made a parabola this wide on each side, which costs a pair half / 4
     pieces = (Piece(0.25 / half, 1 + half, 2), Piece(-0.25 / half, 1 - half, 2))
     best = objective.at(newton(objective.with_loss(Loss("", pieces)), tol=1e-6).w).value

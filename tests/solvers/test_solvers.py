@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from brute_force import BruteForce, explicit_pairs
+from objectives import make_objective
 from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, make_ranking
 from marginrank._base.threads import serial_blas
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective, Point
-from marginrank.solvers import SOLVERS, StopReason, newton, solvers_for, tron
+from marginrank.objective.objective import Point
+from marginrank.solvers import SOLVERS, StopReason, solvers_for
 from marginrank.solvers.smooth import preconditioner
 from marginrank.solvers.smooth.line_search import line_search
+from marginrank.solvers.smooth.newton import newton
+from marginrank.solvers.smooth.tron import tron
 
 SQUARED_HINGE = LOSSES["squared_hinge"]
 LAYOUTS = {"dense": np.asarray, "csr": sp.csr_array}
@@ -28,9 +31,9 @@ def solver(request):
     return SOLVERS[request.param].minimise
 
 
-def make_objective(*shape, seed=0, C=0.1, loss=SQUARED_HINGE, layout="dense", **kwargs):
+def random_objective(*shape, seed=0, C=0.1, loss=SQUARED_HINGE, layout="dense", **kwargs):
     X, y, qid = make_ranking(*shape, random_state=seed)
-    return Objective(RankingData(LAYOUTS[layout](X), y, qid), loss, C=C, **kwargs)
+    return make_objective(RankingData(LAYOUTS[layout](X), y, qid), loss, C=C, **kwargs)
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
@@ -42,7 +45,7 @@ def test_optimum_is_that_of_a_classifier_of_differences(solver, C):
     classifier = LinearSVC(
         C=C, loss="squared_hinge", fit_intercept=False, tol=1e-10, max_iter=100_000, dual=False
     ).fit(sign[:, None] * differences, sign)
-    result = solver(Objective(RankingData(X, y, qid), SQUARED_HINGE, C=C), tol=1e-12)
+    result = solver(make_objective(RankingData(X, y, qid), SQUARED_HINGE, C=C), tol=1e-12)
     expected = BruteForce(X, pairs, SQUARED_HINGE, C).value(classifier.coef_[0])
     assert result.objective == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(result.w, classifier.coef_[0], rtol=1e-4, atol=1e-5)
@@ -61,7 +64,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, kind, loss):
     X, y, qid = make_ranking(*shape, **kind, random_state=2)
-    objective = Objective(RankingData(X, y, qid), loss, C=C)
+    objective = make_objective(RankingData(X, y, qid), loss, C=C)
     optimum = newton(objective, tol=1e-13).objective
     for tol in (1e-3, 1e-6, 1e-9):
         result = solver(objective, tol=tol, max_iter=500)
@@ -76,7 +79,7 @@ def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, kind, los
 def test_tol_holds_with_samples_of_the_data(n_levels):
     """Enough documents for progressive sampling and a sampled preconditioner."""
     X, y, qid = make_ranking(1000, 30, 20, n_levels=n_levels, random_state=3)
-    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, threads=2)
+    objective = make_objective(RankingData(X, y, qid), SQUARED_HINGE, threads=2)
     optimum = newton(objective, tol=1e-13).objective
     for tol in (1e-3, 1e-6, 1e-9):
         result = newton(objective, tol=tol)
@@ -93,7 +96,7 @@ def test_scaling_a_feature_costs_newton_no_iterations(shape, factor):
     scaled = X.copy()
     scaled[:, 3] *= factor
     plain, other = (
-        newton(Objective(RankingData(features, y, qid), SQUARED_HINGE), tol=1e-8)
+        newton(make_objective(RankingData(features, y, qid), SQUARED_HINGE), tol=1e-8)
         for features in (X, scaled)
     )
     assert other.stop.converged
@@ -114,7 +117,7 @@ def wide(request, monkeypatch):
 @pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
 def test_many_features_need_no_hessian(loss, wide, monkeypatch):
     X, y, qid = make_ranking(30, 20, 2000, density=0.01, random_state=6)
-    objective = Objective(RankingData(X, y, qid), loss)
+    objective = make_objective(RankingData(X, y, qid), loss)
     monkeypatch.setattr(Point, "hessian", None)
     by_newton, by_tron = (solve(objective, tol=1e-10) for solve in (newton, tron))
     assert by_newton.stop.converged
@@ -129,7 +132,7 @@ def test_tol_holds_with_many_features(C, heavy_tail, wide, monkeypatch):
     # The diagonal does not help with features that are both correlated by chance and so unequal.
     hopeless = wide == "diagonal" and heavy_tail > 0 and C >= 100
     X, y, qid = make_ranking(20, 20, 1100, density=0.01, heavy_tail=heavy_tail, random_state=6)
-    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, C=C)
+    objective = make_objective(RankingData(X, y, qid), SQUARED_HINGE, C=C)
     with monkeypatch.context() as patch:
         patch.setattr(preconditioner, "HESSIAN_FEATURES", 1100)
         patch.setattr(preconditioner, "MOST_DOCUMENTS", 0)
@@ -173,7 +176,7 @@ def in_document_space(data, C):
 @pytest.mark.parametrize("n_features", [1023, 1024, 1025, 1026, 5000])
 def test_the_scale_of_features_costs_nothing_with_few_documents(n_features):
     data = scaled_features(n_features)
-    objective = Objective(data, SQUARED_HINGE, C=24.8)
+    objective = make_objective(data, SQUARED_HINGE, C=24.8)
     result = newton(objective, tol=1e-6)
     assert result.stop.converged
     assert result.n_iter <= 15
@@ -186,7 +189,7 @@ def test_the_scale_of_features_costs_nothing_with_few_documents(n_features):
 def test_pairs_that_can_hardly_be_separated_take_few_iterations(n_features, loss, wide):
     """About as many features as documents and a large C: few pairs are active at the optimum."""
     X, y, qid = make_ranking(60, 10, n_features, density=0.05, noise=0.5, random_state=1)
-    objective = Objective(RankingData(X, y, qid), loss, C=1e4)
+    objective = make_objective(RankingData(X, y, qid), loss, C=1e4)
     result = newton(objective, tol=1e-6)
     assert result.stop.converged
     assert result.n_iter <= 30
@@ -199,7 +202,8 @@ def test_the_number_of_threads_does_not_change_the_bits_of_wide_fits(wide):
     data = RankingData(X, y, qid)
     with serial_blas():
         one, *others = (
-            newton(Objective(data, SQUARED_HINGE, C=10.0, threads=threads)) for threads in (1, 2, 3)
+            newton(make_objective(data, SQUARED_HINGE, C=10.0, threads=threads))
+            for threads in (1, 2, 3)
         )
     for other in others:
         np.testing.assert_array_equal(other.w, one.w)
@@ -210,7 +214,7 @@ def test_wide_fits_do_not_depend_on_the_layout():
     X = X.toarray()
     X[:, 7] = 1e6 + np.arange(len(y)) % 13  # an offset that says nothing
     dense, csr = (
-        newton(Objective(RankingData(layout(X), y, qid), SQUARED_HINGE, C=10.0), tol=1e-9)
+        newton(make_objective(RankingData(layout(X), y, qid), SQUARED_HINGE, C=10.0), tol=1e-9)
         for layout in LAYOUTS.values()
     )
     assert dense.stop.converged
@@ -224,18 +228,20 @@ def test_queries_without_pairs_are_left_out_of_wide_systems():
     qid = np.repeat(np.arange(6), 10)
     y[qid == 2] = 1
     shuffled = rng.permutation(60)
-    whole = newton(Objective(RankingData(X[shuffled], y[shuffled], qid[shuffled]), SQUARED_HINGE))
+    whole = newton(
+        make_objective(RankingData(X[shuffled], y[shuffled], qid[shuffled]), SQUARED_HINGE)
+    )
     kept = qid != 2
-    part = newton(Objective(RankingData(X[kept], y[kept], qid[kept]), SQUARED_HINGE))
+    part = newton(make_objective(RankingData(X[kept], y[kept], qid[kept]), SQUARED_HINGE))
     np.testing.assert_allclose(whole.w, part.w, atol=1e-8)
 
 
 def test_max_iter(solver):
-    result = solver(make_objective(20, 20, 10), tol=1e-12, max_iter=1)
+    result = solver(random_objective(20, 20, 10), tol=1e-12, max_iter=1)
     assert result.stop is StopReason.MAX_ITER
     assert not result.stop.converged
     assert result.n_iter == 1
-    assert result.objective < make_objective(20, 20, 10).at(np.zeros(10)).value
+    assert result.objective < random_objective(20, 20, 10).at(np.zeros(10)).value
 
 
 @pytest.mark.parametrize("at", [1, 3])
@@ -245,7 +251,7 @@ def test_an_interrupt_keeps_the_best_point(solver, shape, at):
         if line.iteration == at:
             raise KeyboardInterrupt
 
-    objective = make_objective(*shape, C=10.0)
+    objective = random_objective(*shape, C=10.0)
     result = solver(objective, tol=1e-12, callback=interrupt)
     assert result.stop is StopReason.INTERRUPTED
     assert len(result.history) == at
@@ -257,7 +263,7 @@ def test_an_interrupt_keeps_the_best_point(solver, shape, at):
 
 @pytest.mark.parametrize("known_scores", [False, True])
 def test_a_warm_start_from_the_solution_ends_at_once(solver, known_scores):
-    objective = make_objective(40, 30, 10)
+    objective = random_objective(40, 30, 10)
     first = solver(objective, tol=1e-9)
     again = solver(objective, w0=first.w, scores0=first.scores if known_scores else None, tol=1e-9)
     assert again.stop.converged
@@ -266,7 +272,7 @@ def test_a_warm_start_from_the_solution_ends_at_once(solver, known_scores):
 
 
 def test_the_start_is_not_modified(solver):
-    objective = make_objective(20, 10, 5)
+    objective = random_objective(20, 10, 5)
     w0 = np.full(5, 0.1)
     scores0 = objective.scores(w0)
     before = scores0.copy()
@@ -277,7 +283,7 @@ def test_the_start_is_not_modified(solver):
 
 @pytest.mark.parametrize("shape", [(40, 20, 10), (1000, 30, 10)], ids=["small", "sampled"])
 def test_history(solver, shape):
-    objective = make_objective(*shape, C=10.0)
+    objective = random_objective(*shape, C=10.0)
     lines = []
     result = solver(objective, tol=1e-10, callback=lines.append)
     assert lines == result.history
@@ -296,13 +302,13 @@ def test_history(solver, shape):
 
 
 def test_scores_of_the_result_are_those_of_its_weights(solver):
-    objective = make_objective(20, 20, 10)
+    objective = random_objective(20, 20, 10)
     result = solver(objective, tol=1e-9)
     np.testing.assert_allclose(result.scores, objective.scores(result.w), rtol=1e-10, atol=1e-12)
 
 
 def test_the_seed_changes_samples_but_not_the_optimum():
-    objective = make_objective(1000, 30, 10)
+    objective = random_objective(1000, 30, 10)
     a, b = (newton(objective, tol=1e-12, seed=seed) for seed in (0, 1))
     assert a.history[0].objective != b.history[0].objective
     np.testing.assert_allclose(a.w, b.w, atol=1e-6)
@@ -310,7 +316,7 @@ def test_the_seed_changes_samples_but_not_the_optimum():
 
 def test_a_problem_without_loss_is_solved_by_zero(solver):
     data = RankingData(np.ones((4, 3)), [0, 1, 2, 3], query_weight=[0.0])
-    result = solver(Objective(data, SQUARED_HINGE))
+    result = solver(make_objective(data, SQUARED_HINGE))
     np.testing.assert_array_equal(result.w, 0.0)
     assert result.objective == 0.0
     assert result.stop.converged
@@ -319,7 +325,7 @@ def test_a_problem_without_loss_is_solved_by_zero(solver):
 @pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
 @pytest.mark.parametrize("length", [1e-6, 1.0, 1e6])
 def test_line_search_minimises_along_the_direction(loss, length):
-    objective = make_objective(20, 20, 10, loss=loss)
+    objective = random_objective(20, 20, 10, loss=loss)
     start = objective.at(np.random.default_rng(0).normal(size=10))
     direction = -length * start.gradient
     scores = objective.scores(direction)
@@ -334,7 +340,7 @@ def test_line_search_minimises_along_the_direction(loss, length):
 
 
 def test_line_search_does_not_touch_the_features():
-    objective = make_objective(20, 20, 10)
+    objective = random_objective(20, 20, 10)
     start = objective.at(np.ones(10))
     direction = -start.gradient
     scores = objective.scores(direction)
@@ -345,7 +351,7 @@ def test_line_search_does_not_touch_the_features():
 
 def test_line_search_from_where_the_loss_is_linear():
     """Far out, slopes are small on both sides; the minimum lies between."""
-    objective = make_objective(20, 20, 10, loss=LOSSES["hinge"].smoothed(0.5), C=100.0)
+    objective = random_objective(20, 20, 10, loss=LOSSES["hinge"].smoothed(0.5), C=100.0)
     start = objective.at(np.zeros(10))
     np.testing.assert_allclose(start.hessian(), np.eye(10), atol=1e-8)
     direction = -start.gradient
@@ -356,7 +362,7 @@ def test_line_search_from_where_the_loss_is_linear():
 
 
 def test_line_search_refuses_to_ascend():
-    objective = make_objective(20, 20, 10)
+    objective = random_objective(20, 20, 10)
     start = objective.at(np.ones(10))
     assert line_search(start, start.gradient, objective.scores(start.gradient)) is None
 
@@ -370,7 +376,7 @@ def test_tol_holds_where_few_queries_have_pairs(share, seed):
     qid = np.repeat(np.arange(4000), 30)
     clicked = (rng.random(4000) < share)[qid]
     y = np.where(clicked, X @ (rng.normal(size=20) / np.logspace(-3, 4, 20)) > 1, 0.0)
-    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, threads=2)
+    objective = make_objective(RankingData(X, y, qid), SQUARED_HINGE, threads=2)
     optimum = newton(objective, tol=1e-12).objective
     result = newton(objective, tol=1e-6, seed=seed)
     assert result.stop.converged
@@ -383,7 +389,7 @@ def test_a_sparse_column_with_a_large_offset():
     near, far = (sp.csr_array(sp.hstack([X, sp.csr_array(stamp + at)])) for at in (1.0, 1.7e9))
     values = []
     for features in (near, far):
-        objective = Objective(RankingData(features, y, qid), SQUARED_HINGE, C=0.1)
+        objective = make_objective(RankingData(features, y, qid), SQUARED_HINGE, C=0.1)
         diagonal = objective.at(np.zeros(1101)).hess_diag()
         assert np.all(diagonal >= 1)
         values.append(newton(objective, tol=1e-6).objective)

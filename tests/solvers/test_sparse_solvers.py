@@ -1,42 +1,35 @@
 """Sparse solvers: certified optima, exact zeros, and the properties each method promises."""
 
 import sys
-from copy import copy
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from objectives import make_objective
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective, Point
+from marginrank.objective.objective import Point
 from marginrank.objective.pair_weights import gain_difference
 from marginrank.objective.regularizers import ElasticNet, L1Ball
-from marginrank.solvers import (
-    SPARSE_SOLVERS,
-    StopReason,
-    fenchel,
-    newton,
-    proximal_newton,
-    truncated_gradient,
-)
-from marginrank.solvers.sparse.proximal_newton import ProximalNewton
+from marginrank.solvers import SOLVERS, StopReason, find_solver, solver_names
+from marginrank.solvers.smooth.newton import newton
+from marginrank.solvers.sparse.frank_wolfe import fenchel
+from marginrank.solvers.sparse.proximal_newton import ProximalNewton, proximal_newton
+from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 
+SPARSE_SOLVERS = {name: SOLVERS[name].minimise for name in solver_names(regularized=True)}
 SQUARED_HINGE = LOSSES["squared_hinge"]
 SMOOTH = [loss for loss in LOSSES.values() if loss.smooth]
 
 
-def make_objective(*shape, loss=SQUARED_HINGE, layout=np.asarray, seed=0, C=1.0, **options):
+def random_objective(*shape, loss=SQUARED_HINGE, layout=np.asarray, seed=0, C=1.0, **options):
     X, y, qid = make_ranking(*shape, random_state=seed, **options)
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)  # as paper 3 scales
-    return Objective(RankingData(layout(X), y, qid), loss, C=C, normalization="pairs", ridge=0.0)
-
-
-def _with_ridge(objective, ridge):
-    result = copy(objective)
-    result.ridge = ridge
-    return result
+    return make_objective(
+        RankingData(layout(X), y, qid), loss, C=C, normalization="pairs", ridge=0.0
+    )
 
 
 REGULARIZERS = [
@@ -55,7 +48,7 @@ REGULARIZERS = [
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
 @pytest.mark.parametrize("loss", SMOOTH, ids=lambda loss: loss.name)
 def test_proximal_newton_is_certified_and_meets_the_conditions_of_optimality(loss, regularizer):
-    objective = make_objective(40, (5, 30), 12, loss=loss, correlation=0.5)
+    objective = random_objective(40, (5, 30), 12, loss=loss, correlation=0.5)
     result = proximal_newton(objective, regularizer, tol=1e-11)
     assert result.stop is StopReason.CERTIFIED
     assert result.gap <= 1e-11 * result.objective
@@ -69,7 +62,7 @@ def test_proximal_newton_is_certified_and_meets_the_conditions_of_optimality(los
 @pytest.mark.parametrize("shape", [(8, 5, 40), (3000, 12, 10)], ids=["few documents", "sampled"])
 @pytest.mark.parametrize("regularizer", [L1Ball(3.0), ElasticNet(1e-3)], ids=repr)
 def test_tol_is_the_relative_distance_to_the_optimum(shape, regularizer):
-    objective = make_objective(*shape)
+    objective = random_objective(*shape)
     optimum = proximal_newton(objective, regularizer, tol=1e-11).objective
     for tol in (1e-2, 1e-4, 1e-6):
         result = proximal_newton(objective, regularizer, tol=tol)
@@ -82,7 +75,7 @@ def test_tol_is_the_relative_distance_to_the_optimum(shape, regularizer):
 @pytest.mark.parametrize("l1", [0.03, 1e-3])
 def test_penalty_and_ball_correspond(l1):
     """The ball of the penalised solution's size has the same solution, with multiplier l1."""
-    objective = make_objective(40, 20, 12)
+    objective = random_objective(40, 20, 12)
     penalised = proximal_newton(objective, ElasticNet(l1), tol=1e-12)
     radius = np.abs(penalised.w).sum()
     in_ball = proximal_newton(objective, L1Ball(radius), tol=1e-11)
@@ -97,7 +90,9 @@ def test_irrelevant_features_get_weights_of_exactly_zero():
     rng = np.random.default_rng(0)
     X, y, qid = make_ranking(200, 20, 5, random_state=0)
     X = np.hstack([X, rng.normal(size=(len(y), 45))])
-    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    objective = make_objective(
+        RankingData(X, y, qid), SQUARED_HINGE, normalization="pairs", ridge=0.0
+    )
     for regularizer in (ElasticNet(0.1), L1Ball(0.3)):
         result = proximal_newton(objective, regularizer, tol=1e-8)
         assert np.count_nonzero(result.w[5:]) == 0
@@ -105,8 +100,8 @@ def test_irrelevant_features_get_weights_of_exactly_zero():
 
 
 def test_without_an_l1_term_it_is_a_ridge():
-    objective = make_objective(40, 20, 12)
-    expected = newton(_with_ridge(objective, 0.01), tol=1e-13)
+    objective = random_objective(40, 20, 12)
+    expected = newton(objective.with_ridge(0.01), tol=1e-13)
     result = proximal_newton(objective, ElasticNet(0.0, 0.01), tol=1e-12)
     assert result.objective == pytest.approx(expected.objective, rel=1e-11)
     np.testing.assert_allclose(result.w, expected.w, atol=1e-5)
@@ -115,7 +110,7 @@ def test_without_an_l1_term_it_is_a_ridge():
 @pytest.mark.parametrize("regularizer", [L1Ball(2.0), ElasticNet(1e-3)], ids=repr)
 def test_sparse_and_dense_features_agree(regularizer):
     dense, csr = (
-        proximal_newton(make_objective(40, 20, 12, layout=layout), regularizer, tol=1e-11)
+        proximal_newton(random_objective(40, 20, 12, layout=layout), regularizer, tol=1e-11)
         for layout in (np.asarray, sp.csr_array)
     )
     np.testing.assert_allclose(csr.w, dense.w, atol=1e-6)
@@ -130,7 +125,7 @@ def test_the_number_of_threads_does_not_change_the_bits(solve, shape):
     regularizer = ElasticNet(0.05) if solve is truncated_gradient else L1Ball(0.5)
     results = [
         solve(
-            Objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0, threads=threads),
+            make_objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0, threads=threads),
             regularizer,
             tol=1e-5,
             max_iter=10,
@@ -150,7 +145,7 @@ def test_the_number_of_threads_does_not_change_the_bits(solve, shape):
 def test_working_sets_find_the_optimum_of_all_features(layout, regularizer, monkeypatch):
     X, y, qid = make_ranking(30, 20, 1200, density=0.05, random_state=0)
     data = RankingData(layout(X.toarray()), y, qid)
-    objective = Objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    objective = make_objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0)
     result = proximal_newton(objective, regularizer, tol=1e-9)
     assert result.stop is StopReason.CERTIFIED
     with monkeypatch.context() as patch:
@@ -177,7 +172,7 @@ def test_working_sets_find_the_optimum_of_all_features(layout, regularizer, monk
 )
 def test_faces_find_the_optimum_without_a_hessian(loss, regularizer, monkeypatch):
     X, y, qid = make_ranking(40, 20, 1100, density=0.05, random_state=0)
-    objective = Objective(RankingData(X, y, qid), loss, normalization="pairs", ridge=0.0)
+    objective = make_objective(RankingData(X, y, qid), loss, normalization="pairs", ridge=0.0)
     expected = proximal_newton(objective, regularizer, tol=1e-9)
     monkeypatch.setattr(sys.modules[ProximalNewton.__module__], "LARGEST_WORKING_SET", 1)
     monkeypatch.setattr(Point, "hessian", None)
@@ -203,7 +198,7 @@ def million_features():
 
 @pytest.mark.parametrize("regularizer", [L1Ball(10.0), ElasticNet(0.01)], ids=repr)
 def test_a_million_features(regularizer):
-    objective = Objective(million_features(), SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    objective = make_objective(million_features(), SQUARED_HINGE, normalization="pairs", ridge=0.0)
     result = proximal_newton(objective, regularizer, tol=1e-6)
     assert result.stop is StopReason.CERTIFIED
     assert 0 < np.count_nonzero(result.w) < 400
@@ -216,7 +211,7 @@ def test_a_million_features(regularizer):
 @pytest.mark.parametrize("radius", [1.0, 4.0])
 def test_fenchel_obeys_the_bound_of_the_paper(radius):
     """ε-accurate after at most 16 r²/ε − 1 iterations, for features in [0, 1]."""
-    objective = make_objective(60, 15, 10)
+    objective = random_objective(60, 15, 10)
     optimum = proximal_newton(objective, L1Ball(radius), tol=1e-11).objective
     result = fenchel(objective, L1Ball(radius), tol=1e-4, max_iter=200)
     for line in result.history:
@@ -227,7 +222,7 @@ def test_fenchel_obeys_the_bound_of_the_paper(radius):
 @pytest.mark.parametrize("variant", ["plain", "away", "pairwise"])
 @pytest.mark.parametrize("positive", [False, True])
 def test_fenchel_descends_inside_the_ball_to_the_optimum(variant, positive):
-    objective = make_objective(60, 15, 10)
+    objective = random_objective(60, 15, 10)
     ball = L1Ball(2.0, positive)
     optimum = proximal_newton(objective, ball, tol=1e-11)
     result = fenchel(objective, ball, variant=variant, tol=1e-3, max_iter=500)
@@ -243,7 +238,7 @@ def test_fenchel_descends_inside_the_ball_to_the_optimum(variant, positive):
 @pytest.mark.parametrize("variant", ["away", "pairwise"])
 @pytest.mark.parametrize(("radius", "tol"), [(2.0, 1e-7), (30.0, 1e-5)], ids=["edge", "inside"])
 def test_away_steps_converge_linearly(variant, radius, tol):
-    objective = make_objective(60, 15, 6)
+    objective = random_objective(60, 15, 6)
     result = fenchel(objective, L1Ball(radius), variant=variant, tol=tol, max_iter=1000)
     assert result.stop is StopReason.CERTIFIED
     optimum = proximal_newton(objective, L1Ball(radius), tol=1e-10)
@@ -251,7 +246,7 @@ def test_away_steps_converge_linearly(variant, radius, tol):
 
 
 def test_fenchel_reads_a_column_not_the_features():
-    objective = make_objective(60, 15, 10)
+    objective = random_objective(60, 15, 10)
     result = fenchel(objective, L1Ball(2.0), tol=1e-9, max_iter=20)
     # A sweep an iteration for the gradient, one to start and one to end.
     assert result.history[-1].sweeps == 21
@@ -260,14 +255,14 @@ def test_fenchel_reads_a_column_not_the_features():
 
 def test_an_unknown_variant_is_refused():
     with pytest.raises(ValueError, match="variant='lazy' must be one of"):
-        fenchel(make_objective(5, 5, 3), L1Ball(1.0), variant="lazy")
+        fenchel(random_objective(5, 5, 3), L1Ball(1.0), variant="lazy")
 
 
 # Truncated gradient
 
 
 def test_truncated_gradient_descends_to_the_optimum():
-    objective = make_objective(60, 15, 6)
+    objective = random_objective(60, 15, 6)
     penalty = ElasticNet(0.02, 0.01)
     optimum = proximal_newton(objective, penalty, tol=1e-11)
     result = truncated_gradient(objective, penalty, tol=1e-4, max_iter=3000)
@@ -279,13 +274,13 @@ def test_truncated_gradient_descends_to_the_optimum():
 
 
 def test_truncated_gradient_says_when_it_ran_out_of_steps():
-    result = truncated_gradient(make_objective(60, 15, 6), ElasticNet(1e-3), tol=1e-6, max_iter=5)
+    result = truncated_gradient(random_objective(60, 15, 6), ElasticNet(1e-3), tol=1e-6, max_iter=5)
     assert result.stop is StopReason.MAX_ITER
     assert result.gap > 1e-6 * result.objective
 
 
 def test_truncated_gradient_in_batches():
-    objective = make_objective(400, 10, 6)
+    objective = random_objective(400, 10, 6)
     penalty = ElasticNet(0.02)
     optimum = proximal_newton(objective, penalty, tol=1e-10).objective
     result = truncated_gradient(objective, penalty, batch=0.2, max_iter=200)
@@ -295,7 +290,7 @@ def test_truncated_gradient_in_batches():
 
 def test_pair_weights_and_huber_make_it_rsrank():
     X, y, qid = make_ranking(40, 15, 6, random_state=0)
-    objective = Objective(
+    objective = make_objective(
         RankingData(X, y, qid),
         LOSSES["huber"],
         normalization="pairs",
@@ -319,7 +314,9 @@ def solver(request):
 
 
 def test_max_iter(solver):
-    result = solver(make_objective(100, 20, 30), fitting_regularizer(solver), tol=1e-14, max_iter=1)
+    result = solver(
+        random_objective(100, 20, 30), fitting_regularizer(solver), tol=1e-14, max_iter=1
+    )
     assert result.stop is StopReason.MAX_ITER
     assert result.n_iter == 1
 
@@ -329,7 +326,7 @@ def test_an_interrupt_keeps_the_best_point(solver):
         if line.iteration == 2:
             raise KeyboardInterrupt
 
-    objective = make_objective(100, 20, 30)
+    objective = random_objective(100, 20, 30)
     regularizer = fitting_regularizer(solver)
     result = solver(objective, regularizer, tol=1e-12, callback=interrupt)
     assert result.stop is StopReason.INTERRUPTED
@@ -340,7 +337,7 @@ def test_an_interrupt_keeps_the_best_point(solver):
 
 
 def test_a_warm_start_from_the_solution_ends_at_once(solver):
-    objective = make_objective(20, 20, 10)
+    objective = random_objective(20, 20, 10)
     regularizer = fitting_regularizer(solver)
     first = solver(objective, regularizer, tol=1e-3, max_iter=3000)
     assert first.stop is StopReason.CERTIFIED
@@ -352,7 +349,7 @@ def test_a_warm_start_from_the_solution_ends_at_once(solver):
 def test_history(solver):
     lines = []
     result = solver(
-        make_objective(20, 20, 10),
+        random_objective(20, 20, 10),
         fitting_regularizer(solver),
         tol=1e-2,
         max_iter=3000,
@@ -366,20 +363,19 @@ def test_history(solver):
 
 def test_a_loss_with_a_kink_is_refused(solver):
     with pytest.raises(ValueError, match="loss='hinge' has a kink"):
-        solver(make_objective(5, 5, 3, loss=LOSSES["hinge"]), fitting_regularizer(solver))
+        solver(random_objective(5, 5, 3, loss=LOSSES["hinge"]), fitting_regularizer(solver))
 
 
 def test_a_regularizer_that_a_solver_cannot_use_is_refused():
-    objective = make_objective(5, 5, 3)
-    with pytest.raises(ValueError, match="give a radius"):
-        fenchel(objective, ElasticNet(1.0))
-    with pytest.raises(ValueError, match="give C and no radius"):
-        truncated_gradient(objective, L1Ball(1.0))
+    with pytest.raises(ValueError, match=r"'fenchel' cannot minimise .* with a penalty"):
+        find_solver("fenchel", SQUARED_HINGE, ElasticNet(1.0))
+    with pytest.raises(ValueError, match=r"'truncated_gradient' cannot .* in an l1 ball"):
+        find_solver("truncated_gradient", SQUARED_HINGE, L1Ball(1.0))
 
 
 def test_a_problem_without_loss_is_solved_by_zero(solver):
     data = RankingData(np.ones((4, 3)), [0, 1, 2, 3], query_weight=[0.0])
-    result = solver(Objective(data, SQUARED_HINGE, ridge=0.0), fitting_regularizer(solver))
+    result = solver(make_objective(data, SQUARED_HINGE, ridge=0.0), fitting_regularizer(solver))
     np.testing.assert_array_equal(result.w, 0.0)
     assert result.stop.converged
 
@@ -390,7 +386,7 @@ def test_data_that_can_be_separated_end_at_next_to_no_loss(regularizer):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 3, size=(60, 4)).astype(float)
     y = X[:, 0] + 1.0
-    objective = Objective(RankingData(X, y), SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    objective = make_objective(RankingData(X, y), SQUARED_HINGE, normalization="pairs", ridge=0.0)
     result = proximal_newton(objective, regularizer, tol=1e-6)
     assert result.stop is StopReason.CERTIFIED
     assert result.objective <= 1e-11
@@ -401,7 +397,7 @@ def test_a_penalty_is_never_taken_for_an_optimum_of_zero():
     X = rng.normal(size=(80, 4)) * 10.0 ** rng.choice([5, 6, 7, 8])
     y = (X[:, 0] > 0).astype(float)
     data = RankingData(X, y, np.repeat(np.arange(20), 4))
-    objective = Objective(data, SQUARED_HINGE, C=1e8, normalization="pairs", ridge=0.0)
+    objective = make_objective(data, SQUARED_HINGE, C=1e8, normalization="pairs", ridge=0.0)
     result = proximal_newton(objective, ElasticNet(0.0, 1.0), tol=1e-6)
     finer = proximal_newton(objective, ElasticNet(0.0, 1.0), tol=1e-10)
     assert result.stop is not StopReason.CERTIFIED or result.objective <= finer.objective * 1.001
@@ -413,7 +409,7 @@ def test_wide_data_that_can_be_separated_end_at_next_to_no_loss(n_features, radi
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, n_features)), rng.integers(0, 3, size=60)
     data = RankingData(X, y, np.repeat(np.arange(6), 10))
-    objective = Objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    objective = make_objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0)
     result = proximal_newton(objective, L1Ball(radius), tol=1e-6)
     assert result.stop is StopReason.CERTIFIED
     assert result.objective <= 1e-12
@@ -427,7 +423,7 @@ def test_more_features_than_documents_and_copies_of_them(C, copies):
     """Models of many flat directions: falling penalties keep their number of passes small."""
     X, y, qid = make_ranking(10, 8, 100, random_state=0)
     data = RankingData(np.tile(X, copies), y, qid)
-    objective = Objective(data, SQUARED_HINGE, C=C, normalization="pairs", ridge=0.0)
+    objective = make_objective(data, SQUARED_HINGE, C=C, normalization="pairs", ridge=0.0)
     result = proximal_newton(objective, ElasticNet(1.0), tol=1e-6)
     assert result.stop is StopReason.CERTIFIED
     assert objective.sweeps <= 50 * objective.n_features / 8
@@ -439,7 +435,7 @@ def test_an_interrupt_on_the_way_through_easier_problems(regularizer, monkeypatc
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 200)), rng.integers(0, 3, size=60)
     data = RankingData(X, y, np.repeat(np.arange(6), 10))
-    objective = Objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    objective = make_objective(data, SQUARED_HINGE, normalization="pairs", ridge=0.0)
     hessian, calls = Point.hessian, []
 
     def interrupt(point):
@@ -460,13 +456,15 @@ def test_features_of_very_different_scales_in_a_ball():
     rng = np.random.default_rng(5)
     X, y, qid = make_ranking(60, 2, 10, random_state=0)
     X *= 10.0 ** rng.uniform(-7, 7, size=10)
-    objective = Objective(RankingData(X, y, qid), SQUARED_HINGE, normalization="pairs", ridge=0.0)
+    objective = make_objective(
+        RankingData(X, y, qid), SQUARED_HINGE, normalization="pairs", ridge=0.0
+    )
     result = proximal_newton(objective, L1Ball(375.0))
     assert result.gap <= 1e-3 * result.objective
 
 
 def test_the_history_ends_with_the_gap_of_the_result():
-    objective = make_objective(60, (3, 9), 5, C=50.0)
+    objective = random_objective(60, (3, 9), 5, C=50.0)
     result = proximal_newton(objective, ElasticNet(1.0))
     assert result.history[-1].gap == result.gap
     assert result.history[-1].objective == result.objective

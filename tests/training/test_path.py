@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from objectives import make_objective
 
 from marginrank import RankingData, StopReason, make_ranking, metrics
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective
 from marginrank.training.path import _walk, sparse_path
 from marginrank.training.sparse import SparseParameters, first_C, first_radius, fit_sparse
 
 X, Y, QID = make_ranking(60, (5, 25), 12, correlation=0.3, random_state=0)
 DATA = RankingData(X, Y, QID)
-LOSS = Objective(DATA, LOSSES["squared_hinge"], normalization="pairs", ridge=0.0)
+LOSS = make_objective(DATA, LOSSES["squared_hinge"], normalization="pairs", ridge=0.0)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_path_without_validation_has_no_best_model():
 def test_a_path_costs_less_than_its_models_alone():
     X, y, qid = make_ranking(1500, 20, 20, correlation=0.3, random_state=0)
     data = RankingData(X, y, qid)
-    objective = Objective(data, LOSSES["squared_hinge"], normalization="pairs", ridge=0.0)
+    objective = make_objective(data, LOSSES["squared_hinge"], normalization="pairs", ridge=0.0)
     before = objective.sweeps
     parameters = SparseParameters(tol=1e-4)
     grid = np.geomspace(1.01 * first_C(objective), 1000 * first_C(objective), 20)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from objectives import make_objective
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball
-from marginrank.solvers import proximal_newton
+from marginrank.solvers.sparse.proximal_newton import proximal_newton
 from marginrank.training.sparse import SparseParameters, first_C, first_radius, fit_sparse
 
 X, Y, QID = make_ranking(40, (5, 25), 8, random_state=0)
@@ -15,7 +15,7 @@ DATA = RankingData(X, Y, QID)
 
 
 def loss_alone(loss="squared_hinge", **options):
-    return Objective(DATA, LOSSES[loss], normalization="pairs", ridge=0.0, **options)
+    return make_objective(DATA, LOSSES[loss], normalization="pairs", ridge=0.0, **options)
 
 
 @pytest.mark.parametrize("positive", [False, True])
@@ -33,7 +33,7 @@ def test_above_the_first_C_a_weight_is_not_zero(loss, l1_ratio, positive):
 @pytest.mark.parametrize("positive", [False, True])
 def test_above_the_first_radius_two_weights_are_not_zero(positive):
     # While no pair leaves the margin the loss is quadratic, and the radius exact.
-    scaled = Objective(
+    scaled = make_objective(
         RankingData(0.01 * X, Y, QID), LOSSES["squared_hinge"], normalization="pairs", ridge=0.0
     )
     radius = first_radius(scaled, positive=positive)
@@ -45,10 +45,12 @@ def test_above_the_first_radius_two_weights_are_not_zero(positive):
 
 
 def test_without_a_feature_that_helps_there_is_no_first_value():
-    constant = Objective(RankingData(np.ones((4, 2)), [0, 1, 2, 3]), LOSSES["huber"], ridge=0.0)
+    constant = make_objective(
+        RankingData(np.ones((4, 2)), [0, 1, 2, 3]), LOSSES["huber"], ridge=0.0
+    )
     assert first_C(constant) == np.inf
     assert first_radius(constant) == np.inf
-    against = Objective(RankingData([[1.0], [0.0]], [0, 1]), LOSSES["huber"], ridge=0.0)
+    against = make_objective(RankingData([[1.0], [0.0]], [0, 1]), LOSSES["huber"], ridge=0.0)
     assert first_C(against, positive=True) == np.inf
     assert first_radius(against, positive=True) == np.inf
 
@@ -89,8 +91,8 @@ def test_every_solver_gives_the_same_model():
         ({"tol": 0.0}, "tol=0.0 must be"),
         ({"max_iter": 0}, "max_iter=0 must be"),
         ({"normalization": "all"}, "normalization='all' must be one of"),
-        ({"solver": "fenchel"}, "give a radius"),
-        ({"solver": "truncated_gradient", "radius": 1.0}, "give C and no radius"),
+        ({"solver": "fenchel"}, "cannot minimise loss='squared_hinge' with a penalty"),
+        ({"solver": "truncated_gradient", "radius": 1.0}, "cannot minimise .* in an l1 ball"),
     ],
 )
 def test_wrong_parameters_are_named(parameters, message):

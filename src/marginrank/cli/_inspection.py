@@ -88,14 +88,14 @@ def _bar(share: float) -> str:
 def describe_model(model: Any, top: int) -> dict[str, Any]:
     """Return the parameters of a model and its largest weights by magnitude.
 
-    Of a model of another library, only its kind and its features.
+    Of a model that has no weights of features, only its kind and its features.
     """
     import numpy as np
 
-    from marginrank.models import ForeignModel
+    from marginrank.models import LinearModel
 
     names = model.feature_names
-    if isinstance(model, ForeignModel):
+    if not isinstance(model, LinearModel):
         return {"kind": model.kind, "features": model.n_features, "feature_names": names}
     largest = np.argsort(-np.abs(model.coef), kind="stable")[:top].tolist()
     weights = [

@@ -10,9 +10,9 @@ from marginrank.cli._progress import Phases
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
-    from marginrank.models import ForeignModel, LinearModel
+    from marginrank.models import ForeignModel, KernelModel, LinearModel
 
-    Model = LinearModel | ForeignModel
+    Model = LinearModel | KernelModel | ForeignModel
 
 
 def load(path: str) -> "Model":
@@ -60,9 +60,9 @@ def scores(model: "Model", data: "RankingData", n_jobs: int | None = None) -> An
 
 def _scores(model: "Model", data: "RankingData", n_jobs: int | None) -> Any:
     from marginrank._base.threads import effective_threads
-    from marginrank.models import ForeignModel
+    from marginrank.models import LinearModel
 
-    if isinstance(model, ForeignModel):
+    if not isinstance(model, LinearModel):
         return model.scores(data.X)
     if data.n_features != model.coef.size:
         raise ValueError(

@@ -10,9 +10,9 @@ from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList, check_pairs
 from marginrank.data.validation import check_features, check_weights
 from marginrank.estimators._linear import BatchRanker, check_seed, features_of
-from marginrank.objective.objective import refuse_selection
 from marginrank.solvers.result import print_iteration
 from marginrank.training.linear import Parameters, fit_linear
+from marginrank.training.pairs import refuse_selection
 
 
 class RankSVM(BatchRanker):

@@ -46,7 +46,7 @@ class SGDRankSVM(LinearRanker):
         random (their algorithm 2; sofia-ml).
     C : float, default=1.0
         Weight of the loss against the regulariser, as in RankSVM.
-    loss : {"squared_hinge", "huber"}, default="squared_hinge"
+    loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
         The loss on a pair, as in RankSVM.
     normalization : {"none", "pairs", "query"}, default="none"
         As in RankSVM. With "none", C refers to the number of pairs: see :meth:`partial_fit`.
@@ -57,14 +57,14 @@ class SGDRankSVM(LinearRanker):
     eta0 : float, default=1.0
         Of the learning rates "inverse" and "constant".
     average : bool, default=True
-        Average the weights over the steps; step t counts as t³.
+        Average the weights over the steps; step t counts about as t³.
     max_iter : int, default=100
         Limit on the passes over the data.
     tol : float, default=1e-3
         Relative distance to the optimal objective, (F − F*) / F*, by an estimate: the fit ends if
         it is reached. With early stopping, the rise of the metric that counts as progress.
     shuffle : bool, default=True
-        Visit the queries in a new random order in each pass.
+        Visit the queries in a new random order in each pass; those of text, inside a chunk.
     early_stopping : bool, default=False
         Stop by the metric of validation data and keep the weights that were best there.
     validation_fraction : float, default=0.1
@@ -82,7 +82,8 @@ class SGDRankSVM(LinearRanker):
     verbose : int, default=0
         If positive, print a line a pass.
     random_state : int, RandomState instance or None, default=0
-        Seed of the order of the queries, and of held-out queries.
+        Seed of the order of the queries, of how long ones are cut, of drawn pairs and of held-out
+        queries.
 
     Attributes
     ----------
@@ -93,13 +94,13 @@ class SGDRankSVM(LinearRanker):
     stop_reason_ : StopReason
         Why the fit stopped; after a fit.
     n_iter_ : int
-        Number of passes.
+        Number of passes, those of `partial_fit` included.
     t_ : int
-        Number of steps.
+        Number of steps, likewise.
     history_ : list of Pass
         A line a pass: seconds, objective, validation metric and more; after a fit.
     n_pairs_ : int
-        Number of pairs in the data.
+        Number of pairs in the data; after `partial_fit`, in all data so far.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -194,7 +195,7 @@ class SGDRankSVM(LinearRanker):
             A pair weighs the product of its two documents' weights.
         query_weight : array-like of shape (n_queries,) or (n_documents,), optional
             Weights of the queries in order of first appearance, or repeated for each document.
-        validation : (X, y) or (X, y, qid), optional
+        validation : (X, y), (X, y, qid) or RankingData, optional
             Data to measure `scoring` on after each pass.
 
         Returns
@@ -225,9 +226,9 @@ class SGDRankSVM(LinearRanker):
             LETOR text, which is read anew for each pass, in chunks; or the folder of a store, which
             is mapped into memory.
         chunk_documents : int, default=65536
-            Read about so many documents at a time. Queries stay whole, and are shuffled inside a
+            Read text so many documents at a time. Queries stay whole, and are shuffled inside a
             chunk only.
-        validation : (X, y) or (X, y, qid), optional
+        validation : (X, y), (X, y, qid) or RankingData, optional
             Data to measure `scoring` on after each pass.
         **reading
             Options of :func:`~marginrank.iter_letor`, such as ``zero_based=True``.

@@ -158,10 +158,18 @@ class _Pairs:
         number = groups.spread(np.arange(float(groups.sizes.size)))
         theta = min(0.5 - lead, number.size + 1.0)
         pairs = _core.Pairs(
-            number.size, self.ranking.offsets, None, self.level, self.n_levels,
-            np.ones(self.n_levels.size), self.weight, self.weight, None, False,
-            np.array([[1.0, theta, 1.0]]),
-        )  # fmt: skip
+            n_rows=number.size,
+            offsets=self.ranking.offsets,
+            rows=None,
+            level=self.level,
+            n_levels=self.n_levels,
+            query_weight=np.ones(self.n_levels.size),
+            preferred=self.weight,
+            other=self.weight,
+            margin=None,
+            adjacent=False,
+            pieces=np.array([[1.0, theta, 1.0]]),
+        )
         return _core.active_weights(pairs, number, self.ranking.threads)
 
 

@@ -1,22 +1,17 @@
 """Models on disk, marginrank's and others', and fitted models of other libraries."""
 
 from marginrank.models.foreign import ForeignModel, foreign_scores
-from marginrank.models.formats import (
-    is_model,
-    load_model,
-    read_any_model,
-    read_model,
-    write_model,
-)
+from marginrank.models.formats import is_model, read_any_model, read_model, write_model
+from marginrank.models.kernel_model import KernelModel
 from marginrank.models.linear_model import LinearModel, Training
 
 __all__ = [
     "ForeignModel",
+    "KernelModel",
     "LinearModel",
     "Training",
     "foreign_scores",
     "is_model",
-    "load_model",
     "read_any_model",
     "read_model",
     "write_model",

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank._base.types import Floats
+from marginrank.models._features import require_features
 
 
 def foreign_scores(model: Any, X: Any) -> Floats:
@@ -103,11 +104,7 @@ class ForeignModel:
     def scores(self, X: Any) -> Floats:
         """Return the score of each document; see :func:`foreign_scores`."""
         X = _readable(X)
-        if self.n_features not in (None, X.shape[1]):
-            raise ValueError(
-                f"the data has {X.shape[1]} features, but the model {self.n_features}; use data "
-                "with the features it was trained on."
-            )
+        require_features(X, self.n_features)
         try:
             with warnings.catch_warnings():
                 # Columns are matched by name where the data is read, and X is a plain array here.

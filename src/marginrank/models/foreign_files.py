@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from marginrank._base.optional import require
 from marginrank.models.foreign import ForeignModel
-from marginrank.models.trial import try_in_child
 from marginrank.models.ubjson import is_complete
 
 # What skops does not load unasked, but is data only: no file can make these call anything.
@@ -56,26 +55,23 @@ def foreign_format(path: str) -> str | None:
     return None
 
 
-def read_foreign(path: str) -> ForeignModel:
-    """Read a file that :func:`foreign_format` knows, after a child process has survived that.
+def load_foreign(path: str) -> ForeignModel:
+    """Read a file without a trial; a damaged one may end the process."""
+    return ForeignModel(_format_of(path).read(library_of(path), path))
+
+
+def library_of(path: str) -> ModuleType:
+    """Return the library that reads a file.
 
     Raises
     ------
     ValueError
-        If it is damaged, or holds types that are not known to be harmless.
+        If the file is none that :func:`foreign_format` knows.
     ImportError
         If the library is not installed.
     """
     format = _format_of(path)
-    require(format.module, format.extra)
-    try_in_child(path)
-    return load_foreign(path)
-
-
-def load_foreign(path: str) -> ForeignModel:
-    """Read a file without a trial; a damaged one may end the process."""
-    format = _format_of(path)
-    return ForeignModel(format.read(require(format.module, format.extra), path))
+    return require(format.module, format.extra)
 
 
 def _format_of(path: str) -> ForeignFormat:

@@ -2,17 +2,14 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from marginrank.models import json_model, kernel_model, liblinear, svmrank
 from marginrank.models.foreign import ForeignModel
-from marginrank.models.foreign_files import foreign_format, read_foreign
+from marginrank.models.foreign_files import foreign_format
+from marginrank.models.kernel_model import KernelModel
 from marginrank.models.linear_model import LinearModel, check_weights
-
-if TYPE_CHECKING:
-    from marginrank.estimators import KernelRankSVM, RankSVM, SGDRankSVM, SparseRankSVM
-
-    AnyRankSVM: TypeAlias = RankSVM | SGDRankSVM | SparseRankSVM | KernelRankSVM
+from marginrank.models.trial import read_foreign
 
 Path = str | os.PathLike[str]
 
@@ -55,31 +52,31 @@ def write_model(model: LinearModel, path: Path, format: str | None = None) -> No
 
 
 def read_model(path: Path, format: str | None = None) -> LinearModel:
-    """Read a model file as plain data; see :func:`load_model`."""
+    """Read a model file as plain data; see :func:`marginrank.load_model`."""
     path = os.fspath(path)
     chosen = _recognize(path) if format is None else _named(format)
     return chosen.read(path)
 
 
-def read_any_model(path: Path) -> LinearModel | ForeignModel:
+def read_any_model(path: Path) -> LinearModel | KernelModel | ForeignModel:
     """Read a model file, of other libraries too.
 
     Parameters
     ----------
     path : str or path
-        What :func:`load_model` reads; a text model of LightGBM; a ``.json`` or ``.ubj`` model of
-        XGBoost; or a scikit-learn estimator written by skops. The file is recognised by its
-        content, and nothing in it is ever executed.
+        What :func:`marginrank.load_model` reads; a text model of LightGBM; a ``.json`` or ``.ubj``
+        model of XGBoost; or a scikit-learn estimator written by skops. The file is recognised by
+        its content, and nothing in it is ever executed.
 
     Returns
     -------
-    LinearModel or ForeignModel
-        Both have ``n_features`` and ``feature_names``. A :class:`~marginrank.KernelRankSVM` has no
-        weights of features and comes as a ForeignModel.
+    LinearModel, KernelModel or ForeignModel
+        All have ``n_features`` and ``feature_names``. The last two have no weights of features, but
+        ``kind`` and ``scores``.
     """
     path = os.fspath(path)
     if kernel_model.is_kernel_model(path):
-        return ForeignModel(load_model(path))
+        return kernel_model.read(path)
     return read_model(path) if foreign_format(path) is None else read_foreign(path)
 
 
@@ -88,49 +85,6 @@ def is_model(path: Path) -> bool:
     path = os.fspath(path)
     known = _linear_format(path) or foreign_format(path)
     return known is not None or kernel_model.is_kernel_model(path)
-
-
-def load_model(path: Path, format: str | None = None) -> "AnyRankSVM":
-    """Read a model file; nothing in it is ever executed.
-
-    Parameters
-    ----------
-    path : str or path
-        A file of :meth:`marginrank.RankSVM.save`, :meth:`marginrank.KernelRankSVM.save`,
-        LIBLINEAR-ranksvm, SVM^rank or SVM-light.
-    format : {"json", "liblinear", "svmrank"}, optional
-        The format; by default, that which the file begins like.
-
-    Returns
-    -------
-    RankSVM, SGDRankSVM, SparseRankSVM or KernelRankSVM
-        A fitted model. From a file of marginrank, it predicts bitwise what the saved one did. The
-        other formats hold only weights, so that parameters have their defaults.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, of a newer version or of another kind.
-    """
-    from marginrank import estimators  # late: it imports scikit-learn
-
-    if format is None and kernel_model.is_kernel_model(os.fspath(path)):
-        return _load_kernel_model(os.fspath(path))
-    model = read_model(path, format)
-    fitted: AnyRankSVM = getattr(estimators, model.estimator).from_linear_model(model)
-    return fitted
-
-
-def _load_kernel_model(path: str) -> "KernelRankSVM":
-    from marginrank.estimators import KernelRankSVM
-
-    model = kernel_model.read(path)
-    try:
-        return KernelRankSVM.from_kernel_model(model)
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is damaged: its parameters are not those of a KernelRankSVM ({error})."
-        ) from error
 
 
 def _named(format: str) -> Format:

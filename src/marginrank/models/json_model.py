@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-import marginrank
 from marginrank._base.atomic_files import atomic_write
+from marginrank._base.version import __version__
 from marginrank.models.linear_model import (
     PARAMETERS,
     LinearModel,
@@ -44,7 +44,7 @@ def _to_json(model: LinearModel) -> dict[str, Any]:
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "written_by": f"marginrank {marginrank.__version__}",
+        "written_by": f"marginrank {__version__}",
         "estimator": model.estimator,
         "parameters": _encode_parameters(model.parameters),
         "n_features": model.coef.size,

@@ -5,15 +5,19 @@ import os
 import zipfile
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from dataclasses import fields as fields_of
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-import marginrank
 from marginrank._base.atomic_files import atomic_write
+from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
+from marginrank._base.version import __version__
+from marginrank.data.validation import as_matrix, check_features, check_finite
+from marginrank.models._features import require_features
 from marginrank.models.json_model import (
     _encode_parameters,
     _Fields,
@@ -25,10 +29,21 @@ from marginrank.models.json_model import (
     read_names,
 )
 from marginrank.models.linear_model import Training
+from marginrank.training.linear import Parameters
+
+if TYPE_CHECKING:
+    from marginrank.training.kernel_map import Kernel
 
 FORMAT = "marginrank-kernel-model"
 VERSION = 1
 HEADER = "marginrank"  # the array that tells these files from other .npz files
+
+# The parameters of the estimator, by what they belong to.
+KERNEL_OPTIONS = frozenset(["gamma", "degree", "coef0"])
+LINEAR_PARAMETERS = frozenset(field.name for field in fields_of(Parameters))
+KNOWN_PARAMETERS = (
+    {"kernel", "n_components", "random_state", "verbose"} | KERNEL_OPTIONS | LINEAR_PARAMETERS
+)
 
 # What NumPy and zipfile raise of a damaged file; MemoryError is that of an absurd shape.
 UNREADABLE = (
@@ -69,6 +84,44 @@ class KernelModel:
     feature_names: list[str] | None
     training: Training | None
 
+    @property
+    def kind(self) -> str:
+        """Name of the library and of the estimator's class, as those of other libraries have it."""
+        return "marginrank KernelRankSVM"
+
+    def kernel(self) -> "Kernel":
+        """Return the kernel that documents are compared with."""
+        return _kernel_of(self.parameters)
+
+    def scores(self, X: Any) -> Floats:
+        """Return the score of each document, the one that the saved estimator gave it."""
+        from marginrank.training.kernel_map import Landmarks  # late: it imports scikit-learn
+
+        X = check_features(X)
+        require_features(X, self.n_features)
+        threads = effective_threads(self.parameters.get("n_jobs"))
+        check_finite(X, as_matrix(X), threads)
+        landmarks = Landmarks(self.kernel(), self.landmark_rows, self.landmarks)
+        return landmarks.product(X, self.dual_coef, threads)
+
+
+def _kernel_of(parameters: dict[str, Any]) -> "Kernel":
+    from marginrank.training.kernel_map import Kernel  # late: it imports scikit-learn
+
+    options = {name: parameters[name] for name in KERNEL_OPTIONS & parameters.keys()}
+    return Kernel(parameters["kernel"], **options)
+
+
+def _check_parameters(parameters: dict[str, Any]) -> None:
+    """Refuse parameters that the estimator does not have, or values it does not take."""
+    if "kernel" not in parameters:
+        raise ValueError("'kernel' is missing")
+    unknown = parameters.keys() - KNOWN_PARAMETERS
+    if unknown:
+        raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
+    _kernel_of(parameters).check()
+    Parameters(**{name: parameters[name] for name in LINEAR_PARAMETERS & parameters.keys()}).check()
+
 
 def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
     """Write a model; a kernel that is a function, or what could not be read again, is refused."""
@@ -80,7 +133,7 @@ def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "written_by": f"marginrank {marginrank.__version__}",
+        "written_by": f"marginrank {__version__}",
         "parameters": _encode_parameters(model.parameters),
         "n_features": model.n_features,
         "feature_names": model.feature_names,
@@ -138,7 +191,7 @@ def _parse(fields: _Fields, arrays: dict[str, NDArray[Any]]) -> KernelModel:
     n_features = fields.get("n_features", _is_count, "a positive integer")
     _check_vectors(fields, arrays)
     return KernelModel(
-        parameters=decode_parameters(fields),
+        parameters=_read_parameters(fields),
         dual_coef=arrays["dual_coef"],
         landmark_rows=arrays["landmark_rows"],
         landmarks=_read_landmarks(fields, arrays, n_features),
@@ -146,6 +199,15 @@ def _parse(fields: _Fields, arrays: dict[str, NDArray[Any]]) -> KernelModel:
         feature_names=read_names(fields, n_features),
         training=_read_training(fields),
     )
+
+
+def _read_parameters(fields: _Fields) -> dict[str, Any]:
+    parameters = decode_parameters(fields)
+    try:
+        _check_parameters(parameters)
+    except (ValueError, TypeError) as error:
+        raise fields.damaged(f"'parameters' are not those of a KernelRankSVM ({error})") from error
+    return parameters
 
 
 def _header_fields(path: str, header: Any) -> _Fields:

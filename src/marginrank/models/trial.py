@@ -12,12 +12,11 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from marginrank.models.foreign import ForeignModel
+from marginrank.models.foreign import ForeignModel
+from marginrank.models.foreign_files import library_of, load_foreign
 
 SECONDS = 60.0  # for a small file; a large one has more time,
 BYTES_A_SECOND = 1 << 20
@@ -32,6 +31,21 @@ from marginrank.models.trial import run
 run(sys.argv[2])
 """
 REFUSED = 3  # exit code of a child that wrote down why
+
+
+def read_foreign(path: str) -> ForeignModel:
+    """Read a model file of another library, after a child process has survived that.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged, or holds types that are not known to be harmless.
+    ImportError
+        If the library is not installed.
+    """
+    library_of(path)  # without it, a child would fail in vain
+    try_in_child(path)
+    return load_foreign(path)
 
 
 def try_in_child(path: str) -> None:
@@ -66,8 +80,6 @@ def try_in_child(path: str) -> None:
 def run(path: str) -> None:
     """Read a model file and score a few documents; the child's part."""
     _limit_memory(MEMORY + MEMORY_A_BYTE * os.path.getsize(path))
-    from marginrank.models.foreign_files import load_foreign
-
     try:
         model = load_foreign(path)
         n_features = model.n_features
@@ -80,7 +92,7 @@ def run(path: str) -> None:
     os._exit(0)
 
 
-def _score(model: "ForeignModel", n_features: int) -> None:
+def _score(model: ForeignModel, n_features: int) -> None:
     """Score documents at the middle and at both ends; what Python complains of is no danger."""
     documents = np.zeros((3, n_features))
     documents[1], documents[2] = 1e9, -1e9

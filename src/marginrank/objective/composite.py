@@ -1,27 +1,29 @@
 """Loss plus regulariser, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality."""
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from marginrank._base.cached import cached_property
 from marginrank._base.types import Floats
-from marginrank.objective.duality import parabola_bound, scaled_bound
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import is_certified
+from marginrank.objective.duality import scaled_bound
 from marginrank.objective.objective import GroupedLoss, Objective, Point
-from marginrank.objective.regularizers import Regularizer
-from marginrank.solvers.progress import is_certified
-from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
+from marginrank.objective.regularizers import L1Regularizer, Regularizer
 
-GROUPS_PER_FEATURE = 8
+R_co = TypeVar("R_co", bound=Regularizer, covariant=True)
+
 NEGLIGIBLE = 1e-6  # of L(0)
 
 
 @dataclass(frozen=True)
-class Composite:
+class Composite(Generic[R_co]):
     """L(w) + Ω(w) for an objective without a ridge of its own."""
 
     objective: Objective
-    regularizer: Regularizer
+    regularizer: R_co
 
     def __post_init__(self) -> None:
         """Refuse a loss that has no second derivative to work with."""
@@ -31,25 +33,17 @@ class Composite:
                 "loss."
             )
 
-    def at(self, w: Floats, scores: Floats | None = None) -> "CompositePoint":
+    def at(self, w: Floats, scores: Scores | None = None) -> "CompositePoint[R_co]":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
         return self.wrap(self.objective.at(w, scores))
 
-    def wrap(self, loss: Point) -> "CompositePoint":
+    def wrap(self, loss: Point) -> "CompositePoint[R_co]":
         """Add the regulariser to a point of the objective."""
         return CompositePoint(self, loss)
 
     @property
-    def has_parabolas(self) -> bool:
-        """Whether :meth:`CompositePoint.tighten` helps: for squared hinge and enough queries.
-
-        More features would take too much memory and time, as for a Hessian.
-        """
-        n = self.objective.n_features
-        return self._is_squared_hinge and n <= min(self.objective.n_queries, HESSIAN_FEATURES)
-
-    @property
-    def _is_squared_hinge(self) -> bool:
+    def is_squared_hinge(self) -> bool:
+        """Whether the loss is a single piece: then ℓ'² is a multiple of ℓ."""
         return len(self.objective.loss.pieces) == 1
 
     @cached_property
@@ -63,16 +57,16 @@ class Composite:
 
     def strength(self, loss: Point) -> float:
         """Return Σ c ℓ'² / (2M); no sweep."""
-        if self._is_squared_hinge:  # there ℓ'² = 2M ℓ
+        if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
         squares = self._squares.at(loss.w, loss.scores).loss_value
         return max(squares, 0.0) / (2.0 * self.objective.loss.largest_curvature)
 
 
-class CompositePoint:
+class CompositePoint(Generic[R_co]):
     """L + Ω at one w."""
 
-    def __init__(self, composite: Composite, loss: Point) -> None:
+    def __init__(self, composite: Composite[R_co], loss: Point) -> None:
         self.composite = composite
         self.loss = loss
         self._grouped: GroupedLoss | None = None
@@ -89,7 +83,7 @@ class CompositePoint:
         return self.loss.w
 
     @property
-    def scores(self) -> Floats:
+    def scores(self) -> Scores:
         """Xw."""
         return self.loss.scores
 
@@ -129,11 +123,9 @@ class CompositePoint:
         )
         return self._gap_to(bound)
 
-    def tighten(self) -> None:
-        """Look for a closer bound, which lowers the gap; a sweep, or none after :meth:`near`."""
-        if self.composite.has_parabolas:
-            bound = parabola_bound(self.w, self._group(), self.composite.regularizer)
-            self._closer_gap = self._gap_to(bound)
+    def bound_below(self, bound: float) -> None:
+        """Take note of a lower bound on F*; a closer one lowers the gap."""
+        self._closer_gap = min(self._closer_gap, self._gap_to(bound))
 
     def is_solved(self, tol: float) -> bool:
         """Whether F(w) is certain to be as close to F* as `tol` asks.
@@ -146,35 +138,38 @@ class CompositePoint:
         maybe_zero = self.composite.regularizer.is_constraint and self.gap > 0.5 * self.value
         return maybe_zero and self.gap <= tol * NEGLIGIBLE * self.composite.loss_at_zero
 
-    def _group(self) -> GroupedLoss:
+    def by_group(self, n_groups: int) -> GroupedLoss:
+        """Return the loss as a sum over groups of queries; a sweep the first time."""
         if self._grouped is None:
-            self._grouped = self.loss.by_group(GROUPS_PER_FEATURE * self.w.size)
+            self._grouped = self.loss.by_group(n_groups)
         return self._grouped
 
-    def near(self, w: Floats, *, to_tighten: bool = False) -> "CompositePoint":
+    def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
         """Look at a w that ranks documents much as this one does: a sweep.
 
-        With `to_tighten` two sweeps give what :meth:`tighten` needs, too, and the gradient with it.
+        With `only_scores` it makes no gradient, where that is to come of :meth:`by_group`.
         """
-        objective = self.objective
-        scores = objective.scores(w) if to_tighten else None
-        point = self.composite.wrap(objective.at(w, scores, like=self.loss))
-        if to_tighten:
-            point._group()
-        return point
+        scores = self.objective.scores(w) if only_scores else None
+        return self.composite.wrap(self.objective.at(w, scores, like=self.loss))
 
-    def move(self, step: float, direction: Floats, direction_scores: Floats) -> "CompositePoint":
+    def move(
+        self, step: float, direction: Floats, direction_scores: Scores
+    ) -> "CompositePoint[R_co]":
         """Look at w + step · direction, given X · direction; no sweep."""
         return self.composite.wrap(self.loss.move(step, direction, direction_scores))
 
-    def slope(self, direction: Floats, direction_scores: Floats) -> float:
+    def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return the derivative of F along a direction, given X · direction; no sweep."""
         return self.loss.slope(direction, direction_scores) + self.composite.regularizer.slope(
             self.w, direction
         )
 
-    def curvature(self, direction: Floats, direction_scores: Floats) -> float:
+    def curvature(self, direction: Floats, direction_scores: Scores) -> float:
         """Return the second derivative along a direction, given X · direction; no sweep."""
         return self.loss.curvature(
             direction, direction_scores
         ) + self.composite.regularizer.curvature(direction)
+
+
+L1Problem = Composite[L1Regularizer]
+L1Point = CompositePoint[L1Regularizer]

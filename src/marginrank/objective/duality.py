@@ -13,25 +13,9 @@ current w. Then Kᵀα = τ∇L(w). As f* is convex with f*(0) = 0, and strongly
 kernels give from scores. The best τ is taken. In the l1 ball τ = 1 gives the gap of Frank-Wolfe,
 ⟨w, ∇L⟩ + r‖∇L‖∞; for an l1 penalty τ must make τ‖∇L‖∞ ≤ l1. So one feature that pulls too strongly
 scales all of α down, and F(w) − bound falls only as fast as the gradient's error.
-
-:func:`parabola_bound` has a multiple τ_g ≥ 0 of its own for each group g of queries. For the
-squared hinge, f_g*(τα) = −τ a_g + τ² L_g with a_g = 2 L_g(w) − ⟨w, ∇L_g(w)⟩, and the best of these
-bounds is
-
-    F* ≥ min_u Ω(u) + Σ_g max(0, a_g + ⟨∇L_g(w), u⟩)² / (4 L_g(w)):
-
-a parabola below the loss of each group, which it touches at w. With more groups than features
-F(w) − bound falls as the square of the gradient's error, as F(w) − F* itself does.
 """
 
-import numpy as np
-
-from marginrank._base.types import Floats
-from marginrank.objective.objective import GroupedLoss
-from marginrank.objective.regularizers import Ray, Regularizer
-from marginrank.solvers.sparse.quadratic_model import QuadraticModel
-
-PARABOLA_TOL = 1e-3  # how well their minimum is found, against the violation at w
+from marginrank.objective.regularizers import Ray
 
 
 def scaled_bound(conjugate: float, strength: float, ray: Ray) -> float:
@@ -48,28 +32,6 @@ def scaled_bound(conjugate: float, strength: float, ray: Ray) -> float:
     """
     tau = _best_scaling(conjugate, strength, ray)
     return tau * (1.0 - tau) * strength - tau * conjugate - ray.conjugate(tau)[0]
-
-
-def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: Regularizer) -> float:
-    """Return the best bound of a multiple for each group of queries, for the squared hinge.
-
-    The parabolas are minimised by the same means as a model of the loss. Whatever u comes out, the
-    multiples that belong to it make a valid bound, once they are scaled to be feasible.
-    """
-    used = grouped.losses > 0
-    losses, gradients = grouped.losses[used], grouped.gradients[used]
-    if not losses.size:
-        return -regularizer.ray(np.zeros_like(w)).conjugate(0.0)[0]
-    gradient = gradients.sum(axis=0)
-    towards = gradients / np.sqrt(2.0 * losses)[:, None]
-    model = QuadraticModel(towards.T @ towards, complete=True)
-    enough = PARABOLA_TOL * regularizer.violation(w, gradient)
-    u = model.minimize(w, gradient, regularizer, enough)
-    multiples = np.maximum(1.0 + gradients @ (u - w) / (2.0 * losses), 0.0)
-    strength = float(multiples**2 @ losses)
-    offsets = 2.0 * losses - gradients @ w
-    conjugate = strength - float(multiples @ offsets)
-    return scaled_bound(conjugate, strength, regularizer.ray(multiples @ gradients))
 
 
 def _best_scaling(conjugate: float, strength: float, ray: Ray) -> float:

@@ -208,17 +208,17 @@ class LevelPairs(PairSet):
         """Return what the kernels take."""
         factors = self.factors
         return _core.Pairs(
-            self.n_rows,
-            self.queries.offsets,
-            self.queries.rows,
-            self.queries.level,
-            self.queries.n_levels,
-            self.query_weight,
-            None if factors is None else np.ascontiguousarray(factors.preferred),
-            None if factors is None else np.ascontiguousarray(factors.other),
-            self.margins,
-            self.adjacent,
-            loss.as_array(),
+            n_rows=self.n_rows,
+            offsets=self.queries.offsets,
+            rows=self.queries.rows,
+            level=self.queries.level,
+            n_levels=self.queries.n_levels,
+            query_weight=self.query_weight,
+            preferred=None if factors is None else np.ascontiguousarray(factors.preferred),
+            other=None if factors is None else np.ascontiguousarray(factors.other),
+            margin=self.margins,
+            adjacent=self.adjacent,
+            pieces=loss.as_array(),
         )
 
     def sample(self, fraction: float, seed: int) -> Self:
@@ -317,13 +317,13 @@ class ListedPairs(PairSet):
     def native(self, loss: Loss) -> _core.Pairs:
         """Return what the kernels take."""
         return _core.Pairs.of_list(
-            self.n_rows,
-            self.grouped.offsets,
-            self.grouped.rows,
-            self._incidence,
-            self.query_weight,
-            self.margins,
-            loss.as_array(),
+            n_rows=self.n_rows,
+            offsets=self.grouped.offsets,
+            rows=self.grouped.rows,
+            incidence=self._incidence,
+            query_weight=self.query_weight,
+            margin=self.margins,
+            pieces=loss.as_array(),
         )
 
     def sample(self, fraction: float, seed: int) -> Self:

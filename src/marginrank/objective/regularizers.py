@@ -1,4 +1,4 @@
-"""Regularisers Ω that make weights sparse, for solvers of min L(w) + Ω(w).
+"""Regularisers Ω, for solvers of min L(w) + Ω(w).
 
 Each gives Ω itself, its proximal operator, and what a certificate needs: its conjugate
 Ω*(v) = sup_w ⟨v, w⟩ − Ω(w) along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1.
@@ -27,8 +27,8 @@ class Ray(NamedTuple):
 class Regularizer(ABC):
     """A convex function of the weights, possibly infinite."""
 
-    positive: bool
     is_constraint: bool  # whether it is zero wherever it is finite
+    phrase: str  # what messages call it, after a loss
 
     @abstractmethod
     def value(self, w: Floats) -> float:
@@ -49,6 +49,16 @@ class Regularizer(ABC):
     @abstractmethod
     def ray(self, gradient: Floats) -> Ray:
         """Return the conjugate along −τ · gradient."""
+
+    @abstractmethod
+    def inside(self, w: Floats) -> Floats:
+        """Return w, moved into the domain if rounding has put it outside."""
+
+
+class L1Regularizer(Regularizer):
+    """A multiple of ‖w‖₁, given or found by a constraint, maybe with signs and a ridge."""
+
+    positive: bool
 
     @abstractmethod
     def multiplier(self, w: Floats, gradient: Floats) -> float:
@@ -84,7 +94,7 @@ class Regularizer(ABC):
 
 
 @dataclass(frozen=True)
-class L1Ball(Regularizer):
+class L1Ball(L1Regularizer):
     """‖w‖₁ ≤ radius, and w ≥ 0 if `positive`; Ω is 0 there and infinite elsewhere.
 
     Examples
@@ -99,6 +109,7 @@ class L1Ball(Regularizer):
     positive: bool = False
 
     is_constraint = True
+    phrase = "in an l1 ball (radius)"
     ridge = 0.0
 
     def value(self, w: Floats) -> float:
@@ -159,7 +170,7 @@ class L1Ball(Regularizer):
 
 
 @dataclass(frozen=True)
-class ElasticNet(Regularizer):
+class ElasticNet(L1Regularizer):
     """l1 · ‖w‖₁ + l2 · ½‖w‖², with w ≥ 0 if `positive`.
 
     Examples
@@ -175,6 +186,7 @@ class ElasticNet(Regularizer):
     positive: bool = False
 
     is_constraint = False
+    phrase = "with a penalty (C, no radius)"
 
     @property
     def ridge(self) -> float:

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import Objective, Point
 from marginrank.solvers.result import Callback, Iteration, SolverResult, StopReason
 
@@ -25,7 +26,7 @@ class Reached(Protocol):
         """The weights."""
 
     @property
-    def scores(self) -> Floats:
+    def scores(self) -> Scores:
         """Xw."""
 
     @property
@@ -100,7 +101,7 @@ class Progress:
         )
 
 
-def start(objective: Objective, w: Floats, scores: Floats | None = None) -> Point:
+def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:
     """Look at the first w, and refuse features that cannot be summed."""
     point = objective.at(w, scores)
     size = np.abs(point.gradient)
@@ -111,29 +112,25 @@ def start(objective: Objective, w: Floats, scores: Floats | None = None) -> Poin
 
 def _refuse_overflow(point: Point) -> None:
     """Name what makes gradients so large that their squares may overflow, unless it is only C."""
-    n_features = point.objective.n_features
-    if not np.isfinite(point.scores).all():
-        features = list(range(min(n_features, SUSPECTS)))
-    elif np.isfinite(point.score_gradient).all():
-        features = [int(np.argmax(np.nan_to_num(np.abs(point.gradient), nan=np.inf)))]
+    objective = point.objective
+    magnitudes = objective.feature_magnitudes
+    if not point.has_finite_scores:
+        _refuse_nan(objective)
+        worst = int(np.argmax(magnitudes))
+    elif point.has_finite_slopes:
+        worst = int(np.argmax(np.nan_to_num(np.abs(point.gradient), nan=np.inf)))
     else:
         raise ValueError(
             "weights, pair costs, margins or C are so large that the loss overflows; lower them."
         )
-    largest = [float(np.abs(point.objective.column(j)).max()) for j in features]
-    worst = int(np.argmax(np.nan_to_num(largest, nan=np.inf)))
-    name = f"X[:, {features[worst]}]"
-    if not np.isfinite(largest[worst]):
-        raise ValueError(f"{name} has NaN or infinity; replace or impute such values.")
-    if largest[worst] > SUSPICIOUS or not np.isfinite(point.gradient).all():
-        raise ValueError(f"{name} has values so large that sums overflow; scale the feature.")
+    if magnitudes[worst] > SUSPICIOUS or not np.isfinite(point.gradient).all():
+        raise ValueError(
+            f"X[:, {worst}] has values so large that sums overflow; scale the feature."
+        )
 
 
-def is_certified(point: Reached, tol: float) -> bool:
-    """Whether (F − F*) / F* ≤ tol is certain: gap ≤ tol · (F − gap) with F − gap ≤ F*."""
-    return meets(tol, point.value, point.gap)
-
-
-def meets(tol: float, value: float, gap: float) -> bool:
-    """Whether a gap proves that the value is within tol of the optimum, relatively."""
-    return gap <= tol * max(value - gap, 0.0)  # a sum of losses is negative by rounding only
+def _refuse_nan(objective: Objective) -> None:
+    """Name a feature that has become NaN or infinite since the data were checked."""
+    for j in range(min(objective.n_features, SUSPECTS)):
+        if not objective.is_finite(objective.column(j)):
+            raise ValueError(f"X[:, {j}] has NaN or infinity; replace or impute such values.")

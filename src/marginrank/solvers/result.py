@@ -6,6 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
 
 
 class StopReason(Enum):
@@ -49,8 +50,9 @@ Callback = Callable[[Iteration], None]
 class Pass(NamedTuple):
     """One line of the history of an online fit.
 
-    `objective` estimates F from the losses that queries had when their turn came; `metric` is that
-    of the validation data at the end of the pass, NaN without any; `steps` counts from the start.
+    `objective` is F of the weights at the end of the pass; of text, which is not read once more for
+    it, an estimate from the losses that queries had when their turn came. `metric` is that of the
+    validation data, NaN without any; `steps` counts from the start.
     """
 
     iteration: int
@@ -85,8 +87,8 @@ class SolverResult:
     ----------
     w : ndarray of shape (n_features,)
         The weights.
-    scores : ndarray of shape (n_documents,)
-        Xw in the order of the grouped documents, for a warm start.
+    scores : Scores
+        Xw, for a warm start on the same documents.
     objective, gap, estimate : float
         F(w); a certified upper bound on F(w) − F*; the solver's estimate of it.
     n_iter : int
@@ -98,7 +100,7 @@ class SolverResult:
     """
 
     w: Floats
-    scores: Floats
+    scores: Scores
     objective: float
     gap: float
     estimate: float

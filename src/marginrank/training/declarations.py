@@ -62,15 +62,15 @@ def _check_threads(value: Any) -> None:
 
 
 def _solvers() -> Iterable[str]:
-    from marginrank.solvers import SOLVERS
+    from marginrank.solvers import solver_names
 
-    return ("auto", *SOLVERS)
+    return ("auto", *solver_names(regularized=False))
 
 
 def _sparse_solvers() -> Iterable[str]:
-    from marginrank.solvers import SPARSE_SOLVERS
+    from marginrank.solvers import solver_names
 
-    return SPARSE_SOLVERS
+    return solver_names(regularized=True)
 
 
 def _variants() -> Iterable[str]:

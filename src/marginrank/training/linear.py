@@ -15,12 +15,11 @@ from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import get_loss
-from marginrank.objective.margins import margin_offsets
 from marginrank.objective.objective import Objective
-from marginrank.objective.pair_weights import pair_cost, with_propensity
 from marginrank.solvers import find_solver
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.training.declarations import LinearDeclaration
+from marginrank.training.pairs import choose_pairs, objective_on
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 
@@ -41,9 +40,6 @@ class Parameters(LinearDeclaration):
             raise ParameterError(
                 given("lam", self.lam), " is too small: C = 1 / (2 lam) is infinite."
             )
-        self._check_solver()
-
-    def _check_solver(self) -> None:
         find_solver(self.solver, get_loss(self.loss))
 
 
@@ -96,40 +92,24 @@ def make_objective(
     propensity: Floats | None = None,
 ) -> Objective:
     """Return the objective that the parameters name."""
-    loss = get_loss(parameters.loss)
-    factors = margins = None
-    if pairs is not None:
-        _refuse_with_pairs(parameters, propensity)
-    else:
-        factors = pair_cost(parameters.pair_cost, data.y, data.qid)
-        margins = margin_offsets(parameters.margin, data.y, data.qid)
-    if propensity is not None:
-        factors = with_propensity(factors, propensity)
-    return Objective(
+    threads = effective_threads(parameters.n_jobs)
+    preferences = choose_pairs(
         data,
-        loss if margins is None else loss.shifted(-loss.margin),
-        C=parameters.loss_weight,
+        get_loss(parameters.loss),
         pair_selection=parameters.pair_selection,
-        normalization=parameters.normalization,
+        pair_cost=parameters.pair_cost,
+        margin=parameters.margin,
         pairs=pairs,
-        pair_weights=factors,
-        margins=margins,
-        threads=effective_threads(parameters.n_jobs),
+        propensity=propensity,
+        threads=threads,
     )
-
-
-def _refuse_with_pairs(parameters: Parameters, propensity: Floats | None) -> None:
-    """Refuse what needs labels."""
-    asked = {
-        "pair_cost": parameters.pair_cost is not None,
-        "margin": parameters.margin != "unit",
-        "propensity": propensity is not None,
-    }
-    for name, is_given in asked.items():
-        if is_given:
-            raise ValueError(
-                f"{name} does not go with pairs, which have no labels; put it into pair_weight."
-            )
+    return objective_on(
+        data,
+        preferences,
+        C=parameters.loss_weight,
+        normalization=parameters.normalization,
+        threads=threads,
+    )
 
 
 def relative_distance(result: SolverResult) -> float:

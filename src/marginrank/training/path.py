@@ -17,7 +17,7 @@ from marginrank.metrics import get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
 from marginrank.metrics._options import exceeds
 from marginrank.objective.objective import Objective
-from marginrank.objective.regularizers import ElasticNet, L1Ball, Regularizer
+from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 from marginrank.training.linear import seed_from
@@ -233,7 +233,7 @@ def _walk(
     )
 
 
-def _regularizer(parameters: SparseParameters, value: float) -> Regularizer:
+def _regularizer(parameters: SparseParameters, value: float) -> L1Regularizer:
     if parameters.radius is not None:
         return L1Ball(value, parameters.positive)
     l1 = parameters.l1_ratio

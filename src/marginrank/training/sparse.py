@@ -5,7 +5,6 @@ It does not know scikit-learn, whose import takes longer than many a fit.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -13,14 +12,14 @@ from marginrank._base.parameters import Mention, ParameterError, check_parameter
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.losses import LOSSES, get_loss
+from marginrank.objective.losses import get_loss
 from marginrank.objective.objective import Objective
-from marginrank.objective.pair_weights import pair_cost
-from marginrank.objective.regularizers import ElasticNet, L1Ball, Regularizer
-from marginrank.solvers import SPARSE_SOLVERS
+from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
+from marginrank.solvers import find_solver
 from marginrank.solvers.result import Callback
 from marginrank.training.declarations import SparseDeclaration
 from marginrank.training.linear import Fit, check_start, require_pairs
+from marginrank.training.pairs import choose_pairs, objective_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,36 +36,9 @@ class SparseParameters(SparseDeclaration):
                 Mention("radius"),
                 " has none; leave one of them out.",
             )
-        self._check_loss()
-        self._check_solver()
+        find_solver(self.solver, get_loss(self.loss), self.regularizer())
 
-    def _check_solver(self) -> None:
-        """Refuse a problem that the solver does not take, before any data is looked at."""
-        if self.solver == "fenchel" and self.radius is None:
-            raise ParameterError(
-                given("solver", self.solver),
-                " works in an l1 ball; give a ",
-                Mention("radius"),
-                ".",
-            )
-        if self.solver == "truncated_gradient" and self.radius is not None:
-            raise ParameterError(
-                given("solver", self.solver),
-                " takes a penalty; give ",
-                Mention("C"),
-                " and no ",
-                Mention("radius"),
-                ".",
-            )
-
-    def _check_loss(self) -> None:
-        if not get_loss(self.loss).smooth:
-            able = ", ".join(repr(name) for name, loss in LOSSES.items() if loss.smooth)
-            raise ParameterError(
-                given("loss", self.loss), f" has no sparse solver; these have: {able}."
-            )
-
-    def regularizer(self) -> Regularizer:
+    def regularizer(self) -> L1Regularizer:
         """Return the ball, or the penalty."""
         if self.radius is not None:
             return L1Ball(float(self.radius), bool(self.positive))
@@ -74,15 +46,21 @@ class SparseParameters(SparseDeclaration):
 
     def objective(self, data: RankingData) -> Objective:
         """Return the loss on the data, times C where there is a penalty to weigh it against."""
-        objective = Objective(
+        threads = effective_threads(self.n_jobs)
+        preferences = choose_pairs(
             data,
             get_loss(self.loss),
-            C=self.C if self.radius is None else 1.0,
             pair_selection=self.pair_selection,
+            pair_cost=self.pair_cost,
+            threads=threads,
+        )
+        objective = objective_on(
+            data,
+            preferences,
+            C=self.C if self.radius is None else 1.0,
             normalization=self.normalization,
-            pair_weights=pair_cost(self.pair_cost, data.y, data.qid),
             ridge=0.0,
-            threads=effective_threads(self.n_jobs),
+            threads=threads,
         )
         require_pairs(objective, data)
         return objective
@@ -100,13 +78,12 @@ def fit_sparse(
     parameters.check()
     objective = parameters.objective(data)
     check_start(w0)
-    solve: Any = SPARSE_SOLVERS[parameters.solver]
+    solve = find_solver(parameters.solver, objective.loss, parameters.regularizer())
     if parameters.solver == "fenchel":
         solve = partial(solve, variant=parameters.variant)
     with serial_blas():
         result = solve(
             objective,
-            parameters.regularizer(),
             w0=w0,
             tol=parameters.tol,
             max_iter=parameters.max_iter,
@@ -136,11 +113,9 @@ def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = Fal
     Examples
     --------
     >>> from marginrank import RankingData
-    >>> from marginrank.objective.losses import LOSSES, get_loss
-    >>> from marginrank.objective.objective import Objective
-    >>> from marginrank.training.sparse import first_C
+    >>> from marginrank.training.sparse import SparseParameters, first_C
     >>> data = RankingData([[0.0], [4.0]], [0, 1])
-    >>> first_C(Objective(data, LOSSES["squared_hinge"], ridge=0.0))
+    >>> first_C(SparseParameters().objective(data))
     0.125
     """
     pull = ElasticNet(l1_ratio, positive=positive).pull(_gradient_at_zero(objective))

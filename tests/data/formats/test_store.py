@@ -623,7 +623,7 @@ RankingData(np.zeros((2, 1)), [0, 1]).save(sys.argv[1], overwrite=True)
 """
 RENAMES = "renames = iter([os.rename, kill]); os.rename = lambda *a: next(renames)(*a)"
 KILLS = {
-    "while the arrays are written": "from marginrank.data.formats import store; store.json.dump = kill",
+    "while the arrays are written": "import marginrank.data.formats.store as s; s.json.dump = kill",
     "before the exchange": "atomic_files._exchange = kill",
     "after the exchange": "atomic_files.shutil.rmtree = kill",
     "between two renames": f"atomic_files._exchange = lambda *_: False; {RENAMES}",

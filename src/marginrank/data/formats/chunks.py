@@ -40,18 +40,19 @@ def iter_letor(
     dtype: DTypeLike = np.float32,
     n_jobs: int | None = None,
 ) -> Iterator[RankingData]:
-    r"""Read LETOR text in chunks of whole queries, whose memory does not grow with the text.
+    r"""Read LETOR text in chunks of whole queries, so that it need not fit in memory.
 
     Parameters
     ----------
     source : path, binary file object, or a list of them
         As in :func:`load_letor`; every line has a qid, and those of a query are adjacent.
     chunk_documents : int, default=65536
-        A chunk has at least so many documents, but for the last; it ends where a query does.
+        A chunk ends with the query that makes it so long; the last one may be shorter.
     n_features : int, optional
-        Number of features. By default a chunk has as many as appear in it or right after it.
+        Number of features. By default a chunk has as many as the text that was read up to then,
+        some of which may come after it: a later chunk may have more, never fewer.
     zero_based, missing, layout, dtype, n_jobs
-        As in :func:`load_letor`; "auto" decides for all chunks by the first.
+        As in :func:`load_letor`; layout "auto" decides for all chunks by the first text read.
 
     Yields
     ------
@@ -60,7 +61,8 @@ def iter_letor(
     Raises
     ------
     ValueError
-        As in :func:`load_letor`, and if a query comes again after others.
+        As in :func:`load_letor`, if a line has no qid, and if a query comes again after others; the
+        ids of all queries are kept in memory to find that.
 
     Examples
     --------

@@ -23,9 +23,11 @@ import numpy as np
 
 from marginrank._base.optional import require
 from marginrank._base.types import Booleans, Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import meets
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.solvers.hinge.cutting_search import cutting_search
-from marginrank.solvers.progress import Progress, meets, start
+from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 IDLE = 30  # rounds after which a plane that was not used is dropped
@@ -45,7 +47,7 @@ def _solve_bundle(
     *,
     line_search: bool,
     w0: Floats | None = None,
-    scores0: Floats | None = None,
+    scores0: Scores | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
@@ -92,9 +94,12 @@ def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
     """Return the best point on the line to w, and the point at which to touch the loss."""
     direction = w - best.w
     # Not a difference of scores: a long step would blow up the rounding of that.
-    direction_scores = best.objective.scores(direction)
+    objective = best.objective
+    direction_scores = objective.scores(direction)
     found = cutting_search(best, direction, direction_scores)
-    touched = found.move(TOUCH, w - found.w, best.scores + direction_scores - found.scores)
+    there = objective.add_scores(best.scores, 1.0, direction_scores)
+    rest = objective.add_scores(there, -1.0, found.scores)
+    touched = found.move(TOUCH, w - found.w, rest)
     return found, touched
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import Point
 
 MAX_POINTS = 40
@@ -23,7 +24,7 @@ class _Trial(NamedTuple):
 
 
 def cutting_search(
-    start: Point, direction: Floats, direction_scores: Floats, accuracy: float = 0.05
+    start: Point, direction: Floats, direction_scores: Scores, accuracy: float = 0.05
 ) -> Point:
     """Minimise φ(a) = F(w + a · direction) over a ≥ 0, from a = 1.
 
@@ -34,7 +35,7 @@ def cutting_search(
 
     def look(size: float) -> _Trial:
         point = start.move(size, direction, direction_scores) if size > 0 else start
-        loss_slope = float(point.score_gradient @ direction_scores)
+        loss_slope = point.loss_slope(direction_scores)
         return _Trial(size, point, point.slope(direction, direction_scores), loss_slope)
 
     low = best = look(0.0)

@@ -27,10 +27,12 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import meets
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.solvers.hinge.cutting_search import cutting_search
-from marginrank.solvers.progress import Progress, meets, start
+from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.smooth.newton import NewtonIteration, newton
 
@@ -62,7 +64,7 @@ def smoothing(
     objective: Objective,
     *,
     w0: Floats | None = None,
-    scores0: Floats | None = None,
+    scores0: Scores | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
@@ -205,8 +207,9 @@ class _Smoothing:
         """
         step = self._width / (self._solved_width - self._width)
         point, last = after.point, before.point
-        direction, scores = step * (point.w - last.w), step * (point.scores - last.scores)
-        found = cutting_search(point, direction, scores, ALONG)
+        difference = self._objective.add_scores(point.scores, -1.0, last.scores)
+        scores = self._objective.add_scores(self._objective.zero_scores(), step, difference)
+        found = cutting_search(point, step * (point.w - last.w), scores, ALONG)
         if found.value < self.best.value:  # a long step blows up the rounding of a difference
             self._offer(self._objective.at(found.w))
 

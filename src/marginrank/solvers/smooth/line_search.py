@@ -5,6 +5,7 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import PRECISION
 
 
@@ -19,13 +20,13 @@ class Searchable(Protocol):
     def sum_rounding(self) -> float:
         """How far F(w) may be off."""
 
-    def move(self, step: float, direction: Floats, direction_scores: Floats) -> Self:
+    def move(self, step: float, direction: Floats, direction_scores: Scores) -> Self:
         """Look at w + step · direction."""
 
-    def slope(self, direction: Floats, direction_scores: Floats) -> float:
+    def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return the first derivative along the direction."""
 
-    def curvature(self, direction: Floats, direction_scores: Floats) -> float:
+    def curvature(self, direction: Floats, direction_scores: Scores) -> float:
         """Return the second derivative along the direction."""
 
 
@@ -35,7 +36,7 @@ P = TypeVar("P", bound=Searchable)
 def line_search(
     start: P,
     direction: Floats,
-    direction_scores: Floats,
+    direction_scores: Scores,
     slope_tol: float = 0.05,
     longest: float = np.inf,
     first: float = 1.0,

@@ -20,8 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
-from marginrank.solvers.progress import Progress, is_certified, start
+from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.preconditioner import (
@@ -62,7 +64,7 @@ class Direction(NamedTuple):
     """
 
     vector: Floats
-    scores: Floats
+    scores: Scores
     decrement: float
     bound: float
     n_products: int
@@ -72,7 +74,7 @@ def newton(
     objective: Objective,
     *,
     w0: Floats | None = None,
-    scores0: Floats | None = None,
+    scores0: Scores | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
@@ -206,7 +208,7 @@ class NewtonIteration:
         objective = point.objective
         eased = objective.at_zero()
         # The ridge with which a gradient step from w = 0 moves scores by about a margin.
-        largest = float(np.std(objective.scores(eased.gradient)))
+        largest = objective.spread(objective.scores(eased.gradient))
         n_steps = np.log(max(largest / objective.ridge, 1.0)) / np.log(EASE)
         for k in range(int(np.ceil(n_steps)), 0, -1):
             easier = objective.with_ridge(objective.ridge * EASE**k)
@@ -226,7 +228,8 @@ def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: 
         if direct is not None:
             return direct
         preconditioner = diagonal_at(point)
-    nowhere = Direction(np.zeros_like(point.w), np.zeros_like(point.scores), 0.0, np.inf, 0)
+    still = point.objective.zero_scores()
+    nowhere = Direction(np.zeros_like(point.w), still, 0.0, np.inf, 0)
     return _conjugate_gradient(point, preconditioner, tol, nowhere, -point.gradient, max_steps)
 
 
@@ -278,7 +281,7 @@ def _conjugate_gradient(
         n_products += 1
         alpha = rho / float(p @ hp)
         d = d + alpha * p
-        d_scores = d_scores + alpha * p_scores
+        d_scores = point.objective.add_scores(d_scores, alpha, p_scores)
         residual = residual - alpha * hp
         gain = 0.5 * alpha * rho
         decrement += gain

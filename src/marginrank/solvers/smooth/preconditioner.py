@@ -7,6 +7,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve
 from scipy.linalg.lapack import dgetrf
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import Objective, Point
 
 HARD_STEPS = (100.0, 1500.0)  # of conjugate gradients
@@ -70,8 +71,7 @@ class DocumentSpace(Preconditioner):
     def __init__(self, point: Point) -> None:
         self._point = point
         self._objective = point.objective
-        self._gram = self._objective.gram()
-        system = self._gram.curved(point.hess_vec_scores, self._objective.n_documents)
+        system = point.curved_gram()
         system[np.diag_indices_from(system)] += self._objective.ridge
         # A pivot of zero shows in the solution, which is checked; lu_factor would warn of it.
         self._factor = dgetrf(system, overwrite_a=True)[:2]
@@ -82,7 +82,8 @@ class DocumentSpace(Preconditioner):
         As ∇F = ρw + Xᵀz, it is −w − Xᵀ(ρI + AK)⁻¹(z − As). In that no large numbers cancel each
         other, however much steeper than the regulariser the loss is.
         """
-        target = point.score_gradient - point.hess_vec_scores(point.scores)
+        curved = point.hess_vec_scores(point.scores)
+        target = self._objective.add_scores(point.score_gradient, -1.0, curved)
         return -(point.w + self._combine(target))
 
     def solve(self, v: Floats) -> Floats:
@@ -90,12 +91,13 @@ class DocumentSpace(Preconditioner):
         image = self._point.hess_vec_scores(self._objective.scores(v))
         return (v - self._combine(image)) / self._objective.ridge
 
-    def _combine(self, target: Floats) -> Floats:
+    def _combine(self, target: Scores) -> Floats:
         """Return Xᵀ(ρI + AK)⁻¹ target."""
-        solution = lu_solve(self._factor, target[self._gram.documents], check_finite=False)
+        selected = self._objective.select(target)
+        solution = lu_solve(self._factor, selected, check_finite=False)
         if not np.isfinite(solution).all():  # after a pivot of zero: no solution that would pass
             solution = np.zeros_like(solution)
-        return self._objective.combine(self._gram.spread(solution, self._objective.n_documents))
+        return self._objective.combine_selected(solution)
 
 
 class Diagonal(Preconditioner):

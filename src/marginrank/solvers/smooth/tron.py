@@ -1,10 +1,10 @@
 """Trust region Newton (TRON), as in paper 1 (Lee and Lin, 2014), section 4.1: the reference solver.
 
-It differs from the paper's program in one point: after a rejected step, products use the Hessian at
-the current iterate, not at the rejected one. As everywhere, `tol` is the relative distance to the
-optimal objective. The paper's rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖, says nothing of that distance when
-features differ in scale, so it must hold with ε = √tol *and* the distance must be certified: TRON
-has no preconditioner whose estimate could be trusted.
+It differs from the paper's program in two points. After a rejected step, products use the Hessian
+at the current iterate, not at the rejected one. And as everywhere, `tol` is the relative distance
+to the optimal objective. The paper's rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖, says nothing of that distance
+when features differ in scale, so it must hold with ε = √tol *and* the distance must be certified:
+TRON has no preconditioner, and so no estimate that could be trusted.
 """
 
 from typing import NamedTuple
@@ -12,8 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
-from marginrank.solvers.progress import Progress, is_certified, start
+from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 # Constants of (36) and (37).
@@ -26,7 +28,7 @@ class TrustRegionStep(NamedTuple):
     """A step inside the trust region, and what the quadratic model says of it."""
 
     vector: Floats
-    scores: Floats
+    scores: Scores
     model_change: float
     at_boundary: bool
     n_products: int
@@ -36,7 +38,7 @@ def tron(
     objective: Objective,
     *,
     w0: Floats | None = None,
-    scores0: Floats | None = None,
+    scores0: Scores | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
@@ -44,7 +46,9 @@ def tron(
 ) -> SolverResult:
     """Minimise an objective with a smooth loss; parameters as those of `newton`.
 
-    `seed` is not used: nothing here is random.
+    It stops on the certificate. The estimate in its history and in its result is the certified gap,
+    as there is no other. `max_iter` counts rejected steps, too. `seed` is not used: nothing here is
+    random.
     """
     progress = Progress(objective, callback)
     point = start(objective, np.zeros(objective.n_features) if w0 is None else w0, scores0)
@@ -103,7 +107,7 @@ def _steihaug(point: Point, radius: float) -> TrustRegionStep:
     """Conjugate gradients on the quadratic model, up to the boundary of the trust region."""
     residual = -point.gradient
     enough = CG_TOL * float(np.linalg.norm(residual))
-    d, d_scores = np.zeros_like(residual), np.zeros_like(point.scores)
+    d, d_scores = np.zeros_like(residual), point.objective.zero_scores()
     p = residual.copy()
     rho = float(residual @ residual)
     n_products = 0
@@ -115,7 +119,7 @@ def _steihaug(point: Point, radius: float) -> TrustRegionStep:
         if np.linalg.norm(d + alpha * p) > radius:
             alpha, at_boundary = _to_boundary(d, p, radius), True
         d += alpha * p
-        d_scores += alpha * p_scores
+        d_scores = point.objective.add_scores(d_scores, alpha, p_scores)
         residual -= alpha * hp
         rho, rho_before = float(residual @ residual), rho
         p = residual + (rho / rho_before) * p

@@ -10,7 +10,7 @@ stays O(n). Where such a step does not gain enough, a proximal gradient step is 
 import numpy as np
 
 from marginrank._base.types import Booleans, Floats
-from marginrank.objective.composite import CompositePoint
+from marginrank.objective.composite import L1Point
 from marginrank.objective.objective import Point
 from marginrank.objective.regularizers import L1Ball
 
@@ -20,7 +20,7 @@ FACES = 10  # in one step
 TINY = 1e-10  # of the largest diagonal entry: a floor
 
 
-def face_step(point: CompositePoint) -> Floats:
+def face_step(point: L1Point) -> Floats:
     """Return the weights that minimise the quadratic model on the face of a point, nearly."""
     regularizer, w, gradient = point.composite.regularizer, point.w, point.loss.gradient
     l1, l2 = regularizer.multiplier(w, gradient), regularizer.ridge
@@ -39,7 +39,7 @@ def face_step(point: CompositePoint) -> Floats:
 
 
 def _on_smaller_faces(
-    point: CompositePoint, l2: float, free: Booleans, diagonal: Floats, sign: Floats, slope: Floats
+    point: L1Point, l2: float, free: Booleans, diagonal: Floats, sign: Floats, slope: Floats
 ) -> Floats:
     """Minimise the model on a face; where weights would change their sign, on that without them.
 
@@ -60,7 +60,7 @@ def _on_smaller_faces(
 
 
 def _keep_in_ball(
-    point: CompositePoint,
+    point: L1Point,
     ball: L1Ball,
     free: Booleans,
     diagonal: Floats,
@@ -78,7 +78,7 @@ def _keep_in_ball(
     return step - (excess / slope) * shift if slope > 0 else step
 
 
-def gradient_step(point: CompositePoint) -> Floats:
+def gradient_step(point: L1Point) -> Floats:
     """Return a proximal gradient step, as long as suits the curvature along the gradient."""
     gradient = point.loss.gradient
     image, _ = point.loss.hess_vec(gradient)

@@ -17,10 +17,12 @@ import numpy as np
 
 from marginrank._base.parameters import check_choice
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite, CompositePoint
 from marginrank.objective.objective import Objective
-from marginrank.objective.regularizers import L1Ball, Regularizer
-from marginrank.solvers.progress import Progress, is_certified, start
+from marginrank.objective.regularizers import L1Ball
+from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.smooth.line_search import line_search
 
@@ -35,29 +37,38 @@ class Vertex(NamedTuple):
     feature: int
     size: float
 
-    def add_to(self, direction: Floats, scores: Floats, objective: Objective, by: float) -> None:
+    def added_to(self, line: "Line", objective: Objective, by: float) -> "Line":
         """Add a multiple to a direction and to its scores."""
-        if self.feature != CENTRE:
-            direction[self.feature] += by * self.size
-            scores += by * self.size * objective.column(self.feature)
+        if self.feature == CENTRE:
+            return line
+        direction = line.direction.copy()
+        direction[self.feature] += by * self.size
+        column = objective.column(self.feature)
+        return Line(direction, objective.add_scores(line.scores, by * self.size, column))
+
+
+class Line(NamedTuple):
+    """A direction and its scores."""
+
+    direction: Floats
+    scores: Scores
 
 
 class Step(NamedTuple):
-    """A direction, its scores, how far it may go, and the weight that is zero at its end."""
+    """A line, how far it may go, and the weight that is zero at its end."""
 
-    direction: Floats
-    scores: Floats
+    line: Line
     longest: float
     drops: int = CENTRE
 
 
 def fenchel(
     objective: Objective,
-    regularizer: Regularizer,
+    regularizer: L1Ball,
     *,
     variant: str = "plain",
     w0: Floats | None = None,
-    scores0: Floats | None = None,
+    scores0: Scores | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
@@ -79,8 +90,6 @@ def fenchel(
         Not used: nothing here is random.
     """
     check_choice("variant", variant, VARIANTS)
-    if not isinstance(regularizer, L1Ball):
-        raise ValueError("solver='fenchel' works in an l1 ball; give a radius.")
     progress = Progress(objective, callback)
     w = np.zeros(objective.n_features) if w0 is None else regularizer.inside(w0)
     point = Composite(objective, regularizer).wrap(start(objective, w, scores0))
@@ -104,30 +113,28 @@ def fenchel(
     return progress.result(point, point.gap, stop)
 
 
-def _choose_step(point: CompositePoint, ball: L1Ball, variant: str) -> Step:
-    gradient = point.loss.gradient
+def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> Step:
+    objective, gradient = point.objective, point.loss.gradient
     towards = _best_vertex(gradient, ball)
     if variant == "plain":
         return _towards(point, towards)
     away, share = _worst_vertex(point.w, gradient, ball)
     if variant == "pairwise":
-        direction, scores = np.zeros_like(point.w), np.zeros_like(point.scores)
-        towards.add_to(direction, scores, point.objective, 1.0)
-        away.add_to(direction, scores, point.objective, -1.0)
-        return Step(direction, scores, share, away.feature)
+        line = Line(np.zeros_like(point.w), objective.zero_scores())
+        line = away.added_to(towards.added_to(line, objective, 1.0), objective, -1.0)
+        return Step(line, share, away.feature)
     inner = float(gradient @ point.w)
     gain_towards = inner - _slope(gradient, towards)
     if share >= 1.0 or gain_towards >= _slope(gradient, away) - inner:
         return _towards(point, towards)
-    direction, scores = point.w.copy(), point.scores.copy()
-    away.add_to(direction, scores, point.objective, -1.0)
-    return Step(direction, scores, share / (1.0 - share), away.feature)
+    line = away.added_to(Line(point.w, point.scores), objective, -1.0)
+    return Step(line, share / (1.0 - share), away.feature)
 
 
-def _towards(point: CompositePoint, vertex: Vertex) -> Step:
-    direction, scores = -point.w, -point.scores
-    vertex.add_to(direction, scores, point.objective, 1.0)
-    return Step(direction, scores, 1.0)
+def _towards(point: CompositePoint[L1Ball], vertex: Vertex) -> Step:
+    objective = point.objective
+    back = Line(-point.w, objective.add_scores(objective.zero_scores(), -1.0, point.scores))
+    return Step(vertex.added_to(back, objective, 1.0), 1.0)
 
 
 def _slope(gradient: Floats, vertex: Vertex) -> float:
@@ -153,13 +160,12 @@ def _worst_vertex(w: Floats, gradient: Floats, ball: L1Ball) -> tuple[Vertex, fl
     return Vertex(j, ball.radius * float(np.sign(w[j]))), abs(float(w[j])) / ball.radius
 
 
-def _move(point: CompositePoint, step: Step) -> CompositePoint | None:
+def _move(point: CompositePoint[L1Ball], step: Step) -> CompositePoint[L1Ball] | None:
     """Go to the best point of the segment, with weights that end at zero exactly zero."""
     # The best step is often a small part of the segment: start where a quadratic would end.
-    slope = point.slope(step.direction, step.scores)
-    curvature = point.curvature(step.direction, step.scores)
+    slope, curvature = point.slope(*step.line), point.curvature(*step.line)
     first = -slope / curvature if slope < 0 < curvature else 1.0
-    moved = line_search(point, step.direction, step.scores, SLOPE_TOL, step.longest, first)
+    moved = line_search(point, *step.line, SLOPE_TOL, step.longest, first)
     if moved is None or step.drops == CENTRE:
         return moved
     before = abs(point.w[step.drops])

@@ -17,15 +17,17 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._base.types import Floats, Integers
-from marginrank.objective.composite import Composite, CompositePoint
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.composite import Composite, L1Point, L1Problem
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.regularizers import Regularizer
+from marginrank.objective.regularizers import L1Regularizer
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import growing_samples
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
 from marginrank.solvers.sparse.face_newton import face_step, gradient_step
+from marginrank.solvers.sparse.parabolas import has_parabolas, near, tighten
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
 
 SMALL_SAMPLE = 4096  # documents
@@ -49,16 +51,16 @@ LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and tim
 class Outcome(NamedTuple):
     """Where an iteration ended."""
 
-    point: CompositePoint
+    point: L1Point
     stop: StopReason
 
 
 def proximal_newton(
     objective: Objective,
-    regularizer: Regularizer,
+    regularizer: L1Regularizer,
     *,
     w0: Floats | None = None,
-    scores0: Floats | None = None,
+    scores0: Scores | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
@@ -70,7 +72,7 @@ def proximal_newton(
     ----------
     objective : Objective
         The loss, without a ridge.
-    regularizer : Regularizer
+    regularizer : L1Regularizer
         What is added to it.
     w0, scores0 : ndarray, optional
         Where to start, and X w0 if known; zero by default.
@@ -100,7 +102,7 @@ class ProximalNewton:
 
     Attributes
     ----------
-    point : CompositePoint or None
+    point : L1Point or None
         The best point so far.
     """
 
@@ -112,7 +114,7 @@ class ProximalNewton:
         seed: int = 0,
         callback: Callback | None = None,
     ) -> None:
-        self.point: CompositePoint | None = None
+        self.point: L1Point | None = None
         self._objective = objective
         self._callback = callback
         self._iteration: ModelIteration | WorkingSets = (
@@ -123,7 +125,7 @@ class ProximalNewton:
         self._seed = seed
 
     def solve(
-        self, regularizer: Regularizer, *, start_at: Point | None = None, tol: float = 1e-6
+        self, regularizer: L1Regularizer, *, start_at: Point | None = None, tol: float = 1e-6
     ) -> SolverResult:
         """Minimise L + Ω, from a point of the loss or, without one, from samples of the data."""
         progress = Progress(self._objective, self._callback)
@@ -141,7 +143,7 @@ class ProximalNewton:
         progress.update(self.point)
         return progress.result(self.point, self.point.gap, stop)
 
-    def _from_samples(self, regularizer: Regularizer, tol: float, progress: Progress) -> Point:
+    def _from_samples(self, regularizer: L1Regularizer, tol: float, progress: Progress) -> Point:
         if self._objective.n_active_documents < self._objective.n_features:
             return self._from_penalties(regularizer, tol)
         w = np.zeros(self._objective.n_features)
@@ -151,7 +153,7 @@ class ProximalNewton:
                 w = self._iteration.run(point, max(tol, SAMPLE_TOL), progress).point.w
         return start(self._objective, w)
 
-    def _from_penalties(self, regularizer: Regularizer, tol: float) -> Point:
+    def _from_penalties(self, regularizer: L1Regularizer, tol: float) -> Point:
         """Follow the solutions of falling penalties to near the optimum, or to the ball's boundary.
 
         With fewer documents than features there may be weights of next to no loss. On the way from
@@ -170,7 +172,7 @@ class ProximalNewton:
                 break
         return point
 
-    def _interrupted(self, composite: Composite) -> CompositePoint:
+    def _interrupted(self, composite: L1Problem) -> L1Point:
         """Return the best point so far, on the full data."""
         point = self._iteration.point
         if point is None:
@@ -180,14 +182,14 @@ class ProximalNewton:
         return composite.wrap(point.loss)
 
 
-def _inside(point: CompositePoint) -> CompositePoint:
+def _inside(point: L1Point) -> L1Point:
     """Make up for rounding that has put the weights outside the domain of the regulariser."""
     w = point.composite.regularizer.inside(point.w)
     if np.array_equal(w, point.w):
         return point
     moved = point.near(w)
     if moved.gap > point.gap:
-        moved.tighten()
+        tighten(moved)
     return moved
 
 
@@ -205,12 +207,12 @@ class ModelIteration:
 
     Attributes
     ----------
-    point : CompositePoint or None
+    point : L1Point or None
         The best point so far.
     """
 
     def __init__(self, max_iter: int, seed: int, *, tightens: bool = True) -> None:
-        self.point: CompositePoint | None = None
+        self.point: L1Point | None = None
         self._max_iter = max_iter
         self._seed = seed
         self._tightens = tightens
@@ -219,7 +221,7 @@ class ModelIteration:
         self._model_cost = 0.0
         self._disappointments = 0  # models in a row that were new and yet too slow
 
-    def run(self, point: CompositePoint, tol: float, progress: Progress | None) -> Outcome:
+    def run(self, point: L1Point, tol: float, progress: Progress | None) -> Outcome:
         """Minimise from a point on."""
         self.point = point
         model_tol = MODEL_TOL
@@ -260,27 +262,25 @@ class ModelIteration:
         if self._model:
             self._model.correct(end.w - start.w, end.gradient - start.gradient)
 
-    def _outcome(self, point: CompositePoint, tol: float, otherwise: StopReason) -> Outcome:
+    def _outcome(self, point: L1Point, tol: float, otherwise: StopReason) -> Outcome:
         """Return the point where a run ends, for another reason if it cannot be certified."""
         if self._tightens and not point.is_solved(tol):
-            point.tighten()
+            tighten(point)
         return Outcome(point, StopReason.CERTIFIED if point.is_solved(tol) else otherwise)
 
-    def _expected_gap(self, point: CompositePoint, estimate: float) -> float:
+    def _expected_gap(self, point: L1Point, estimate: float) -> float:
         """Guess the closer gap of a point that is estimated to be that far from the optimum."""
-        useful = self._tightens and point.composite.has_parabolas
+        useful = self._tightens and has_parabolas(point.composite)
         return self._looseness * max(estimate, 0.0) if useful else np.inf
 
-    def _is_certified_closely(self, point: CompositePoint, expected: float, tol: float) -> bool:
-        point.tighten()
+    def _is_certified_closely(self, point: L1Point, expected: float, tol: float) -> bool:
+        tighten(point)
         if expected > 0:
             seen = self._looseness * point.gap / expected
             self._looseness = float(np.clip(seen, 1.0, LOOSENESS**2))
         return point.is_solved(tol)
 
-    def _is_slow(
-        self, step: CompositePoint, before: CompositePoint, expected: float, tol: float
-    ) -> bool:
+    def _is_slow(self, step: L1Point, before: L1Point, expected: float, tol: float) -> bool:
         """Whether a new model would save more sweeps than it costs.
 
         The scaled gap tells the pace. The closer gap, which falls twice as fast, may end the run.
@@ -295,7 +295,7 @@ class ModelIteration:
         with_new_model = self._model_cost + rest / np.log(FAST)
         return bool(rest > with_new_model * rate)
 
-    def _build(self, point: CompositePoint) -> QuadraticModel:
+    def _build(self, point: L1Point) -> QuadraticModel:
         """Return the model at a point: of all documents, or of a sample where there are many."""
         objective = point.objective
         growth = SAMPLE_GROWTH ** max(self._disappointments - PATIENCE + 1, 0)
@@ -311,7 +311,7 @@ class ModelIteration:
         return QuadraticModel(hessian, complete=False)
 
 
-def _complete_model(point: CompositePoint) -> QuadraticModel:
+def _complete_model(point: L1Point) -> QuadraticModel:
     """Return the model of all documents.
 
     A feature none of whose pairs is curved here has no curvature. It gets a part of what it has at
@@ -325,9 +325,7 @@ def _complete_model(point: CompositePoint) -> QuadraticModel:
     return QuadraticModel(hessian, complete=True)
 
 
-def _advance(
-    point: CompositePoint, u: Floats, *, to_tighten: bool = False
-) -> CompositePoint | None:
+def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point | None:
     """Move to u, or to the best point on the way there if u does not gain enough.
 
     A sweep, or two if the bound is likely to be tightened there.
@@ -339,12 +337,13 @@ def _advance(
     rounding = 1e-12 * abs(point.value)
     if not slope <= rounding or not direction.any():
         return None
-    trial = point.near(u, to_tighten=to_tighten)
+    trial = near(point, u, to_tighten=to_tighten)
     if abs(slope) <= rounding:  # the certificate still tells which point is better
         return trial if trial.gap < point.gap else None
     if trial.value <= point.value + SUFFICIENT * slope:
         return trial
-    return line_search(point, direction, trial.scores - point.scores, longest=1.0)
+    scores = point.objective.add_scores(trial.scores, -1.0, point.scores)
+    return line_search(point, direction, scores, longest=1.0)
 
 
 class WorkingSets:
@@ -352,16 +351,16 @@ class WorkingSets:
 
     Attributes
     ----------
-    point : CompositePoint or None
+    point : L1Point or None
         The best point so far.
     """
 
     def __init__(self, max_iter: int, seed: int) -> None:
-        self.point: CompositePoint | None = None
+        self.point: L1Point | None = None
         self._max_iter = max_iter
         self._seed = seed
 
-    def run(self, point: CompositePoint, tol: float, progress: Progress | None) -> Outcome:
+    def run(self, point: L1Point, tol: float, progress: Progress | None) -> Outcome:
         """Minimise from a point on."""
         self.point = point
         size = SMALL_WORKING_SET
@@ -387,9 +386,7 @@ class WorkingSets:
                 progress.record(point, point.gap, features.size)
         return Outcome(point, StopReason.MAX_ITER)
 
-    def _run_on_faces(
-        self, point: CompositePoint, tol: float, progress: Progress | None
-    ) -> Outcome:
+    def _run_on_faces(self, point: L1Point, tol: float, progress: Progress | None) -> Outcome:
         """Minimise without a Hessian, where more weights are not zero than it could be made for."""
         for _ in range(self._max_iter):
             if point.is_solved(tol):
@@ -405,7 +402,7 @@ class WorkingSets:
         return Outcome(point, StopReason.MAX_ITER)
 
 
-def _choose(point: CompositePoint, size: int) -> Integers:
+def _choose(point: L1Point, size: int) -> Integers:
     """Return the features in use, and up to `size` in all of those with the strongest pull."""
     pull = point.composite.regularizer.pull(point.loss.gradient)
     pull[point.w != 0] = np.inf
@@ -414,9 +411,7 @@ def _choose(point: CompositePoint, size: int) -> Integers:
     return np.sort(strongest[pull[strongest] > 0])
 
 
-def _restrict(point: CompositePoint, features: Integers) -> CompositePoint:
+def _restrict(point: L1Point, features: Integers) -> L1Point:
     """Look at the same point through some features alone, which hold all its non-zero weights."""
-    objective = point.objective.restrict(features)
-    loss = objective.at(point.w[features], point.scores)
-    loss.gradient = point.loss.gradient[features]
-    return Composite(objective, point.composite.regularizer).wrap(loss)
+    loss = point.loss.through(features)
+    return Composite(loss.objective, point.composite.regularizer).wrap(loss)

@@ -14,7 +14,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from marginrank import _core
 from marginrank._base.types import Floats, Integers
-from marginrank.objective.regularizers import L1Ball, Regularizer
+from marginrank.objective.regularizers import L1Ball, L1Regularizer
 from marginrank.solvers.smooth.preconditioner import refuse_overflow
 
 RIDGE = 1e-10  # relative: keeps the minimiser unique and continuous in the penalty
@@ -56,7 +56,9 @@ class QuadraticModel:
         self._multiplier: float | None = None
         self.passes = 0
 
-    def minimize(self, w: Floats, gradient: Floats, regularizer: Regularizer, tol: float) -> Floats:
+    def minimize(
+        self, w: Floats, gradient: Floats, regularizer: L1Regularizer, tol: float
+    ) -> Floats:
         """Return the u that minimises q(u) + Ω(u).
 
         Every condition of optimality is met up to `tol`, in units of the gradient.
@@ -73,7 +75,7 @@ class QuadraticModel:
         self.passes += problem.passes
         return regularizer.inside(problem.u)
 
-    def decrease(self, w: Floats, gradient: Floats, u: Floats, regularizer: Regularizer) -> float:
+    def decrease(self, w: Floats, gradient: Floats, u: Floats, regularizer: L1Regularizer) -> float:
         """Return by how much q + Ω falls from w to u."""
         step = u - w
         change = float(gradient @ step) + 0.5 * float(step @ (self._hessian @ step))

@@ -3,7 +3,7 @@
 Truncated gradient (Langford, Li and Zhang, 2009) takes a gradient step and then pulls every weight
 towards zero by step · l1, not beyond it. TGRank is this on the mean of squared hinges (paper 3,
 section 8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with a weight for
-each pair; here these are the loss "huber" and ``Objective(pair_weights=...)``. The original weights
+each pair; here these are the loss "huber" and the parameter `pair_cost`. The original weights
 also depend on the current ranks; these depend on the labels alone.
 
 A sweep a step; the steps are those of a gradient method, so that many are needed.
@@ -13,10 +13,12 @@ import numpy as np
 
 from marginrank._base.parameters import check_number
 from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite
 from marginrank.objective.objective import Objective
-from marginrank.objective.regularizers import ElasticNet, Regularizer
-from marginrank.solvers.progress import Progress, is_certified, start
+from marginrank.objective.regularizers import ElasticNet
+from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 POWER_STEPS = 30
@@ -25,11 +27,11 @@ SAFETY = 1.05  # the power method comes from below
 
 def truncated_gradient(
     objective: Objective,
-    regularizer: Regularizer,
+    regularizer: ElasticNet,
     *,
     batch: float = 1.0,
     w0: Floats | None = None,
-    scores0: Floats | None = None,
+    scores0: Scores | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     seed: int = 0,
@@ -52,8 +54,6 @@ def truncated_gradient(
         For the batches.
     """
     check_number("batch", batch)
-    if not isinstance(regularizer, ElasticNet):
-        raise ValueError("solver='truncated_gradient' takes a penalty; give C and no radius.")
     progress = Progress(objective, callback)
     composite = Composite(objective, regularizer)
     w = np.zeros(objective.n_features) if w0 is None else regularizer.inside(w0)

@@ -190,17 +190,17 @@ def _native_pairs(
 ) -> _core.Pairs:
     side = None if sample_weight is None else np.ascontiguousarray(sample_weight[:, None])
     return _core.Pairs(
-        matrix.n_rows,
-        queries.offsets,
-        queries.rows,
-        queries.level,
-        queries.n_levels,
-        query_weight,
-        side,
-        side,
-        None,
-        False,
-        pieces,
+        n_rows=matrix.n_rows,
+        offsets=queries.offsets,
+        rows=queries.rows,
+        level=queries.level,
+        n_levels=queries.n_levels,
+        query_weight=query_weight,
+        preferred=side,
+        other=side,
+        margin=None,
+        adjacent=False,
+        pieces=pieces,
     )
 
 

@@ -1,0 +1,90 @@
+// The view of X that Python holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "bindings/checks.hpp"
+#include "matrix/csr.hpp"
+#include "matrix/dense.hpp"
+
+namespace marginrank {
+
+// X, whatever its layout, together with the Python objects its memory belongs to.
+class Matrix {
+ public:
+  using View =
+      std::variant<Dense<float>, Dense<double>, Csr<float, std::int32_t>, Csr<double, std::int32_t>,
+                   Csr<float, std::int64_t>, Csr<double, std::int64_t>>;
+
+  template <class T>
+  static Matrix dense(const Strided2<T>& x) {
+    require(x.shape(1) <= 1 || x.stride(1) == 1, "the rows of a dense matrix must be contiguous");
+    return Matrix(Dense<T>(x.data(), static_cast<Index>(x.shape(0)), static_cast<Index>(x.shape(1)),
+                           x.stride(0)),
+                  nb::cast(x), nb::none(), nb::none());
+  }
+
+  template <class T, class I>
+  static Matrix csr(const Array1<T>& data, const Array1<I>& indices, const Array1<I>& indptr,
+                    Index n_columns) {
+    require(indptr.size() >= 1 && indptr(0) == 0, "indptr must begin with 0");
+    const auto n_rows = static_cast<Index>(indptr.size()) - 1;
+    const auto nnz = static_cast<Index>(indptr(indptr.size() - 1));
+    require(static_cast<Index>(data.size()) >= nnz && static_cast<Index>(indices.size()) >= nnz,
+            "indptr points beyond the stored entries");
+    {
+      const GilReleased released;
+      require(is_canonical(indices.data(), indptr.data(), n_rows, n_columns),
+              "column indices must lie inside the matrix and increase strictly in each row");
+    }
+    return Matrix(Csr<T, I>(data.data(), indices.data(), indptr.data(), n_rows, n_columns),
+                  nb::cast(data), nb::cast(indices), nb::cast(indptr));
+  }
+
+  template <class F>
+  auto visit(F&& f) const {
+    return std::visit(std::forward<F>(f), view_);
+  }
+
+  Index n_rows() const {
+    return visit([](const auto& X) { return X.n_rows(); });
+  }
+  Index n_entries() const {
+    return visit([](const auto& X) { return X.n_entries(); });
+  }
+  Index n_columns() const {
+    return visit([](const auto& X) { return X.n_columns(); });
+  }
+
+  // The largest |x| of each column, once they have been asked for.
+  mutable std::optional<std::vector<double>> magnitudes;
+
+ private:
+  Matrix(View view, nb::object a, nb::object b, nb::object c)
+      : view_(std::move(view)), owners_{std::move(a), std::move(b), std::move(c)} {}
+
+  template <class I>
+  static bool is_canonical(const I* indices, const I* indptr, Index n_rows, Index n_columns) {
+    for (Index i = 0; i < n_rows; ++i) {
+      if (indptr[i] > indptr[i + 1]) return false;
+    }
+    bool fine = true;
+    for (Index i = 0; i < n_rows; ++i) {
+      Index previous = -1;
+      for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
+        fine = fine && indices[k] > previous && indices[k] < n_columns;
+        previous = indices[k];
+      }
+    }
+    return fine;
+  }
+
+  View view_;
+  nb::object owners_[3];
+};
+
+}  // namespace marginrank

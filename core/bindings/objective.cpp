@@ -1,0 +1,187 @@
+// Value and derivatives of the loss from Python, at weights or at scores.
+#include "sweeps/objective.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "bindings/module.hpp"
+#include "bindings/pairs.hpp"
+#include "sweeps/query_squares.hpp"
+#include "sweeps/sweeper.hpp"
+
+namespace marginrank {
+namespace {
+
+// Columns value, value size and slope size of a QueryLoss, zero for queries without documents.
+class QueryLosses {
+ public:
+  explicit QueryLosses(const Pairs& pairs)
+      : table_(new_matrix<double>(static_cast<std::size_t>(pairs.documents().n_queries),
+                                  sizeof(QueryLoss) / sizeof(double))) {
+    std::fill_n(table_.data(), table_.size(), 0.0);
+  }
+  QueryLoss* data() { return reinterpret_cast<QueryLoss*>(table_.data()); }
+  const Result2<double>& table() const { return table_; }
+
+ private:
+  Result2<double> table_;
+};
+
+// Zero for each query: those without documents are not visited.
+auto zero_by_query(const Pairs& pairs) {
+  auto values = new_array<double>(static_cast<std::size_t>(pairs.documents().n_queries));
+  std::fill_n(values.data(), values.size(), 0.0);
+  return values;
+}
+
+// The state of a point whose order a new one may start from; null if there is none.
+template <class State>
+const State* guess_from(const Point* like, const Pairs& pairs) {
+  const bool same = like && like->pairs().documents().offsets == pairs.documents().offsets;
+  return same ? like->get<State>() : nullptr;
+}
+
+// (QueryLoss by query, score gradient, gradient, scores, point) at w
+auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, const Point* like,
+                 int threads) {
+  const auto& pairs = nb::cast<const Pairs&>(owner);
+  pairs.check_matrix(X);
+  check_vector(w, X.n_columns(), "w must have an entry a column");
+  const std::size_t l = pairs.n_documents();
+  auto scores = new_array<double>(l), z = new_array<double>(l);
+  auto gradient = new_array<double>(w.size());
+  QueryLosses losses(pairs);
+  Point point(owner);
+  {
+    const GilReleased released;
+    visit(X, point, [&](const auto& view, const auto& kernel, auto& state) {
+      evaluate(view, kernel, w.data(), scores.data(), losses.data(), z.data(), gradient.data(),
+               state, guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
+    });
+  }
+  return std::make_tuple(losses.table(), z, gradient, scores, std::move(point));
+}
+
+// (QueryLoss by query, score gradient, point) at given scores
+auto evaluate_scores(nb::object owner, const Array1<double>& scores, const Point* like,
+                     int threads) {
+  const auto& pairs = nb::cast<const Pairs&>(owner);
+  check_vector(scores, static_cast<Index>(pairs.n_documents()),
+               "scores must have an entry a document");
+  auto z = new_array<double>(pairs.n_documents());
+  QueryLosses losses(pairs);
+  Point point(owner);
+  {
+    const GilReleased released;
+    point.visit([&](const auto& kernel, auto& state) {
+      evaluate_pairs(kernel, scores.data(), losses.data(), z.data(), state,
+                     guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
+    });
+  }
+  return std::make_tuple(losses.table(), z, std::move(point));
+}
+
+auto active_weights_at(nb::object owner, const Array1<double>& scores, int threads) {
+  const auto& pairs = nb::cast<const Pairs&>(owner);
+  check_vector(scores, static_cast<Index>(pairs.n_documents()),
+               "scores must have an entry a document");
+  auto weights = zero_by_query(pairs);
+  Point point(owner);
+  const GilReleased released;
+  point.visit([&](const auto& kernel, auto& state) {
+    active_weights(kernel, scores.data(), state, weights.data(), threads);
+  });
+  return weights;
+}
+
+auto hess_vec_scores(const Point& point, const Array1<double>& u, int threads) {
+  check_vector(u, static_cast<Index>(point.pairs().n_documents()),
+               "u must have an entry a document");
+  auto z = new_array<double>(u.size());
+  const GilReleased released;
+  point.visit([&](const auto& kernel, const auto& state) {
+    hess_vec_pairs(kernel, state, u.data(), z.data(), threads);
+  });
+  return z;
+}
+
+// (H v, X v)
+auto hess_vec_at(const Matrix& X, const Point& point, const Array1<double>& v, int threads) {
+  point.pairs().check_matrix(X);
+  check_vector(v, X.n_columns(), "v must have an entry a column");
+  auto out = new_array<double>(v.size());
+  auto u = new_array<double>(point.pairs().n_documents());
+  {
+    const GilReleased released;
+    visit(X, point, [&](const auto& view, const auto& kernel, const auto& state) {
+      hess_vec(view, kernel, state, v.data(), u.data(), out.data(), threads);
+    });
+  }
+  return std::make_tuple(out, u);
+}
+
+auto transpose_at(const Matrix& X, const Pairs& pairs, const Array1<double>& z, int threads) {
+  pairs.check_matrix(X);
+  check_vector(z, static_cast<Index>(pairs.n_documents()), "z must have an entry a document");
+  auto out = new_array<double>(static_cast<std::size_t>(X.n_columns()));
+  const GilReleased released;
+  X.visit([&](const auto& view) {
+    Sweeper(view, pairs.documents(), threads).transpose(z.data(), out.data());
+  });
+  return out;
+}
+
+auto transpose_groups_at(const Matrix& X, const Pairs& pairs, const Array1<double>& z,
+                         const Array1<Index>& bounds, int threads) {
+  pairs.check_matrix(X);
+  const auto l = static_cast<Index>(pairs.n_documents());
+  check_vector(z, l, "z must have an entry a document");
+  require(bounds.size() > 0 && bounds.data()[0] >= 0 && bounds.data()[bounds.size() - 1] <= l &&
+              std::is_sorted(bounds.data(), bounds.data() + bounds.size()),
+          "bounds must ascend inside the documents");
+  auto out = new_matrix<double>(bounds.size() - 1, static_cast<std::size_t>(X.n_columns()));
+  const GilReleased released;
+  X.visit([&](const auto& view) {
+    Sweeper(view, pairs.documents(), threads)
+        .transpose_by_group(z.data(), bounds.data(), static_cast<Index>(bounds.size()) - 1,
+                            out.data());
+  });
+  return out;
+}
+
+auto query_squares_at(const Matrix& X, const Pairs& pairs, const Array1<double>& size,
+                      int threads) {
+  pairs.check_matrix(X);
+  check_vector(size, pairs.documents().n_queries, "size must have an entry a query");
+  auto out = new_array<double>(static_cast<std::size_t>(X.n_columns()));
+  const GilReleased released;
+  X.visit([&](const auto& view) {
+    add_query_squares(view, pairs.documents(), size.data(), out.data(), threads);
+  });
+  return out;
+}
+
+}  // namespace
+
+void bind_objective(nb::module_& m) {
+  m.def("evaluate", &evaluate_at, "X"_a, "pairs"_a, "w"_a, "like"_a.none(), "threads"_a,
+        "Losses by query, score gradient, gradient, scores and point at w, in one sweep over X.");
+  m.def("evaluate_scores", &evaluate_scores, "pairs"_a, "scores"_a, "like"_a.none(), "threads"_a,
+        "Losses by query, score gradient and point at given scores; X is not touched.");
+  m.def("active_weights", &active_weights_at, "pairs"_a, "scores"_a, "threads"_a,
+        "By query, the weight of the pairs that are active for the first piece.");
+  m.def("hess_vec", &hess_vec_at, "X"_a, "point"_a, "v"_a, "threads"_a,
+        "Hessian-vector product and X v, in one sweep over X.");
+  m.def("hess_vec_scores", &hess_vec_scores, "point"_a, "u"_a, "threads"_a,
+        "Product of the Hessian in score space with u.");
+  m.def("transpose_dot", &transpose_at, "X"_a, "pairs"_a, "z"_a, "threads"_a, "X' z.");
+  m.def("query_squares", &query_squares_at, "X"_a, "pairs"_a, "size"_a, "threads"_a,
+        "Sum over queries of (size * largest |x|)^2, by column.");
+  m.def("transpose_dot_by_group", &transpose_groups_at, "X"_a, "pairs"_a, "z"_a, "bounds"_a,
+        "threads"_a, "X' z of the documents between two neighbouring bounds, a row a group.");
+}
+
+}  // namespace marginrank

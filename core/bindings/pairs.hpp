@@ -1,0 +1,120 @@
+// The pairs that Python holds, and the state of a point on them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "bindings/matrix.hpp"
+#include "pairs/level_kernel.hpp"
+#include "pairs/listed_kernel.hpp"
+
+namespace marginrank {
+
+// The pairs of a data set and the loss on them, together with the Python objects their memory
+// belongs to.
+class Pairs {
+ public:
+  using Kernel = std::variant<PairKernel, ListedKernel>;
+  using State = std::variant<std::unique_ptr<PairPoint>, std::unique_ptr<ListedPoint>>;
+
+  // All pairs of different levels.
+  static Pairs of_levels(Index n_rows, Array1<Index> offsets, std::optional<Array1<Index>> rows,
+                         Array1<Level> level, Array1<Level> n_levels, Array1<double> query_weight,
+                         std::optional<Array2<double>> preferred,
+                         std::optional<Array2<double>> other, std::optional<Array1<double>> margin,
+                         bool adjacent, const Array2<double>& pieces);
+
+  // Those of a list.
+  static Pairs of_list(Index n_rows, Array1<Index> offsets, std::optional<Array1<Index>> rows,
+                       nb::object incidence, Array1<double> query_weight,
+                       std::optional<Array1<double>> margin, const Array2<double>& pieces);
+
+  const Kernel& kernel() const { return kernel_; }
+  const PairProblem& levels() const {
+    const auto* kernel = std::get_if<PairKernel>(&kernel_);
+    require(kernel != nullptr, "the pairs must come from levels, not from a list");
+    return kernel->problem();
+  }
+  const Documents& documents() const {
+    return std::visit([](const auto& kernel) -> const Documents& { return kernel.problem(); },
+                      kernel_);
+  }
+  std::size_t n_documents() const { return static_cast<std::size_t>(documents().n_documents()); }
+
+  // Solvers make and drop points all the time; one is kept, as fresh memory costs a page fault
+  // each.
+  State new_point() {
+    if (spare_) return *std::exchange(spare_, std::nullopt);
+    return std::visit(
+        [](const auto& kernel) -> State {
+          using Point = typename std::decay_t<decltype(kernel)>::Point;
+          return std::make_unique<Point>(kernel.problem());
+        },
+        kernel_);
+  }
+  void recycle(State point) { spare_ = std::move(point); }
+
+  void check_matrix(const Matrix& X) const {
+    require(X.n_rows() == n_rows_, "the matrix has another number of rows than the pairs");
+  }
+
+ private:
+  template <class K>
+  Pairs(Index n_rows, K kernel, std::shared_ptr<const void> owners)
+      : n_rows_(n_rows), kernel_(std::move(kernel)), owners_(std::move(owners)) {}
+
+  Index n_rows_;
+  Kernel kernel_;
+  std::shared_ptr<const void> owners_;
+  std::optional<State> spare_;
+};
+
+// The state of a point; keeps its pairs alive and gives its memory back to them.
+class Point {
+ public:
+  explicit Point(nb::object owner)
+      : owner_(std::move(owner)), pairs_(nb::cast<Pairs*>(owner_)), state_(pairs_->new_point()) {}
+  Point(Point&& from) noexcept
+      : owner_(std::move(from.owner_)),
+        pairs_(std::exchange(from.pairs_, nullptr)),
+        state_(std::move(from.state_)) {}
+  ~Point() {
+    if (pairs_) pairs_->recycle(std::move(state_));
+  }
+
+  const Pairs& pairs() const { return *pairs_; }
+
+  // f(kernel, state of this point for that kernel)
+  template <class F>
+  auto visit(F&& f) const {
+    return std::visit(
+        [&](const auto& kernel) {
+          return f(kernel, *get<typename std::decay_t<decltype(kernel)>::Point>());
+        },
+        pairs_->kernel());
+  }
+
+  // The state, or null if it is of another kind.
+  template <class T>
+  T* get() const {
+    const auto* state = std::get_if<std::unique_ptr<T>>(&state_);
+    return state ? state->get() : nullptr;
+  }
+
+ private:
+  nb::object owner_;
+  Pairs* pairs_;
+  Pairs::State state_;
+};
+
+// f(view of X, kernel, state) for the layout of X and the kind of pairs.
+template <class F>
+auto visit(const Matrix& X, const Point& point, F&& f) {
+  return X.visit([&](const auto& view) {
+    return point.visit([&](const auto& kernel, auto& state) { return f(view, kernel, state); });
+  });
+}
+
+}  // namespace marginrank

@@ -1,0 +1,56 @@
+// Weighted sums over the active partners of each document of a query.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "base/parallel.hpp"
+#include "pairs/level_pairs.hpp"
+#include "pairs/scratch.hpp"
+#include "simd/simd.hpp"
+
+namespace marginrank {
+
+using SideValues = std::array<const double*, 2>;  // for preferred partners and for others
+
+// Without weights both sides have the same values, and saying so saves half the work.
+inline SideValues both_sides(const PairProblem& problem, const double* preferred,
+                             const double* other) {
+  return {preferred, problem.rank == 0 ? preferred : other};
+}
+
+// Weights of the documents as the preferred and as the other side, in sorted order.
+inline void load_weights(const PairProblem& problem, Index q, int r, const PairPoint& point,
+                         Scratch& scratch) {
+  const Range docs = problem.documents(q);
+  for (auto& weight : scratch.weight) weight.resize(static_cast<std::size_t>(docs.size()));
+  for (Index t = 0; t < docs.size(); ++t) {
+    const Index i = docs.first + point.order[docs.first + t];
+    scratch.weight[0][t] = problem.rank ? problem.preferred[i * problem.rank + r] : 1.0;
+    scratch.weight[1][t] = problem.rank ? problem.other[i * problem.rank + r] : 1.0;
+  }
+}
+
+// Sums values[0] over the preferred partners of each document into scratch.sums[0], and values[1]
+// over the others into scratch.sums[1].
+inline void sum_partners(const PairProblem& problem, const Windows& w, int channels,
+                         const SideValues& values, Scratch& scratch) {
+  for (auto& sums : scratch.sums) sums.resize(static_cast<std::size_t>(channels * w.size));
+  // The value needs every digit, which the joint sums of few levels do not keep.
+  if (channels == 1 && w.n_levels <= kFewLevels && problem.selection == Selection::all) {
+    simd().counting.few_level_sums(w, values[0], values[1], scratch.sums[0].data(),
+                                   scratch.sums[1].data());
+    return;
+  }
+  const auto size = static_cast<std::size_t>(partner_sums_workspace(w.n_levels, channels));
+  for (auto& workspace : scratch.workspace) {
+    if (workspace.size() < size) workspace.resize(size);
+  }
+  parallel_for(2, scratch.threads, [&](Index side) {
+    simd().counting.partner_sums(w, side == 0 ? Partners::preferred : Partners::other,
+                                 problem.selection, channels, values[side],
+                                 scratch.sums[side].data(), scratch.workspace[side].data());
+  });
+}
+
+}  // namespace marginrank

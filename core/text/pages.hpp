@@ -1,0 +1,31 @@
+// Vectors whose memory belongs to the system again once they are gone.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace marginrank {
+
+// Memory that goes back to the system as soon as it is freed; malloc would keep it, and the parts
+// of a text would stay beside the result they have been moved to.
+template <class T>
+struct PageAllocator {
+  using value_type = T;
+
+  T* allocate(std::size_t n) {
+    void* pages =
+        mmap(nullptr, n * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<T*>(pages);
+  }
+  void deallocate(T* pages, std::size_t n) { munmap(pages, n * sizeof(T)); }
+  bool operator==(const PageAllocator&) const { return true; }
+};
+
+template <class T>
+using Pages = std::vector<T, PageAllocator<T>>;
+
+}  // namespace marginrank

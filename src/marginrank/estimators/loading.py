@@ -1,0 +1,64 @@
+"""Fitted estimators from model files."""
+
+import os
+from typing import TypeAlias
+
+from marginrank.estimators.kernel_rank_svm import KernelRankSVM
+from marginrank.estimators.rank_svm import RankSVM
+from marginrank.estimators.sgd_rank_svm import SGDRankSVM
+from marginrank.estimators.sparse_rank_svm import SparseRankSVM
+from marginrank.models import kernel_model, read_model
+
+LinearRankSVM: TypeAlias = RankSVM | SGDRankSVM | SparseRankSVM
+
+# What the field "estimator" of a model file says.
+LINEAR: dict[str, type[LinearRankSVM]] = {
+    "RankSVM": RankSVM,
+    "SGDRankSVM": SGDRankSVM,
+    "SparseRankSVM": SparseRankSVM,
+}
+
+
+def load_model(
+    path: str | os.PathLike[str], format: str | None = None
+) -> LinearRankSVM | KernelRankSVM:
+    """Read a model file; nothing in it is ever executed.
+
+    Parameters
+    ----------
+    path : str or path
+        A file of :meth:`marginrank.RankSVM.save`, :meth:`marginrank.KernelRankSVM.save`,
+        LIBLINEAR-ranksvm, SVM^rank or SVM-light.
+    format : {"json", "liblinear", "svmrank"}, optional
+        The format; by default, that which the file begins like.
+
+    Returns
+    -------
+    RankSVM, SGDRankSVM, SparseRankSVM or KernelRankSVM
+        A fitted model. From a file of marginrank, it predicts bitwise what the saved one did. The
+        other formats hold only weights, so that parameters have their defaults.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, of a newer version or of another kind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from marginrank import RankSVM, load_model, make_ranking
+    >>> X, y, qid = make_ranking(random_state=0)
+    >>> model = RankSVM(C=0.1).fit(X, y, qid=qid)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model.json")
+    ...     loaded = load_model(f"{folder}/model.json")
+    >>> loaded
+    RankSVM(C=0.1)
+    >>> bool((loaded.predict(X) == model.predict(X)).all())
+    True
+    """
+    path = os.fspath(path)
+    if format is None and kernel_model.is_kernel_model(path):
+        return KernelRankSVM.from_kernel_model(kernel_model.read(path))
+    model = read_model(path, format)
+    return LINEAR[model.estimator].from_linear_model(model)

@@ -1,0 +1,186 @@
+"""The backend of this machine: C++ kernels on arrays in memory."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from marginrank import _core
+from marginrank._base.types import Floats, Integers
+from marginrank.data.ranking_data import RankingData
+from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores, State
+from marginrank.objective.gram import Gram
+from marginrank.objective.losses import Loss
+from marginrank.objective.pair_sets import PairSet
+
+
+def native_matrix(data: RankingData) -> "NativeMatrix":
+    """Return X where it is."""
+    return NativeMatrix(data.X, data.matrix)
+
+
+@dataclass(frozen=True)
+class NativeMatrix(Matrix):
+    """An array or CSR matrix, and the view that the kernels have of it or of some columns.
+
+    Attributes
+    ----------
+    X : array or sparse matrix
+        All columns.
+    view : _core.Matrix
+        Those in use.
+    columns : ndarray of int64 or None
+        Which these are; None for all.
+    """
+
+    X: Any
+    view: _core.Matrix
+    columns: Integers | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.view.n_columns
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.view.n_rows
+
+    @property
+    def n_entries(self) -> int:
+        """Number of stored entries."""
+        return self.view.n_entries
+
+    def magnitudes(self, threads: int) -> Floats:
+        """Return the largest absolute value of each column."""
+        return self.view.magnitudes(threads)
+
+    def restrict(self, columns: Integers, threads: int) -> "NativeMatrix":
+        """Return some columns alone, which are copied."""
+        kept = columns if self.columns is None else self.columns[columns]
+        return NativeMatrix(self.X, self.view.take_columns(columns, threads), kept)
+
+    def kernels(self, pairs: PairSet, loss: Loss, threads: int) -> "NativeKernels":
+        """Return what computes with it."""
+        return NativeKernels(self, pairs, loss, threads)
+
+
+class NativeKernels(Kernels):
+    """C++ kernels; scores are NumPy vectors."""
+
+    def __init__(self, matrix: NativeMatrix, pairs: PairSet, loss: Loss, threads: int) -> None:
+        self._matrix = matrix
+        self._view = matrix.view
+        self._pair_set = pairs
+        self._pairs = pairs.native(loss)
+        self._threads = threads
+
+    def evaluate(self, w: Floats, like: State | None) -> Evaluation:
+        """Look at w: a sweep."""
+        losses, slopes, gradient, scores, state = _core.evaluate(
+            self._view, self._pairs, w, _native(like), self._threads
+        )
+        return Evaluation(Scores(scores), losses, Scores(slopes), State(state), gradient)
+
+    def evaluate_scores(self, scores: Scores, like: State | None) -> Evaluation:
+        """Look at some scores; no sweep."""
+        losses, slopes, state = _core.evaluate_scores(
+            self._pairs, _vector(scores), _native(like), self._threads
+        )
+        return Evaluation(scores, losses, Scores(slopes), State(state), None)
+
+    def scores(self, w: Floats) -> Scores:
+        """Return Xw; a sweep."""
+        return Scores(self._view.dot(w, self._pair_set.documents.rows, self._threads))
+
+    def column(self, j: int) -> Scores:
+        """Return a column of X."""
+        return Scores(self._view.column(j, self._pair_set.documents.rows, self._threads))
+
+    def combine(self, z: Scores) -> Floats:
+        """Return Xᵀz; a sweep."""
+        return _core.transpose_dot(self._view, self._pairs, _vector(z), self._threads)
+
+    def combine_by_group(self, z: Scores, queries: Integers) -> Floats:
+        """Return Xᵀz by groups of queries; a sweep."""
+        bounds = self._pair_set.documents.offsets[queries]
+        return _core.transpose_dot_by_group(
+            self._view, self._pairs, _vector(z), bounds, self._threads
+        )
+
+    def query_squares(self, sizes: Floats) -> Floats:
+        """Return what errors of the queries' gradients sum to, squared; a sweep."""
+        return _core.query_squares(self._view, self._pairs, sizes, self._threads)
+
+    def hess_vec(self, state: State, v: Floats) -> tuple[Floats, Scores]:
+        """Return XᵀAXv and Xv; a sweep."""
+        product, scores = _core.hess_vec(self._view, _native(state), v, self._threads)
+        return product, Scores(scores)
+
+    def hess_vec_scores(self, state: State, u: Scores) -> Scores:
+        """Return A u; no sweep."""
+        return Scores(_core.hess_vec_scores(_native(state), _vector(u), self._threads))
+
+    def hessian(self, state: State) -> Floats:
+        """Return XᵀAX."""
+        return _core.hessian(self._view, _native(state), self._threads)
+
+    def hess_diag(self, state: State) -> Floats:
+        """Return the diagonal of XᵀAX."""
+        return _core.hess_diag(self._view, _native(state), self._threads)
+
+    def gram(self) -> Gram:
+        """Return the inner products of the active documents."""
+        grouped, active = self._pair_set.documents, self._pair_set.active_queries
+        sizes = np.diff(grouped.offsets)
+        documents = np.flatnonzero(np.repeat(active, sizes))
+        rows = documents if grouped.rows is None else grouped.rows[documents]
+        offsets = np.concatenate([[0], np.cumsum(sizes[active])])
+        columns = self._matrix.columns
+        columns = np.arange(self._matrix.n_features) if columns is None else columns
+        return Gram.of_rows(self._matrix.X, rows, columns, documents, offsets)
+
+    def curved_gram(self, state: State, gram: Gram) -> Floats:
+        """Return A K; no sweep."""
+        point, threads = _native(state), self._threads
+        return gram.curved(
+            lambda u: _core.hess_vec_scores(point, u, threads), self._pair_set.documents.n_documents
+        )
+
+    def select(self, gram: Gram, scores: Scores) -> Floats:
+        """Return the entries of the active documents."""
+        entries: Floats = _vector(scores)[gram.documents]
+        return entries
+
+    def combine_selected(self, gram: Gram, values: Floats) -> Floats:
+        """Return XᵀJc; a sweep."""
+        return self.combine(Scores(gram.spread(values, self._pair_set.documents.n_documents)))
+
+    def zero(self) -> Scores:
+        """Return the scores of w = 0."""
+        return Scores(np.zeros(self._pair_set.documents.n_documents))
+
+    def add(self, a: Scores, step: float, b: Scores) -> Scores:
+        """Return a + step · b."""
+        return Scores(_vector(a) + step * _vector(b))
+
+    def dot(self, a: Scores, b: Scores) -> float:
+        """Return aᵀb."""
+        return float(_vector(a) @ _vector(b))
+
+    def spread(self, a: Scores) -> float:
+        """Return the standard deviation of the entries."""
+        return float(np.std(_vector(a)))
+
+    def is_finite(self, a: Scores) -> bool:
+        """Tell whether all entries are numbers."""
+        return bool(np.isfinite(_vector(a)).all())
+
+
+def _vector(scores: Scores) -> Floats:
+    return cast(Floats, scores)
+
+
+def _native(state: State | None) -> Any:
+    return state

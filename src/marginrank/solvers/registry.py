@@ -1,0 +1,131 @@
+"""All solvers by name, and which problems each of them takes.
+
+A new solver is a file with a function and a line in :data:`SOLVERS`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from marginrank._base.parameters import ParameterError, given
+from marginrank.objective.losses import LOSSES, Loss
+from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer, Regularizer
+from marginrank.solvers.hinge.bundle import bmrm, ocas
+from marginrank.solvers.hinge.smoothing import smoothing
+from marginrank.solvers.result import SolverResult
+from marginrank.solvers.smooth.newton import newton
+from marginrank.solvers.smooth.tron import tron
+from marginrank.solvers.sparse.frank_wolfe import fenchel
+from marginrank.solvers.sparse.proximal_newton import proximal_newton
+from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
+
+
+class Solver(NamedTuple):
+    """A solver and the problems it can minimise.
+
+    Attributes
+    ----------
+    minimise : callable
+        Of an objective, and of a regulariser if it is `regularized`.
+    takes : callable
+        Tells whether it can minimise a loss with a regulariser, or with the ridge alone (None).
+    regularized : bool
+        Whether it takes a regulariser beside the ridge of the objective.
+    """
+
+    minimise: Callable[..., SolverResult]
+    takes: Callable[[Loss, Regularizer | None], bool]
+    regularized: bool = False
+
+
+def _smooth_with_ridge(loss: Loss, regularizer: Regularizer | None) -> bool:
+    return loss.smooth and regularizer is None
+
+
+def _hinges_with_ridge(loss: Loss, regularizer: Regularizer | None) -> bool:
+    return loss.piecewise_linear and regularizer is None
+
+
+def _smooth_with_l1(loss: Loss, regularizer: Regularizer | None) -> bool:
+    return loss.smooth and isinstance(regularizer, L1Regularizer)
+
+
+def _smooth_in_ball(loss: Loss, regularizer: Regularizer | None) -> bool:
+    return loss.smooth and isinstance(regularizer, L1Ball)
+
+
+def _smooth_with_penalty(loss: Loss, regularizer: Regularizer | None) -> bool:
+    return loss.smooth and isinstance(regularizer, ElasticNet)
+
+
+# For each kind of problem, the first that takes it is the default.
+SOLVERS = {
+    "newton": Solver(newton, _smooth_with_ridge),
+    "tron": Solver(tron, _smooth_with_ridge),
+    "smoothing": Solver(smoothing, _hinges_with_ridge),
+    "ocas": Solver(ocas, _hinges_with_ridge),
+    "bmrm": Solver(bmrm, _hinges_with_ridge),
+    "proximal_newton": Solver(proximal_newton, _smooth_with_l1, regularized=True),
+    "fenchel": Solver(fenchel, _smooth_in_ball, regularized=True),
+    "truncated_gradient": Solver(truncated_gradient, _smooth_with_penalty, regularized=True),
+}
+
+
+def solvers_for(loss: Loss, regularizer: Regularizer | None = None) -> list[str]:
+    """Return the names of the solvers that can minimise a loss, the default first.
+
+    Examples
+    --------
+    >>> from marginrank.objective.losses import LOSSES
+    >>> from marginrank.objective.regularizers import L1Ball
+    >>> from marginrank.solvers import solvers_for
+    >>> solvers_for(LOSSES["huber"], L1Ball(1.0))
+    ['proximal_newton', 'fenchel']
+    """
+    return [name for name, solver in SOLVERS.items() if solver.takes(loss, regularizer)]
+
+
+def find_solver(
+    name: str, loss: Loss, regularizer: Regularizer | None = None
+) -> Callable[..., SolverResult]:
+    """Return the solver of that name as a function of an objective, or for "auto" the default.
+
+    Examples
+    --------
+    >>> from marginrank.objective.losses import LOSSES
+    >>> from marginrank.solvers import find_solver
+    >>> find_solver("auto", LOSSES["hinge"]).__name__
+    'smoothing'
+    """
+    able = solvers_for(loss, regularizer)
+    if not able:
+        raise ParameterError(
+            given("loss", loss.name),
+            f" has no solver{_and(regularizer)}; these have: {_listed(_losses_for(regularizer))}.",
+        )
+    if name != "auto" and name not in able:
+        raise ParameterError(
+            given("solver", name),
+            " cannot minimise ",
+            given("loss", loss.name),
+            f"{_and(regularizer)}; these can: {_listed(able)}.",
+        )
+    minimise = SOLVERS[able[0] if name == "auto" else name].minimise
+    return minimise if regularizer is None else partial(minimise, regularizer=regularizer)
+
+
+def solver_names(*, regularized: bool) -> list[str]:
+    """Return the names of the solvers that take a regulariser, or of those that do not."""
+    return [name for name, solver in SOLVERS.items() if solver.regularized == regularized]
+
+
+def _losses_for(regularizer: Regularizer | None) -> list[str]:
+    return [name for name, loss in LOSSES.items() if solvers_for(loss, regularizer)]
+
+
+def _and(regularizer: Regularizer | None) -> str:
+    return "" if regularizer is None else f" {regularizer.phrase}"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"

@@ -1,0 +1,146 @@
+"""Which pairs to learn from, with what weights and margins, and the objective over them."""
+
+from typing import Any, NamedTuple
+
+from marginrank._base.parameters import (
+    Mention,
+    ParameterError,
+    check_choice,
+    check_number,
+    given,
+)
+from marginrank._base.types import Floats
+from marginrank.data.pair_lists import PairList
+from marginrank.data.ranking_data import RankingData
+from marginrank.objective.backends import matrix_of
+from marginrank.objective.losses import Loss
+from marginrank.objective.margins import margin_offsets
+from marginrank.objective.objective import Objective
+from marginrank.objective.pair_sets import LevelPairs, ListedPairs, PairSet
+from marginrank.objective.pair_weights import pair_cost as pair_factors
+from marginrank.objective.pair_weights import with_propensity
+from marginrank.training.declarations import NORMALIZATIONS, PAIR_SELECTIONS
+
+
+class Preferences(NamedTuple):
+    """Pairs, and the loss on them."""
+
+    pairs: PairSet
+    loss: Loss
+
+
+def choose_pairs(
+    data: RankingData,
+    loss: Loss,
+    *,
+    pair_selection: str = "all",
+    pair_cost: Any = None,
+    margin: Any = "unit",
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+    threads: int = 1,
+) -> Preferences:
+    """Return the pairs that the labels of the data make, or those of a list, and the loss on them.
+
+    With margins by label, the loss becomes that of a margin of zero: its own is in the pairs.
+
+    Parameters
+    ----------
+    data : RankingData
+        Documents, labels, queries and weights.
+    loss : Loss
+        The loss on a pair.
+    pair_selection, pair_cost, margin
+        As in :class:`~marginrank.RankSVM`.
+    pairs : PairList, optional
+        The pairs, by row of X, instead of those that the labels make. Documents that are not part
+        of a pair of positive weight are left out.
+    propensity : ndarray of shape (n_documents,), optional
+        Divides the weight of each pair by that of its preferred document.
+    threads : int
+        Number of threads.
+    """
+    check_choice("pair_selection", pair_selection, PAIR_SELECTIONS)
+    if pairs is not None:
+        refuse_selection(pair_selection)
+        _refuse_labels(pair_cost, margin, propensity)
+        return Preferences(ListedPairs.from_data(data, pairs, margins=None, threads=threads), loss)
+    factors = pair_factors(pair_cost, data.y, data.qid)
+    if propensity is not None:
+        factors = with_propensity(factors, propensity)
+    margins = margin_offsets(margin, data.y, data.qid)
+    chosen = LevelPairs.from_data(
+        data,
+        adjacent=pair_selection == "adjacent",
+        pair_weights=factors,
+        margins=margins,
+        threads=threads,
+    )
+    return Preferences(chosen, loss if margins is None else loss.shifted(-loss.margin))
+
+
+def _refuse_labels(pair_cost: Any, margin: Any, propensity: Floats | None) -> None:
+    """Refuse what needs labels."""
+    asked = {
+        "pair_cost": pair_cost is not None,
+        "margin": margin != "unit",
+        "propensity": propensity is not None,
+    }
+    for name, is_given in asked.items():
+        if is_given:
+            raise ValueError(
+                f"{name} does not go with pairs, which have no labels; put it into pair_weight."
+            )
+
+
+def refuse_selection(pair_selection: str) -> None:
+    """Refuse what has no meaning for pairs that are listed."""
+    if pair_selection != "all":
+        raise ParameterError(
+            given("pair_selection", pair_selection),
+            " does not go with ",
+            Mention("pairs"),
+            ", which say themselves what is compared; drop one of them.",
+        )
+
+
+def objective_on(
+    data: RankingData,
+    preferences: Preferences,
+    *,
+    C: float = 1.0,
+    normalization: str = "none",
+    ridge: float = 1.0,
+    threads: int = 1,
+    backend: str = "native",
+) -> Objective:
+    """Return the objective over some pairs of the data.
+
+    Parameters
+    ----------
+    data : RankingData
+        The documents.
+    preferences : Preferences
+        The pairs, and the loss on them.
+    C : float
+        Weight of the loss against the regulariser.
+    normalization : {"none", "pairs", "query"}
+        "none" sums the loss over all pairs; "pairs" takes its mean over all pairs; "query" takes
+        the mean over the pairs of each query, then the mean over the queries that have pairs. Where
+        there are weights, means are weighted means.
+    ridge : float
+        ρ, the weight of ½‖w‖².
+    threads : int
+        Number of threads; the results do not depend on it.
+    backend : str
+        Who computes.
+    """
+    check_number("C", C)
+    check_choice("normalization", normalization, NORMALIZATIONS)
+    return Objective(
+        matrix=matrix_of(data, backend),
+        pairs=preferences.pairs.weighted(C, normalization),
+        loss=preferences.loss,
+        ridge=ridge,
+        threads=threads,
+    )

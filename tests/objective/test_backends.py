@@ -1,0 +1,277 @@
+"""What every backend promises to objectives, and through them to solvers.
+
+A backend is tested by adding its name to BACKENDS_TO_TEST. Its scores are looked at through sweeps:
+nobody else knows what they are.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from brute_force import BruteForce, explicit_pairs
+from objectives import make_objective
+
+from marginrank import RankingData, make_ranking
+from marginrank.data.pair_lists import PairList
+from marginrank.objective import backends
+from marginrank.objective.backends import BACKENDS, matrix_of
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.pair_weights import gain_difference
+from marginrank.objective.regularizers import ElasticNet, L1Ball
+from marginrank.solvers import SOLVERS, find_solver, solver_names
+
+BACKENDS_TO_TEST = [*BACKENDS, "toy"]
+LAYOUTS = {
+    "float64": np.asarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sp.csr_array,
+}
+KINDS = ["labels", "adjacent", "weighted", "margins", "listed"]
+rng = np.random.default_rng(0)
+X, Y, QID = make_ranking(9, (1, 12), 5, random_state=0)
+X = X.astype(np.float32).astype(np.float64)  # the same in all layouts
+ORDER = rng.permutation(len(Y))
+X, Y, QID = X[ORDER], Y[ORDER], QID[ORDER]
+SAMPLE_WEIGHT, MARGINS = rng.uniform(0.5, 2.0, len(Y)), rng.normal(size=len(Y))
+W, V = rng.normal(size=(2, 5))
+C = 0.3
+
+
+@pytest.fixture(params=BACKENDS_TO_TEST)
+def backend(request, monkeypatch):
+    monkeypatch.setitem(backends.BACKENDS, "toy", "toy_backend:ToyMatrix.of")
+    return request.param
+
+
+@pytest.fixture(params=KINDS)
+def problem(request, backend):
+    """An objective of the backend, and the same written down."""
+    return make_problem(request.param, backend)
+
+
+def make_problem(kind, backend, loss="huber", layout=np.asarray, threads=1, ridge=1.0):
+    loss = LOSSES[loss]
+    weights = SAMPLE_WEIGHT if kind == "weighted" else None
+    data = RankingData(layout(X), Y, QID, sample_weight=weights)
+    options = {"C": C, "threads": threads, "ridge": ridge, "backend": backend}
+    pairs = explicit_pairs(
+        Y,
+        QID,
+        sample_weight=weights,
+        pair_weight=(lambda a, b: a - b) if kind == "weighted" else None,
+        margin=MARGINS if kind == "margins" else None,
+        adjacent=kind == "adjacent",
+    )
+    if kind == "adjacent":
+        options["pair_selection"] = "adjacent"
+    elif kind == "weighted":
+        options["pair_weights"] = gain_difference(Y, lambda y: y)
+    elif kind == "margins":
+        options["margins"] = MARGINS
+    elif kind == "listed":
+        options["pairs"] = PairList(np.column_stack([pairs.preferred, pairs.other])[::2])
+        pairs.preferred, pairs.other = pairs.preferred[::2], pairs.other[::2]
+        pairs.weight, pairs.shift = pairs.weight[::2], pairs.shift[::2]
+    return make_objective(data, loss, **options), BruteForce(X, pairs, loss, C)
+
+
+def assert_close(actual, expected):
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_value_and_gradient(backend, loss, layout):
+    objective, brute = make_problem("weighted", backend, loss, layout)
+    point = objective.at(W)
+    assert_close(point.value, brute.value(W))
+    assert_close(point.gradient, brute.gradient(W))
+    assert_close(np.sum(point.losses), point.loss_value)
+    assert point.sum_rounding < 1e-10 * point.value
+
+
+def test_every_kind_of_pairs(problem):
+    objective, brute = problem
+    point = objective.at(W)
+    assert objective.n_pairs == len(brute.pairs.weight)
+    assert_close(point.value, brute.value(W))
+    assert_close(point.gradient, brute.gradient(W))
+    assert_close(point.hessian(), brute.hessian(W))
+    assert_close(point.hess_diag(), np.diag(brute.hessian(W)))
+    assert_close(point.hess_vec(V)[0], brute.hessian(W) @ V)
+
+
+def test_known_scores_need_no_sweep(problem):
+    objective, brute = problem
+    scores = objective.scores(W)
+    before = objective.sweeps
+    point = objective.at(W, scores)
+    assert_close(point.value, brute.value(W))
+    assert objective.sweeps == before
+    assert_close(point.gradient, brute.gradient(W))
+    assert objective.sweeps == before + 1
+    like = objective.at(W, scores, like=objective.at(V))
+    assert_close(like.gradient, brute.gradient(W))
+
+
+def test_along_a_line(problem):
+    objective, brute = problem
+    point, scores = objective.at(W), objective.scores(V)
+    before = objective.sweeps
+    moved = point.move(0.7, V, scores)
+    there = W + 0.7 * V
+    assert_close(moved.value, brute.value(there))
+    assert_close(moved.slope(V, scores), brute.gradient(there) @ V)
+    assert_close(moved.curvature(V, scores), V @ brute.hessian(there) @ V)
+    assert_close(moved.loss_slope(scores), brute.gradient(there) @ V - there @ V)
+    assert objective.sweeps == before
+    np.testing.assert_array_equal(moved.travelled, np.abs(W) + np.abs(0.7 * V))
+    assert_close(moved.gradient, brute.gradient(there))
+
+
+def test_scores_are_added_and_measured(problem):
+    objective, _ = problem
+    a, b = objective.scores(W), objective.scores(V)
+    total = objective.add_scores(a, -2.5, b)
+    kernels = objective.kernels
+    assert_close(kernels.combine(total), kernels.combine(objective.scores(W - 2.5 * V)))
+    assert_close(kernels.combine(objective.zero_scores()), 0.0)
+    rows = objective.pairs.documents.rows
+    seen = X if rows is None else X[rows]
+    assert_close(kernels.dot(a, b), (seen @ W) @ (seen @ V))
+    assert_close(objective.spread(a), np.std(seen @ W))
+    assert_close(kernels.combine(objective.column(3)), seen.T @ seen[:, 3])
+    assert objective.is_finite(a)
+    assert not objective.is_finite(objective.add_scores(a, np.nan, b))
+    assert objective.at_zero().value == pytest.approx(objective.at(np.zeros(5)).value)
+
+
+def test_points_leave_their_scores_alone(problem):
+    objective, brute = problem
+    point, scores = objective.at(W), objective.scores(V)
+    gradient = point.gradient.copy()
+    point.move(3.0, V, scores)
+    point.hess_vec(V)
+    objective.at_zero()
+    assert_close(objective.at(W, point.scores).value, brute.value(W))
+    assert_close(objective.combine(point.score_gradient) + W, gradient)
+
+
+def test_groups_of_queries_sum_to_the_loss(problem):
+    objective, brute = problem
+    grouped = objective.at(W).by_group(3)
+    assert_close(np.sum(grouped.losses), brute.value(W) - 0.5 * W @ W)
+    assert_close(grouped.gradients.sum(axis=0), brute.gradient(W) - W)
+    alone = objective.at(W, objective.scores(W)).by_group(1000)
+    assert_close(alone.losses, objective.at(W).losses)
+    assert alone.gradients.shape == (objective.n_queries, 5)
+
+
+def test_errors_of_queries_are_bounded(problem):
+    objective, _ = problem
+    sizes = np.arange(1.0, objective.n_queries + 1)
+    documents = objective.pairs.documents
+    seen = X if documents.rows is None else X[documents.rows]
+    largest = [
+        np.abs(seen[documents.query_of_document == q]).max(axis=0)
+        for q in range(objective.n_queries)
+    ]
+    exact = np.sum((sizes[:, None] * np.stack(largest)) ** 2, axis=0)
+    found = objective.kernels.query_squares(sizes)
+    assert np.all(found >= exact * (1 - 1e-12))
+    assert_close(objective.feature_magnitudes, np.abs(X).max(axis=0))
+
+
+def test_some_features_alone(problem):
+    objective, brute = problem
+    features = np.array([1, 4])
+    w = np.zeros(5)
+    w[features] = W[features]
+    through = objective.at(w).through(features)
+    assert through.objective.n_features == 2
+    assert_close(through.value, brute.value(w))
+    assert_close(through.gradient, brute.gradient(w)[features])
+    assert_close(through.hessian(), brute.hessian(w)[np.ix_(features, features)])
+    again = through.objective.restrict(np.array([1]))
+    assert_close(again.feature_magnitudes, np.abs(X[:, 4]).max())
+
+
+@pytest.mark.parametrize("fraction", [0.4, 1.0])
+def test_a_sample_is_an_objective_of_its_pairs(backend, problem, fraction):
+    objective, brute = problem
+    sample = objective.sample(fraction, 3)
+    toy = matrix_of(RankingData(X, Y, QID), "toy").kernels(sample.pairs, sample.loss, 1)
+    point, expected = sample.at(W), toy.evaluate(W, None)
+    assert_close(point.loss_value, expected.losses[:, 0].sum())
+    assert_close(point.gradient, W + expected.gradient)
+    assert_close(point.hessian(), np.eye(5) + toy.hessian(expected.state))
+    assert sample.fraction <= 1.0
+    if fraction == 1.0:
+        assert_close(point.value, brute.value(W))
+
+
+def test_products_of_documents(problem):
+    objective, brute = problem
+    point = objective.at(W)
+    curved, gram = point.curved_gram(), objective.gram()
+    assert objective.with_loss(LOSSES["squared_hinge"]).gram() is gram
+    # (ρI + XᵀAX) Xᵀc = Xᵀ(ρI + AK)c for every c.
+    c = np.random.default_rng(1).normal(size=gram.documents.size)
+    left = brute.hessian(W) @ objective.combine_selected(c)
+    right = objective.combine_selected(c) + objective.combine_selected(curved @ c)
+    assert_close(left, right)
+    ones = objective.select(objective.scores(W))
+    assert ones.shape == (objective.n_active_documents,)
+
+
+def test_another_loss_or_ridge_on_the_same_pairs(problem):
+    objective, brute = problem
+    other = LOSSES["squared_hinge"]
+    expected = BruteForce(X, brute.pairs, other, C)
+    assert_close(objective.with_loss(other).at(W).value, expected.value(W))
+    assert_close(objective.with_loss(other).at_point(objective.at(W)).value, expected.value(W))
+    ridged = objective.with_ridge(2.5).at(W)
+    assert_close(ridged.value, brute.value(W) + 0.75 * W @ W)
+    assert_close(ridged.gradient, brute.gradient(W) + 1.5 * W)
+
+
+def test_the_number_of_threads_does_not_change_the_bits(backend):
+    points = [make_problem("weighted", backend, threads=t)[0].at(W) for t in (1, 2, 5)]
+    for point in points[1:]:
+        assert point.value == points[0].value
+        np.testing.assert_array_equal(point.gradient, points[0].gradient)
+        np.testing.assert_array_equal(point.hess_vec(V)[0], points[0].hess_vec(V)[0])
+
+
+@pytest.mark.parametrize("name", solver_names(regularized=False))
+@pytest.mark.parametrize("kind", ["margins", "listed"])
+def test_every_solver_works_on_it(backend, kind, name):
+    loss = next(loss for loss in LOSSES.values() if SOLVERS[name].takes(loss, None))
+    found, expected = (
+        find_solver(name, loss)(make_problem(kind, which, loss.name)[0], tol=1e-6)
+        for which in (backend, "native")
+    )
+    assert found.stop.converged
+    assert found.objective == pytest.approx(expected.objective, rel=2e-6)
+
+
+@pytest.mark.parametrize("name", solver_names(regularized=True))
+@pytest.mark.parametrize("regularizer", [L1Ball(0.3), ElasticNet(0.5)], ids=repr)
+def test_every_solver_with_a_regulariser_works_on_it(backend, regularizer, name):
+    loss = LOSSES["squared_hinge"]
+    if not SOLVERS[name].takes(loss, regularizer):
+        with pytest.raises(ValueError, match="cannot minimise"):
+            find_solver(name, loss, regularizer)
+        return
+    found, expected = (
+        find_solver(name, loss, regularizer)(
+            make_problem("labels", which, loss.name, ridge=0.0)[0], tol=1e-4, max_iter=5000
+        )
+        for which in (backend, "native")
+    )
+    assert found.stop.converged
+    assert found.objective == pytest.approx(expected.objective, rel=2e-4)
+
+
+def test_a_backend_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="backend='gpu' must be one of 'native'"):
+        matrix_of(RankingData(X, Y, QID), "gpu")

@@ -1,0 +1,39 @@
+"""Objectives of data, for tests: with any pair weights and margins, not only those with a name."""
+
+from marginrank.objective.backends import matrix_of
+from marginrank.objective.objective import Objective
+from marginrank.objective.pair_sets import LevelPairs, ListedPairs
+
+
+def make_objective(
+    data,
+    loss,
+    *,
+    C=1.0,
+    pair_selection="all",
+    normalization="none",
+    pairs=None,
+    pair_weights=None,
+    margins=None,
+    ridge=1.0,
+    threads=1,
+    backend="native",
+):
+    """Return F for the pairs of the labels or of a list; `pair_weights` and `margins` by row."""
+    if pairs is None:
+        chosen = LevelPairs.from_data(
+            data,
+            adjacent=pair_selection == "adjacent",
+            pair_weights=pair_weights,
+            margins=margins,
+            threads=threads,
+        )
+    else:
+        chosen = ListedPairs.from_data(data, pairs, margins=margins, threads=threads)
+    return Objective(
+        matrix=matrix_of(data, backend),
+        pairs=chosen.weighted(C, normalization),
+        loss=loss,
+        ridge=ridge,
+        threads=threads,
+    )

@@ -1,0 +1,240 @@
+"""The shape of the source tree: what may import what, and how long things may be.
+
+The picture of the layers is in docs/architecture.md. Imports count wherever they stand: at the top
+of a module, inside a function, or for type checkers only.
+"""
+
+import ast
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import marginrank
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "marginrank"
+
+# A part of the package, and the other parts that its modules may import.
+ALLOWED_IMPORTS = {
+    "_core":      "",
+    "_base":      "_core",
+    "data":       "_core _base",
+    "objective":  "_core _base data",
+    "solvers":    "_core _base objective",
+    "metrics":    "_core _base data",
+    "training":   "_core _base data objective solvers metrics",
+    "models":     "_core _base data objective solvers metrics training",
+    "estimators": "_core _base data objective solvers metrics training models",
+    "plots":      "_core _base data objective solvers metrics training models",
+    "cli":        "_core _base data objective solvers metrics training models plots",
+    "__main__":   "cli",
+    "__init__":   "_base data solvers metrics training estimators",  # the public names
+}  # fmt: skip
+
+MODULES_AT_THE_TOP = 3  # __init__, __main__ and plots
+LINES_OF_A_MODULE = 450
+LINES_OF_A_CPP_FILE = 350
+LINES_OF_A_FUNCTION = 60
+PARAMETERS_OF_A_FUNCTION = 12
+
+# Public functions that take parameters one by one, as make_classification and enet_path of
+# scikit-learn do. So do the constructors of estimators.
+MANY_PARAMETERS = {
+    "marginrank.data.synthetic.make_ranking",
+    "marginrank.training.path.sparse_path",
+}
+
+
+def module_name(path):
+    """Return the dotted name of a source file; a package has that of its folder."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def tree_of(module):
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+@cache
+def public_names():
+    """Return where the names come from that `from marginrank import …` gives."""
+    imports = [node for node in ast.walk(tree_of("marginrank")) if isinstance(node, ast.ImportFrom)]
+    return {alias.name: node.module for node in imports for alias in node.names}
+
+
+def imported_module(module, name):
+    """Return the module that `from module import name` needs."""
+    inner = f"{module}.{name}"
+    if inner in MODULES or inner == "marginrank._core":
+        return inner
+    return public_names().get(name, module) if module == "marginrank" else module
+
+
+@cache
+def imports_of(module):
+    """Return the modules that a module imports, each with a line where it does."""
+    found = {}
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name: node.lineno for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno} has a relative import"
+            found |= {imported_module(node.module, a.name): node.lineno for a in node.names}
+    return found
+
+
+def package_of(module):
+    return module.partition(".")[0]
+
+
+def part_of(module):
+    """Return the part of marginrank that a module, or what it defines, belongs to."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def modules_of(part):
+    return [module for module in MODULES if part_of(module) == part]
+
+
+def reachable_from(module):
+    """Return the modules of marginrank that a module imports, directly or through others."""
+    found, waiting = set(), [module]
+    while waiting:
+        new = (imports_of(waiting.pop()).keys() & MODULES.keys()) - found
+        found |= new
+        waiting.extend(new)
+    return found
+
+
+def functions_of(module):
+    """Yield the functions of a module, each with its dotted name."""
+
+    def walk(node, name):
+        for child in ast.iter_child_nodes(node):
+            inner = f"{name}.{child.name}" if hasattr(child, "name") else name
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield inner, child
+            yield from walk(child, inner)
+
+    return walk(tree_of(module), module)
+
+
+ALL_FUNCTIONS = list(chain.from_iterable(map(functions_of, MODULES)))
+
+
+def none_of(found):
+    """Fail with a line for each thing found, which pytest would cut off."""
+    found = sorted(found)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_part_is_in_the_table_after_what_it_imports():
+    assert {part_of(module) for module in MODULES} | {"_core"} == ALLOWED_IMPORTS.keys()
+    before = set()
+    for part, allowed in ALLOWED_IMPORTS.items():
+        assert set(allowed.split()) <= before, part
+        before.add(part)
+
+
+@pytest.mark.parametrize("part", ALLOWED_IMPORTS)
+def test_imports_go_one_way(part):
+    allowed = {part, *ALLOWED_IMPORTS[part].split()}
+    none_of(
+        f"{module}:{line} imports {imported}"
+        for module in modules_of(part)
+        for imported, line in imports_of(module).items()
+        if package_of(imported) == "marginrank" and part_of(imported) not in allowed
+    )
+
+
+def test_no_modules_import_each_other():
+    reach = {module: reachable_from(module) for module in MODULES}
+    none_of(
+        {
+            " ↔ ".join(sorted(other for other in reach[module] if module in reach[other]))
+            for module in MODULES
+            if module in reach[module]
+        }
+    )
+
+
+def test_the_command_line_does_without_scikit_learn():
+    none_of(
+        f"{module}:{line} imports {imported}"
+        for module in modules_of("cli")
+        for imported, line in imports_of(module).items()
+        if package_of(imported) == "sklearn"
+    )
+
+
+def test_names_are_imported_from_where_type_checkers_look_for_them():
+    modules = {"metrics": "marginrank"} | marginrank._MODULES
+    assert {name: public_names()[name] for name in marginrank.__all__} == modules
+
+
+def test_the_top_of_the_package_has_few_modules():
+    assert len(list(PACKAGE.glob("*.py"))) <= MODULES_AT_THE_TOP
+
+
+def test_the_documentation_has_a_line_for_every_folder():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = [path.parent.relative_to(ROOT) for path in PACKAGE.glob("*/__init__.py")]
+    none_of(f"{package} is missing" for package in packages if f"\n| `{package}/` |" not in text)
+
+
+def longer_than(limit, paths):
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
+    return [f"{path.relative_to(ROOT)} has {n} lines" for path, n in lengths.items() if n > limit]
+
+
+def test_modules_are_short():
+    none_of(longer_than(LINES_OF_A_MODULE, MODULES.values()))
+
+
+def test_cpp_files_are_short():
+    files = [path for path in (ROOT / "core").rglob("*") if path.suffix in {".cpp", ".hpp"}]
+    assert files
+    none_of(longer_than(LINES_OF_A_CPP_FILE, files))
+
+
+def length_of(function):
+    """Return the lines of a function from `def` on, without its docstring."""
+    lines = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function, clean=False) is not None:
+        text = function.body[0]
+        lines -= text.end_lineno - text.lineno + 1
+    return lines
+
+
+def test_functions_are_short():
+    lengths = {name: length_of(function) for name, function in ALL_FUNCTIONS}
+    none_of(f"{name} has {n} lines" for name, n in lengths.items() if n > LINES_OF_A_FUNCTION)
+
+
+def count_parameters(function):
+    """Return the number of parameters that a caller gives."""
+    given = function.args
+    names = [given.vararg, given.kwarg, *given.posonlyargs, *given.args, *given.kwonlyargs]
+    return sum(name is not None and name.arg not in {"self", "cls"} for name in names)
+
+
+def is_constructor_of_estimator(name):
+    return part_of(name) == "estimators" and name.endswith(".__init__")
+
+
+def test_functions_have_few_parameters():
+    counts = {name: count_parameters(function) for name, function in ALL_FUNCTIONS}
+    many = {name for name, n in counts.items() if n > PARAMETERS_OF_A_FUNCTION}
+    assert many >= MANY_PARAMETERS, "the list of exceptions has one that is none"
+    none_of(
+        f"{name} has {counts[name]} parameters"
+        for name in many - MANY_PARAMETERS
+        if not is_constructor_of_estimator(name)
+    )
