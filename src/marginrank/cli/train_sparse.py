@@ -127,7 +127,7 @@ def train_sparse(
     if path.plot is not None:
         with task.phases.phase("plot", path.plot):
             plot(walked, path.plot)
-    described = describe_path(walked)
+    result = task.summary(fitted, path=describe_path(walked))
     if not training.json:
-        print_path(described)
-    task.tell(task.summary(fitted, path=described), fitted)
+        print_path(result["path"])
+    task.tell(result, fitted)
