@@ -144,8 +144,11 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
     ("flags", "start"),
     [
         (("--solver", "newton"), "--solver 'newton' must be one of 'proximal_newton', 'fenchel'"),
-        (("--solver", "fenchel"), "--solver 'fenchel' works in an l1 ball; give a --radius."),
-        (("--loss", "hinge"), "--loss 'hinge' has no sparse solver"),
+        (
+            ("--solver", "fenchel"),
+            "--solver 'fenchel' cannot minimise --loss 'squared_hinge' with a penalty",
+        ),
+        (("--loss", "hinge"), "--loss 'hinge' has no solver with a penalty"),
         (("--radius", "0"), "--radius 0"),
         (("--radius", "1", "--l1-ratio", "0.5"), "--l1-ratio 0.5 mixes penalties"),
         (("--l1-ratio", "1.5"), "--l1-ratio 1.5 must be a number from 0 to 1"),
