@@ -15,7 +15,13 @@ import numpy as np
 
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank._base.threads import effective_threads
-from marginrank.training.online import Learner, OnlineParameters, contents, evaluate
+from marginrank.training.online import (
+    Learner,
+    OnlineParameters,
+    contents,
+    step_problem,
+    value_and_gradient,
+)
 
 KINDS = {
     "scaled": {"correlation": 0.5},
@@ -35,18 +41,20 @@ def passes(data: RankingData, parameters: OnlineParameters) -> dict[str, float]:
     """Return passes to 2 %, what is left after the last, and the time of a pass in sweeps."""
     batch = RankSVM(C=parameters.C).fit(data.X, data.y, qid=data.qid)
     found = contents(lambda: [data], parameters)
+    problem = step_problem(data, parameters)
     learner = Learner(data.n_features, 0)
     threads = effective_threads(None)
     seconds, sweeps, excess = [], [], []
     for _ in range(LIMIT):
         start = time.perf_counter()
-        learner.learn(data, parameters, total=found.weight)
+        learner.learn(problem, parameters, total=found.weight)
         w = learner.coef(parameters, total=found.weight)
         seconds.append(time.perf_counter() - start)
         start = time.perf_counter()
         data.matrix.sum(threads)
         sweeps.append(time.perf_counter() - start)
-        excess.append(evaluate(lambda: [data], parameters, found, w)[0] / batch.objective_ - 1)
+        value, _ = value_and_gradient([problem], parameters, found, w)
+        excess.append(value / batch.objective_ - 1)
     close = [n for n, value in enumerate(excess, 1) if value <= 0.02]
     return {
         "passes to 2 %": close[0] if close else float("nan"),

@@ -1,8 +1,9 @@
 """Objectives of data, for tests: with any pair weights and margins, not only those with a name."""
 
 from marginrank.objective.backends import matrix_of
+from marginrank.objective.level_pairs import LevelPairs
+from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.objective import Objective
-from marginrank.objective.pair_sets import LevelPairs, ListedPairs
 
 
 def make_objective(

@@ -23,7 +23,7 @@ ALLOWED_IMPORTS = {
     "data":       "_core _base",
     "objective":  "_core _base data",
     "solvers":    "_core _base objective",
-    "metrics":    "_core _base data",
+    "metrics":    "_core _base data objective",
     "training":   "_core _base data objective solvers metrics",
     "models":     "_core _base data objective solvers metrics training",
     "estimators": "_core _base data objective solvers metrics training models",

@@ -33,7 +33,9 @@ def declared_functions():
 
 
 def is_property(function):
-    return any(isinstance(d, ast.Name) and d.id == "property" for d in function.decorator_list)
+    """Tell whether a declaration is one of a property, or of its setter."""
+    marks = {d.id if isinstance(d, ast.Name) else d.attr for d in function.decorator_list}
+    return bool(marks & {"property", "setter"})
 
 
 def native_function(path):

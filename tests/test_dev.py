@@ -1,4 +1,4 @@
-"""The newcomer's two commands: what they install, and when."""
+"""What the commands install, and when; what the sanitizers leave out and what they report."""
 
 import importlib.util
 from pathlib import Path
@@ -78,3 +78,58 @@ def test_the_extra_of_the_demo_is_enough_for_the_command_line():
     assert {needs.partition(">=")[0] for needs in extras["cli"]} == {"typer", "rich"}
     assert any(needs.startswith("marginrank[test") for needs in extras["dev"])
     assert any("cli" in needs for needs in extras["test"])
+
+
+OURS = "    #1 0x7f (/lib/python3/site-packages/marginrank/_core.cpython-311.so+0x1)"
+OTHERS = "    #1 0x7f in LightGBM::GBDT::Predict (/lib/python3/site-packages/lightgbm/lib.so+0x1)"
+
+
+@pytest.fixture
+def sanitize(dev, environment, monkeypatch):
+    """Return a function that runs tests of which nothing is known but a report and a status."""
+    monkeypatch.setattr(dev, "preloaded", lambda sanitizer: "")
+    monkeypatch.setattr(dev.tempfile, "tempdir", str(environment))
+    python = environment / "bin" / "python"
+
+    def sanitize(*pytest_args, frame=OTHERS, status=0):
+        python.write_text(
+            f'#!/bin/sh\necho "$@" >> {environment}/asked\n'
+            f'echo "{frame}" > "${{ASAN_OPTIONS##*log_path=}}.1"\nexit {status}\n'
+        )
+        python.chmod(0o755)
+        return dev.sanitize(environment, "sanitize", [*pytest_args])
+
+    return sanitize
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_a_report_about_our_code_fails_a_run_even_if_a_test_wanted_a_crash(sanitize, capfd, status):
+    assert sanitize(frame=OURS, status=status) == 1
+    shown = Path(capfd.readouterr().out.splitlines()[-1])
+    assert shown.read_text() == OURS + "\n"
+
+
+def test_a_report_about_the_code_of_others_is_judged_by_the_tests(sanitize, environment, capfd):
+    assert sanitize() == 0
+    assert not [*environment.glob("marginrank-reports-*")]
+    assert sanitize(status=3) == 3
+    (kept,) = environment.glob("marginrank-reports-*")
+    assert f"is in {kept}" in capfd.readouterr().out
+
+
+def test_what_is_left_out_is_said_with_the_reason(dev, sanitize, environment, capfd):
+    sanitize("-k", "x")
+    (command,) = asked(environment)
+    assert command.endswith(" -k x")
+    shown = capfd.readouterr().out
+    for test, reason in dev.SANITIZERS["sanitize"].not_ours.items():
+        assert f"--deselect {test}" in command
+        assert f"{test}: {reason}" in shown
+
+
+def test_what_is_left_out_exists(dev):
+    """Pytest is silent about a test to leave out that was renamed."""
+    for sanitizer in dev.SANITIZERS.values():
+        for test in sanitizer.not_ours:
+            path, name = test.split("::")
+            assert f"\ndef {name}(" in (ROOT / path).read_text()

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix
 from marginrank.objective.gram import Gram
-from marginrank.objective.pair_sets import ListedPairs
+from marginrank.objective.listed_pairs import ListedPairs
 
 
 class Hidden:
@@ -156,6 +156,9 @@ class ToyKernels(Kernels):
 
     def spread(self, a):
         return float(np.std(Hidden.open(a)))
+
+    def count_nonzero(self, a):
+        return int(np.count_nonzero(Hidden.open(a)))
 
     def is_finite(self, a):
         return bool(np.isfinite(Hidden.open(a)).all())

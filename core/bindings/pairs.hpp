@@ -32,11 +32,6 @@ class Pairs {
                        std::optional<Array1<double>> margin, const Array2<double>& pieces);
 
   const Kernel& kernel() const { return kernel_; }
-  const PairProblem& levels() const {
-    const auto* kernel = std::get_if<PairKernel>(&kernel_);
-    require(kernel != nullptr, "the pairs must come from levels, not from a list");
-    return kernel->problem();
-  }
   const Documents& documents() const {
     return std::visit([](const auto& kernel) -> const Documents& { return kernel.problem(); },
                       kernel_);

@@ -1,5 +1,11 @@
 // Stochastic gradient steps from Python.
-#include "sgd.hpp"
+#include "solvers/sgd.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <variant>
+#include <vector>
 
 #include "bindings/module.hpp"
 #include "bindings/pairs.hpp"
@@ -7,74 +13,164 @@
 namespace marginrank {
 namespace {
 
-template <class T>
-using Mutable1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using AnyShape = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+using Vector = std::vector<double> SgdState::*;
 
-// The vectors of a stochastic gradient run, which belong to the caller and are changed in place.
-SgdState sgd_state(const Mutable1<double>& w, const Mutable1<double>& average,
-                   const Mutable1<double>& gradient, const Mutable1<double>& curvature,
-                   const Array1<double>& inverse, const Mutable1<double>& counters) {
-  const std::size_t n = w.size();
-  require(average.size() == n && gradient.size() == n, "w, average and gradient differ in size");
-  require(curvature.size() == n || curvature.size() == n * n, "curvature must be n or n x n");
-  require(inverse.size() == curvature.size(), "inverse must be as large as curvature");
-  static_assert(sizeof(SgdCounters) % sizeof(double) == 0);
-  require(counters.size() * sizeof(double) == sizeof(SgdCounters), "counters have another number");
-  return {static_cast<Index>(n),
-          w.data(),
-          average.data(),
-          gradient.data(),
-          curvature.data(),
-          inverse.data(),
-          n > 1 && curvature.size() == n * n,
-          reinterpret_cast<SgdCounters*>(counters.data())};
+SgdOptions make_options(double ridge, double total, double rate, double offset, double power) {
+  require(ridge > 0 && std::isfinite(ridge), "ridge must be positive and finite");
+  require(total >= 0 && std::isfinite(total), "total must be zero or positive and finite");
+  require(std::isfinite(rate) && std::isfinite(offset) && std::isfinite(power),
+          "rate, offset and power must be finite");
+  return {ridge, total, rate, offset, power};
 }
 
-SgdOptions sgd_options(const Array1<double>& values) {
-  require(values.size() == 7, "options are seven numbers");
-  return {values(0), values(1), values(2), values(3), values(4), values(5), values(6)};
+SgdState make_state(Index n_features, bool full, Index first_batch) {
+  require(n_features >= 0, "n_features must not be negative");
+  require(first_batch >= 0, "first_batch must not be negative");
+  return SgdState(n_features, full, first_batch);
+}
+
+// A vector of the state, or a matrix if it is one of a full metric.
+template <Vector field>
+nb::object copy_of(const SgdState& state) {
+  const std::vector<double>& values = state.*field;
+  const auto n = static_cast<std::size_t>(state.n_features);
+  double* data = new double[values.size()];
+  std::copy(values.begin(), values.end(), data);
+  const std::size_t shape[2] = {n, n};
+  const std::size_t ndim = values.size() == n ? 1 : 2;
+  return nb::cast(nb::ndarray<nb::numpy, double>(data, ndim, shape, owner_of(data)));
+}
+
+void assign(std::vector<double>& target, const AnyShape& values) {
+  require(values.size() == target.size(), "the array has another size than what it is put into");
+  std::copy_n(values.data(), values.size(), target.begin());
+}
+
+template <Vector field>
+void set_to(SgdState& state, const AnyShape& values) {
+  assign(state.*field, values);
 }
 
 // The number of queries of `order` that were worked on until the next event.
-Index sgd_run(const Matrix& X, const Pairs& pairs, const Pairs& curved,
-              const Array1<double>& weight, const Array1<Index>& order, const Mutable1<double>& w,
-              const Mutable1<double>& average, const Mutable1<double>& gradient,
-              const Mutable1<double>& curvature, const Array1<double>& inverse,
-              const Mutable1<double>& counters, const Array1<double>& options, int threads) {
+Index run(SgdState& state, const Matrix& X, const Pairs& pairs, const Pairs& curved,
+          const Array1<double>& weight, const Array1<Index>& order, const SgdOptions& options,
+          int threads) {
+  const Index n_queries = pairs.documents().n_queries;
   pairs.check_matrix(X);
-  check_vector(weight, pairs.levels().n_queries, "weight must have an entry a query");
-  require(curved.levels().offsets == pairs.levels().offsets, "curved has other queries");
-  require(static_cast<Index>(w.size()) == X.n_columns(), "w must have an entry a column");
+  curved.check_matrix(X);
+  check_vector(weight, n_queries, "weight must have an entry a query");
+  require(curved.documents().offsets == pairs.documents().offsets &&
+              curved.kernel().index() == pairs.kernel().index(),
+          "curved has other pairs");
+  require(state.n_features == X.n_columns(), "the matrix has another number of features");
   for (std::size_t k = 0; k < order.size(); ++k) {
-    require(order(k) >= 0 && order(k) < pairs.levels().n_queries, "order names no query");
+    require(order(k) >= 0 && order(k) < n_queries, "order names no query");
   }
-  SgdState state = sgd_state(w, average, gradient, curvature, inverse, counters);
-  const SgdOptions values = sgd_options(options);
   const GilReleased released;
   return X.visit([&](const auto& view) {
-    SgdRun run(view, pairs.levels(), curved.levels(), weight.data(), values, state, threads);
-    return run(order.data(), static_cast<Index>(order.size()));
+    return std::visit(
+        [&](const auto& kernel) {
+          using Kernel = std::decay_t<decltype(kernel)>;
+          SgdRun run(view, kernel, std::get<Kernel>(curved.kernel()), weight.data(), options, state,
+                     threads);
+          return run(order.data(), static_cast<Index>(order.size()));
+        },
+        pairs.kernel());
   });
 }
 
-void sgd_flush(const Mutable1<double>& w, const Mutable1<double>& average,
-               const Mutable1<double>& gradient, const Mutable1<double>& curvature,
-               const Array1<double>& inverse, const Mutable1<double>& counters,
-               const Array1<double>& options) {
-  SgdState state = sgd_state(w, average, gradient, curvature, inverse, counters);
-  sgd_step(state, sgd_options(options));
+// f(name, field) for all that a state holds beside its sizes.
+template <class State, class F>
+void for_each_field(State& state, F&& f) {
+  f("w", state.w);
+  f("average", state.average);
+  f("gradient", state.gradient);
+  f("curvature", state.curvature);
+  f("inverse", state.inverse);
+  f("batch_value", state.batch.value);
+  f("batch_weight", state.batch.weight);
+  f("batch_entries", state.batch.entries);
+  f("batch_documents", state.batch.documents);
+  f("steps", state.steps);
+  f("documents", state.documents);
+  f("weight", state.weight);
+  f("seen", state.seen);
+  f("value", state.value);
+  f("curvature_weight", state.curvature_weight);
+  f("collecting", state.collecting);
+  f("next_event", state.next_event);
+}
+
+nb::dict to_fields(const SgdState& state) {
+  nb::dict fields;
+  fields["n_features"] = state.n_features;
+  fields["full"] = state.full;
+  fields["first_batch"] = state.first_batch;
+  for_each_field(state, [&](const char* name, const auto& value) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(value)>>) {
+      fields[name] = value;
+    } else {
+      fields[name] = to_array(std::vector<double>(value));
+    }
+  });
+  return fields;
+}
+
+SgdState from_fields(const nb::dict& fields) {
+  SgdState state = make_state(nb::cast<Index>(fields["n_features"]), nb::cast<bool>(fields["full"]),
+                              nb::cast<Index>(fields["first_batch"]));
+  for_each_field(state, [&](const char* name, auto& value) {
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_arithmetic_v<Value>) {
+      value = nb::cast<Value>(fields[name]);
+    } else {
+      assign(value, nb::cast<AnyShape>(fields[name]));
+    }
+  });
+  return state;
 }
 
 }  // namespace
 
 void bind_sgd(nb::module_& m) {
-  m.def("sgd_run", &sgd_run, "X"_a, "pairs"_a, "curved"_a, "weight"_a, "order"_a, "w"_a.noconvert(),
-        "average"_a.noconvert(), "gradient"_a.noconvert(), "curvature"_a.noconvert(), "inverse"_a,
-        "counters"_a.noconvert(), "options"_a, "threads"_a,
-        "Stochastic gradient steps over queries; how many were done.");
-  m.def("sgd_step", &sgd_flush, "w"_a.noconvert(), "average"_a.noconvert(),
-        "gradient"_a.noconvert(), "curvature"_a.noconvert(), "inverse"_a, "counters"_a.noconvert(),
-        "options"_a, "A step over what the batch holds.");
+  nb::class_<SgdOptions>(m, "SgdOptions", "How long steps are, and the weight of |w|^2 / 2.")
+      .def(nb::new_(&make_options), nb::kw_only(), "ridge"_a, "total"_a, "rate"_a, "offset"_a,
+           "power"_a);
+
+  nb::class_<SgdState>(m, "SgdState", "What stochastic gradient steps leave for the next ones.")
+      // Not nb::new_: what is unpickled is made without arguments.
+      .def(
+          "__init__",
+          [](SgdState* state, Index n_features, bool full, Index first_batch) {
+            new (state) SgdState(make_state(n_features, full, first_batch));
+          },
+          "n_features"_a, nb::kw_only(), "full"_a, "first_batch"_a)
+      .def_prop_rw("w", &copy_of<&SgdState::w>, &set_to<&SgdState::w>)
+      .def_prop_rw("average", &copy_of<&SgdState::average>, &set_to<&SgdState::average>)
+      .def_prop_ro("gradient", &copy_of<&SgdState::gradient>, "Of the batch.")
+      .def_prop_ro("curvature", &copy_of<&SgdState::curvature>, "Sum of Hessians.")
+      .def_prop_rw("inverse", &copy_of<&SgdState::inverse>, &set_to<&SgdState::inverse>, "P.")
+      .def_ro("full", &SgdState::full)
+      .def_ro("steps", &SgdState::steps)
+      .def_ro("documents", &SgdState::documents)
+      .def_ro("weight", &SgdState::weight)
+      .def_rw("seen", &SgdState::seen)
+      .def_ro("value", &SgdState::value)
+      .def_ro("curvature_weight", &SgdState::curvature_weight)
+      .def_rw("collecting", &SgdState::collecting)
+      .def_rw("next_event", &SgdState::next_event)
+      .def_prop_ro("batch_weight", [](const SgdState& state) { return state.batch.weight; })
+      .def_prop_ro("event_is_due", &SgdState::event_is_due)
+      .def("run", &run, "X"_a, "pairs"_a, "curved"_a, "weight"_a, "order"_a, "options"_a,
+           "threads"_a, "Steps over queries until the next event; how many queries were done.")
+      .def("step", &SgdState::step, "options"_a, "A step over what the batch holds.")
+      .def("fade", &SgdState::fade, "share"_a, "Keep a share of the Hessians so far.")
+      .def("copy", [](const SgdState& state) { return SgdState(state); })
+      .def("__getstate__", &to_fields)
+      .def("__setstate__", [](SgdState& state, const nb::dict& fields) {
+        new (&state) SgdState(from_fields(fields));
+      });
 }
 
 }  // namespace marginrank

@@ -21,6 +21,16 @@ namespace marginrank {
 
 struct ListedProblem : Documents {
   const Incidence* incidence = nullptr;
+  Index first = 0;  // number that the first document has there
+
+  Range partners(Index document, Side side) const {
+    return incidence->partners(first + document, side);
+  }
+  Range partners(Range documents) const { return incidence->partners(shifted(documents)); }
+  void prefetch_partners(Range documents) const { incidence->prefetch(shifted(documents)); }
+
+ private:
+  Range shifted(Range documents) const { return {first + documents.first, first + documents.last}; }
 };
 
 // What a vector of scores leaves for Hessian-vector products: the scores, less the documents' d_i.
@@ -42,7 +52,7 @@ class ListedKernel {
 
   const ListedProblem& problem() const { return problem_; }
   bool has_pairs(Index q) const {
-    return problem_.query_weight[q] != 0.0 && incidence_.partners(problem_.documents(q)).size() > 0;
+    return problem_.query_weight[q] != 0.0 && problem_.partners(problem_.documents(q)).size() > 0;
   }
   Index document(Index q, Index t, const ListedPoint&) const { return problem_.offsets[q] + t; }
 
@@ -96,9 +106,9 @@ class ListedKernel {
   void prefetch(Index q, const ListedPoint& point) const {
     if (q >= problem_.n_queries) return;
     const Range docs = problem_.documents(q);
-    if (incidence_.partners(docs).size() > kPrefetched) return;
+    if (problem_.partners(docs).size() > kPrefetched) return;
     for (Index i = docs.first; i < docs.last; i += 8) __builtin_prefetch(point.key.at(i));
-    incidence_.prefetch(docs);
+    problem_.prefetch_partners(docs);
   }
 
   void apply8(Index q, const std::vector<Vec8>& u, const ListedPoint& point,
@@ -126,7 +136,7 @@ class ListedKernel {
     for (const Piece& piece : problem_.pieces) {
       if (piece.power != 2) continue;
       for (const Side side : {Side::preferred, Side::other}) {
-        const Range partners = incidence_.partners(i, side);
+        const Range partners = problem_.partners(i, side);
         for (Index k = partners.first; k < partners.last; ++k) {
           const double weight = 2.0 * piece.coefficient * incidence_.weight(k);
           const bool active = slack(piece, side, key, incidence_.step(k)) > 0.0;
@@ -148,7 +158,7 @@ class ListedKernel {
 
   Sums add_up(const Piece& piece, Index i, Side side, const double* key) const {
     Sums sums;
-    const Range partners = incidence_.partners(i, side);
+    const Range partners = problem_.partners(i, side);
     for (Index k = partners.first; k < partners.last; ++k) {
       const double missing = std::max(slack(piece, side, key, incidence_.step(k)), 0.0);
       const double weight = missing > 0.0 ? incidence_.weight(k) : 0.0;

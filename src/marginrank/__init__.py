@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from marginrank.data import RankingData, make_ranking
     from marginrank.data.formats.chunks import iter_letor
     from marginrank.data.formats.letor import dump_letor, load_letor
-    from marginrank.data.pair_lists import load_pairs
+    from marginrank.data.formats.pair_text import load_pairs
     from marginrank.estimators import (
         KernelRankSVM,
         RankSVM,
@@ -63,7 +63,7 @@ _MODULES = {
     "iter_letor": "marginrank.data.formats.chunks",
     "load_letor": "marginrank.data.formats.letor",
     "load_model": "marginrank.estimators.loading",
-    "load_pairs": "marginrank.data.pair_lists",
+    "load_pairs": "marginrank.data.formats.pair_text",
     "make_ranking": "marginrank.data",
     "sparse_path": "marginrank.training.path",
     "rank_features": "marginrank.metrics.feature_ranking",

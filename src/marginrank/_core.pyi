@@ -68,6 +68,75 @@ class Pairs:
 class Point:
     """What a vector of scores leaves for Hessian-vector products."""
 
+class SgdOptions:
+    """How long steps are, and the weight of ½‖w‖²."""
+
+    def __init__(
+        self, *, ridge: float, total: float, rate: float, offset: float, power: float
+    ) -> None: ...
+
+class SgdState:
+    """What stochastic gradient steps leave for the next ones."""
+
+    def __init__(self, n_features: int, *, full: bool, first_batch: int) -> None: ...
+    @property
+    def w(self) -> Floats: ...
+    @w.setter
+    def w(self, values: Floats) -> None: ...
+    @property
+    def average(self) -> Floats: ...
+    @average.setter
+    def average(self, values: Floats) -> None: ...
+    @property
+    def gradient(self) -> Floats: ...
+    @property
+    def curvature(self) -> Floats: ...
+    @property
+    def inverse(self) -> Floats: ...
+    @inverse.setter
+    def inverse(self, values: Floats) -> None: ...
+    @property
+    def full(self) -> bool: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def documents(self) -> int: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def seen(self) -> float: ...
+    @seen.setter
+    def seen(self, value: float) -> None: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def curvature_weight(self) -> float: ...
+    @property
+    def collecting(self) -> bool: ...
+    @collecting.setter
+    def collecting(self, value: bool) -> None: ...
+    @property
+    def next_event(self) -> float: ...
+    @next_event.setter
+    def next_event(self, value: float) -> None: ...
+    @property
+    def batch_weight(self) -> float: ...
+    @property
+    def event_is_due(self) -> bool: ...
+    def run(
+        self,
+        X: Matrix,
+        pairs: Pairs,
+        curved: Pairs,
+        weight: Floats,
+        order: Integers,
+        options: SgdOptions,
+        threads: int,
+    ) -> int: ...
+    def step(self, options: SgdOptions) -> None: ...
+    def fade(self, share: float) -> None: ...
+    def copy(self) -> SgdState: ...
+
 class LetorReader:
     """Parses LETOR text, piece by piece."""
 
@@ -123,30 +192,6 @@ def coordinate_descent(
     max_passes: int,
     tol: float,
 ) -> tuple[Floats, Floats, int, float]: ...
-def sgd_run(
-    X: Matrix,
-    pairs: Pairs,
-    curved: Pairs,
-    weight: Floats,
-    order: Integers,
-    w: Floats,
-    average: Floats,
-    gradient: Floats,
-    curvature: Floats,
-    inverse: Floats,
-    counters: Floats,
-    options: Floats,
-    threads: int,
-) -> int: ...
-def sgd_step(
-    w: Floats,
-    average: Floats,
-    gradient: Floats,
-    curvature: Floats,
-    inverse: Floats,
-    counters: Floats,
-    options: Floats,
-) -> None: ...
 def rank_labels(
     y: Floats, offsets: Integers, threads: int
 ) -> tuple[Levels, Levels, Integers, Integers]: ...

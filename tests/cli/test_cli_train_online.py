@@ -85,7 +85,8 @@ def test_flags_without_meaning(refused, tmp_path, train_txt, flags, sentence):
 def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_txt):
     flags = ("--method", "pair", "--learning-rate", "inverse", "--eta0", "0.5", "--no-average")
     more = ("--no-shuffle", "--max-iter", "3", "--n-iter-no-change", "2", "--loss", "huber")
-    run("train-online", train_txt, "--model", tmp_path / "m.json", *flags, *more)
+    pairs = ("--pair-cost", "gain", "--margin", "label", "--pair-selection", "adjacent")
+    run("train-online", train_txt, "--model", tmp_path / "m.json", *flags, *more, *pairs)
     expected = SGDRankSVM(
         method="pair",
         learning_rate="inverse",
@@ -95,6 +96,9 @@ def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_tx
         max_iter=3,
         n_iter_no_change=2,
         loss="huber",
+        pair_cost="gain",
+        margin="label",
+        pair_selection="adjacent",
     )
     loaded = load_model(tmp_path / "m.json")
     assert loaded.get_params() == expected.get_params()

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from marginrank import RankingData
-from marginrank.data.ranking_data import exact_sum
+from marginrank.data.queries import exact_sum
 
 X3 = np.arange(6.0).reshape(3, 2)
 Y3 = [0, 1, 2]
@@ -493,3 +493,58 @@ def test_ids_that_cannot_be_hashed_are_refused():
     ids[:] = [[1], [2]]
     with pytest.raises(ValueError, match="qid must hold hashable"):
         RankingData(np.eye(2), [0, 1], ids)
+
+
+ORDERS = {"contiguous": ["a", "a", "b", "b", "c"], "mixed": ["a", "c", "b", "a", "b"]}
+
+
+@pytest.mark.parametrize("qid", ORDERS.values(), ids=ORDERS)
+def test_everything_is_in_the_order_of_the_rows(qid):
+    X, y = np.arange(10.0).reshape(5, 2), np.array([3.0, 1.0, 2.0, 5.0, 4.0])
+    weight = np.array([0.5, 1.5, 2.5, 3.5, 4.5])
+    data = RankingData(X, y, qid, sample_weight=weight, comments=list("vwxyz"))
+    assert data.X is X
+    assert data.y is y
+    assert data.sample_weight is weight
+    assert [data.query_ids[q] for q in data.qid] == qid
+    assert data.comments == list("vwxyz")
+
+
+@pytest.mark.parametrize("qid", ORDERS.values(), ids=ORDERS)
+def test_query_weights_are_in_the_order_of_the_query_ids(qid):
+    weight_of = {"a": 1.0, "b": 2.0, "c": 3.0}
+    by_document = [weight_of[q] for q in qid]
+    data = RankingData(np.zeros((5, 1)), np.arange(5), qid, query_weight=by_document)
+    assert data.query_weight.tolist() == [weight_of[q] for q in data.query_ids]
+    again = RankingData(np.zeros((5, 1)), np.arange(5), qid, query_weight=data.query_weight)
+    assert again.query_weight.tolist() == data.query_weight.tolist()
+
+
+def test_other_features_of_the_same_documents():
+    weights = {"sample_weight": np.arange(5.0), "query_weight": [1.0, 2.0, 3.0]}
+    X = np.zeros((5, 2))
+    data = RankingData(X, np.arange(5), ORDERS["mixed"], feature_names=["a", "b"], **weights)
+    other = data.with_features(sp.coo_array(np.eye(5)))
+    assert other.queries is data.queries
+    assert other.y is data.y
+    assert other.sample_weight is data.sample_weight
+    assert other.query_weight is data.query_weight
+    assert other.feature_names is None
+    np.testing.assert_array_equal(other.X.toarray(), np.eye(5))
+    assert other.matrix.n_columns == 5
+    assert data.X is X
+    assert data.feature_names == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.zeros((4, 2)), r"X has 4 rows and needs 5, one a document"),
+        (np.full((5, 2), np.nan), r"X\[0, 0\] is NaN"),
+        (np.zeros(5), r"X has 1 dimension"),
+    ],
+)
+def test_other_features_are_checked(X, message):
+    data = RankingData(np.zeros((5, 2)), np.arange(5))
+    with pytest.raises(ValueError, match=message):
+        data.with_features(X)

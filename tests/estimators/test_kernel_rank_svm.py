@@ -268,7 +268,9 @@ def test_memory_of_predictions_is_bounded(monkeypatch):
 def test_float32_stays_float32_and_is_close(monkeypatch):
     kinds = []
     fit = RankSVM.fit
-    monkeypatch.setattr(RankSVM, "fit", lambda s, X, *a: (kinds.append(X.dtype), fit(s, X, *a))[1])
+    monkeypatch.setattr(
+        RankSVM, "fit", lambda s, data: (kinds.append(data.X.dtype), fit(s, data))[1]
+    )
     for n_components in (None, 50):
         model = KernelRankSVM(C=0.1, n_components=n_components)
         single = clone(model).fit(X.astype(np.float32), Y, qid=QID).predict(NEW)

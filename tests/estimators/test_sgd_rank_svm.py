@@ -455,7 +455,7 @@ def test_cross_validation_passes_the_queries_on():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("method", "document"), ("C", 0.0), ("C", np.nan), ("loss", "none"),
+        ("method", "document"), ("C", 0.0), ("C", np.nan), ("C", 1e-320), ("loss", "none"),
         ("normalization", "mean"), ("learning_rate", "optimal"), ("eta0", 0.0), ("average", 10),
         ("max_iter", 0), ("tol", -1e-3), ("shuffle", "yes"), ("early_stopping", None),
         ("validation_fraction", 0.0), ("validation_fraction", 1.0), ("n_iter_no_change", 0),

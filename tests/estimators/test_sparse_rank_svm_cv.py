@@ -154,7 +154,7 @@ def test_a_file_holds_the_last_fit(model, tmp_path):
         ({"values": []}, "at least one entry"),
         ({"tol": 0.0}, "tol=0.0 must be"),
         ({"scoring": "fun"}, "metric 'fun' is not known"),
-        ({"loss": "hinge"}, "no sparse solver"),
+        ({"loss": "hinge"}, "no solver with a penalty"),
         ({"parameter": "radius", "l1_ratio": 0.5}, "l1_ratio=0.5 mixes"),
     ],
 )

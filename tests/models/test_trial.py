@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import lightgbm
 import numpy as np
@@ -81,6 +83,19 @@ def test_a_file_that_asks_for_absurd_memory(path):
     write_xgboost(path, change)
     with pytest.raises(ValueError, match=r"/m is damaged: "):
         read_any_model(path)
+
+
+def test_what_is_mapped_before_does_not_count(path):
+    """A sanitizer maps terabytes before Python starts."""
+    write_xgboost(path, lambda learner: None)
+    script = """
+import mmap, sys
+from marginrank.models import trial
+before = mmap.mmap(-1, 2 * trial.MEMORY, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ)
+trial.run(sys.argv[1])
+"""
+    done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_what_python_complains_of_is_told_as_it_is(path):

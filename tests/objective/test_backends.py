@@ -141,6 +141,8 @@ def test_scores_are_added_and_measured(problem):
     assert_close(objective.spread(a), np.std(seen @ W))
     assert_close(kernels.combine(objective.column(3)), seen.T @ seen[:, 3])
     assert objective.is_finite(a)
+    assert kernels.count_nonzero(objective.zero_scores()) == 0
+    assert kernels.count_nonzero(a) == len(seen)
     assert not objective.is_finite(objective.add_scores(a, np.nan, b))
     assert objective.at_zero().value == pytest.approx(objective.at(np.zeros(5)).value)
 
@@ -270,6 +272,19 @@ def test_every_solver_with_a_regulariser_works_on_it(backend, regularizer, name)
     )
     assert found.stop.converged
     assert found.objective == pytest.approx(expected.objective, rel=2e-4)
+
+
+def test_a_wide_fit_works_on_it(backend):
+    """More features than documents: the Newton system has an unknown for each document."""
+    wide = np.random.default_rng(2).normal(size=(len(Y), 300))
+    results = [
+        find_solver("newton", LOSSES["huber"])(
+            make_objective(RankingData(wide, Y, QID), LOSSES["huber"], C=10.0, backend=which)
+        )
+        for which in (backend, "native")
+    ]
+    assert results[0].stop.converged
+    assert results[0].objective == pytest.approx(results[1].objective, rel=2e-6)
 
 
 def test_a_backend_that_does_not_exist_is_refused():

@@ -1,7 +1,9 @@
 """The objective of pairs that are listed, against brute force over the same pairs."""
 
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from test_objective import (
     assert_equals_brute_force,
 )
 
+import marginrank
 from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
 from marginrank.objective.losses import LOSSES, Loss
@@ -376,3 +379,10 @@ def test_a_sample_may_be_empty_or_everything():
     assert empty.at(np.ones(3)).value == 1.5
     np.testing.assert_array_equal(empty.at(np.ones(3)).hessian(), np.eye(3))
     assert objective.sample(1.0, seed=0).at(np.ones(3)).value == objective.at(np.ones(3)).value
+
+
+def test_nothing_else_makes_native_pairs():
+    makes = re.compile(r"_core\.(Pairs|Incidence)[.(]")
+    sources = Path(marginrank.__file__).parent.rglob("*.py")
+    makers = {path.name for path in sources if makes.search(path.read_text(encoding="utf-8"))}
+    assert makers == {"level_pairs.py", "listed_pairs.py"}

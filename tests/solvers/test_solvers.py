@@ -197,6 +197,35 @@ def test_pairs_that_can_hardly_be_separated_take_few_iterations(n_features, loss
     assert result.objective <= (1 + 1e-6) * finer.objective
 
 
+@pytest.mark.parametrize("n_features", [1100, 2000, 3000])
+def test_more_features_than_pairs_with_a_loss_take_few_steps_with_the_diagonal(
+    n_features, monkeypatch
+):
+    """Separable documents, too many for a system of their own, and features of many scales."""
+    for limit in ("MOST_DOCUMENTS", "MOST_DOCUMENTS_IF_HARD"):
+        monkeypatch.setattr(preconditioner, limit, 0)
+    X, y, qid = make_ranking(90, 11, n_features, density=40 / n_features, random_state=0)
+    objective = make_objective(RankingData(X, y, qid), SQUARED_HINGE, C=1e4)
+    result = newton(objective)
+    assert result.stop.converged
+    assert objective.sweeps <= 3000  # more than 6,000 with the diagonal as it is
+    optimum = newton(objective, w0=result.w, tol=1e-9)
+    assert optimum.stop.converged
+    assert result.objective <= (1 + 1e-6) * optimum.objective
+
+
+def test_the_diagonal_is_levelled_below_its_rank_largest_entries():
+    diagonal = np.array([5.0, 1.0, 9.0, 2.0])
+    for rank, expected in {
+        0: [9.0, 9.0, 9.0, 9.0],
+        2: [5.0, 5.0, 9.0, 5.0],
+        3: [5.0, 2.0, 9.0, 2.0],
+        4: diagonal,
+        7: diagonal,
+    }.items():
+        np.testing.assert_array_equal(preconditioner._levelled(diagonal, rank), expected)
+
+
 def test_the_number_of_threads_does_not_change_the_bits_of_wide_fits(wide):
     X, y, qid = make_ranking(30, 12, 1500, density=0.05, random_state=2)
     data = RankingData(X, y, qid)
@@ -220,6 +249,19 @@ def test_wide_fits_do_not_depend_on_the_layout():
     assert dense.stop.converged
     assert csr.objective == pytest.approx(dense.objective, rel=1e-8)
     assert csr.n_iter <= dense.n_iter + 2
+
+
+@pytest.mark.parametrize("loss", SMOOTH.values(), ids=SMOOTH)
+def test_documents_without_curvature_are_left_out_of_wide_systems_but_not_their_slopes(loss):
+    X, y, qid = make_ranking(30, 8, 1500, density=0.05, random_state=4)
+    objective = make_objective(RankingData(X, y, qid), loss, C=0.01)
+    w = np.random.default_rng(4).normal(size=1500)
+    point = objective.at(w)
+    system = preconditioner.DocumentSpace(point)
+    exact = np.linalg.solve(point.hessian(), -point.gradient)
+    np.testing.assert_allclose(system.direction(point), exact, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(system.solve(-point.gradient), exact, rtol=1e-6, atol=1e-9)
+    assert not system._curved.all()
 
 
 def test_queries_without_pairs_are_left_out_of_wide_systems():

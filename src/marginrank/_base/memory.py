@@ -45,7 +45,7 @@ def _limits() -> Iterator[int]:
             yield int(file.read())  # "max" if there is none
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY:
-        yield max(limit - _own_memory(), 0)
+        yield max(limit - mapped_memory(), 0)
 
 
 def _system_memory() -> int:
@@ -59,7 +59,8 @@ def _system_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _own_memory() -> int:
+def mapped_memory() -> int:
+    """Return the address space this process has taken, in bytes; 0 if the system does not tell."""
     with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     return 0

@@ -104,7 +104,7 @@ def _check_names(path: str, names: Sequence[str], wanted: Sequence[str]) -> None
 
 def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
     from marginrank import RankingData
-    from marginrank.data.formats.frames import read_frame
+    from marginrank.data.formats.table_files import read_frame
 
     comments = COLUMNS["comments"] if reading.comments is None else reading.comments
     frame = read_frame(path, texts=[comments])

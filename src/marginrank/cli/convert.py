@@ -93,7 +93,7 @@ def _write(data: "RankingData", out: str, kind: str, reading: Reading, overwrite
 
         dump_letor(data, out, zero_based=reading.zero_based)
     else:
-        from marginrank.data.formats.frames import write_frame
+        from marginrank.data.formats.table_files import write_frame
 
         comments = reading.comments or COLUMNS["comments"]
         write_frame(

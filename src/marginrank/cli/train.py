@@ -81,7 +81,8 @@ def _open(
     """Read the documents, and the list of pairs if there is one."""
     if pairs is None:
         return open_data(files, reading, phases), None
-    from marginrank.data.pair_lists import check_pairs, load_pairs
+    from marginrank.data.formats.pair_text import load_pairs
+    from marginrank.data.pair_lists import check_pairs
 
     with phases.phase("read", pairs):
         listed = load_pairs(pairs)

@@ -1,6 +1,7 @@
 """Data: grouping, validation and generators."""
 
-from marginrank.data.ranking_data import Queries, RankingData
+from marginrank.data.queries import Queries
+from marginrank.data.ranking_data import RankingData
 from marginrank.data.synthetic import make_ranking
 
 __all__ = ["Queries", "RankingData", "make_ranking"]

@@ -1,4 +1,4 @@
-"""From query ids or group sizes to contiguous queries."""
+"""From query ids or group sizes to grouped documents."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,19 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank._base.types import Integers
+from marginrank.data.queries import Documents
 from marginrank.data.validation import is_missing
 
 
 class Grouping(NamedTuple):
-    """Documents by query: query q has the documents offsets[q] … offsets[q + 1].
+    """Documents by query, and the ids of the queries, in the order in which they first appear."""
 
-    Document i is row ``rows[i]`` of X, or row i where ``rows`` is None. Queries are in the order in
-    which they first appear, and ``queries`` holds their ids.
-    """
-
-    offsets: Integers
-    rows: Integers | None
-    queries: NDArray[Any]
+    documents: Documents
+    query_ids: NDArray[Any]
 
 
 def group_rows(n: int, qid: ArrayLike | None, group: ArrayLike | None) -> Grouping:
@@ -30,7 +26,8 @@ def group_rows(n: int, qid: ArrayLike | None, group: ArrayLike | None) -> Groupi
         return _group_by_sizes(n, group)
     if qid is not None:
         return _group_by_id(n, qid)
-    return Grouping(np.array([0, n], dtype=np.int64), None, np.zeros(1, dtype=np.int64))
+    everything = Documents(np.array([0, n], dtype=np.int64), None)
+    return Grouping(everything, np.zeros(1, dtype=np.int64))
 
 
 def _group_by_sizes(n: int, group: ArrayLike) -> Grouping:
@@ -45,7 +42,7 @@ def _group_by_sizes(n: int, group: ArrayLike) -> Grouping:
         hint = " It has one entry a document: pass query ids as qid=." if sizes.size == n else ""
         raise ValueError(f"group sums to {total} but X has {n} rows.{hint}")
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    return Grouping(offsets, None, np.arange(sizes.size))
+    return Grouping(Documents(offsets, None), np.arange(sizes.size))
 
 
 def _group_by_id(n: int, qid: ArrayLike) -> Grouping:
@@ -54,11 +51,12 @@ def _group_by_id(n: int, qid: ArrayLike) -> Grouping:
     queries, query_of_run = _factorize(ids[starts])
     run_lengths = np.diff(starts, append=n)
     if queries.size == starts.size:
-        return Grouping(np.append(starts, n), None, queries)
+        return Grouping(Documents(np.append(starts, n), None), queries)
     query_of_row = np.repeat(query_of_run, run_lengths)
     sizes = np.bincount(query_of_row, minlength=queries.size)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Grouping(offsets, np.argsort(query_of_row, kind="stable").astype(np.int64), queries)
+    rows = np.argsort(query_of_row, kind="stable").astype(np.int64)
+    return Grouping(Documents(offsets, rows), queries)
 
 
 def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:

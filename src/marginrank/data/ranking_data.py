@@ -2,116 +2,36 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from marginrank import _core
 from marginrank._base.cached import cached_property
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
+from marginrank.data.formats.frames import from_frame
+from marginrank.data.formats.store import open_store
+from marginrank.data.formats.store_writer import save_store
 from marginrank.data.grouping import group_rows
+from marginrank.data.parts import DataParts
+from marginrank.data.queries import exact_sum, rank_labels
 from marginrank.data.validation import (
     as_matrix,
     check_exact_labels,
     check_features,
     check_finite,
     check_weights,
-    in_order,
 )
-
-
-def exact_sum(counts: Integers) -> int:
-    """Sum non-negative integers as a Python integer, which cannot overflow."""
-    low = int(np.sum(counts & 0xFFFFFFFF, dtype=np.int64))
-    return (int(np.sum(counts >> 32, dtype=np.int64)) << 32) + low
-
-
-@dataclass(frozen=True)
-class Documents:
-    """Documents grouped by query.
-
-    Attributes
-    ----------
-    offsets : ndarray of int64, shape (n_queries + 1,)
-        Query q has the documents ``offsets[q]`` … ``offsets[q + 1]``.
-    rows : ndarray of int64, shape (n_documents,), or None
-        Row of X of each document; None where documents and rows are the same.
-    """
-
-    offsets: Integers
-    rows: Integers | None
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        return self.offsets.size - 1
-
-    @property
-    def n_documents(self) -> int:
-        """Number of documents."""
-        return int(self.offsets[-1])
-
-    @property
-    def query_of_document(self) -> Integers:
-        """Number of each document's query."""
-        return np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
-
-    def keep(self, documents: Integers, query_of_document: Integers) -> "Documents":
-        """Return the given documents only (ascending), and the queries that have any left."""
-        sizes = np.diff(
-            np.flatnonzero(np.diff(query_of_document, prepend=-1)), append=len(documents)
-        )
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return Documents(offsets, documents if self.rows is None else self.rows[documents])
-
-
-@dataclass(frozen=True)
-class Queries(Documents):
-    """Documents grouped by query: everything about the pairs but the features.
-
-    Attributes
-    ----------
-    offsets, rows : ndarray of int64
-        See :class:`Documents`.
-    level, n_levels : ndarray of int32
-        Dense rank of each document's label inside its query; number of levels of each query.
-    n_pairs, n_adjacent_pairs : ndarray of int64, shape (n_queries,)
-        Pairs of each query, over all levels and over adjacent levels.
-    """
-
-    level: NDArray[np.int32]
-    n_levels: NDArray[np.int32]
-    n_pairs: Integers
-    n_adjacent_pairs: Integers
-
-    @classmethod
-    def from_labels(
-        cls, labels: Floats, offsets: Integers, rows: Integers | None, threads: int
-    ) -> "Queries":
-        """Rank `labels` (in document order) inside each query."""
-        return cls(offsets, rows, *_core.rank_labels(labels, offsets, threads))
-
-    def take(self, documents: Integers, query_of_document: Integers, threads: int) -> "Queries":
-        """Return the given documents only (ascending), with levels ranked anew."""
-        kept = self.keep(documents, query_of_document)
-        labels = self.level[documents].astype(np.float64)
-        return Queries.from_labels(labels, kept.offsets, kept.rows, threads)
-
-
-def rank_labels(y: NDArray[Any], offsets: Integers, rows: Integers | None, threads: int) -> Queries:
-    """Rank labels that are in the order of the rows."""
-    labels = in_order(y)
-    return Queries.from_labels(labels if rows is None else labels[rows], offsets, rows, threads)
 
 
 class RankingData:
     """Documents with features, labels and queries.
 
     Rows are grouped by query without copying X: where queries are not contiguous, the kernels visit
-    the rows in another order.
+    the rows in another order. All attributes stay in the order of the rows; the grouped order is
+    known to `queries` alone.
 
     Parameters
     ----------
@@ -139,16 +59,20 @@ class RankingData:
     Attributes
     ----------
     X, y, qid : as given, checked
-        In the order of the rows; `qid` holds numbers 0, 1, … by first appearance. `y` is float64,
-        unless it was given as integers that float64 cannot tell apart.
-    queries : Queries
-        The grouped documents.
+        `qid` holds numbers 0, 1, … by first appearance. `y` is float64, unless it was given as
+        integers that float64 cannot tell apart.
+    sample_weight : ndarray of shape (n_documents,), or None
+        As given, checked.
+    query_weight : ndarray of shape (n_queries,), or None
+        Weight of each query, in the order of `query_ids`.
     query_ids : ndarray of shape (n_queries,)
-        The id of each query.
+        The id of each query, by first appearance.
+    queries : Queries
+        The grouped documents; its methods bring what is by row into their order and back.
     feature_names : list of str or None
         As given.
     comments : sequence of str or None
-        As given, in the order of the rows.
+        As given.
     n_pairs : int
         Number of pairs of documents of one query with different labels, exactly.
 
@@ -177,11 +101,10 @@ class RankingData:
         self.X = check_features(X)
         n = self.X.shape[0]
         self.y = check_exact_labels(y, n)
-        grouping = group_rows(n, qid, group)
-        self.query_ids = grouping.queries
+        documents, self.query_ids = group_rows(n, qid, group)
         check_finite(self.X, self.matrix, threads)
-        self.queries = rank_labels(self.y, grouping.offsets, grouping.rows, threads)
-        self.sample_weight = self._document_order(sample_weight)
+        self.queries = rank_labels(self.y, documents, threads)
+        self.sample_weight = _check_document_weights(sample_weight, n)
         self.query_weight = self._by_query(query_weight)
         self.feature_names = _check_texts(
             feature_names, "feature_names", self.n_features, "one name a feature"
@@ -191,29 +114,45 @@ class RankingData:
         )
 
     @classmethod
-    def _from_parts(
-        cls,
-        *,
-        X: Any,
-        y: NDArray[Any],
-        queries: Queries,
-        query_ids: NDArray[Any],
-        sample_weight: Floats | None,
-        query_weight: Floats | None,
-        feature_names: list[str] | None,
-        comments: Sequence[str] | None,
-    ) -> Self:
+    def _from_parts(cls, parts: DataParts) -> Self:
         """Put together what another instance had checked and grouped."""
         self = cls.__new__(cls)
-        self.X = X
-        self.y = y
-        self.queries = queries
-        self.query_ids = query_ids
-        self.sample_weight = sample_weight
-        self.query_weight = query_weight
-        self.feature_names = feature_names
-        self.comments = comments
+        vars(self).update(parts._asdict())
         return self
+
+    def _parts(self) -> DataParts:
+        return DataParts(**{name: getattr(self, name) for name in DataParts._fields})
+
+    def with_features(self, X: Any, *, n_jobs: int | None = None) -> Self:
+        """Return the same documents with other features, not grouped anew.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, any number of features)
+            The features, in the order of the rows.
+        n_jobs : int, optional
+            Threads for the checks; all by default.
+
+        Returns
+        -------
+        RankingData
+            Without :attr:`feature_names`.
+
+        Examples
+        --------
+        >>> from marginrank import RankingData
+        >>> data = RankingData([[0.0], [1.0]], [0, 1])
+        >>> data.with_features([[0.0, 2.0], [1.0, 3.0]])
+        RankingData(2 documents, 1 queries, 2 features, 1 pairs)
+        """
+        checked = check_features(X)
+        if checked.shape[0] != self.n_documents:
+            raise ValueError(
+                f"X has {checked.shape[0]} rows and needs {self.n_documents}, one a document."
+            )
+        other = self._from_parts(self._parts()._replace(X=checked, feature_names=None))
+        check_finite(other.X, other.matrix, effective_threads(n_jobs))
+        return other
 
     @classmethod
     def from_frame(
@@ -227,7 +166,7 @@ class RankingData:
         query_weight: Any = None,
         comments: Any = None,
         n_jobs: int | None = None,
-    ) -> "RankingData":
+    ) -> Self:
         """Take the columns of a data frame.
 
         Parameters
@@ -261,9 +200,8 @@ class RankingData:
         >>> data.feature_names, data.n_pairs
         (['bm25'], 1)
         """
-        from marginrank.data.formats.frames import from_frame
-
         return from_frame(
+            cls,
             frame,
             label=label,
             qid=qid,
@@ -286,12 +224,10 @@ class RankingData:
         overwrite : bool, default=False
             Replace the store that is there.
         """
-        from marginrank.data.formats.store import save_store
-
-        save_store(self, folder, overwrite=overwrite)
+        save_store(self._parts(), folder, overwrite=overwrite)
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str], *, verify: bool = True) -> "RankingData":
+    def open(cls, folder: str | os.PathLike[str], *, verify: bool = True) -> Self:
         """Open a store: X is mapped into memory, read-only.
 
         Parameters
@@ -311,9 +247,7 @@ class RankingData:
         ValueError
             If the store is damaged, of a newer version, or no store.
         """
-        from marginrank.data.formats.store import open_store
-
-        return open_store(folder, verify=verify)
+        return cls._from_parts(open_store(folder, verify=verify))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the view of X, which is made again when it is asked for."""
@@ -324,13 +258,6 @@ class RankingData:
         """X for the kernels; indices of CSR are checked when it is first asked for."""
         return as_matrix(self.X)
 
-    def _document_order(self, weights: ArrayLike | None) -> Floats | None:
-        if weights is None:
-            return None
-        n = self.n_documents
-        weights = check_weights(weights, "sample_weight", n, "one weight a document")
-        return weights if self.queries.rows is None else weights[self.queries.rows]
-
     def _by_query(self, weights: ArrayLike | None) -> Floats | None:
         if weights is None:
             return None
@@ -339,14 +266,13 @@ class RankingData:
         weights = check_weights(weights, "query_weight", n, "one weight a query")
         if not per_document:
             return weights
-        per_row = weights if self.queries.rows is None else weights[self.queries.rows]
-        per_query = per_row[self.queries.offsets[:-1]]
-        differs = np.flatnonzero(per_row != np.repeat(per_query, np.diff(self.queries.offsets)))
+        repeated = self.queries.grouped(weights)
+        per_query = repeated[self.queries.offsets[:-1]]
+        differs = np.flatnonzero(repeated != np.repeat(per_query, self.queries.sizes))
         if differs.size:
-            at = differs[0] if self.queries.rows is None else self.queries.rows[differs[0]]
             raise ValueError(
-                f"query_weight[{at}] differs from another document's of its query; give all "
-                "documents of a query the same weight, or one weight a query."
+                f"query_weight[{self.queries.row(differs[0])}] differs from another document's of "
+                "its query; give all documents of a query the same weight, or one weight a query."
             )
         return per_query
 
@@ -373,12 +299,7 @@ class RankingData:
     @property
     def qid(self) -> Integers:
         """Number of each row's query, by first appearance."""
-        number = self.queries.query_of_document
-        if self.queries.rows is None:
-            return number
-        qid = np.empty_like(number)
-        qid[self.queries.rows] = number
-        return qid
+        return self.queries.by_row(self.queries.query_of_document)
 
     def __iter__(self) -> Iterator[Any]:
         """Unpack as X, y, qid."""
@@ -390,6 +311,56 @@ class RankingData:
             f"RankingData({self.n_documents} documents, {self.n_queries} queries, "
             f"{self.n_features} features, {self.n_pairs} pairs)"
         )
+
+
+def as_ranking_data(
+    X: Any,
+    y: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    query_weight: ArrayLike | None = None,
+    feature_names: Sequence[str] | None = None,
+    n_jobs: int | None = None,
+) -> RankingData:
+    """Return a RankingData as it is, or make one of features and all the rest.
+
+    This is what a function does that takes either: what a RankingData has already is not given
+    once more.
+    """
+    others: dict[str, Any] = {
+        "qid": qid,
+        "group": group,
+        "sample_weight": sample_weight,
+        "query_weight": query_weight,
+        "feature_names": feature_names,
+    }
+    if isinstance(X, RankingData):
+        refuse_beside_data(y=y, **others)
+        return X
+    if y is None:
+        raise ValueError(
+            "y is None: a matrix X requires y to be passed, but the target y is None; give labels, "
+            "or a RankingData in the place of X."
+        )
+    return RankingData(X, y, **others, n_jobs=n_jobs)
+
+
+def refuse_beside_data(**given: Any) -> None:
+    """Refuse what a RankingData has already."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} was given beside a RankingData, which brings its own; drop {name}, or "
+                "give data.X with all that belongs to it."
+            )
+
+
+def _check_document_weights(weights: ArrayLike | None, n: int) -> Floats | None:
+    if weights is None:
+        return None
+    return check_weights(weights, "sample_weight", n, "one weight a document")
 
 
 def _check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -> list[str] | None:

@@ -240,7 +240,7 @@ def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
 def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
     """Return n finite labels: float64, or integers where float64 cannot tell them apart."""
     if y is None:
-        raise ValueError("y is None: RankSVM requires y to be passed, but the target y is None.")
+        raise ValueError("y is None: data requires y to be passed, but the target y is None.")
     labels = _real_array(y, "y")
     if isinstance(y, (list, tuple)) and labels.dtype.kind == "f":
         labels = _unrounded(y, labels)

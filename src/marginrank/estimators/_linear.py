@@ -5,16 +5,24 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.threads import effective_threads
-from marginrank._base.types import Floats
+from marginrank._base.types import Floats, Integers
 from marginrank.data import RankingData
-from marginrank.data.validation import as_matrix, check_features, check_finite
+from marginrank.data.ranking_data import refuse_beside_data
+from marginrank.data.validation import check_finite
+from marginrank.estimators._input import (
+    documents_to_score,
+    feature_names_of,
+    features_of,
+    set_features,
+    training_data,
+)
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranks import ranks
 from marginrank.models import LinearModel, Training, write_model
@@ -38,24 +46,15 @@ class LinearRanker(BaseEstimator):
         sample_weight: ArrayLike | None,
         query_weight: ArrayLike | None,
     ) -> RankingData:
-        """Check and group what a fit was given."""
-        labels: Any = y
-        return RankingData(
-            check_features(X),
-            labels,
-            qid,
-            group,
-            sample_weight=sample_weight,
-            query_weight=query_weight,
-            n_jobs=self.n_jobs,
-        )
+        """Return what a fit was given, checked and grouped."""
+        return training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
 
     def predict(self, X: Any) -> Floats:
         """Return the scores Xw; a higher score ranks higher.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents.
 
         Returns
@@ -63,10 +62,8 @@ class LinearRanker(BaseEstimator):
         ndarray of shape (n_documents,)
         """
         check_is_fitted(self)
-        X_checked = check_features(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
-        matrix = as_matrix(X_checked)
         scores: Floats = matrix.dot(self.coef_, None, threads)
         if not np.isfinite(scores.sum()):
             check_finite(X_checked, matrix, threads)
@@ -74,14 +71,14 @@ class LinearRanker(BaseEstimator):
 
     def rank(
         self, X: Any, qid: ArrayLike | None = None, group: ArrayLike | None = None
-    ) -> NDArray[np.int64]:
+    ) -> Integers:
         """Return the rank of each document inside its query, 1 for the best.
 
         Documents with equal scores are ranked in the order of the rows.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents.
         qid, group : array-like, optional
             Queries, as in :meth:`fit`.
@@ -90,12 +87,15 @@ class LinearRanker(BaseEstimator):
         -------
         ndarray of int64, shape (n_documents,)
         """
+        if isinstance(X, RankingData):
+            refuse_beside_data(qid=qid, group=group)
+            qid = X.qid
         return ranks(self.predict(X), qid, group, self.n_jobs)
 
     def score(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -112,8 +112,12 @@ class LinearRanker(BaseEstimator):
         float
             See :func:`~marginrank.metrics.pairwise_accuracy`.
         """
+        if isinstance(X, RankingData):
+            refuse_beside_data(y=y, qid=qid, group=group, sample_weight=sample_weight)
+            y, qid, sample_weight = X.y, X.qid, X.sample_weight
+        labels: Any = y
         return pairwise_accuracy(
-            y,
+            labels,
             self.predict(X),
             qid,
             group=group,
@@ -186,8 +190,8 @@ class BatchRanker(LinearRanker):
             )
         return coef
 
-    def _store(self, result: SolverResult, features: dict[str, Any]) -> None:
-        set_features(self, features)
+    def _store(self, result: SolverResult, data: RankingData) -> None:
+        set_features(self, features_of(data))
         self.coef_ = result.w
         self.objective_ = result.objective
         self.gap_ = result.gap
@@ -199,29 +203,6 @@ class BatchRanker(LinearRanker):
         message = convergence_message(result, self.tol)
         if message is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-
-
-def features_of(X: Any) -> dict[str, Any]:
-    """Return the attributes in which scikit-learn keeps number and names of the features of X.
-
-    An estimator gets them together with its weights, by :func:`set_features`: if a fit fails, both
-    are still those of the last one.
-    """
-    seen = BaseEstimator()
-    validate_data(seen, X, skip_check_array=True)
-    return dict(vars(seen))
-
-
-def set_features(estimator: BaseEstimator, features: dict[str, Any]) -> None:
-    """Replace the features of an estimator, and forget names if there are none now."""
-    estimator.__dict__.pop("feature_names_in_", None)
-    estimator.__dict__.update(features)
-
-
-def feature_names_of(estimator: BaseEstimator) -> list[str] | None:
-    """Return the names of the features as plain strings."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
 
 
 def check_seed(random_state: Any) -> int:

@@ -7,18 +7,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.data import RankingData
-from marginrank.data.validation import as_matrix, check_features, check_finite
-from marginrank.estimators._linear import (
-    check_seed,
+from marginrank.data.validation import check_finite
+from marginrank.estimators._input import (
+    documents_to_score,
     feature_names_of,
     features_of,
     set_features,
+    training_data,
 )
+from marginrank.estimators._linear import check_seed
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import Training, kernel_model
 from marginrank.models.kernel_model import KernelModel
@@ -75,7 +77,7 @@ class KernelRankSVM(BaseEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has string column names.
+        Names of the features, if the columns of X, or the RankingData, have names that are strings.
 
     Notes
     -----
@@ -145,7 +147,7 @@ class KernelRankSVM(BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -155,7 +157,7 @@ class KernelRankSVM(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents, or the square kernel matrix if `kernel` is "precomputed".
         y, qid, group, sample_weight, query_weight
             As in :meth:`RankSVM.fit`.
@@ -168,21 +170,16 @@ class KernelRankSVM(BaseEstimator):
         kernel = self._kernel()
         linear = self._linear()
         seed = check_seed(self.random_state)
-        X_checked = check_features(X)
-        seen = features_of(X)
         # Wrong labels or queries are refused before the eigenvectors are computed.
-        RankingData(
-            X_checked, y, qid, group,
-            sample_weight=sample_weight, query_weight=query_weight, n_jobs=self.n_jobs,
-        )  # fmt: skip
-        landmarks = Landmarks.choose(kernel, X_checked, self.n_components, seed)
-        map = KernelMap.of(landmarks, X_checked)
-        features = map.features(X_checked, effective_threads(self.n_jobs))
+        data = training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
+        landmarks = Landmarks.choose(kernel, data.X, self.n_components, seed)
+        map = KernelMap.of(landmarks, data.X)
+        mapped = map.features(data.X, effective_threads(self.n_jobs))
         try:
-            linear.fit(features, y, qid, group, sample_weight, query_weight)
+            linear.fit(data.with_features(mapped, n_jobs=self.n_jobs))
         finally:
             if hasattr(linear, "coef_"):  # also if it was interrupted
-                self._store(map, linear, seen)
+                self._store(map, linear, data)
         return self
 
     def _kernel(self) -> Kernel:
@@ -197,8 +194,8 @@ class KernelRankSVM(BaseEstimator):
         linear._parameters().check()
         return linear
 
-    def _store(self, map: KernelMap, linear: RankSVM, features: dict[str, Any]) -> None:
-        set_features(self, features)
+    def _store(self, map: KernelMap, linear: RankSVM, data: RankingData) -> None:
+        set_features(self, features_of(data))
         self.linear_ = linear
         self.dual_coef_ = map.expansion(linear.coef_)
         self.landmarks_ = map.landmarks.documents
@@ -214,7 +211,7 @@ class KernelRankSVM(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents, or their kernel values if `kernel` is "precomputed".
 
         Returns
@@ -222,10 +219,9 @@ class KernelRankSVM(BaseEstimator):
         ndarray of shape (n_documents,)
         """
         check_is_fitted(self)
-        X_checked = check_features(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
-        check_finite(X_checked, as_matrix(X_checked), threads)
+        check_finite(X_checked, matrix, threads)
         landmarks = Landmarks(self._kernel(), self.landmark_rows_, self.landmarks_)
         return landmarks.product(X_checked, self.dual_coef_, threads)
 

@@ -3,16 +3,12 @@
 from dataclasses import fields
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.types import Floats
-from marginrank.data.pair_lists import PairList, check_pairs
-from marginrank.data.validation import check_features, check_weights
-from marginrank.estimators._linear import BatchRanker, check_seed, features_of
+from marginrank.estimators._linear import BatchRanker, check_seed
+from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
 from marginrank.solvers.result import print_iteration
 from marginrank.training.linear import Parameters, fit_linear
-from marginrank.training.pairs import refuse_selection
 
 
 class RankSVM(BatchRanker):
@@ -84,7 +80,7 @@ class RankSVM(BatchRanker):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has string column names.
+        Names of the features, if the columns of X, or the RankingData, have names that are strings.
 
     Notes
     -----
@@ -150,8 +146,9 @@ class RankSVM(BatchRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
-            float32 and float64 with contiguous rows and CSR are not copied.
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            float32 and float64 with contiguous rows and CSR are not copied. A RankingData brings
+            labels, queries and weights, and is not checked or grouped again.
         y : array-like of shape (n_documents,)
             Labels, any real numbers; higher is preferred. Not needed, and not looked at, if `pairs`
             are given.
@@ -182,43 +179,20 @@ class RankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        features = features_of(X)
-        n_documents = check_features(X).shape[0] if pairs is not None else 0
-        listed = self._check_pairs(pairs, pair_weight, n_documents)
-        labels = y if listed is None else np.zeros(n_documents)
+        labels = labels_beside(pairs, X, y)
         data = self._data(X, labels, qid, group, sample_weight, query_weight)
         fit = fit_linear(
             data,
             parameters,
-            pairs=listed,
-            propensity=_check_propensity(propensity, data.n_documents),
+            pairs=check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
+            propensity=check_propensity(propensity, data.n_documents),
             seed=seed,
             w0=self._start(data.n_features),
             callback=print_iteration if self.verbose else None,
         )
         self.n_pairs_ = fit.n_pairs
-        self._store(fit.result, features)
+        self._store(fit.result, data)
         return self
 
     def _parameters(self) -> Parameters:
         return Parameters(**{field.name: getattr(self, field.name) for field in fields(Parameters)})
-
-    def _check_pairs(
-        self, pairs: Any, pair_weight: ArrayLike | None, n_documents: int
-    ) -> PairList | None:
-        if pairs is not None:
-            refuse_selection(self.pair_selection)
-            return check_pairs(pairs, pair_weight, n_documents)
-        if pair_weight is not None:
-            raise ValueError("pair_weight is given, but no pairs; give both or neither.")
-        return None
-
-
-def _check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats | None:
-    if propensity is None:
-        return None
-    values = check_weights(propensity, "propensity", n_documents, "one probability a document")
-    zero = np.flatnonzero(values == 0)
-    if zero.size:
-        raise ValueError(f"propensity[{zero[0]}] is 0; a document needs a chance to be examined.")
-    return values

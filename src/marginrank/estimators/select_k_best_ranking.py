@@ -4,15 +4,15 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.parameters import check_integer
-from marginrank.data.validation import check_features
-from marginrank.estimators._linear import features_of, set_features
+from marginrank._base.types import Booleans
+from marginrank.estimators._input import features_of, set_features, training_data
 from marginrank.metrics.feature_ranking import best_first, rank_features
 
 
@@ -42,7 +42,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has string column names.
+        Names of the features, if the columns of X, or the RankingData, have names that are strings.
 
     Notes
     -----
@@ -74,7 +74,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Self:
@@ -82,8 +82,8 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
-            The documents.
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents. A RankingData brings labels and queries; its weights are not looked at.
         y : array-like of shape (n_documents,)
             Labels.
         qid : array-like of shape (n_documents,), optional
@@ -96,30 +96,25 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         SelectKBestRanking
             The fitted selector.
         """
-        if self.k != "all":
-            check_integer("k", self.k, at_least=1)
-        X_checked = check_features(X)
-        features = features_of(X)
-        n_features = features["n_features_in_"]
-        if self.k != "all" and self.k > n_features:
+        k = 0 if self.k == "all" else check_integer("k", self.k, at_least=1)
+        data = training_data(X, y, qid, group, n_jobs=self.n_jobs)
+        if k > data.n_features:
             warnings.warn(
-                f"k={self.k} is more than the {n_features} features of X: all are kept.",
+                f"k={k} is more than the {data.n_features} features of X: all are kept.",
                 stacklevel=2,
             )
-        ranking = rank_features(
-            X_checked, y, qid, group=group, metric=self.metric, n_jobs=self.n_jobs
-        )
+        ranking = rank_features(data, metric=self.metric, n_jobs=self.n_jobs)
         if np.isnan(ranking.best).all():
             raise ValueError(
                 f"{ranking.metric} has no value on any query, so that no feature is better than "
                 "another; check y and qid."
             )
-        set_features(self, features)
+        set_features(self, features_of(data))
         self.scores_ = ranking.best
         self.directions_ = ranking.direction
         return self
 
-    def _get_support_mask(self) -> NDArray[np.bool_]:
+    def _get_support_mask(self) -> Booleans:
         check_is_fitted(self)
         mask = np.zeros(self.n_features_in_, dtype=np.bool_)
         mask[best_first(self.scores_)[: None if self.k == "all" else self.k]] = True

@@ -9,12 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from marginrank._base.parameters import check_number
 from marginrank.data import RankingData
 from marginrank.data.formats.chunks import CHUNK_DOCUMENTS, ChunkSource
-from marginrank.estimators._linear import LinearRanker, check_seed, features_of, set_features
+from marginrank.estimators._input import features_of, refuse_other_features, set_features
+from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
 from marginrank.models import LinearModel
 from marginrank.models.json_model import COUNTS
 from marginrank.solvers import StopReason
@@ -25,6 +26,7 @@ from marginrank.training.online import (
     Outcome,
     fit_online,
     stalled_message,
+    step_problem,
 )
 
 Path = str | os.PathLike[str]
@@ -48,6 +50,13 @@ class SGDRankSVM(LinearRanker):
         Weight of the loss against the regulariser, as in RankSVM.
     loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
         The loss on a pair, as in RankSVM.
+    pair_selection : {"all", "adjacent"}, default="all"
+        As in RankSVM.
+    pair_cost : None, {"gain", "ndcg"}, callable or array-like, default=None
+        As in RankSVM. A matrix needs all labels at once, so that streams do not take it: neither
+        :meth:`partial_fit` nor :meth:`fit_file` on text.
+    margin : {"unit", "label", "gain"} or callable, default="unit"
+        As in RankSVM.
     normalization : {"none", "pairs", "query"}, default="none"
         As in RankSVM. With "none", C refers to the number of pairs: see :meth:`partial_fit`.
     learning_rate : {"auto", "inverse", "constant"}, default="auto"
@@ -136,6 +145,9 @@ class SGDRankSVM(LinearRanker):
         method: str = "query",
         C: float = 1.0,
         loss: str = "squared_hinge",
+        pair_selection: str = "all",
+        pair_cost: Any = None,
+        margin: Any = "unit",
         normalization: str = "none",
         learning_rate: str = "auto",
         eta0: float = 1.0,
@@ -154,6 +166,9 @@ class SGDRankSVM(LinearRanker):
         self.method = method
         self.C = C
         self.loss = loss
+        self.pair_selection = pair_selection
+        self.pair_cost = pair_cost
+        self.margin = margin
         self.normalization = normalization
         self.learning_rate = learning_rate
         self.eta0 = eta0
@@ -172,21 +187,27 @@ class SGDRankSVM(LinearRanker):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         validation: Sequence[Any] | None = None,
+        *,
+        propensity: ArrayLike | None = None,
+        pairs: Any = None,
+        pair_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn the weights in several passes over the data.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features)
-            float32 and float64 with contiguous rows and CSR are not copied.
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            float32 and float64 with contiguous rows and CSR are not copied. A RankingData brings
+            labels, queries and weights, and is not checked or grouped again.
         y : array-like of shape (n_documents,)
-            Labels, any real numbers; higher is preferred.
+            Labels, any real numbers; higher is preferred. Not needed, and not looked at, if `pairs`
+            are given.
         qid : array-like of shape (n_documents,), optional
             Query of each document, of any type and in any order.
         group : array-like of shape (n_queries,), optional
@@ -197,6 +218,12 @@ class SGDRankSVM(LinearRanker):
             Weights of the queries in order of first appearance, or repeated for each document.
         validation : (X, y), (X, y, qid) or RankingData, optional
             Data to measure `scoring` on after each pass.
+        propensity : array-like of shape (n_documents,), optional
+            Probability that a document was examined, as in RankSVM.
+        pairs : array-like of shape (n_pairs, 2), sparse matrix or PairList, optional
+            Learn from these pairs of documents of one query, instead of labels, as in RankSVM.
+        pair_weight : array-like of shape (n_pairs,), optional
+            Weights of the pairs.
 
         Returns
         -------
@@ -206,9 +233,16 @@ class SGDRankSVM(LinearRanker):
         parameters = self._parameters()
         parameters.check()
         check_seed(self.random_state)
-        features = features_of(X)
-        data = self._data(X, y, qid, group, sample_weight, query_weight)
-        return self._fit(lambda: [data], parameters, validation, lambda: features, stream=False)
+        labels = (y, qid, group, sample_weight, query_weight)
+        data, given = self._given(X, *labels, propensity, pairs, pair_weight)
+        return self._fit(
+            lambda: [data],
+            parameters,
+            validation,
+            lambda: features_of(data),
+            stream=False,
+            **given,
+        )
 
     def fit_file(
         self,
@@ -253,12 +287,16 @@ class SGDRankSVM(LinearRanker):
     def partial_fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         n_pairs_total: float | None = None,
+        *,
+        propensity: ArrayLike | None = None,
+        pairs: Any = None,
+        pair_weight: ArrayLike | None = None,
     ) -> Self:
         """Make one pass over more queries, going on from what was learned before.
 
@@ -272,6 +310,8 @@ class SGDRankSVM(LinearRanker):
             as 1 / (C · pairs so far), so that the objective is at any time that of RankSVM on the
             data so far; data that comes again counts again. The other normalisations are means,
             and λ is 1 / C.
+        propensity, pairs, pair_weight
+            As in :meth:`fit`; pairs name rows of this X.
 
         Returns
         -------
@@ -280,14 +320,17 @@ class SGDRankSVM(LinearRanker):
         """
         parameters = self._parameters()
         parameters.check()
+        parameters.check_stream()
         total = 0.0 if n_pairs_total is None else check_number("n_pairs_total", n_pairs_total)
         coef = getattr(self, "coef_", None)  # of a model from a file, which keeps nothing else
         if coef is not None:
-            validate_data(self, X, skip_check_array=True, reset=False)
-        features = features_of(X) if coef is None else {}
-        data = self._data(X, y, qid, group, sample_weight, query_weight)
+            refuse_other_features(self, X)
+        labels = (y, qid, group, sample_weight, query_weight)
+        data, given = self._given(X, *labels, propensity, pairs, pair_weight)
+        features = features_of(data) if coef is None else {}
+        problem = step_problem(data, parameters, **given)
         learner, before = self._last_learner(data.n_features, coef)
-        learner.learn(data, parameters, total=total)
+        learner.learn(problem, parameters, total=total)
         self.coef_ = learner.coef(parameters, total=total)
         self._learner = learner
         self.__dict__.update(features)
@@ -295,8 +338,28 @@ class SGDRankSVM(LinearRanker):
             self.__dict__.pop(name, None)
         self.t_ = learner.sgd.steps
         self.n_iter_ = before["n_iter_"] + 1
-        self.n_pairs_ = before["n_pairs_"] + data.n_pairs
+        self.n_pairs_ = before["n_pairs_"] + problem.pair_set.n_pairs
         return self
+
+    def _given(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+        propensity: ArrayLike | None,
+        pairs: Any,
+        pair_weight: ArrayLike | None,
+    ) -> tuple[RankingData, dict[str, Any]]:
+        """Check and group what a fit was given: the data, and what it was told of its pairs."""
+        labels = labels_beside(pairs, X, y)
+        data = self._data(X, labels, qid, group, sample_weight, query_weight)
+        return data, {
+            "pairs": check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
+            "propensity": check_propensity(propensity, data.n_documents),
+        }
 
     def _last_learner(self, n_features: int, coef: Any) -> tuple[Learner, dict[str, int]]:
         """Return what goes on learning, and how many passes and pairs it has seen."""
@@ -328,10 +391,12 @@ class SGDRankSVM(LinearRanker):
         features: Callable[[], dict[str, Any]],
         *,
         stream: bool,
+        **given: Any,
     ) -> Self:
         outcome = fit_online(
             chunks,
             parameters,
+            **given,
             stream=stream,
             seed=check_seed(self.random_state),
             validation=None if validation is None else _validation_data(validation, self.n_jobs),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._base.types import Floats
-from marginrank.estimators._linear import BatchRanker, check_seed, features_of
+from marginrank.estimators._linear import BatchRanker, check_seed
 from marginrank.models import LinearModel
 from marginrank.solvers.result import print_iteration
 from marginrank.training.sparse import SparseParameters, fit_sparse
@@ -90,7 +90,7 @@ class SparseRankSVM(BatchRanker):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has string column names.
+        Names of the features, if the columns of X, or the RankingData, have names that are strings.
 
     Notes
     -----
@@ -146,7 +146,7 @@ class SparseRankSVM(BatchRanker):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -167,7 +167,6 @@ class SparseRankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        features = features_of(X)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
         fit = fit_sparse(
             data,
@@ -178,7 +177,7 @@ class SparseRankSVM(BatchRanker):
         )
         self.n_pairs_ = fit.n_pairs
         self.sparsity_ = _share_in_use(fit.result.w)
-        self._store(fit.result, features)
+        self._store(fit.result, data)
         return self
 
     @classmethod

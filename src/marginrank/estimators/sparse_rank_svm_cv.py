@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from marginrank._base.parameters import check_choice, check_integer, check_number
 from marginrank._base.types import Floats, Integers
 from marginrank.data import RankingData
-from marginrank.data.validation import check_features
-from marginrank.estimators._linear import LinearRanker, check_seed, features_of, set_features
+from marginrank.estimators._input import features_of, set_features
+from marginrank.estimators._linear import LinearRanker, check_seed
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
 from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, sparse_path
@@ -85,7 +85,7 @@ class SparseRankSVMCV(LinearRanker):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if X has string column names.
+        Names of the features, if the columns of X, or the RankingData, have names that are strings.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class SparseRankSVMCV(LinearRanker):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -157,10 +157,7 @@ class SparseRankSVMCV(LinearRanker):
         check_choice("parameter", self.parameter, ("C", "radius"))
         check_number("tol", self.tol)
         seed = check_seed(self.random_state)
-        X_checked = check_features(X)
-        features = features_of(X)
-        weights: dict[str, Any] = {"sample_weight": sample_weight, "query_weight": query_weight}
-        data = RankingData(X_checked, y, qid, group, n_jobs=self.n_jobs, **weights)
+        data = self._data(X, y, qid, group, sample_weight, query_weight)
         folds = list(self._folds(data, seed))
         path = self._path(data, self.values, seed)
         cost = _by_label(self.pair_cost, data.y)
@@ -171,10 +168,10 @@ class SparseRankSVMCV(LinearRanker):
         scores = np.array([fold.scores for fold in on_folds]).T
         path = replace(path, metric=self.scoring, scores=_mean_over_folds(scores, self.scoring))
         best_value = float(path.values[path.best])
-        self.best_estimator_ = self._at(best_value).fit(X, y, qid, group, **weights)
+        self.best_estimator_ = self._at(best_value).fit(data)
         self.scores_, self.path_, self.values_ = scores, path, path.values
         self.best_value_ = best_value
-        set_features(self, features)
+        set_features(self, features_of(data))
         for name in FOUND:
             setattr(self, name, getattr(self.best_estimator_, name))
         return self
@@ -250,8 +247,6 @@ def _rows(data: RankingData, rows: Integers) -> RankingData:
     """Return some of the documents, with their weights."""
     qid = data.qid
     weight = data.sample_weight
-    if weight is not None and data.queries.rows is not None:
-        weight = weight[np.argsort(data.queries.rows)]
     return RankingData(
         data.X[rows],
         data.y[rows],

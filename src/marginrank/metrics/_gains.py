@@ -18,17 +18,17 @@ def gains(ranking: Ranking, kind: str) -> Floats:
     y = ranking.labels
     if y.size and y.min() < 0:
         at = int(np.argmin(y))
+        row = ranking.documents.row(at)
         raise ValueError(
-            f"y[{ranking.row(at)}] is {y[at]:g}, and a gain needs labels of zero or more; map the "
+            f"y[{row}] is {y[at]:g}, and a gain needs labels of zero or more; map the "
             "labels, for example to y - min(y)."
         )
     largest = LARGEST_EXPONENT if kind == "exponential" else 2.0**LARGEST_EXPONENT
     if y.size and y.max() > largest:
         at = int(np.argmax(y))
         what, fix = _TOO_LARGE[kind]
-        raise ParameterError(
-            f"y[{ranking.row(at)}] is {y[at]:g}, and {what} is too large; ", *fix, "."
-        )
+        row = ranking.documents.row(at)
+        raise ParameterError(f"y[{row}] is {y[at]:g}, and {what} is too large; ", *fix, ".")
     return np.exp2(y) - 1.0 if kind == "exponential" else y
 
 

@@ -11,6 +11,7 @@ from marginrank._base.cached import cached_property
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.grouping import group_rows
+from marginrank.data.queries import Documents
 from marginrank.data.validation import check_labels, check_vector
 
 Scalar = TypeVar("Scalar", np.float64, np.int64)
@@ -26,8 +27,7 @@ class Ranking:
 
     labels: Floats
     scores: Floats
-    offsets: Integers
-    rows: Integers | None
+    documents: Documents
     threads: int
 
     @classmethod
@@ -47,24 +47,19 @@ class Ranking:
         s = check_vector(scores, "scores", n, "one score a document")
         labels = check_labels(y, n) if ordinal else check_vector(y, "y", n, "one label a document")
         if n == 0:
-            return cls(labels, s, np.zeros(1, dtype=np.int64), None, threads)
-        offsets, rows, _ = group_rows(n, qid, group)
-        if rows is not None:
-            labels, s = labels[rows], s[rows]
-        return cls(labels, s, offsets, rows, threads)
+            return cls(labels, s, Documents(np.zeros(1, dtype=np.int64), None), threads)
+        documents, _ = group_rows(n, qid, group)
+        return cls(documents.grouped(labels), documents.grouped(s), documents, threads)
 
-    def grouped(self, values: Floats) -> Floats:
-        """Put values in the user's order into that of `labels`."""
-        return values if self.rows is None else values[self.rows]
-
-    def row(self, document: int) -> int:
-        """Return the row in the user's order of a document."""
-        return document if self.rows is None else int(self.rows[document])
+    @property
+    def offsets(self) -> Integers:
+        """Where the documents of each query begin, and the last ones end."""
+        return self.documents.offsets
 
     @cached_property
     def sizes(self) -> Integers:
         """Number of documents of each query."""
-        return np.diff(self.offsets)
+        return self.documents.sizes
 
     @cached_property
     def order(self) -> Integers:

@@ -132,8 +132,7 @@ def _check_settings(n_resamples: int, confidence: float) -> None:
 
 def _numbers(n: int, qid: ArrayLike | None, group: ArrayLike) -> NDArray[np.int64]:
     """Return query ids for group sizes, so that a metric need only know ids."""
-    sizes = np.diff(group_rows(n, qid, group).offsets)
-    return np.repeat(np.arange(sizes.size), sizes)
+    return group_rows(n, qid, group).documents.query_of_document
 
 
 def _values_by_query(

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
-from marginrank.data import RankingData
+from marginrank.data.queries import Documents
+from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.metrics import get_metric, pairwise_accuracy
 from marginrank.metrics._names import METRICS, Metric, metric_name, order_free, parts
 from marginrank.metrics._options import ROUNDING, exceeds
@@ -57,7 +58,7 @@ class FeatureRanking:
 
 def rank_features(
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None = None,
     qid: ArrayLike | None = None,
     *,
     group: ArrayLike | None = None,
@@ -72,8 +73,9 @@ def rank_features(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n_documents, n_features)
-        float32 and float64 with contiguous rows and CSR are not copied.
+    X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+        float32 and float64 with contiguous rows and CSR are not copied. A RankingData brings
+        labels, queries and names; its weights are not looked at.
     y : array-like of shape (n_documents,)
         Labels.
     qid, group : array-like, optional
@@ -109,7 +111,7 @@ def rank_features(
     (['a', 'b', 'c'], 0.5)
     """
     function = get_metric(metric)
-    data = RankingData(X, y, qid, group, feature_names=feature_names, n_jobs=n_jobs)
+    data = as_ranking_data(X, y, qid, group, feature_names=feature_names, n_jobs=n_jobs)
     judge = _Judge.of(function, data)
     chance = judge(np.zeros(data.n_documents))
     threads = effective_threads(n_jobs) if judge.is_ours else 1
@@ -144,7 +146,7 @@ class _Judge:
     metric: Metric
     y: Floats
     qid: Integers
-    rows: Integers | None
+    documents: Documents | None
     is_ours: bool
 
     @classmethod
@@ -155,14 +157,12 @@ class _Judge:
         metric = partial(order_free(metric), n_jobs=1)  # threads share the columns instead
         if function is pairwise_accuracy and "ties" not in options:
             metric = partial(metric, ties="half")
-        y, qid, rows = data.y, data.qid, data.queries.rows
-        if rows is None:
-            return cls(metric, y, qid, None, True)
+        y, qid, queries = data.y, data.qid, data.queries
         metric(y, np.zeros(y.size), qid=qid)  # refuses labels by their place in the user's y
-        return cls(metric, y[rows], qid[rows], rows, True)
+        return cls(metric, queries.grouped(y), queries.grouped(qid), queries, True)
 
     def __call__(self, scores: Floats) -> float:
-        scores = scores if self.rows is None else scores[self.rows]
+        scores = scores if self.documents is None else self.documents.grouped(scores)
         return float(self.metric(self.y, scores, qid=self.qid))
 
 

@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from marginrank import _core
 from marginrank._base.types import Floats
+from marginrank.data.queries import Queries
 from marginrank.data.validation import check_weights
 from marginrank.metrics._options import Value, check_choice, report
 from marginrank.metrics._ranking import Ranking
+from marginrank.objective.level_pairs import LevelPairs
+from marginrank.objective.losses import Loss, Piece
+from marginrank.objective.pair_weights import document_weights
 
 
 def pairwise_accuracy(
@@ -124,27 +127,31 @@ class _Pairs:
     """
 
     ranking: Ranking
-    level: NDArray[np.int32]
-    n_levels: NDArray[np.int32]
-    n_pairs: NDArray[np.int64]
-    weight: Floats | None
+    pair_set: LevelPairs
 
     @classmethod
     def of(cls, ranking: Ranking, sample_weight: ArrayLike | None = None) -> "_Pairs":
         labels = ranking.best_first(ranking.labels)
-        level, n_levels, n_pairs, _ = _core.rank_labels(labels, ranking.offsets, ranking.threads)
-        if sample_weight is None:
-            return cls(ranking, level, n_levels, n_pairs, None)
-        meaning = "one weight a document"
-        checked = check_weights(sample_weight, "sample_weight", labels.size, meaning)
-        weight = ranking.best_first(ranking.grouped(checked))
-        return cls(ranking, level, n_levels, n_pairs, weight[:, None])
+        factors = None
+        if sample_weight is not None:
+            meaning = "one weight a document"
+            checked = check_weights(sample_weight, "sample_weight", labels.size, meaning)
+            weight = ranking.best_first(ranking.documents.grouped(checked))
+            factors = document_weights(weight, weight)
+        pair_set = LevelPairs(
+            n_rows=labels.size,
+            query_weight=np.ones(ranking.offsets.size - 1),
+            margins=None,
+            threads=ranking.threads,
+            queries=Queries.from_labels(labels, ranking.offsets, None, ranking.threads),
+            adjacent=False,
+            factors=factors,
+        )
+        return cls(ranking, pair_set)
 
     @property
     def total(self) -> Floats:
-        if self.weight is None:
-            return self.n_pairs.astype(np.float64)
-        return self._with_lead(-np.inf)
+        return self.pair_set.weight_by_query
 
     def in_order(self) -> Floats:
         return self._with_lead(1)
@@ -152,25 +159,12 @@ class _Pairs:
     def in_order_or_tied(self) -> Floats:
         return self._with_lead(0)
 
-    def _with_lead(self, lead: float) -> Floats:
+    def _with_lead(self, lead: int) -> Floats:
         """Sum the weights of the pairs that are ranked `lead` tie groups or more apart."""
         groups = self.ranking.ties
         number = groups.spread(np.arange(float(groups.sizes.size)))
-        theta = min(0.5 - lead, number.size + 1.0)
-        pairs = _core.Pairs(
-            n_rows=number.size,
-            offsets=self.ranking.offsets,
-            rows=None,
-            level=self.level,
-            n_levels=self.n_levels,
-            query_weight=np.ones(self.n_levels.size),
-            preferred=self.weight,
-            other=self.weight,
-            margin=None,
-            adjacent=False,
-            pieces=np.array([[1.0, theta, 1.0]]),
-        )
-        return _core.active_weights(pairs, number, self.ranking.threads)
+        apart = Loss("apart", (Piece(1.0, 0.5 - lead, 1),))
+        return self.pair_set.active_weights(apart, number)
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:

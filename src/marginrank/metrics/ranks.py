@@ -25,9 +25,10 @@ def ranks(
     >>> ranks(np.array([0.1, 0.7, 0.4]), qid=["a", "b", "a"])
     array([2, 1, 1])
     """
-    offsets, rows, _ = group_rows(len(scores), qid, group)
-    rows = np.arange(len(scores)) if rows is None else rows
-    order = _core.rank_documents(scores[rows], offsets, effective_threads(n_jobs))
-    result = np.empty(len(scores), dtype=np.int64)
-    result[rows[order]] = np.arange(len(scores)) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
-    return result
+    documents, _ = group_rows(len(scores), qid, group)
+    order = _core.rank_documents(
+        documents.grouped(scores), documents.offsets, effective_threads(n_jobs)
+    )
+    rank = np.empty(len(scores), dtype=np.int64)
+    rank[order] = np.arange(1, len(scores) + 1) - np.repeat(documents.offsets[:-1], documents.sizes)
+    return documents.by_row(rank)

@@ -20,7 +20,8 @@ from marginrank.models.foreign_files import library_of, load_foreign
 
 SECONDS = 60.0  # for a small file; a large one has more time,
 BYTES_A_SECOND = 1 << 20
-MEMORY = 4 << 30  # bytes of address space, most of it never used; a large file may have more,
+# Bytes of address space beyond what Python has taken, most of it never used; a large file has more,
+MEMORY = 4 << 30
 MEMORY_A_BYTE = 32
 
 # The child finds modules where this process does, and nowhere else: not in the current folder.
@@ -105,11 +106,15 @@ def _score(model: ForeignModel, n_features: int) -> None:
 
 
 def _limit_memory(size: int) -> None:
+    """Let this process map so many bytes more than it has: a sanitizer alone maps terabytes."""
     try:
         import resource  # not on every system
     except ImportError:
         return
+    from marginrank._base.memory import mapped_memory
+
     _, most = resource.getrlimit(resource.RLIMIT_AS)
+    size += mapped_memory()
     size = size if most == resource.RLIM_INFINITY else min(size, most)
     resource.setrlimit(resource.RLIMIT_AS, (size, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

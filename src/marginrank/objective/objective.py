@@ -353,6 +353,11 @@ class Point:
         return self.gradient_gap + self.rounding
 
     @property
+    def n_sloped_documents(self) -> int:
+        """Number of documents whose score changes the loss."""
+        return self.objective.kernels.count_nonzero(self.score_gradient)
+
+    @property
     def has_finite_scores(self) -> bool:
         """Whether all scores are numbers."""
         return self.objective.is_finite(self.scores)

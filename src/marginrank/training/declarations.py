@@ -173,6 +173,9 @@ class OnlineDeclaration:
 
     C: float = LOSS_WEIGHT.field(1.0)
     loss: str = LOSS.field("squared_hinge")
+    pair_selection: str = PAIR_SELECTION.field("all")
+    pair_cost: Any = PAIR_COST.field(None)  # noqa: RUF009 (a field)
+    margin: Any = MARGIN.field("unit")  # noqa: RUF009 (a field)
     normalization: str = NORMALIZATION.field("none")
     method: str = Parameter(
         choice(METHODS), "Steps over a whole query, or over a pair drawn at random.", OPTIMISATION

@@ -13,10 +13,12 @@ from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends import matrix_of
+from marginrank.objective.level_pairs import LevelPairs
+from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
 from marginrank.objective.margins import margin_offsets
 from marginrank.objective.objective import Objective
-from marginrank.objective.pair_sets import LevelPairs, ListedPairs, PairSet
+from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import pair_cost as pair_factors
 from marginrank.objective.pair_weights import with_propensity
 from marginrank.training.declarations import NORMALIZATIONS, PAIR_SELECTIONS

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from marginrank._base.parameters import check_integer, check_number
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
-from marginrank.data.ranking_data import RankingData
+from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.metrics import get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
 from marginrank.metrics._options import exceeds
@@ -160,7 +160,7 @@ def sparse_path(
     >>> int((path.coefs[[0]] != 0).sum()), bool(path.sparsity[-1] > 0.5)
     (0, True)
     """
-    data = X if isinstance(X, RankingData) else RankingData(X, _required(y), qid, n_jobs=n_jobs)
+    data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     if Cs is not None and radii is not None:
         raise ValueError("Cs and radii are two forms of one grid; give one of them.")
     if radii is not None:
@@ -261,12 +261,6 @@ def _check(values: ArrayLike) -> Floats:
     for value in grid:
         check_number("Cs or radii", float(value))
     return grid
-
-
-def _required(y: ArrayLike | None) -> ArrayLike:
-    if y is None:
-        raise ValueError("y is None: give labels, or a RankingData in the place of X.")
-    return y
 
 
 def _as_data(validation: Any, n_jobs: int | None) -> RankingData | None:

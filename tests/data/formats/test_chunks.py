@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from marginrank import RankingData, dump_letor, iter_letor, load_letor, make_ranking
-from marginrank.data.formats import letor
+from marginrank.data.formats import text_sources
 from marginrank.data.formats.chunks import ChunkSource
 
 X, Y, QID = make_ranking(60, (1, 9), 5, dtype=np.float32, random_state=0)
@@ -23,7 +23,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("chunk_documents", [1, 20, 10**6])
 @pytest.mark.parametrize("layout", ["dense", "csr", "auto"])
 def test_chunks_are_the_whole_in_order(path, chunk_documents, layout, bytes_at_a_time, monkeypatch):
-    monkeypatch.setattr(letor, "CHUNK", bytes_at_a_time)
+    monkeypatch.setattr(text_sources, "CHUNK", bytes_at_a_time)
     chunks = list(
         iter_letor(path, chunk_documents=chunk_documents, layout=layout, n_features=5, n_jobs=1)
     )
@@ -40,7 +40,7 @@ def test_chunks_are_the_whole_in_order(path, chunk_documents, layout, bytes_at_a
 
 
 def test_chunks_may_grow_wider(monkeypatch):
-    monkeypatch.setattr(letor, "CHUNK", 12)
+    monkeypatch.setattr(text_sources, "CHUNK", 12)
     lines = [b"1 qid:1 1:1", b"0 qid:1 1:2", b"1 qid:2 1:4", b"1 qid:3 2:5", b"0 qid:3 3:7", b""]
     text = io.BytesIO(b"\n".join(lines))
     first, second, third = iter_letor(text, chunk_documents=1, layout="dense")
@@ -58,14 +58,14 @@ def test_several_files_are_read_as_one(tmp_path):
 
 @pytest.mark.parametrize("bytes_at_a_time", [8, 1 << 24])
 def test_a_query_that_comes_again(bytes_at_a_time, monkeypatch):
-    monkeypatch.setattr(letor, "CHUNK", bytes_at_a_time)
+    monkeypatch.setattr(text_sources, "CHUNK", bytes_at_a_time)
     text = io.BytesIO(b"1 qid:1 1:1\n0 qid:2 1:2\n1 qid:1 1:3\n")
     with pytest.raises(ValueError, match=r"query 1 comes again after other queries; sort"):
         list(iter_letor(text, chunk_documents=1))
 
 
 def test_errors_name_the_line_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(letor, "CHUNK", 12)
+    monkeypatch.setattr(text_sources, "CHUNK", 12)
     path = tmp_path / "bad.txt"
     path.write_text("1 qid:1 1:1\n0 qid:2 1:2\n1 qid:3 1:x\n")
     with pytest.raises(ValueError, match=r"bad.txt:3:11: "):

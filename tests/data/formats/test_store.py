@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank._base import atomic_files
-from marginrank.data.formats import checksums, store
+from marginrank.data.formats import checksums, store, store_writer
 from marginrank.data.formats.store import FILES, MANIFEST, StoredText
 
 QUERIES = ("offsets", "rows", "level", "n_levels", "n_pairs", "n_adjacent_pairs")
@@ -225,7 +225,7 @@ def test_the_manifest_tells_what_is_inside(tmp_path):
     data.save(tmp_path / "s")
     manifest = json.loads((tmp_path / "s" / MANIFEST).read_text())
     assert manifest["format"] == "marginrank-data"
-    assert manifest["version"] == 1
+    assert manifest["version"] == 2
     assert (manifest["layout"], manifest["dtype"], manifest["shape"]) == ("csr", "float32", [96, 5])
     assert manifest["counts"] == {"documents": 96, "queries": 12, "pairs": data.n_pairs}
     assert manifest["feature_names"] == data.feature_names
@@ -316,10 +316,10 @@ def edit(folder, **fields):
     (folder / MANIFEST).write_text(json.dumps(manifest | fields))
 
 
-@pytest.mark.parametrize("version", [2, 99, "1", None, 0])
+@pytest.mark.parametrize("version", [3, 99, "1", None, 0])
 def test_another_version_is_refused(damaged, version):
     edit(damaged, version=version)
-    with pytest.raises(ValueError, match=rf"version {version!r}.*reads version 1; update"):
+    with pytest.raises(ValueError, match=rf"version {version!r}.*reads versions up to 2; update"):
         RankingData.open(damaged)
 
 
@@ -381,8 +381,44 @@ def replace_array(folder, name, array):
     """Put another array in a store, with a manifest that agrees."""
     manifest = json.loads((folder / MANIFEST).read_text())
     (folder / f"{name}.npy").unlink()
-    manifest["files"][name] = store._write_array(folder, name, array)
+    manifest["files"][name] = store_writer._write_array(folder, name, array)
     (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def test_weights_are_stored_by_row(tmp_path):
+    data = ranking(**everything())
+    data.save(tmp_path / "s")
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "s" / "sample_weight.npy"), everything()["sample_weight"]
+    )
+
+
+@pytest.fixture
+def of_version_1(tmp_path):
+    """Return data, and its store as the first version wrote it: with weights in grouped order."""
+    data = ranking(**everything())
+    data.save(tmp_path / "s")
+    replace_array(tmp_path / "s", "sample_weight", data.queries.grouped(data.sample_weight))
+    edit(tmp_path / "s", version=1)
+    return data, tmp_path / "s"
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_a_store_of_the_first_version_is_read(of_version_1, verify):
+    data, folder = of_version_1
+    back = RankingData.open(folder, verify=verify)
+    assert_same(data, back)
+    assert not back.sample_weight.flags.writeable
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_rows_of_the_first_version_are_checked_for_the_weights(of_version_1, verify):
+    data, folder = of_version_1
+    rows = data.queries.rows.copy()
+    rows[0] = rows[1]
+    replace_array(folder, "rows", rows)
+    with pytest.raises(ValueError, match=r"rows.npy is damaged: a row number is outside"):
+        RankingData.open(folder, verify=verify)
 
 
 def test_grouping_that_is_not_of_the_data_is_refused(damaged):
@@ -508,9 +544,9 @@ def fails_at(call, function, error):
 @pytest.mark.parametrize(
     ("module", "name", "call"),
     [
-        (store, "_write_array", 1),
-        (store, "_write_array", 7),
-        (store.json, "dump", 1),
+        (store_writer, "_write_array", 1),
+        (store_writer, "_write_array", 7),
+        (store_writer.json, "dump", 1),
         (atomic_files, "_sync", 1),
         (atomic_files, "_exchange", 1),
         (atomic_files.os, "rename", 1),
@@ -531,7 +567,9 @@ def test_a_failing_save_leaves_the_old_store(tmp_path, monkeypatch, module, name
 
 
 def test_a_failing_first_save_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_write_array", fails_at(3, store._write_array, Failure()))
+    monkeypatch.setattr(
+        store_writer, "_write_array", fails_at(3, store_writer._write_array, Failure())
+    )
     with pytest.raises(Failure):
         ranking().save(tmp_path / "s")
     assert not list(tmp_path.iterdir())
@@ -623,7 +661,7 @@ RankingData(np.zeros((2, 1)), [0, 1]).save(sys.argv[1], overwrite=True)
 """
 RENAMES = "renames = iter([os.rename, kill]); os.rename = lambda *a: next(renames)(*a)"
 KILLS = {
-    "while the arrays are written": "import marginrank.data.formats.store as s; s.json.dump = kill",
+    "while the arrays are written": "import json; json.dump = kill",
     "before the exchange": "atomic_files._exchange = kill",
     "after the exchange": "atomic_files.shutil.rmtree = kill",
     "between two renames": f"atomic_files._exchange = lambda *_: False; {RENAMES}",

@@ -7,20 +7,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from marginrank import _core
 from marginrank._base.parameters import check_integer
 from marginrank._base.threads import effective_threads
-from marginrank.data.formats.letor import (
-    LetorText,
+from marginrank._base.types import Integers
+from marginrank.data.formats.letor import LetorText, assemble, feed, new_reader
+from marginrank.data.formats.text_sources import (
     Path,
     Source,
     as_list,
-    assemble,
-    feed,
     name_all,
-    new_reader,
     source_name,
     texts_of,
 )
@@ -134,11 +132,11 @@ def _whole_queries(
         yield _chunk(rest, 0, len(rest.y), seen, n_jobs)
 
 
-def _query_starts(qid: Any) -> NDArray[np.int64]:
+def _query_starts(qid: Any) -> Integers:
     return np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
 
 
-def _cuts(starts: NDArray[np.int64], chunk_documents: int) -> list[int]:
+def _cuts(starts: Integers, chunk_documents: int) -> list[int]:
     """Return 0 and starts of queries at least `chunk_documents` apart."""
     cuts = [0]
     for start in starts.tolist():

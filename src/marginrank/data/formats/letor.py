@@ -1,12 +1,9 @@
 """LETOR / SVMlight text files."""
 
 import os
-import stat
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,16 +20,21 @@ from marginrank._base.parameters import (
     given,
 )
 from marginrank._base.threads import effective_threads
-from marginrank.data.formats.compressed import compressed, decompressed, undamaged
+from marginrank._base.types import Floats, Integers
+from marginrank.data.formats.compressed import compressed
+from marginrank.data.formats.text_sources import (
+    Path,
+    Progress,
+    Source,
+    as_list,
+    name_all,
+    printable,
+    source_name,
+    texts_of,
+)
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import as_matrix
 
-Path = str | os.PathLike[str]
-Source = Path | IO[bytes]
-Progress = Callable[[int, int], None]
-
-CHUNK = 1 << 24  # bytes of text in work at a time
-BOM = b"\xef\xbb\xbf"
 MOST_FEATURES = 2**31 - 1
 MOST_DIGITS = 18  # of a group size
 LAYOUTS = ("auto", "dense", "csr")
@@ -118,7 +120,7 @@ class LetorText(NamedTuple):
     """What LETOR text holds, not yet grouped by query."""
 
     X: Any
-    y: NDArray[np.float64]
+    y: Floats
     qid: NDArray[Any] | None
     group: ArrayLike | None
     comments: list[str] | None
@@ -192,43 +194,6 @@ def _check_missing(missing: float | str) -> float | None:
     return float(missing)
 
 
-def as_list(source: Source | Sequence[Source]) -> list[Source]:
-    """Return one or several sources as a list."""
-    sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
-    if not sources:
-        raise ValueError("source is an empty list; give at least one file.")
-    return sources
-
-
-def name_all(sources: Sequence[Source]) -> str:
-    """Return what to call several sources in messages."""
-    first = source_name(sources[0])
-    return first if len(sources) == 1 else f"{first} with {len(sources) - 1} more"
-
-
-def source_name(source: Source) -> str:
-    """Return what to call a source in messages."""
-    if isinstance(source, (str, os.PathLike)):
-        return "<stdin>" if source == "-" else os.fspath(source)
-    return str(getattr(source, "name", "<file>"))
-
-
-def open_source(source: Source, stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
-    """Open a source for reading; return the stream and the raw file below it, for its position."""
-    if source == "-":
-        return sys.stdin.buffer, sys.stdin.buffer
-    if not isinstance(source, (str, os.PathLike)):
-        if isinstance(source.read(0), str):
-            raise ValueError(
-                f"{source_name(source)} is a text file object; open it with mode 'rb'."
-            )
-        return source, source
-    path = os.fspath(source)
-    raw = stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
-    stream = decompressed(path, raw)
-    return (raw if stream is None else stack.enter_context(stream)), raw
-
-
 def _read_source(
     reader: _core.LetorReader, source: Source, threads: int, progress: Progress | None
 ) -> None:
@@ -265,61 +230,6 @@ def _with_mentions(what: str) -> tuple[str | Mention, ...]:
             code, *rest = after.split(" ", 1)
             return (f"{before} ", Mention(name, code), *(f" {words}" for words in rest))
     return (what,)
-
-
-def texts_of(source: Source, progress: Progress | None) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (text, first, last) with whole lines text[first:last] of a source."""
-    with ExitStack() as stack:
-        stream, raw = open_source(source, stack)
-        regular = isinstance(source, (str, os.PathLike)) and stat.S_ISREG(
-            os.fstat(raw.fileno()).st_mode
-        )
-        total = os.fstat(raw.fileno()).st_size if regular else 0
-        stack.enter_context(undamaged(source_name(source)))
-        for lines in whole_lines(stream, ahead=regular):
-            yield lines
-            if progress is not None and total:
-                progress(raw.tell(), total)
-
-
-def printable(message: bytes) -> str:
-    """Decode a message that quotes a file, and escape what a terminal would obey or not show."""
-    text = message.decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (text, first, last) with whole lines text[first:last], without copying the chunks."""
-    unended: list[bytes] = []  # pieces of a line that has not ended yet
-    begins = True
-    for chunk in _chunks(stream, ahead):
-        first = len(BOM) if begins and chunk.startswith(BOM) else 0
-        begins = False
-        last = chunk.rfind(b"\n") + 1
-        if unended and last > 0:
-            head = chunk.find(b"\n") + 1
-            line = b"".join([*unended, chunk[:head]])
-            yield line, 0, len(line)
-            unended, first = [], head
-        if last > first:
-            yield chunk, first, last
-        if last < len(chunk):
-            unended.append(chunk[max(first, last) :])
-    if unended:
-        line = b"".join(unended)
-        yield line, 0, len(line)
-
-
-def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
-    """Yield what a stream holds; `ahead` reads the next chunk while one is in work."""
-    if not ahead:
-        yield from iter(lambda: stream.read(CHUNK), b"")
-        return
-    with ThreadPoolExecutor(1) as thread:
-        pending = thread.submit(stream.read, CHUNK)
-        while chunk := pending.result():
-            pending = thread.submit(stream.read, CHUNK)
-            yield chunk
 
 
 def assemble(
@@ -385,7 +295,7 @@ def _query_ids(ids: list[bytes]) -> NDArray[Any]:
     return result
 
 
-def _read_all_sizes(path: Path, name: str, n_documents: int) -> NDArray[np.int64]:
+def _read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
     """Read the group sizes of a text of so many documents."""
     sizes = read_group_sizes(path)
     total = sum(sizes.tolist())
@@ -397,7 +307,7 @@ def _read_all_sizes(path: Path, name: str, n_documents: int) -> NDArray[np.int64
     return sizes
 
 
-def read_group_sizes(path: Path) -> NDArray[np.int64]:
+def read_group_sizes(path: Path) -> Integers:
     """Read a file of group sizes, one a line."""
     sizes = []
     with open(path, encoding="utf-8", errors="backslashreplace") as file:

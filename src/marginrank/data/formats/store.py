@@ -1,5 +1,7 @@
 """A data set on disk: a folder of .npy files and a manifest, opened memory-mapped.
 
+Here is what it consists of, and what opens it; ``store_writer`` makes it.
+
 ``docs/formats.md`` describes the folder field by field.
 """
 
@@ -8,30 +10,26 @@ import json
 import operator
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginrank._base.atomic_files import (
-    FolderReplaced,
-    atomic_folder,
-    hidden_folder,
-    open_folder,
-    restore_folder,
-)
+from marginrank._base.atomic_files import FolderReplaced, hidden_folder, open_folder
 from marginrank._base.threads import effective_threads
-from marginrank.data.formats.checksums import Checksummed, crc32
-from marginrank.data.formats.stored_text import StoredText, encode_texts
-from marginrank.data.ranking_data import Queries, RankingData, rank_labels
-from marginrank.data.validation import refuse_wide_labels
+from marginrank._base.types import Floats, Integers
+from marginrank.data.formats.checksums import crc32
+from marginrank.data.formats.stored_text import StoredText
+from marginrank.data.parts import DataParts
+from marginrank.data.queries import Queries, exact_sum, rank_labels
 
 Path = str | os.PathLike[str]
 
 FORMAT = "marginrank-data"
-VERSION = 1
+VERSION = 2
+GROUPED_WEIGHTS = 1  # the version in which sample_weight is in grouped order, not by row
 MANIFEST = "manifest.json"
 SMALL = 1 << 20  # bytes; the checksums of such files are compared whenever a store is opened
 MOST_FEATURES = 2**63 - 1
@@ -44,137 +42,21 @@ TEXTS = ("comments", "comments_offsets")
 OTHERS = ("y", "query_ids", "sample_weight", "query_weight", *GROUPING, *TEXTS)
 FILES = {f"{name}.npy" for names in (*FEATURES.values(), OTHERS) for name in names} | {MANIFEST}
 
-ID_KINDS = "biufSUmM"  # kinds of NumPy types that need no pickle
 
-
-def save_store(data: RankingData, folder: Path, *, overwrite: bool = False) -> None:
-    """Write `data` to a folder that appears only when it is complete.
-
-    Parameters
-    ----------
-    data : RankingData
-        What to write.
-    folder : str or path
-        The folder to make.
-    overwrite : bool, default=False
-        Replace the store that is there.
-
-    Raises
-    ------
-    FileExistsError
-        If the folder exists and `overwrite` is False.
-    ValueError
-        If the folder holds something that is no store, or query ids are neither numbers nor text.
-    """
-    restore_folder(folder)
-    _check_target(os.fspath(folder), overwrite)
-    refuse_wide_labels(data.y, os.fspath(folder))
-    ids, ids_kind = _encode_ids(data.query_ids)
-    layout = "csr" if sp.issparse(data.X) else "dense"
-    with atomic_folder(folder) as temporary:
-        files = {name: _write_array(temporary, name, a) for name, a in _arrays(data, layout, ids)}
-        manifest = {
-            "format": FORMAT,
-            "version": VERSION,
-            "layout": layout,
-            "shape": list(data.X.shape),
-            "dtype": data.X.dtype.name,
-            "counts": {
-                "documents": data.n_documents,
-                "queries": data.n_queries,
-                "pairs": data.n_pairs,
-            },
-            "query_ids": ids_kind,
-            "feature_names": data.feature_names,
-            "files": files,
-        }
-        with open(os.path.join(temporary, MANIFEST), "w", encoding="utf-8") as file:
-            json.dump(manifest, file, indent=1)
-            file.write("\n")
-
-
-def _check_target(folder: str, overwrite: bool) -> None:
-    """Let nothing be replaced that is not a store."""
-    if not os.path.lexists(folder):
-        return
-    names = set(os.listdir(folder)) if os.path.isdir(folder) else None
-    if names == set():
-        return
-    if names is None or MANIFEST not in names or not names <= FILES:
-        raise ValueError(
-            f"{folder} exists and is not (only) a marginrank store; choose another folder."
-        )
-    if not overwrite:
-        raise FileExistsError(
-            f"{folder} exists; choose another folder, or replace it with overwrite=True."
-        )
-
-
-def _arrays(data: RankingData, layout: str, ids: NDArray[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield each file's name and contents."""
-    if layout == "dense":
-        yield "X", data.X
-    else:
-        n_entries = int(data.X.indptr[-1])
-        yield "data", data.X.data[:n_entries]
-        yield "indices", data.X.indices[:n_entries]
-        yield "indptr", data.X.indptr
-    yield "y", data.y
-    yield "query_ids", ids
-    for name in GROUPING:
-        if getattr(data.queries, name) is not None:
-            yield name, getattr(data.queries, name)
-    for name in ("sample_weight", "query_weight"):
-        if getattr(data, name) is not None:
-            yield name, getattr(data, name)
-    if data.comments is not None:
-        yield from zip(TEXTS, encode_texts(data.comments), strict=True)
-
-
-def _encode_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """Return what to store for query ids, and how: as "array" or, for objects, as "json"."""
-    if ids.dtype.kind in ID_KINDS:
-        return ids, "array"
-    for one in ids:
-        if not isinstance(one, (str, int, float, np.generic)):
-            raise ValueError(
-                f"the query id {one!r} cannot be stored, being a {type(one).__name__}; use "
-                "integers or strings."
-            )
-    values = [one.item() if isinstance(one, np.generic) else one for one in ids]
-    text = json.dumps(values)
-    if json.loads(text) != values:
-        raise ValueError("the query ids hold text that is not Unicode; rename them.")
-    return np.frombuffer(text.encode("ascii"), dtype=np.uint8), "json"
-
-
-def _write_array(folder: str, name: str, array: NDArray[Any]) -> dict[str, Any]:
-    """Write a file; return its entry in the manifest."""
-    with open(os.path.join(folder, f"{name}.npy"), "xb") as file:
-        out = Checksummed(file)
-        np.lib.format.write_array(out, np.asarray(array), allow_pickle=False)
-    return {
-        "dtype": array.dtype.str,
-        "shape": list(array.shape),
-        "bytes": out.n_bytes,
-        "crc32": f"{out.crc:08x}",
-    }
-
-
-def open_store(folder: Path, *, verify: bool = True) -> RankingData:
+def open_store(folder: Path, *, verify: bool = True) -> DataParts:
     """Open a store; what another process replaces meanwhile is the old one or the new one.
 
     Parameters
     ----------
     folder : str or path
-        A folder written by :func:`save_store`.
+        A folder written by :func:`~marginrank.data.formats.store_writer.save_store`.
     verify : bool, default=True
         Compare the checksum of every file, which reads all of them, and see that queries, labels
         and weights make sense; else only files of up to 1 MiB are read.
 
     Returns
     -------
-    RankingData
+    DataParts
         Its arrays are read-only.
 
     Raises
@@ -250,9 +132,10 @@ class _Store:
                 f"{path} is not of a marginrank store: its format is not {FORMAT!r}; give a folder "
                 "that RankingData.save wrote."
             )
-        if manifest.get("version") != VERSION:
+        self._version = manifest.get("version")
+        if self._version not in (GROUPED_WEIGHTS, VERSION):
             raise ValueError(
-                f"{path} has version {manifest.get('version')!r} and this marginrank reads version "
+                f"{path} has version {self._version!r} and this marginrank reads versions up to "
                 f"{VERSION}; update marginrank, or save the data again with this one."
             )
         return manifest
@@ -283,20 +166,23 @@ class _Store:
         if not valid:
             raise ValueError
 
-    def data(self) -> RankingData:
+    def data(self) -> DataParts:
         """Return what is stored."""
         n_documents, n_queries = self._counts["documents"], self._counts["queries"]
-        data = RankingData._from_parts(
-            X=self._features(),
-            y=self._labels(n_documents),
-            queries=self._queries(n_documents, n_queries),
+        X = self._features()
+        y = self._labels(n_documents)
+        queries = self._queries(n_documents, n_queries)
+        data = DataParts(
+            X=X,
+            y=y,
+            queries=queries,
             query_ids=self._query_ids(n_queries),
-            sample_weight=self._weights("sample_weight", n_documents),
+            sample_weight=self._document_weights(queries),
             query_weight=self._weights("query_weight", n_queries),
             feature_names=self._feature_names,
             comments=self._comments(n_documents),
         )
-        if data.n_pairs != self._counts["pairs"]:
+        if exact_sum(queries.n_pairs) != self._counts["pairs"]:
             raise self.damaged("n_pairs.npy", "its pairs are not as many as the manifest says")
         if self._verify:
             self._check_levels(data)
@@ -361,13 +247,23 @@ class _Store:
             raise self.damaged("y.npy", "a label is not finite")
         return y
 
-    def _weights(self, name: str, n: int) -> NDArray[np.float64] | None:
+    def _weights(self, name: str, n: int) -> Floats | None:
         """Return weights, or None where the manifest does not list them."""
         if name not in self._files:
             return None
         weights = self._array(name, n, [np.float64])
         if self._verify and not ((weights >= 0) & np.isfinite(weights)).all():
             raise self.damaged(f"{name}.npy", "a weight is not a finite number of zero or more")
+        return weights
+
+    def _document_weights(self, queries: Queries) -> Floats | None:
+        """Return the weights of the documents by row."""
+        weights = self._weights("sample_weight", queries.n_documents)
+        if weights is None or queries.rows is None or self._version != GROUPED_WEIGHTS:
+            return weights
+        self._check_rows(queries.rows)
+        weights = queries.by_row(weights)
+        weights.flags.writeable = False
         return weights
 
     def _queries(self, n_documents: int, n_queries: int) -> Queries:
@@ -388,20 +284,23 @@ class _Store:
             n_adjacent_pairs=self._array("n_adjacent_pairs", n_queries, [np.int64]),
         )
 
-    def _rows(self, n_documents: int) -> NDArray[np.int64] | None:
+    def _rows(self, n_documents: int) -> Integers | None:
         if "rows" not in self._files:
             return None
         rows = self._array("rows", n_documents, [np.int64])
         if self._verify:
-            inside = rows.min() >= 0 and rows.max() < n_documents
-            if not inside or np.bincount(rows, minlength=n_documents).max() > 1:
-                raise self.damaged("rows.npy", "a row number is outside the data or there twice")
+            self._check_rows(rows)
         return rows
 
-    def _check_levels(self, data: RankingData) -> None:
+    def _check_rows(self, rows: Integers) -> None:
+        inside = rows.min() >= 0 and rows.max() < rows.size
+        if not inside or np.bincount(rows, minlength=rows.size).max() > 1:
+            raise self.damaged("rows.npy", "a row number is outside the data or there twice")
+
+    def _check_levels(self, data: DataParts) -> None:
         """Compare what is derived from the labels with what they say."""
         queries = data.queries
-        expected = rank_labels(data.y, queries.offsets, queries.rows, self._threads)
+        expected = rank_labels(data.y, queries, self._threads)
         for name in ("level", "n_levels", "n_pairs", "n_adjacent_pairs"):
             if not np.array_equal(getattr(queries, name), getattr(expected, name)):
                 raise self.damaged(f"{name}.npy", "it does not agree with the labels in y.npy")

@@ -6,6 +6,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from marginrank._base.types import Integers
+
 
 class StoredText(Sequence[str]):
     """A sequence of strings inside a memory map, each decoded when it is asked for.
@@ -18,7 +20,7 @@ class StoredText(Sequence[str]):
         String i is ``text[offsets[i]:offsets[i + 1]]``.
     """
 
-    def __init__(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+    def __init__(self, text: NDArray[np.uint8], offsets: Integers) -> None:
         self._text = text
         self._offsets = offsets
 
@@ -40,7 +42,7 @@ class StoredText(Sequence[str]):
         return self._text[first:last].tobytes().decode("utf-8", "surrogatepass")
 
 
-def encode_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def encode_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], Integers]:
     """Return the text and the offsets of a :class:`StoredText`."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)

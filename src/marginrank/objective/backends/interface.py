@@ -125,6 +125,10 @@ class Kernels(ABC):
         """Return the standard deviation of the entries."""
 
     @abstractmethod
+    def count_nonzero(self, a: Scores) -> int:
+        """Return how many entries are not zero."""
+
+    @abstractmethod
     def is_finite(self, a: Scores) -> bool:
         """Tell whether all entries are numbers."""
 

@@ -173,6 +173,10 @@ class NativeKernels(Kernels):
         """Return the standard deviation of the entries."""
         return float(np.std(_vector(a)))
 
+    def count_nonzero(self, a: Scores) -> int:
+        """Return how many entries are not zero."""
+        return int(np.count_nonzero(_vector(a)))
+
     def is_finite(self, a: Scores) -> bool:
         """Tell whether all entries are numbers."""
         return bool(np.isfinite(_vector(a)).all())

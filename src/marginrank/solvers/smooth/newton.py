@@ -6,7 +6,7 @@ keep the number of sweeps over X small:
 * The system is solved by conjugate gradients preconditioned with the Hessian of a small sample of
   the documents, which has nearly the same shape. Where the sample would be most of the data, the
   Hessian itself is factorised; with fewer documents than features, a system in their space; where
-  there are too many of both, the diagonal is used.
+  there are too many of both, the diagonal is used, levelled where few pairs have a curvature.
 * X d comes out of the conjugate gradients, so that the line search does not touch X.
 * The problem is first solved on growing nested samples, each starting from the last one's solution,
   so that the full data sees the last few steps only.
@@ -36,7 +36,7 @@ from marginrank.solvers.smooth.preconditioner import (
 GROWTH = 8  # from one sample to the next
 SMALLEST_SAMPLE = 2048  # documents
 SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
-MAX_CG = 500
+MAX_CG = 200  # where an easier problem may help more than further steps
 MAX_CG_EASED = 2000  # where no easier problem is left to try
 MAX_REFINEMENTS = 10  # conjugate gradient steps that may be left to do for a direct solution
 STALE_CG = 10  # more conjugate gradient steps than this ask for a new preconditioner

@@ -62,7 +62,8 @@ class DocumentSpace(Preconditioner):
         (ρI + XᵀAX) Xᵀc = Xᵀ(ρI + AK)c
 
     for every c. K has all there is to know about X and is made once; whatever the scales of the
-    features, they do not matter any more.
+    features, they do not matter any more. Rows of A that are zero, of documents in no pair with a
+    curvature, tell their part of c at once; the system is that of the others.
     """
 
     exact = True
@@ -72,9 +73,14 @@ class DocumentSpace(Preconditioner):
         self._point = point
         self._objective = point.objective
         system = point.curved_gram()
+        self._curved = np.any(system != 0.0, axis=1)
+        self._curved[0] = True  # a system has an unknown
+        self._of_others = system[np.ix_(self._curved, ~self._curved)]
+        system = system[np.ix_(self._curved, self._curved)]
         system[np.diag_indices_from(system)] += self._objective.ridge
-        # A pivot of zero shows in the solution, which is checked; lu_factor would warn of it.
-        self._factor = dgetrf(system, overwrite_a=True)[:2]
+        # A pivot of zero shows in the solution, which is checked; lu_factor would warn of it. The
+        # transpose is in the order of LAPACK already.
+        self._factor = dgetrf(system.T, overwrite_a=True)[:2]
 
     def direction(self, point: Point) -> Floats:
         """Return −P⁻¹∇F(w); a sweep.
@@ -94,14 +100,16 @@ class DocumentSpace(Preconditioner):
     def _combine(self, target: Scores) -> Floats:
         """Return Xᵀ(ρI + AK)⁻¹ target."""
         selected = self._objective.select(target)
-        solution = lu_solve(self._factor, selected, check_finite=False)
+        solution = selected / self._objective.ridge
+        known = selected[self._curved] - self._of_others @ solution[~self._curved]
+        solution[self._curved] = lu_solve(self._factor, known, trans=1, check_finite=False)
         if not np.isfinite(solution).all():  # after a pivot of zero: no solution that would pass
             solution = np.zeros_like(solution)
         return self._objective.combine_selected(solution)
 
 
 class Diagonal(Preconditioner):
-    """The diagonal of the Hessian."""
+    """The diagonal of the Hessian, or one that is near it."""
 
     def __init__(self, diagonal: Floats, ridge: float, cost: float) -> None:
         self._inverse = 1.0 / diagonal
@@ -149,8 +157,32 @@ def diagonal_at(point: Point) -> Diagonal:
     """Return the preconditioner that any size has room for."""
     objective = point.objective
     before = objective.sweeps
-    diagonal = point.hess_diag()
+    diagonal = _levelled(point.hess_diag(), _largest_rank(point))
     return Diagonal(diagonal, objective.ridge, objective.sweeps - before)
+
+
+def _levelled(diagonal: Floats, rank: int) -> Floats:
+    """Raise all entries but the `rank` largest to the least of these.
+
+    With a rank r of XᵀAX below n, the Hessian is ρI in n − r dimensions. Plain conjugate gradients
+    take one step for these; divided by unequal numbers, their one eigenvalue becomes a band far
+    below the others, and each step for a part of it costs as many steps as there are for the rest.
+    """
+    n = diagonal.size
+    if rank >= n:
+        return diagonal
+    least = n - max(rank, 1)
+    raised: Floats = np.maximum(diagonal, np.partition(diagonal, least)[least])
+    return raised
+
+
+def _largest_rank(point: Point) -> int:
+    """Return a number that the rank of A hardly exceeds.
+
+    Documents in no pair with a loss do not count, and of each query one less than the others, as
+    pairs see differences only.
+    """
+    return point.n_sloped_documents - int(np.count_nonzero(point.losses))
 
 
 def _factorised(point: Point, *, exact: bool) -> Preconditioner:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,10 +10,10 @@ from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.metrics._options import exceeds
 from marginrank.solvers.result import Pass, StopReason
-from marginrank.training.online_validation import Validation
-
-if TYPE_CHECKING:
-    from marginrank.training.online import Contents, Learner, OnlineParameters
+from marginrank.training.online.learner import Learner
+from marginrank.training.online.parameters import OnlineParameters
+from marginrank.training.online.problems import Contents
+from marginrank.training.online.validation import Validation
 
 
 class View(NamedTuple):
@@ -33,9 +33,9 @@ class Passes:
 
     def __init__(
         self,
-        parameters: "OnlineParameters",
-        learner: "Learner",
-        found: "Contents",
+        parameters: OnlineParameters,
+        learner: Learner,
+        found: Contents,
         judge: Validation | None,
         look: Callable[[Floats], View] | None,
     ) -> None:

@@ -1,7 +1,6 @@
 """Queries that judge the passes of an online fit."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,9 +8,7 @@ from marginrank._base.types import Booleans, Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.metrics import get_metric
 from marginrank.metrics._names import order_free
-
-if TYPE_CHECKING:
-    from marginrank.training.online import OnlineParameters
+from marginrank.training.online.parameters import OnlineParameters
 
 
 class Validation:
@@ -49,7 +46,7 @@ class Validation:
 
 def hold_out(
     chunks: Callable[[], Iterable[RankingData]],
-    parameters: "OnlineParameters",
+    parameters: OnlineParameters,
     seed: int,
     validation: RankingData | None,
 ) -> tuple[Booleans | None, Validation | None]:

@@ -1,0 +1,22 @@
+"""What a data set consists of once it is checked and grouped."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from marginrank._base.types import Floats
+from marginrank.data.queries import Queries
+
+
+class DataParts(NamedTuple):
+    """The parts of a :class:`~marginrank.RankingData`, which has them as attributes."""
+
+    X: Any
+    y: NDArray[Any]
+    queries: Queries
+    query_ids: NDArray[Any]
+    sample_weight: Floats | None
+    query_weight: Floats | None
+    feature_names: list[str] | None
+    comments: Sequence[str] | None

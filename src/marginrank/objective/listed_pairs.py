@@ -1,0 +1,219 @@
+"""Pairs that are listed one by one."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank import _core
+from marginrank._base.cached import cached_property
+from marginrank._base.types import Floats, Integers
+from marginrank.data.pair_lists import PairList
+from marginrank.data.queries import Documents
+from marginrank.data.ranking_data import RankingData
+from marginrank.objective.losses import Loss
+from marginrank.objective.pair_sampling import ListedDrawer, random_parts
+from marginrank.objective.pair_sets import Flags, PairSet, query_weight_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedPairs(PairSet):
+    """The pairs of a list (PRSVM, paper 2): only those that count, and only their documents.
+
+    Attributes
+    ----------
+    grouped : Documents
+        The documents that are part of a pair.
+    pairs : ndarray of int64, shape (n_pairs, 2)
+        Numbers of documents, the preferred one first.
+    pair_weight : ndarray of shape (n_pairs,) or None
+        Weights of the pairs, all positive; None where all are 1.
+    n_listed : int
+        Number of pairs of the list, those of weight zero included.
+    """
+
+    grouped: Documents
+    pairs: Integers
+    pair_weight: Floats | None
+    n_listed: int
+
+    @classmethod
+    def from_data(
+        cls, data: RankingData, listed: PairList, *, margins: Floats | None, threads: int
+    ) -> Self:
+        """Return the pairs of a list of rows of `data`."""
+        _check_queries(data, listed)
+        documents = Documents(data.queries.offsets, data.queries.rows)
+        document_of_row = documents.by_row(np.arange(documents.n_documents))
+        pairs = listed.pairs if documents.rows is None else document_of_row[listed.pairs]
+        everything = cls(
+            n_rows=data.matrix.n_rows,
+            query_weight=query_weight_of(data),
+            margins=documents.grouped(margins),
+            threads=threads,
+            grouped=documents,
+            pairs=pairs,
+            pair_weight=_times(listed.weight, data.sample_weight, listed.pairs),
+            n_listed=len(listed),
+        )
+        return everything._keep(everything._counting)[0]
+
+    @property
+    def documents(self) -> Documents:
+        """The documents, grouped by query."""
+        return self.grouped
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs, exactly."""
+        return self.n_listed
+
+    @property
+    def active_queries(self) -> Flags:
+        """Which queries have pairs that count: all that are here."""
+        return np.ones(self.grouped.n_queries, dtype=bool)
+
+    @cached_property
+    def weight_by_query(self) -> Floats:
+        """Σ δ_ij over the pairs of each query."""
+        sums = np.bincount(self._query_of_pair, self.pair_weight, minlength=self.grouped.n_queries)
+        return sums.astype(np.float64)
+
+    @cached_property
+    def _incidence(self) -> _core.Incidence:
+        return _core.Incidence(
+            n_documents=self.grouped.n_documents, pairs=self.pairs, weight=self.pair_weight
+        )
+
+    def native(self, loss: Loss) -> _core.Pairs:
+        """Return what the kernels take."""
+        return _core.Pairs.of_list(
+            n_rows=self.n_rows,
+            offsets=self.grouped.offsets,
+            rows=self.grouped.rows,
+            incidence=self._incidence,
+            query_weight=self.query_weight,
+            margin=self.margins,
+            pieces=loss.as_array(),
+        )
+
+    def sample(self, fraction: float, seed: int) -> Self:
+        """Draw whole queries, and pairs of long ones."""
+        drawn = self._draw(fraction, np.random.default_rng(seed))
+        result, chosen = self._keep(drawn)
+        weight = self._scaled_up(chosen, self.weight_by_query, result.weight_by_query)
+        return replace(result, query_weight=weight, n_listed=len(result.pairs))
+
+    @property
+    def _counting(self) -> Flags:
+        """Which pairs have a positive weight."""
+        counting: Flags = (self.query_weight > 0)[self._query_of_pair]
+        return counting if self.pair_weight is None else counting & (self.pair_weight > 0)
+
+    @property
+    def _query_of_pair(self) -> Integers:
+        query: Integers = self.grouped.query_of_document[self.pairs[:, 0]]
+        return query
+
+    def _keep(self, which: Flags) -> tuple[Self, Integers]:
+        """Return some of the pairs, with their documents and queries, and which queries these are.
+
+        Nothing is copied if that is all of them.
+        """
+        everything = bool(which.all())
+        pairs = self.pairs if everything else self.pairs[which]
+        weight = self.pair_weight
+        weight = weight if weight is None or everything else weight[which]
+        used = np.zeros(self.grouped.n_documents, dtype=bool)
+        used[pairs] = True
+        if used.all():
+            return replace(self, pairs=pairs, pair_weight=weight), np.arange(self.grouped.n_queries)
+        documents = np.flatnonzero(used)
+        query = self.grouped.query_of_document[documents]
+        grouped = self.grouped.keep(documents, query)
+        chosen = query[grouped.offsets[:-1]]
+        result = replace(
+            self,
+            query_weight=self.query_weight[chosen],
+            margins=None if self.margins is None else self.margins[documents],
+            grouped=grouped,
+            pairs=(np.cumsum(used) - 1)[pairs],
+            pair_weight=weight,
+        )
+        return result, chosen
+
+    def _draw(self, fraction: float, rng: np.random.Generator) -> Flags:
+        """Return which pairs to keep, so that about `fraction` of the documents are left."""
+        query = self._query_of_pair
+        drawn: Flags = (rng.random(self.grouped.n_queries) < fraction)[query]
+        long_queries = self.long_queries
+        if not long_queries.any():
+            return drawn
+        number = rng.random(len(query), dtype=np.float32)
+        # A document stays if its pair of the lowest number does.
+        lowest = np.ones(self.grouped.n_documents, dtype=np.float32)
+        for side in self.pairs.T:
+            np.minimum.at(lowest, side, number)
+        limit = _lowest_part(lowest[long_queries[self.grouped.query_of_document]], fraction)
+        return np.where(long_queries[query], number < limit, drawn)
+
+    def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
+        """Deal out the pairs of long queries: none is lost, and documents are repeated."""
+        query_of_pair = self._query_of_pair
+        counts = np.bincount(query_of_pair, minlength=self.grouped.n_queries)[queries]
+        order = np.argsort(query_of_pair, kind="stable")
+        order = order[np.isin(query_of_pair[order], queries)]
+        sizes = np.diff(self.grouped.offsets)[queries]
+        n_parts = np.where(sizes > largest, -(-counts // (largest // 2)), 1)
+        part = random_parts(counts, n_parts, first + queries, seed)
+        # A document has a copy in each part that has a pair of it.
+        n = self.grouped.n_documents
+        copies, pairs = np.unique(part[:, None] * n + self.pairs[order], return_inverse=True)
+        documents, rows = copies % n, self.grouped.rows
+        offsets = np.searchsorted(copies // n, np.arange(np.sum(n_parts) + 1)).astype(np.int64)
+        weight = self.pair_weight
+        return replace(
+            self,
+            query_weight=np.repeat(self.query_weight[queries], n_parts),
+            margins=None if self.margins is None else self.margins[documents],
+            grouped=Documents(offsets, documents if rows is None else rows[documents]),
+            pairs=pairs.reshape(-1, 2),
+            pair_weight=None if weight is None else weight[order],
+        )
+
+    def drawer(self, queries: Integers) -> ListedDrawer:
+        """Return what draws pairs of the given queries, in proportion to their weights."""
+        weight = np.zeros(self.grouped.n_queries)
+        weight[queries] = self.query_weight[queries]
+        by_pair = weight[self._query_of_pair]
+        own = self.pair_weight
+        return ListedDrawer(self.pairs, by_pair if own is None else by_pair * own)
+
+
+def _lowest_part(values: NDArray[np.float32], fraction: float) -> float:
+    """Return what about `fraction` of the values are below."""
+    count = round(fraction * values.size)
+    return float(np.partition(values, count)[count]) if count < values.size else np.inf
+
+
+def _check_queries(data: RankingData, listed: PairList) -> None:
+    if data.n_queries == 1:
+        return
+    query = data.qid
+    apart = np.flatnonzero(query[listed.pairs[:, 0]] != query[listed.pairs[:, 1]])
+    if apart.size:
+        (i, j), place = listed.pairs[apart[0]], listed.place(int(apart[0]))
+        a, b = data.query_ids[query[i]], data.query_ids[query[j]]
+        raise ValueError(
+            f"{place} joins row {i} of query {a} and row {j} of query {b}; a pair needs two "
+            "documents of one query: drop it, or correct the queries."
+        )
+
+
+def _times(weight: Floats | None, document_weight: Floats | None, pairs: Integers) -> Floats | None:
+    """Multiply pair weights by the weights of both documents."""
+    if document_weight is None:
+        return weight
+    product: Floats = document_weight[pairs[:, 0]] * document_weight[pairs[:, 1]]
+    return product if weight is None else weight * product

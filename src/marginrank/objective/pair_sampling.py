@@ -1,0 +1,128 @@
+"""Random parts and random pairs of a set of pairs, for learners that see a little at a time."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from marginrank._base.types import Floats, Integers
+from marginrank.data.queries import Queries
+from marginrank.objective.pair_weights import PairFactors
+
+
+def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) -> Integers:
+    """Deal the items of groups out to parts, evenly and at random.
+
+    Groups stand one after another, and so do their parts, which are numbered through. How a group
+    is dealt out depends on `seed` and its key alone.
+    """
+    part: Integers = np.repeat(np.cumsum(n_parts) - n_parts, sizes)
+    ends = np.cumsum(sizes)
+    for k in np.flatnonzero(n_parts > 1):
+        rng = np.random.default_rng([seed, keys[k]])
+        part[ends[k] - sizes[k] : ends[k]] += rng.permutation(sizes[k]) % n_parts[k]
+    return part
+
+
+class PairDrawer(ABC):
+    """Draws pairs with probabilities in proportion to their weights.
+
+    Attributes
+    ----------
+    total : float
+        Weight of all pairs.
+    """
+
+    total: float
+
+    @abstractmethod
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """Return the documents of `count` pairs: the preferred ones and the others."""
+
+
+class LevelDrawer(PairDrawer):
+    """Draws from all pairs of different levels, or of adjacent ones, in O(log l) a pair.
+
+    Parameters
+    ----------
+    queries : Queries
+        The documents and their levels.
+    factors : PairFactors or None
+        Weights δ_ij of the pairs.
+    adjacent : bool
+        Draw pairs of adjacent levels only.
+    query_weight : ndarray of shape (n_queries,)
+        What multiplies the weights of a query's pairs.
+    """
+
+    def __init__(
+        self,
+        queries: Queries,
+        factors: PairFactors | None,
+        adjacent: bool,
+        query_weight: Floats,
+    ) -> None:
+        query = queries.query_of_document
+        # Documents by query, then by level: those below a level come before it.
+        self._documents = np.lexsort((queries.level, query))
+        if factors is None:
+            factors = PairFactors(*np.ones((2, query.size, 1)))
+        self._preferred: Floats = factors.preferred[self._documents]
+        other = factors.other[self._documents]
+        self._mass = np.concatenate([np.zeros((1, other.shape[1])), np.cumsum(other, axis=0)])
+        level = queries.level[self._documents]
+        new_query = np.diff(query, prepend=-1) > 0
+        step = np.where(new_query, 0, np.diff(level, prepend=0))
+        starts = np.flatnonzero(new_query | (step > 0))
+        runs = np.diff(starts, append=level.size)
+        # The partners of a document stand from `low` to `high`.
+        self._high = np.repeat(starts, runs)
+        if adjacent:
+            previous = np.concatenate([starts[:1], starts[:-1]])
+            self._low = np.repeat(np.where(step[starts] == 1, previous, starts), runs)
+        else:
+            self._low = np.repeat(queries.offsets[:-1], np.diff(queries.offsets))
+        partners = self._mass[self._high] - self._mass[self._low]
+        weight = np.sum(query_weight[query][:, None] * self._preferred * partners, axis=1)
+        self._cumulative = np.cumsum(np.maximum(weight, 0.0))  # sums that cancel may end below 0
+        self.total = float(self._cumulative[-1])
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """Return the documents of `count` pairs: the preferred ones and the others."""
+        i = _draw_places(self._cumulative, count, rng)
+        side = self._preferred[i]
+        side = side / np.max(np.abs(side), axis=1, keepdims=True)
+
+        def mass_before(place: Integers) -> Floats:
+            mass: Floats = np.sum(side * self._mass[place], axis=1)
+            return mass
+
+        first, last = self._low[i], self._high[i] - 1
+        start, end = mass_before(first), mass_before(last + 1)
+        target = start + rng.random(count) * (end - start)
+        while np.any(first < last):  # bisection for the last place with no more than that before it
+            middle = (first + last + 1) // 2
+            fits = mass_before(middle) <= target
+            first, last = np.where(fits, middle, first), np.where(fits, last, middle - 1)
+        return self._documents[i], self._documents[first]
+
+
+class ListedDrawer(PairDrawer):
+    """Draws from a list of pairs, of given weights."""
+
+    def __init__(self, pairs: Integers, weight: Floats) -> None:
+        self._pairs = pairs
+        self._cumulative = np.cumsum(weight)
+        self.total = float(self._cumulative[-1])
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """Return the documents of `count` pairs: the preferred ones and the others."""
+        drawn = self._pairs[_draw_places(self._cumulative, count, rng)]
+        return drawn[:, 0], drawn[:, 1]
+
+
+def _draw_places(cumulative: Floats, count: int, rng: np.random.Generator) -> Integers:
+    """Return places in proportion to what each adds to a cumulative sum."""
+    last = np.flatnonzero(np.diff(cumulative, prepend=0.0) > 0)[-1]
+    places = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
+    inside: Integers = np.minimum(places, last)
+    return inside
