@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import typer
 
 from marginrank import RankingData, dump_letor, make_ranking
-from marginrank.cli.app import app
+from marginrank.cli import app
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers import SOLVERS
 
@@ -213,7 +212,7 @@ def test_names_that_are_mentioned_exist(page):
     assert [name for name in names if not exists(name)] == []
 
 
-COMMANDS = typer.main.get_command(app).commands
+COMMANDS = {name: app.command(name) for name in app.COMMANDS}
 
 
 def flags_of(command):

@@ -103,7 +103,7 @@ def test_one_warning_for_one_reason_and_the_flag_that_helps(run, large):
     warnings = [w for w in run("evaluate", *large).stderr.splitlines() if ": warning: " in w]
     assert len([w for w in warnings if "gain" in w]) == 1
     assert "ndcg@1, ndcg@5, ndcg@10 are left out" in warnings[0]
-    assert "give --gain linear" in warnings[0]
+    assert 'use ndcg with --gain "linear"' in warnings[0]
 
 
 def test_gain_and_discount(run, large):
@@ -191,6 +191,6 @@ def test_ties_are_said_by_compare_and_train_too(invoke, tied):
     lines = [line for line in done.stdout.splitlines() if line.startswith("ties decide")]
     assert len(lines) == 1
     assert " of ndcg@10 of a (input order: 1.0000, averaged: " in lines[0]
-    flags = ("--model", tied / "m.json", "--l1", "-C", "1e-9", "--valid", tied / "d.txt")
-    done = invoke("train", tied / "d.txt", *flags)
+    flags = ("--model", tied / "m.json", "-C", "1e-9", "--valid", tied / "d.txt")
+    done = invoke("train-sparse", tied / "d.txt", *flags)
     assert " of ndcg@10 (input order: 1.0000, averaged: " in done.stdout

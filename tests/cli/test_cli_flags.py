@@ -40,7 +40,7 @@ def here(folder, monkeypatch):
 
 COMMANDS = (
     "train DATA --model out.json",
-    "train DATA --model out.json --l1",
+    "train-sparse DATA --model out.json",
     "predict m.json DATA",
     "evaluate m.json DATA",
     "compare DATA --model-a m.json --model-b m.json",
@@ -107,14 +107,21 @@ def test_flags_of_what_convert_writes(invoke, here, tmp_path):
     ("flags", "sentence"),
     [
         ("-C 1 --lam 0.5", "--C has no meaning with --lam."),
-        ("--l1 -C 1 --radius 2", "--C has no meaning with --radius."),
         ("--metrics ndcg@3", "--metrics needs --valid."),
         ("--gain linear", "--gain needs --valid."),
         ("--discount letor", "--discount needs --valid."),
         ("--valid-group sizes.txt", "--valid-group needs --valid."),
-        ("--margin unit --online", "--margin has no meaning with --online."),
-        ("--l1-ratio 1.0", "--l1-ratio needs --l1."),
-        ("--l1 --parameter C", "--parameter needs --path."),
+        ("--radius 1", "--radius is a flag of train-sparse, not of train."),
+        ("--l1-ratio 1.0", "--l1-ratio is a flag of train-sparse, not of train."),
+        ("--positive", "--positive is a flag of train-sparse, not of train."),
+        ("--path=5", "--path is a flag of train-sparse, not of train."),
+        ("--method pair", "--method is a flag of train-online, not of train."),
+        ("--no-average", "--no-average is a flag of train-online, not of train."),
+        ("--chunk-documents 9", "--chunk-documents is a flag of train-online, not of train."),
+        # The spellings of earlier versions.
+        ("--l1 --radius 2", "train --l1 is a command of its own now: marginrank train-sparse."),
+        ("--online -C 2", "train --online is a command of its own now: marginrank train-online."),
+        ("--pairs p.txt --pair-selection all", "--pair-selection has no meaning with --pairs."),
         ("--pairs p.txt --pair-cost gain", "--pair-cost has no meaning with --pairs."),
         ("--pairs p.txt --margin label", "--margin has no meaning with --pairs."),
         ("--n-features 0", "--n-features 0 must be an integer of at least 1."),
@@ -127,15 +134,15 @@ def test_flags_that_depend_on_others(invoke, here, flags, sentence):
 
 
 def test_chunks_are_of_text(invoke, here):
-    command = ("train", "d.store", "--model", "out.json", "--online", "--chunk-documents", "9")
+    command = ("train-online", "d.store", "--model", "out.json", "--chunk-documents", "9")
     assert "--chunk-documents is for text, but d.store is a store" in invoke(*command).stderr
 
 
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        ("inspect m.json --top 0", "--top 0 must be 1 or more."),
-        ("inspect m.json --top -1", "--top -1 must be 1 or more."),
+        ("inspect m.json --top 0", "--top 0 must be an integer of at least 1."),
+        ("inspect m.json --top -1", "--top -1 must be an integer of at least 1."),
         ("inspect d.txt --top 3", "--top is for models, but d.txt is data; drop it."),
         ("inspect m.json --label x", "--label is for data, but m.json is a model; drop it."),
         ("inspect m.json --dtype float64", "--dtype is for data, but m.json is a model; drop it."),

@@ -9,7 +9,17 @@ import pytest
 
 import marginrank
 
-COMMANDS = ["train", "predict", "evaluate", "compare", "convert", "inspect", "features", "demo"]
+TRAINING = ["train", "train-sparse", "train-online"]
+COMMANDS = [
+    *TRAINING,
+    "predict",
+    "evaluate",
+    "compare",
+    "convert",
+    "inspect",
+    "features",
+    "demo",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -36,11 +46,31 @@ def test_module_of_the_cli_runs_too():
     assert subprocess.run(command, capture_output=True, check=True).stdout.startswith(b"marginrank")
 
 
-def test_help_imports_nothing_heavy():
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("train", {"Data": "--pairs", "Model": "--margin"}),
+        ("train-sparse", {"Model": "--radius", "Path": "--plot"}),
+        ("train-online", {"Data": "--chunk-documents", "Optimisation": "--no-shuffle"}),
+    ],
+)
+def test_flags_are_listed_under_headings(run, command, flags):
+    parts = run(command, "--help").stdout.split("\n\n")
+    sections = {part.partition(":\n")[0]: part for part in parts if part[0] != " "}
+    names = ["Arguments", "Data", "Model", "Optimisation", "Path", "Evaluation", "Output"]
+    assert [name for name in sections if name in names] == [
+        name for name in names if name != "Path" or command == "train-sparse"
+    ]
+    for heading, flag in {**flags, "Evaluation": "--valid", "Output": "--help"}.items():
+        assert flag in sections[heading]
+
+
+@pytest.mark.parametrize("command", TRAINING)
+def test_help_imports_nothing_heavy(command):
     code = (
         "import sys\n"
         "from marginrank.cli import main\n"
-        "sys.argv = ['marginrank', 'train', '--help']\n"
+        f"sys.argv = ['marginrank', {command!r}, '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print(sorted({'numpy', 'scipy', 'sklearn', 'pandas'} & set(sys.modules)))\n"
     )

@@ -69,7 +69,8 @@ COMMANDS = (
     "train good.txt --model out.json --valid BAD",
     "train good.txt --model out.json --pairs BAD",
     "train ungrouped.txt --model out.json --group BAD",
-    "train BAD --model out.json --online",
+    "train-sparse BAD --model out.json",
+    "train-online BAD --model out.json",
     "predict good.json BAD",
     "predict BAD good.txt",
     "evaluate good.json BAD",
@@ -115,8 +116,8 @@ INTEGERS = {
     "train good.txt --model out.json --random-state": ("0",),
     "train good.txt --model out.json --n-features": (),
     "train good.txt --model out.json --n-jobs": ("-1", "-" + "9" * 23),
-    "train good.txt --model out.json --l1 --valid good.txt --path": (),
-    "train good.txt --model out.json --online --chunk-documents": ("9" * 23,),
+    "train-sparse good.txt --model out.json --valid good.txt --path": (),
+    "train-online good.txt --model out.json --chunk-documents": ("9" * 23,),
     "predict good.json good.txt --n-features": (),
     "inspect good.json --top": ("9" * 23,),
     "features good.txt --top": ("9" * 23,),
@@ -126,8 +127,8 @@ POSITIVES = {
     "train good.txt --model out.json --C": ("9" * 23,),
     "train good.txt --model out.json --lam": ("9" * 23,),
     "train good.txt --model out.json --tol": ("9" * 23,),
-    "train good.txt --model out.json --l1 --radius": ("9" * 23,),
-    "train good.txt --model out.json --l1 --l1-ratio": ("0",),
+    "train-sparse good.txt --model out.json --radius": ("9" * 23,),
+    "train-sparse good.txt --model out.json --l1-ratio": ("0",),
     "predict good.json good.txt --missing": ("-1", "0", "9" * 23, "-" + "9" * 23),
 }
 NAMES = {
@@ -137,7 +138,7 @@ NAMES = {
     "train good.txt --model out.json --pair-cost": (),
     "train good.txt --model out.json --pair-selection": (),
     "train good.txt --model out.json --normalization": (),
-    "train good.txt --model out.json --online --method": (),
+    "train-online good.txt --model out.json --method": (),
     "train good.txt --model out.json --valid good.txt --metrics": (),
     "predict good.json good.txt --layout": (),
     "predict good.json good.txt --dtype": (),
@@ -150,6 +151,7 @@ NAMES = {
 }
 
 
+NAMED_BY_THEIR_VALUE = ("--metrics", "--metric", "--plot")
 BAD_VALUES = [
     (command, value)
     for command, fine in (INTEGERS | POSITIVES | NAMES).items()
@@ -162,7 +164,9 @@ BAD_VALUES = [
 def test_bad_values(invoke, hostile, monkeypatch, command, value):
     monkeypatch.chdir(hostile)
     *words, flag = command.split()
-    check_refusal(invoke(*words, f"{flag}={value}"))
+    done = invoke(*words, f"{flag}={value}")
+    check_refusal(done)
+    assert flag in done.stderr or flag in NAMED_BY_THEIR_VALUE
 
 
 @pytest.mark.parametrize("flag", ["label", "qid", "features", "sample-weight", "comments"])

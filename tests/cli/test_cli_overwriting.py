@@ -43,9 +43,9 @@ def contents(folder):
         ("train plain.txt --group sizes.png --model sizes.png", "sizes.png", "sizes.png"),
         ("train d.txt --pairs pairs.txt --model pairs.txt", "pairs.txt", "pairs.txt"),
         ("train d.store --model d.store/m.json", "d.store/m.json", "d.store"),
-        ("train d.txt --online --model d.txt", "d.txt", "d.txt"),
+        ("train-online d.txt --model d.txt", "d.txt", "d.txt"),
         (
-            "train d.txt --valid plot.png --l1 --path 3 --plot plot.png --model o.json",
+            "train-sparse d.txt --valid plot.png --path 3 --plot plot.png --model o.json",
             "plot.png",
             "plot.png",
         ),
@@ -76,7 +76,7 @@ def test_inputs_are_kept(invoke, folder, command, out, source):
 
 
 def test_two_outputs_are_two_files(invoke, folder):
-    command = "train d.txt --valid v.txt --l1 --path 3 --plot o.png --model ./o.png"
+    command = "train-sparse d.txt --valid v.txt --path 3 --plot o.png --model ./o.png"
     done = invoke(*command.split())
     assert done.stderr == "marginrank: o.png is given as two outputs; name a file for each.\n"
     assert not (folder / "o.png").exists()

@@ -1,17 +1,27 @@
 """marginrank train."""
 
-import inspect
 import json
 import os
 import pty
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from marginrank import RankingData, RankSVM, load_letor, load_model, make_ranking, metrics
+from marginrank import (
+    RankingData,
+    RankSVM,
+    SGDRankSVM,
+    SparseRankSVM,
+    load_letor,
+    load_model,
+    make_ranking,
+    metrics,
+)
+from marginrank._base.parameters import Mention, ParameterError, given
 
 
 def test_equals_the_python_api_bitwise(trained, model_json, train_txt):
@@ -112,26 +122,24 @@ def test_weights_of_a_store_and_of_a_table(run, tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "table.json").coef_, expected)
 
 
-def test_flags_are_those_of_the_estimator():
-    from marginrank.cli.train import train
-    from marginrank.objective.losses import LOSSES
-    from marginrank.objective.objective import NORMALIZATIONS, PAIR_SELECTIONS
-    from marginrank.solvers import SOLVERS
+@pytest.mark.parametrize(
+    ("name", "estimator"),
+    [("train", RankSVM), ("train-sparse", SparseRankSVM), ("train-online", SGDRankSVM)],
+)
+def test_flags_are_those_of_the_estimator(name, estimator):
+    from marginrank.cli import _options
+    from marginrank.cli.app import command
 
-    flags = inspect.signature(train).parameters
-    parameters = {n: v for n, v in RankSVM().get_params().items() if n != "warm_start"}
-    by_learner = ("solver", "tol", "max_iter", "normalization")  # None: as the learner has it
-    defaults = {**parameters, **dict.fromkeys(by_learner)}
-    assert {name: flags[name].default for name in parameters} == defaults
-    choices = {
-        "loss": LOSSES,
-        "solver": SOLVERS,
-        "pair_selection": PAIR_SELECTIONS,
-        "normalization": NORMALIZATIONS,
-    }
-    for name, values in choices.items():
-        (option,) = flags[name].annotation.__metadata__
-        assert all(value in option.help for value in values), name
+    flags = {option.name: option.default for option in command(name).params}
+    shared = {f.name for f in fields(_options.Reading) if f.name != "given"}
+    shared |= {f.name for f in fields(_options.Validation)}
+    own = {"pairs", "chunk_documents", "path", "parameter", "plot", "data"}
+    learned = flags.keys() - shared - own - {"model", "json"}
+    parameters = estimator().get_params()
+    # Not of a command: a start, the share that is held out, and the name of a metric.
+    left_out = {"warm_start", "validation_fraction", "scoring"}
+    assert learned | {"n_jobs"} == parameters.keys() - left_out
+    assert {name: flags[name] for name in learned} == {name: parameters[name] for name in learned}
 
 
 def test_unfinished_fit_is_a_warning(run, tmp_path, train_txt):
@@ -275,9 +283,9 @@ def test_standard_input_is_read_once(refused, tmp_path):
 @pytest.mark.parametrize(
     ("text", "flags", "end"),
     [
-        ("1 qid:1 0:1\n", (), "give --zero-based if they start at 0."),
+        ("1 qid:1 0:1\n", (), "pass --zero-based if they start at 0."),
         ("1 qid:1 1:nan\n", (), "say what to put there with --missing."),
-        ("1 qid:1 3:1\n", ("--n-features", "2"), "the 2 features of the model or --n-features."),
+        ("1 qid:1 3:1\n", ("--n-features", "2"), "index 3 is beyond --n-features 2."),
         ("", (), "data.txt has no documents: it is empty or holds only comments."),
         ("1 qid:1 1:\x1b[2J\n", (), "'\\x1b[2J' is not a finite number."),
         ("1 qid:1 1:1\n", ("--C", "-1"), None),
@@ -291,18 +299,26 @@ def test_messages_are_of_the_command_line(refused, tmp_path, text, flags, end):
 
 
 @pytest.mark.parametrize(
-    ("sentence", "expected"),
+    ("mention", "expected"),
     [
-        ("set label= to the right name", "set --label to the right name"),
-        ("or set qid=None if all", 'or give --qid "" if all'),
-        ("name some in features=.", "name some in --features."),
-        ("C=1/train.txt: no file", "C=1/train.txt: no file"),
-        ("runs/C=1: no file", "runs/C=1: no file"),
-        ("the label 'qid=3' is not", "the label 'qid=3' is not"),
+        (Mention("pair_cost"), "--pair-cost"),
+        (Mention("label", ""), "--label"),
+        (given("qid", None), '--qid ""'),
+        (given("zero_based", True), "--zero-based"),
+        (given("C", -1.0), "--C -1.0"),
+        (given("solver", "newton"), "--solver 'newton'"),
     ],
 )
-def test_parameters_become_flags(capsys, sentence, expected):
-    from marginrank.cli._errors import complain
+def test_parameters_become_flags(mention, expected):
+    from marginrank.cli._errors import message_of
 
-    complain(sentence)
-    assert capsys.readouterr().err == f"marginrank: {expected}\n"
+    error = ParameterError("runs/C=1: ", mention, " and 'qid=3'")
+    assert message_of(error) == f"runs/C=1: {expected} and 'qid=3'"
+    assert message_of(ValueError("set C=1")) == "set C=1"
+
+
+def test_the_features_that_a_model_has_are_not_a_flag(refused, tmp_path, model_json):
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 7:1\n")
+    sentence = refused("predict", model_json, wide)
+    assert sentence == f"{wide}:1:9: index 7 is beyond the 6 features of the model."

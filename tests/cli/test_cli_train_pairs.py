@@ -88,8 +88,7 @@ def test_bad_pairs_are_named_by_line(refused, tmp_path, train_txt, text, sentenc
         (("--pairs", "-"), '"-" is given twice, but standard input can be read only once.'),
         (
             ("--pairs", "no.pairs", "--pair-selection", "adjacent"),
-            "--pair-selection 'adjacent' does not go with pairs, which say themselves what is "
-            "compared; drop one of them.",
+            "--pair-selection has no meaning with --pairs.",
         ),
     ],
 )

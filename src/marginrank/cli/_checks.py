@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from marginrank.cli._data import kind_of
-from marginrank.cli._options import KIND_OF_FLAG, flag
+from marginrank.cli._flags import flag
+from marginrank.cli._options import KIND_OF_FLAG
 from marginrank.cli._streams import check_stdout
 
 CALLED = {"text": "text", "table": "a table", "store": "a store"}
@@ -42,12 +43,6 @@ def check_conflicts(given: Collection[str], conflicts: Iterable[tuple[str, str]]
     for name, other in conflicts:
         if name in given and other in given:
             raise ValueError(f"{flag(name)} has no meaning with {flag(other)}.")
-
-
-def check_seed(random_state: int) -> None:
-    """Refuse a seed that NumPy does not take."""
-    if not 0 <= random_state < 2**32:
-        raise ValueError(f"random_state={random_state} must be an integer from 0 to {2**32 - 1}.")
 
 
 def check_writable(path: str | None, *, folder: bool = False) -> None:

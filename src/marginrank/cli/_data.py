@@ -1,11 +1,13 @@
 """Data by the kind of its path: LETOR text, a table, or a store."""
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from marginrank._base.parameters import ParameterError
 from marginrank.cli._files import name_of, naming
 from marginrank.cli._options import COLUMNS, Reading
 from marginrank.cli._progress import Phases
@@ -155,18 +157,19 @@ def _read_text(
     from marginrank.data.formats.letor import read_letor
 
     told = "dtype" in reading.given or wanted.text_dtype == "given"
-    text = read_letor(
-        files[0] if len(files) == 1 else list(files),
-        n_features=wanted.n_features if reading.n_features is None else reading.n_features,
-        zero_based=reading.zero_based,
-        missing=missing_policy(reading.missing),
-        layout=reading.layout,
-        dtype=reading.dtype if told else "float64",
-        comments=wanted.comments,
-        group=reading.group,
-        n_jobs=reading.n_jobs,
-        progress=progress,
-    )
+    with _of_the_model(reading):
+        text = read_letor(
+            files[0] if len(files) == 1 else list(files),
+            n_features=wanted.n_features if reading.n_features is None else reading.n_features,
+            zero_based=reading.zero_based,
+            missing=missing_policy(reading.missing),
+            layout=reading.layout,
+            dtype=reading.dtype if told else "float64",
+            comments=wanted.comments,
+            group=reading.group,
+            n_jobs=reading.n_jobs,
+            progress=progress,
+        )
     if told or wanted.text_dtype == "widest":
         return text
     X = narrowed(text.X)
@@ -177,6 +180,17 @@ def _read_text(
             stacklevel=1,
         )
     return text._replace(X=X)
+
+
+@contextmanager
+def _of_the_model(reading: Reading) -> Iterator[None]:
+    """Say whose number of features is exceeded, where no flag gave it."""
+    try:
+        yield
+    except ParameterError as error:
+        if error.parameter != "n_features" or reading.n_features is not None:
+            raise
+        raise ValueError(error.spelled(lambda m: f"the {m.code} features of the model")) from error
 
 
 def missing_policy(policy: str) -> float | str:

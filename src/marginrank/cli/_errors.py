@@ -1,6 +1,5 @@
 """From exceptions to exit codes: 2 and one sentence for bad input, 130 for Ctrl-C."""
 
-import re
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -10,28 +9,14 @@ from typing import Any
 
 import typer
 
+from marginrank._base.parameters import ParameterError
+from marginrank.cli._flags import as_flag
 from marginrank.cli._streams import write_err
 from marginrank.cli._text import printable
 
 DEFECT = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
-
-# What the messages of the library call a parameter, and what the command line does.
-FLAGS = (
-    (r"\bpass zero_based=True", "give --zero-based"),
-    (r"\bis beyond n_features=(\d+)", r"is beyond the \1 features of the model or --n-features"),
-    (r"\bset qid=None", 'give --qid ""'),
-    (r'\buse ndcg with gain="(\w+)"', r"give --gain \1"),
-    (r"\bzero_based=True", "--zero-based"),
-)
-PARAMETERS = (
-    "label qid features sample_weight query_weight comments group n_features missing layout dtype "
-    "n_jobs C lam loss solver tol max_iter pair_selection pair_cost margin normalization "
-    "random_state gain discount pairs top radius l1_ratio path parameter chunk_documents method"
-)
-# Neither in quotes nor in a path, such as runs/C=1/train.txt.
-PARAMETER = re.compile(rf"(?<![^\s(])({PARAMETERS.replace(' ', '|')})=(?!\S*[/:])(?=([^\s.,;])?)")
 
 
 @contextmanager
@@ -55,23 +40,16 @@ def exit_codes() -> Iterator[None]:
 
 def complain(sentence: str) -> None:
     """Print one line on stderr."""
-    write_err(f"marginrank: {printable(_with_flags(sentence))}")
+    write_err(f"marginrank: {printable(sentence)}")
 
 
-def _with_flags(sentence: str) -> str:
-    """Write parameters as flags: "C=-1" as "--C -1"."""
-    for parameter, flag in FLAGS:
-        sentence = re.sub(parameter, flag, sentence)
-    return PARAMETER.sub(_flag, sentence)
-
-
-def _flag(match: re.Match[str]) -> str:
-    flag = "--" + match[1].replace("_", "-")
-    return flag if match[2] is None else f"{flag} "
+def message_of(error: Exception) -> str:
+    """Return the message of an error, with parameters as flags."""
+    return error.spelled(as_flag) if isinstance(error, ParameterError) else str(error)
 
 
 def _sentence(error: Exception) -> str:
-    told = _one_line(error)
+    told = _one_line(message_of(error))
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename or 'a file without a name'}: {error.strerror}"
     if isinstance(error, MemoryError):

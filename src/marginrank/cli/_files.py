@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, Any
 
+from marginrank._base.parameters import Mention, ParameterError
 from marginrank.cli._streams import check_piped, write_out
 
 LONGEST = 40  # characters of a file that a message quotes
@@ -29,7 +30,8 @@ def regular_file(path: str) -> Iterator[str]:
         try:
             yield copy.name
         except ValueError as error:
-            raise ValueError(str(error).replace(copy.name, name)) from error
+            parts = [p.replace(copy.name, name) if isinstance(p, str) else p for p in _parts(error)]
+            raise ParameterError(*parts) from error
 
 
 def is_pipe(path: str) -> bool:
@@ -53,12 +55,17 @@ def naming(path: str) -> Iterator[None]:
     except UnicodeError as error:
         raise ValueError(f"{path}: a name or an id is not UTF-8; rename it.") from error
     except ValueError as error:
-        told = str(error)
-        raise ValueError(told if told.startswith(path) else f"{path}: {told}") from error
+        place = "" if str(error).startswith(path) else f"{path}: "
+        raise ParameterError(place, *_parts(error)) from error
     except OSError as error:
         if error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, path) from error
+
+
+def _parts(error: ValueError) -> tuple[str | Mention, ...]:
+    """Return the text of an error, with the parameters that it mentions still to be spelled."""
+    return error.parts if isinstance(error, ParameterError) else (str(error),)
 
 
 def read_scores(path: str, n_documents: int) -> Any:

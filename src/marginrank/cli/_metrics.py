@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from marginrank.cli._errors import complain
+from marginrank.cli._errors import complain, message_of
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
@@ -60,7 +60,7 @@ def measure(
         except ValueError as error:
             if not skip:
                 raise
-            left_out.setdefault(str(error), []).append(name)
+            left_out.setdefault(message_of(error), []).append(name)
     for reason, names in left_out.items():
         verb = "is" if len(names) == 1 else "are"
         complain(f"warning: {', '.join(names)} {verb} left out: {reason}")

@@ -1,14 +1,24 @@
 """Flags that several commands share."""
 
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from marginrank._base.parameters import check_choice
+from marginrank._base.parameters import (
+    FLAG,
+    TEXT,
+    Parameter,
+    check_parameters,
+    choice,
+    integer,
+    or_none,
+)
+from marginrank.training.declarations import N_JOBS, RANDOM_STATE
+
+DATA = "Data"
+EVALUATION = "Evaluation"
+OUTPUT = "Output"
 
 DataFiles = Annotated[
     list[str],
@@ -28,19 +38,8 @@ ModelFile = Annotated[
         show_default=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
-Metrics = Annotated[
-    str | None,
-    typer.Option(
-        help="Names from marginrank.metrics, with commas, such as ndcg@10,average_precision."
-    ),
-]
-Gain = Annotated[
-    str | None, typer.Option(help="Gain of ndcg and dcg: exponential (the default) or linear.")
-]
-Discount = Annotated[
-    str | None, typer.Option(help="Discount of ndcg and dcg: standard (the default) or letor.")
-]
+JSON = Parameter(FLAG, "Print one JSON object instead of a table.", OUTPUT)
+Json = Annotated[bool, typer.Option("--json", help=JSON.help)]
 
 # Columns of a table that convert writes, and that are read as such where no flag says otherwise.
 COLUMNS = {"sample_weight": "sample_weight", "query_weight": "query_weight", "comments": "comment"}
@@ -63,7 +62,12 @@ KIND_OF_FLAG = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+def _text(help: str, panel: str = DATA) -> Parameter:
+    """Return a parameter that is text, or left out."""
+    return Parameter(or_none(TEXT), help, panel)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Reading:
     """How to read data; each field but `given` is a flag of every command that does.
 
@@ -73,77 +77,94 @@ class Reading:
 
     given: frozenset[str] = frozenset()
 
-    label: Annotated[str, typer.Option(help="Label column of a table.")] = "label"
-    qid: Annotated[
-        str, typer.Option(help='Query column of a table; "" if all rows are one query.')
-    ] = "qid"
-    features: Annotated[
-        str | None, typer.Option(help="Feature columns of a table, with commas; all by default.")
-    ] = None
-    sample_weight: Annotated[
-        str | None,
-        typer.Option(help='Column of document weights of a table; "sample_weight" if it has one.'),
-    ] = None
-    query_weight: Annotated[
-        str | None,
-        typer.Option(help='Column of query weights of a table; "query_weight" if it has one.'),
-    ] = None
-    comments: Annotated[
-        str | None, typer.Option(help='Comment column of a table; "comment" if it has one.')
-    ] = None
-    group: Annotated[
-        str | None, typer.Option(help="File of query sizes, one a line, for text without qid.")
-    ] = None
-    n_features: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of features of text; by default the model's, or as many as appear."
-        ),
-    ] = None
-    zero_based: Annotated[
-        bool, typer.Option("--zero-based", help="Feature indices of text start at 0, not 1.")
-    ] = False
-    missing: Annotated[
-        str, typer.Option(help='Number to put for NULL and nan in text, or "error".')
-    ] = "error"
-    layout: Annotated[
-        str, typer.Option(help='Features of text in memory: "auto", "dense" or "csr".')
-    ] = "auto"
-    dtype: Annotated[
-        str,
-        typer.Option(help='Features of text in memory, rounded: "float32" or "float64".'),
-    ] = "float32"
-    n_jobs: Annotated[int | None, typer.Option(help="Number of threads; all by default.")] = None
+    label: str = _text("Label column of a table.").field("label")
+    qid: str = _text('Query column of a table; "" if all rows are one query.').field("qid")
+    features: str | None = _text("Feature columns of a table, with commas; all by default.").field(
+        None
+    )
+    sample_weight: str | None = _text(
+        'Column of document weights of a table; "sample_weight" if it has one.'
+    ).field(None)
+    query_weight: str | None = _text(
+        'Column of query weights of a table; "query_weight" if it has one.'
+    ).field(None)
+    comments: str | None = _text('Comment column of a table; "comment" if it has one.').field(None)
+    group: str | None = _text("File of query sizes, one a line, for text without qid.").field(None)
+    n_features: int | None = Parameter(
+        or_none(integer(at_least=1)),
+        "Number of features of text; by default the model's, or as many as appear.",
+        DATA,
+    ).field(None)
+    zero_based: bool = Parameter(FLAG, "Feature indices of text start at 0, not 1.", DATA).field(
+        False
+    )
+    missing: str = _text('Number to put for NULL and nan in text, or "error".').field("error")
+    layout: str = Parameter(
+        choice(("auto", "dense", "csr")),
+        'Features of text in memory: "auto", "dense" or "csr".',
+        DATA,
+    ).field("auto")
+    dtype: str = Parameter(
+        choice(("float32", "float64")),
+        'Features of text in memory, rounded: "float32" or "float64".',
+        DATA,
+    ).field("float32")
+    n_jobs: int | None = N_JOBS._replace(panel=DATA, has_flag=True).field(None)
 
     def __post_init__(self) -> None:
-        """Refuse types and layouts that there are not."""
-        check_choice("dtype", self.dtype, ("float32", "float64"))
-        check_choice("layout", self.layout, ("auto", "dense", "csr"))
+        """Refuse values before anything is read."""
+        check_parameters(self)
 
 
-def flag(name: str) -> str:
-    """Return how a parameter is spelled on the command line."""
-    return f"--{name.replace('_', '-')}"
+NAMES = _text(
+    "Names from marginrank.metrics, with commas, such as ndcg@10,average_precision.", EVALUATION
+)
+GAIN = _text("Gain of ndcg and dcg: exponential (the default) or linear.", EVALUATION)
+DISCOUNT = _text("Discount of ndcg and dcg: standard (the default) or letor.", EVALUATION)
 
 
-def reads_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `command` the flags of `Reading` instead of its parameter ``reading``."""
-    flags = [p for p in inspect.signature(Reading).parameters.values() if p.name != "given"]
-    own = [p for p in inspect.signature(command).parameters.values() if p.name != "reading"]
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class OneMetric:
+    """The metric to judge by, and options of it."""
 
-    @wraps(command)
-    def with_flags(context: typer.Context, **arguments: Any) -> None:
-        given = frozenset(name for name in arguments if _is_given(context, name))
-        reading = Reading(given=given, **{p.name: arguments.pop(p.name) for p in flags})
-        command(**arguments, reading=reading)
-
-    asked = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    shown = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (asked, *own, *flags)]
-    with_flags.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
-    with_flags.__annotations__ = {p.name: p.annotation for p in shown}
-    return with_flags
+    metric: str = _text("What to judge by: a name from marginrank.metrics.", EVALUATION).field(
+        "ndcg@10"
+    )
+    gain: str | None = GAIN.field(None)
+    discount: str | None = DISCOUNT.field(None)
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Metrics:
+    """The metrics to judge by, and options of those that have them."""
+
+    metrics: str | None = NAMES.field(None)
+    gain: str | None = GAIN.field(None)
+    discount: str | None = DISCOUNT.field(None)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Validation:
+    """Data that a model is judged on when it is made, and the metrics."""
+
+    valid: str | None = _text("Data to evaluate the model on.", EVALUATION).field(None)
+    valid_group: str | None = _text(
+        "File of query sizes for --valid, as --group for DATA.", EVALUATION
+    ).field(None)
+    metrics: str | None = NAMES.field(None)
+    gain: str | None = GAIN.field(None)
+    discount: str | None = DISCOUNT.field(None)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Training:
+    """What every command that learns takes beside data and the parameters of the learner."""
+
+    random_state: int = RANDOM_STATE.field(0)
+    model: str = Parameter(TEXT, "File to write the model to.", OUTPUT).field()
+    verbose: bool = Parameter(FLAG, "Print each iteration.", OUTPUT).field(False)
+    json: bool = JSON.field(False)
+
+    def __post_init__(self) -> None:
+        """Refuse a seed that is none."""
+        check_parameters(self)

@@ -1,4 +1,4 @@
-"""A path of sparse models, for train --l1 --path."""
+"""A path of sparse models, for train-sparse --path."""
 
 import warnings
 from dataclasses import replace

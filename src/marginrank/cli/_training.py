@@ -1,4 +1,4 @@
-"""Fitting with progress, and what to tell of it; shared by train and demo."""
+"""Fitting with progress, and what to tell of it; shared by the training commands and demo."""
 
 import warnings
 from dataclasses import asdict

@@ -12,7 +12,7 @@ from marginrank.cli._checks import check_files, check_flags_of_data, refuse_stdi
 from marginrank.cli._data import open_data
 from marginrank.cli._files import read_scores, regular_file
 from marginrank.cli._metrics import Metric, find_metric, measure
-from marginrank.cli._options import DataFiles, Discount, Gain, Json, Reading, reads_data
+from marginrank.cli._options import DataFiles, Json, OneMetric, Reading
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
 from marginrank.cli._ties import Ties, decided_by_ties, print_ties
@@ -25,24 +25,22 @@ compare test.txt --model-a old.json --model-b new.json --metric ndcg@10
 compare test.txt --scores-a old.txt --scores-b new.txt"""
 
 
-@reads_data
 def compare(
     data: DataFiles,
     reading: Reading,
+    judging: OneMetric,
     model_a: Annotated[str | None, typer.Option(help="The first model, or")] = None,
     scores_a: Annotated[str | None, typer.Option(help="its scores, one a line.")] = None,
     model_b: Annotated[str | None, typer.Option(help="The second model, or")] = None,
     scores_b: Annotated[str | None, typer.Option(help="its scores, one a line.")] = None,
-    metric: Annotated[str, typer.Option(help="Metric to compare by.")] = "ndcg@10",
-    gain: Gain = None,
-    discount: Discount = None,
     json: Json = False,
 ) -> None:
     """Test whether one ranking is better than another, over the queries."""
     from marginrank import metrics
 
     # A wrong metric is refused before any data is read.
-    chosen = find_metric(metric, gain=gain, discount=discount)
+    metric = judging.metric
+    chosen = find_metric(metric, gain=judging.gain, discount=judging.discount)
     check_flags_of_data(reading.given, data)
     inputs = [*data, model_a, scores_a, model_b, scores_b]
     refuse_stdin_twice(inputs)

@@ -8,7 +8,7 @@ import typer
 from marginrank.cli._checks import check_files, check_flags_of_data, check_writable
 from marginrank.cli._data import KINDS, Wanted, data_summary, kind_of, open_data
 from marginrank.cli._files import naming
-from marginrank.cli._options import COLUMNS, DataFiles, Json, Reading, reads_data
+from marginrank.cli._options import COLUMNS, DataFiles, Json, Reading
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
 
@@ -24,7 +24,6 @@ convert train.parquet train.txt"""
 WRITES = {"table": ("label", "qid", "comments"), "text": ("zero_based",), "store": ()}
 
 
-@reads_data
 def convert(
     data: DataFiles,
     out: Annotated[

@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marginrank._base.parameters import check_integer
 from marginrank.cli import _models
-from marginrank.cli._checks import check_seed
 from marginrank.cli._data import data_summary
 from marginrank.cli._options import Json
 from marginrank.cli._output import print_json, print_line, print_table
 from marginrank.cli._progress import Phases
 from marginrank.cli._streams import check_stdout
 from marginrank.cli._training import fit, fit_summary, print_fit
+from marginrank.training.declarations import RANDOM_STATE
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -46,9 +47,8 @@ def demo(
 ) -> None:
     """Train on made-up data, and judge the model on queries it has not seen."""
     check_stdout()
-    check_seed(random_state)
-    if not 2 <= n_queries <= MOST_QUERIES:
-        raise ValueError(f"--n-queries {n_queries} must be from 2 to {MOST_QUERIES}.")
+    RANDOM_STATE.constraint.check("random_state", random_state)
+    check_integer("n_queries", n_queries, at_least=2, at_most=MOST_QUERIES)
     from marginrank.training.linear import Parameters
 
     phases = Phases()

@@ -15,7 +15,7 @@ from marginrank.cli._checks import (
 from marginrank.cli._data import data_summary, open_data
 from marginrank.cli._files import read_scores, write_text
 from marginrank.cli._metrics import find_metrics, measure
-from marginrank.cli._options import Discount, Gain, Json, Metrics, Reading, reads_data
+from marginrank.cli._options import Json, Metrics, Reading
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
 from marginrank.cli._ties import decided_by_ties, print_ties
@@ -28,7 +28,6 @@ evaluate model.json test.txt --metrics ndcg@10,average_precision
 evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
 
 
-@reads_data
 def evaluate(
     files: Annotated[
         list[str],
@@ -39,12 +38,10 @@ def evaluate(
         ),
     ],
     reading: Reading,
+    judging: Metrics,
     scores: Annotated[
         str | None, typer.Option(help="File with one score a line, instead of a model.")
     ] = None,
-    metrics: Metrics = None,
-    gain: Gain = None,
-    discount: Discount = None,
     per_query: Annotated[
         str | None, typer.Option(help="File to write the value of each query to, .tsv or .csv.")
     ] = None,
@@ -56,7 +53,8 @@ def evaluate(
     check_flags_of_data(reading.given, files if scores is not None else files[1:])
     check_writable(per_query)
     refuse_stdin_twice([*files, scores])
-    chosen = find_metrics(metrics, gain=gain, discount=discount)
+    metrics = judging.metrics
+    chosen = find_metrics(metrics, gain=judging.gain, discount=judging.discount)
     check_files([*files, scores, reading.group], [per_query])
     phases = Phases()
     data, predicted = _scored(files, scores, reading, phases)

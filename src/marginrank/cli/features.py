@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marginrank._base.parameters import check_integer
 from marginrank.cli._checks import check_files, check_flags_of_data
 from marginrank.cli._data import data_summary, open_data
 from marginrank.cli._metrics import find_metric
-from marginrank.cli._options import DataFiles, Discount, Gain, Json, Reading, reads_data
+from marginrank.cli._options import DataFiles, Json, OneMetric, Reading
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._plots import check_plot, save_plot
 from marginrank.cli._progress import Phases
@@ -24,15 +25,10 @@ features train.txt --metric average_precision --top 20 --plot features.png"""
 DIRECTIONS = {1: "descending", -1: "ascending"}
 
 
-@reads_data
 def features(
     files: DataFiles,
     reading: Reading,
-    metric: Annotated[
-        str, typer.Option(help="What to judge by: a name from marginrank.metrics.")
-    ] = "ndcg@10",
-    gain: Gain = None,
-    discount: Discount = None,
+    judging: OneMetric,
     top: Annotated[int, typer.Option(help="How many features to show, the best ones.")] = 10,
     plot: Annotated[
         str | None, typer.Option(help="File to draw them to, such as features.png or .pdf.")
@@ -41,9 +37,8 @@ def features(
 ) -> None:
     """Judge every feature as a ranking of its own, in both directions."""
     check_flags_of_data(reading.given, files)
-    if top < 1:
-        raise ValueError(f"top={top} must be 1 or more.")
-    chosen = find_metric(metric, gain=gain, discount=discount)
+    check_integer("top", top, at_least=1)
+    chosen = find_metric(judging.metric, gain=judging.gain, discount=judging.discount)
     check_plot(plot)
     check_files([*files, reading.group], [plot])
     phases = Phases()

@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from marginrank._base.parameters import check_integer
 from marginrank.cli import _models
 from marginrank.cli._checks import check_files, check_flags_of_data
 from marginrank.cli._data import kind_of, open_data
 from marginrank.cli._files import name_of, regular_file
+from marginrank.cli._flags import flag
 from marginrank.cli._inspection import describe_data, describe_model, print_data, print_model
-from marginrank.cli._options import KIND_OF_FLAG, Json, Reading, flag, reads_data
+from marginrank.cli._options import KIND_OF_FLAG, Json, Reading
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
 
@@ -19,7 +21,6 @@ inspect train.txt
 inspect model.json --top 20"""
 
 
-@reads_data
 def inspect(
     files: Annotated[
         list[str],
@@ -30,8 +31,7 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show what is in data, or in a model."""
-    if top < 1:
-        raise ValueError(f"top={top} must be 1 or more.")
+    check_integer("top", top, at_least=1)
     check_files([*files, reading.group])
     with ExitStack() as stack:
         paths = [stack.enter_context(regular_file(path)) for path in files]

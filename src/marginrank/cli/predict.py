@@ -7,7 +7,7 @@ import typer
 from marginrank.cli import _models
 from marginrank.cli._checks import check_files, check_flags_of_data, check_writable
 from marginrank.cli._files import write_numbers
-from marginrank.cli._options import DataFiles, Json, ModelFile, Reading, reads_data
+from marginrank.cli._options import DataFiles, Json, ModelFile, Reading
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
 
@@ -17,7 +17,6 @@ predict model.json test.txt --ranks
 predict - test.txt < model.json"""
 
 
-@reads_data
 def predict(
     model: ModelFile,
     data: DataFiles,

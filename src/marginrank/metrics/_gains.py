@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from marginrank._base.parameters import Mention, ParameterError
 from marginrank._base.types import Floats
 from marginrank.metrics._options import check_choice
 from marginrank.metrics._ranking import Ranking
@@ -27,16 +28,20 @@ def gains(ranking: Ranking, kind: str) -> Floats:
         at = int(np.argmax(y))
         what, fix = _TOO_LARGE[kind]
         row = ranking.documents.row(at)
-        raise ValueError(f"y[{row}] is {y[at]:g}, and {what} is too large; {fix}.")
+        raise ParameterError(f"y[{row}] is {y[at]:g}, and {what} is too large; ", *fix, ".")
     return np.exp2(y) - 1.0 if kind == "exponential" else y
 
 
-_TOO_LARGE = {
+_TOO_LARGE: dict[str, tuple[str, tuple[str | Mention, ...]]] = {
     "exponential": (
         "its exponential gain 2**y - 1",
-        'use ndcg with gain="linear", or map the labels to a few grades such as 0 to 4',
+        (
+            "use ndcg with ",
+            Mention("gain", '"linear"'),
+            ", or map the labels to a few grades such as 0 to 4",
+        ),
     ),
-    "linear": ("a sum of such gains", "divide the labels by a constant"),
+    "linear": ("a sum of such gains", ("divide the labels by a constant",)),
 }
 
 

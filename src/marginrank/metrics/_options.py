@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from marginrank._base.parameters import ParameterError, given
 from marginrank._base.types import Booleans, Floats
 
 Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
@@ -19,7 +20,7 @@ def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
     """Raise unless `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         allowed = ", ".join(f'"{choice}"' for choice in choices)
-        raise ValueError(f"{name}={value!r} is not known; use one of {allowed}.")
+        raise ParameterError(given(name, value), f" is not known; use one of {allowed}.")
 
 
 def check_cutoff(k: Any) -> int | None:

@@ -1,10 +1,11 @@
 """What a model file holds, as plain data: it does not know scikit-learn."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
+from marginrank._base.parameters import declared
 from marginrank._base.types import Floats
 from marginrank.solvers import Iteration, Pass, StopReason
 from marginrank.training.linear import Fit, Parameters
@@ -18,7 +19,8 @@ ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
     "SparseRankSVM": BATCH_ONLY,
     "SGDRankSVM": {"random_state": 0, "verbose": 0},
 }
-PARAMETERS: dict[str, type[Parameters] | type[SparseParameters] | type[OnlineParameters]] = {
+AnyParameters = Parameters | SparseParameters | OnlineParameters
+PARAMETERS: dict[str, type[AnyParameters]] = {
     "RankSVM": Parameters,
     "SparseRankSVM": SparseParameters,
     "SGDRankSVM": OnlineParameters,
@@ -100,17 +102,15 @@ class LinearModel:
     ) -> "LinearModel":
         """Return the outcome of a fit with such parameters."""
         result = fit.result
-        estimator = "RankSVM" if isinstance(parameters, Parameters) else "SparseRankSVM"
-        everything = ESTIMATOR_ONLY[estimator] | asdict(parameters) | {"random_state": random_state}
         return cls(
             coef=result.w,
-            parameters=dict(sorted(everything.items())),
+            parameters=_all_parameters(parameters, random_state),
             feature_names=feature_names,
             training=Training(
                 result.objective, result.gap, result.stop, result.n_iter, fit.n_pairs
             ),
             history=result.history,
-            estimator=estimator,
+            estimator=_estimator_with(parameters),
         )
 
     @classmethod
@@ -122,17 +122,15 @@ class LinearModel:
         feature_names: list[str] | None = None,
     ) -> "LinearModel":
         """Return the outcome of :func:`~marginrank.training.online.fit_online`."""
-        defaults = ESTIMATOR_ONLY["SGDRankSVM"]
-        everything = defaults | asdict(parameters) | {"random_state": random_state}
         return cls(
             coef=outcome.w,
-            parameters=dict(sorted(everything.items())),
+            parameters=_all_parameters(parameters, random_state),
             feature_names=feature_names,
             training=Training(
                 outcome.objective, outcome.gap, outcome.stop, outcome.n_iter, outcome.found.n_pairs
             ),
             history=outcome.history,
-            estimator="SGDRankSVM",
+            estimator=_estimator_with(parameters),
             counts={
                 "n_iter": outcome.n_iter,
                 "n_pairs": outcome.found.n_pairs,
@@ -141,10 +139,22 @@ class LinearModel:
         )
 
 
+def _estimator_with(parameters: AnyParameters) -> str:
+    """Return the name of the estimator that takes such parameters."""
+    return next(name for name, kind in PARAMETERS.items() if isinstance(parameters, kind))
+
+
+def _all_parameters(parameters: AnyParameters, random_state: int) -> dict[str, Any]:
+    """Return the parameters of the estimator, by name."""
+    only = ESTIMATOR_ONLY[_estimator_with(parameters)]
+    everything = only | asdict(parameters) | {"random_state": random_state}
+    return dict(sorted(everything.items()))
+
+
 def check_parameters(estimator: str, parameters: dict[str, Any]) -> None:
     """Refuse parameters that an estimator does not have, or values it does not take."""
     kind = PARAMETERS[estimator]
-    known = [field.name for field in fields(kind)]
+    known = declared(kind)
     unknown = set(parameters) - {*known, *ESTIMATOR_ONLY[estimator]}
     if unknown:
         raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")

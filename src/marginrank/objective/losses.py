@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from marginrank._base.parameters import ParameterError, given
 from marginrank._base.types import Floats
 
 
@@ -178,9 +179,11 @@ def get_loss(name: str) -> Loss:
         try:
             return logistic(float(error))
         except ValueError as problem:
-            raise ValueError(
-                f"loss={name!r} needs an error between 1e-05 and 0.1 after the @."
+            raise ParameterError(
+                given("loss", name), " needs an error between 1e-05 and 0.1 after the @."
             ) from problem
     if at or base not in LOSSES:
-        raise ValueError(f"loss={name!r} must be one of {', '.join(map(repr, LOSSES))}.")
+        raise ParameterError(
+            given("loss", name), f" must be one of {', '.join(map(repr, LOSSES))}."
+        )
     return LOSSES[base]

@@ -14,6 +14,7 @@ import numpy as np
 
 from marginrank import _core
 from marginrank._base.cached import cached_property
+from marginrank._base.parameters import Mention, ParameterError
 from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData
@@ -127,14 +128,16 @@ class PairSet(ABC):
             query_weight = self.query_weight * (C * self._normalizer(normalization))
             weighted = float(np.sum(query_weight * self.weight_by_query))
         if not weighted <= LARGEST_WEIGHT:
-            raise ValueError(
-                f"C={C:.3g} times the weights of all pairs is {weighted:.3g}, too large to compute "
-                f"with (at most {LARGEST_WEIGHT:g}); lower C (raise lam)."
+            raise ParameterError(
+                Mention("C", f"{C:.3g}"),
+                f" times the weights of all pairs is {weighted:.3g}, too large to compute with (at "
+                f"most {LARGEST_WEIGHT:g}); lower C (raise lam).",
             )
         if weighted == 0 < total:
-            raise ValueError(
-                f"C={C:.3g} times the weights of all pairs, {total:.3g}, is zero in floating "
-                "point; multiply the weights by a number, or raise C (lower lam)."
+            raise ParameterError(
+                Mention("C", f"{C:.3g}"),
+                f" times the weights of all pairs, {total:.3g}, is zero in floating point; "
+                "multiply the weights by a number, or raise C (lower lam).",
             )
         return replace(self, query_weight=query_weight)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marginrank._base.parameters import ParameterError, given
 from marginrank._base.types import Booleans, Floats, Integers
 
 COSTS = ("gain", "ndcg")
@@ -120,9 +121,10 @@ def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
     labels, query = np.asarray(y, dtype=np.float64), np.asarray(qid)
     if labels.size and labels.min() < 0:
         at = int(labels.argmin())
-        raise ValueError(
-            f"y[{at}] is {labels[at]:g}, and DCG has no place for gains below zero: with "
-            "pair_cost='ndcg', labels are zero or more."
+        raise ParameterError(
+            f"y[{at}] is {labels[at]:g}, and DCG has no place for gains below zero: with ",
+            given("pair_cost", "ndcg"),
+            ", labels are zero or more.",
         )
     gain = exponential_gain(labels)
     order = np.lexsort((-labels, query))
@@ -196,9 +198,9 @@ def pair_cost(cost: Any, y: NDArray[Any], qid: Integers) -> PairFactors | None:
 def check_cost(cost: Any) -> None:
     """Refuse a name that is no preset."""
     if isinstance(cost, str) and cost not in COSTS:
-        raise ValueError(
-            f"pair_cost={cost!r} must be None, {', '.join(map(repr, COSTS))}, a matrix or a "
-            "callable of two labels."
+        raise ParameterError(
+            given("pair_cost", cost),
+            f" must be None, {', '.join(map(repr, COSTS))}, a matrix or a callable of two labels.",
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from marginrank._base.parameters import ParameterError, given
 from marginrank.objective.losses import LOSSES, Loss
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer, Regularizer
 from marginrank.solvers.hinge.bundle import bmrm, ocas
@@ -98,14 +99,16 @@ def find_solver(
     """
     able = solvers_for(loss, regularizer)
     if not able:
-        raise ValueError(
-            f"loss={loss.name!r} has no solver{_and(regularizer)}; these have: "
-            f"{_listed(_losses_for(regularizer))}."
+        raise ParameterError(
+            given("loss", loss.name),
+            f" has no solver{_and(regularizer)}; these have: {_listed(_losses_for(regularizer))}.",
         )
     if name != "auto" and name not in able:
-        raise ValueError(
-            f"solver={name!r} cannot minimise loss={loss.name!r}{_and(regularizer)}; these can: "
-            f"{_listed(able)}."
+        raise ParameterError(
+            given("solver", name),
+            " cannot minimise ",
+            given("loss", loss.name),
+            f"{_and(regularizer)}; these can: {_listed(able)}.",
         )
     minimise = SOLVERS[able[0] if name == "auto" else name].minimise
     return minimise if regularizer is None else partial(minimise, regularizer=regularizer)

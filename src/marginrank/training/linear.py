@@ -4,47 +4,29 @@ It does not know scikit-learn, whose import takes longer than many a fit.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from marginrank._base.memory import require_vectors
-from marginrank._base.parameters import check_choice, check_integer, check_number
+from marginrank._base.parameters import ParameterError, check_integer, check_parameters, given
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import get_loss
-from marginrank.objective.margins import check_margin
 from marginrank.objective.objective import Objective
-from marginrank.objective.pair_weights import check_cost
-from marginrank.solvers import find_solver, solver_names
+from marginrank.solvers import find_solver
 from marginrank.solvers.result import Callback, SolverResult, StopReason
-from marginrank.training.pairs import (
-    NORMALIZATIONS,
-    PAIR_SELECTIONS,
-    choose_pairs,
-    objective_on,
-)
+from marginrank.training.declarations import LinearDeclaration
+from marginrank.training.pairs import choose_pairs, objective_on
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameters:
+class Parameters(LinearDeclaration):
     """The parameters of a linear RankSVM; see :class:`~marginrank.RankSVM`."""
-
-    C: float = 1.0
-    lam: float | None = None
-    loss: str = "squared_hinge"
-    solver: str = "auto"
-    tol: float = 1e-6
-    max_iter: int = 1000
-    pair_selection: str = "all"
-    pair_cost: Any = None
-    margin: Any = "unit"
-    normalization: str = "none"
-    n_jobs: int | None = None
 
     @property
     def loss_weight(self) -> float:
@@ -53,20 +35,12 @@ class Parameters:
 
     def check(self) -> None:
         """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
-        check_number("C", self.C)
-        if self.lam is not None:
-            check_number("lam", self.lam)
-            if not np.isfinite(self.loss_weight):
-                raise ValueError(f"lam={self.lam!r} is too small: C = 1 / (2 lam) is infinite.")
-        check_number("tol", self.tol)
-        check_integer("max_iter", self.max_iter, at_least=1)
-        check_choice("solver", self.solver, ("auto", *solver_names(regularized=False)))
+        check_parameters(self)
+        if not np.isfinite(self.loss_weight):
+            raise ParameterError(
+                given("lam", self.lam), " is too small: C = 1 / (2 lam) is infinite."
+            )
         find_solver(self.solver, get_loss(self.loss))
-        check_cost(self.pair_cost)
-        check_margin(self.margin)
-        check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
-        check_choice("normalization", self.normalization, NORMALIZATIONS)
-        effective_threads(self.n_jobs)
 
 
 def seed_from(random_state: int) -> int:

@@ -2,7 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from marginrank._base.parameters import check_choice, check_number
+from marginrank._base.parameters import (
+    Mention,
+    ParameterError,
+    check_choice,
+    check_number,
+    given,
+)
 from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
@@ -15,9 +21,7 @@ from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import pair_cost as pair_factors
 from marginrank.objective.pair_weights import with_propensity
-
-PAIR_SELECTIONS = ("all", "adjacent")
-NORMALIZATIONS = ("none", "pairs", "query")
+from marginrank.training.declarations import NORMALIZATIONS, PAIR_SELECTIONS
 
 
 class Preferences(NamedTuple):
@@ -84,8 +88,8 @@ def _refuse_labels(pair_cost: Any, margin: Any, propensity: Floats | None) -> No
         "margin": margin != "unit",
         "propensity": propensity is not None,
     }
-    for name, given in asked.items():
-        if given:
+    for name, is_given in asked.items():
+        if is_given:
             raise ValueError(
                 f"{name} does not go with pairs, which have no labels; put it into pair_weight."
             )
@@ -94,9 +98,11 @@ def _refuse_labels(pair_cost: Any, margin: Any, propensity: Floats | None) -> No
 def refuse_selection(pair_selection: str) -> None:
     """Refuse what has no meaning for pairs that are listed."""
     if pair_selection != "all":
-        raise ValueError(
-            f"pair_selection={pair_selection!r} does not go with pairs, which say themselves what "
-            "is compared; drop one of them."
+        raise ParameterError(
+            given("pair_selection", pair_selection),
+            " does not go with ",
+            Mention("pairs"),
+            ", which say themselves what is compared; drop one of them.",
         )
 
 

@@ -5,69 +5,38 @@ It does not know scikit-learn, whose import takes longer than many a fit.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from marginrank._base.parameters import check_choice, check_integer, check_number
+from marginrank._base.parameters import Mention, ParameterError, check_parameters, given
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import get_loss
 from marginrank.objective.objective import Objective
-from marginrank.objective.pair_weights import check_cost
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
-from marginrank.solvers import find_solver, solver_names
+from marginrank.solvers import find_solver
 from marginrank.solvers.result import Callback
-from marginrank.solvers.sparse.frank_wolfe import VARIANTS
+from marginrank.training.declarations import SparseDeclaration
 from marginrank.training.linear import Fit, check_start, require_pairs
-from marginrank.training.pairs import NORMALIZATIONS, PAIR_SELECTIONS, choose_pairs, objective_on
+from marginrank.training.pairs import choose_pairs, objective_on
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseParameters:
+class SparseParameters(SparseDeclaration):
     """The parameters of a sparse RankSVM; see :class:`~marginrank.SparseRankSVM`."""
-
-    radius: float | None = None
-    C: float = 1.0
-    l1_ratio: float = 1.0
-    positive: bool = False
-    loss: str = "squared_hinge"
-    solver: str = "proximal_newton"
-    variant: str = "plain"
-    tol: float = 1e-6
-    max_iter: int = 1000
-    pair_selection: str = "all"
-    pair_cost: Any = None
-    normalization: str = "pairs"
-    n_jobs: int | None = None
 
     def check(self) -> None:
         """Refuse a wrong value by its name."""
-        check_number("C", self.C)
-        check_l1_ratio(self.l1_ratio)
-        if self.radius is not None:
-            check_number("radius", self.radius)
-            if self.l1_ratio != 1:
-                raise ValueError(
-                    f"l1_ratio={self.l1_ratio!r} mixes penalties, and a radius has none; leave one "
-                    "of them out."
-                )
-        check_flag("positive", self.positive)
-        check_number("tol", self.tol)
-        check_integer("max_iter", self.max_iter, at_least=1)
-        self._check_solver()
-        check_choice("variant", self.variant, VARIANTS)
-        check_choice("pair_selection", self.pair_selection, PAIR_SELECTIONS)
-        check_cost(self.pair_cost)
-        check_choice("normalization", self.normalization, NORMALIZATIONS)
-        effective_threads(self.n_jobs)
-
-    def _check_solver(self) -> None:
-        """Refuse a problem that the solver does not take, before any data is looked at."""
-        loss, regularizer = get_loss(self.loss), self.regularizer()
-        check_choice("solver", self.solver, solver_names(regularized=True))
-        find_solver(self.solver, loss, regularizer)
+        check_parameters(self)
+        if self.radius is not None and self.l1_ratio != 1:
+            raise ParameterError(
+                given("l1_ratio", self.l1_ratio),
+                " mixes penalties, and a ",
+                Mention("radius"),
+                " has none; leave one of them out.",
+            )
+        find_solver(self.solver, get_loss(self.loss), self.regularizer())
 
     def regularizer(self) -> L1Regularizer:
         """Return the ball, or the penalty."""
@@ -95,19 +64,6 @@ class SparseParameters:
         )
         require_pairs(objective, data)
         return objective
-
-
-def check_l1_ratio(l1_ratio: float) -> None:
-    """Refuse a share of the l1 norm that is none."""
-    check_number("l1_ratio", l1_ratio, allow_equal=True)
-    if l1_ratio > 1:
-        raise ValueError(f"l1_ratio={l1_ratio!r} must be a number from 0 to 1.")
-
-
-def check_flag(name: str, value: bool) -> None:
-    """Refuse what is neither true nor false."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={value!r} must be True or False.")
 
 
 def fit_sparse(

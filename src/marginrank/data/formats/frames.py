@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from marginrank._base.parameters import Mention, ParameterError, given
 from marginrank.data.formats.tables import Table, as_table
 from marginrank.data.validation import EXACT_INTEGERS
 
@@ -41,7 +42,7 @@ def from_frame(
     }
     used = {role: _find(table, name, role) for role, name in roles.items() if name is not None}
     if "label" not in used:
-        raise ValueError("label=None: name the column of the labels.")
+        raise ParameterError(given("label", None), ": name the column of the labels.")
     chosen = _choose_features(table, features, used)
     X = _feature_matrix(table, chosen)
     try:
@@ -66,10 +67,13 @@ def _find(table: Table, name: Any, role: str) -> int:
     if len(matches) > 1:
         raise ValueError(f"the frame has {len(matches)} columns {name!r}; rename all but one.")
     if not matches:
-        fix = " or set qid=None if all rows are one query" if role == "qid" else ""
-        raise ValueError(
-            f"the frame has no column {name!r} for {role}; {_nearest(table, name)}; set {role}= to "
-            f"the right name{fix}."
+        one_query = (" or give ", given("qid", None), " if all rows are one query")
+        raise ParameterError(
+            f"the frame has no column {name!r} for {role}; {_nearest(table, name)}; set ",
+            Mention(role, ""),
+            " to the right name",
+            *(one_query if role == "qid" else ()),
+            ".",
         )
     return matches[0]
 
@@ -86,14 +90,18 @@ def _nearest(table: Table, name: Any) -> str:
 def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[int]:
     """Return the positions of the features."""
     if isinstance(features, str):
-        raise ValueError(f"features={features!r} must be a list of column names.")
+        raise ParameterError(given("features", features), " must be a list of column names.")
     if features is not None:
         features = list(features)
     else:
         features = [name for at, name in enumerate(table.names) if at not in used.values()]
     chosen = [_find(table, name, "features") for name in features]
     if not chosen:
-        raise ValueError("the frame has no column left for the features; name some in features=.")
+        raise ParameterError(
+            "the frame has no column left for the features; name some in ",
+            Mention("features", ""),
+            ".",
+        )
     for role, at in used.items():
         if at in chosen:
             raise ValueError(f"column {table.names[at]!r} is the {role}; drop it from features.")
@@ -127,9 +135,11 @@ def _feature_dtype(table: Table, at: int) -> Any:
     """Return the smaller of float32 and float64 that holds all values of a column's type."""
     dtype = table.dtype(at)
     if dtype is None:
-        raise ValueError(
+        raise ParameterError(
             f"column {table.names[at]!r} holds {table.type_name(at)}, not numbers; convert it, or "
-            "name the columns to use in features=."
+            "name the columns to use in ",
+            Mention("features", ""),
+            ".",
         )
     return np.float32 if np.can_cast(dtype, np.float32) else np.float64
 

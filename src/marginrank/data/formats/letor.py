@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from marginrank import _core
 from marginrank._base.atomic_files import atomic_write
 from marginrank._base.memory import require_memory
-from marginrank._base.parameters import check_integer
+from marginrank._base.parameters import (
+    Mention,
+    ParameterError,
+    check_choice,
+    check_integer,
+    given,
+)
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.formats.compressed import compressed
@@ -162,9 +168,8 @@ def new_reader(
         n_features is not None
         and check_integer("n_features", n_features, at_least=1) > MOST_FEATURES
     ):
-        raise ValueError(f"n_features={n_features} must be at most {MOST_FEATURES}.")
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout={layout!r} must be one of {', '.join(map(repr, LAYOUTS))}.")
+        raise ParameterError(given("n_features", n_features), f" must be at most {MOST_FEATURES}.")
+    check_choice("layout", layout, LAYOUTS)
     return _core.LetorReader(
         float64,
         0 if zero_based else 1,
@@ -177,7 +182,7 @@ def new_reader(
 def _check_dtype(dtype: DTypeLike) -> bool:
     """Return whether it is float64."""
     if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} must be float32 or float64.")
+        raise ParameterError(given("dtype", dtype), " must be float32 or float64.")
     return np.dtype(dtype) == np.float64
 
 
@@ -185,7 +190,7 @@ def _check_missing(missing: float | str) -> float | None:
     if missing == "error":
         return None
     if isinstance(missing, str) or not np.isfinite(missing):
-        raise ValueError(f"missing={missing!r} must be 'error' or a finite number.")
+        raise ParameterError(given("missing", missing), " must be 'error' or a finite number.")
     return float(missing)
 
 
@@ -210,7 +215,21 @@ def feed(
     fault = reader.feed(text, first, last, threads)
     if fault is not None:
         line, column, what = fault
-        raise ValueError(f"{name}:{lines_before + line}:{column}: {printable(what)}.")
+        place = f"{name}:{lines_before + line}:{column}: "
+        raise ParameterError(place, *_with_mentions(printable(what)), ".")
+
+
+def _with_mentions(what: str) -> tuple[str | Mention, ...]:
+    """Return a message of the native parser with the parameter that it advises on, if any.
+
+    It is a word of its own, so that no text of the user is taken for one.
+    """
+    for name in ("zero_based", "n_features", "missing"):
+        before, found, after = what.rpartition(f" {name}=")
+        if found:
+            code, *rest = after.split(" ", 1)
+            return (f"{before} ", Mention(name, code), *(f" {words}" for words in rest))
+    return (what,)
 
 
 def assemble(

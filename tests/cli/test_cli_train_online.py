@@ -1,4 +1,4 @@
-"""marginrank train --online."""
+"""marginrank train-online."""
 
 import json
 
@@ -10,8 +10,8 @@ from marginrank import SGDRankSVM, load_letor, load_model, metrics
 
 def test_text_equals_the_python_api_bitwise(run, tmp_path, train_txt):
     model = tmp_path / "m.json"
-    flags = ("--online", "-C", "0.1", "--chunk-documents", "50", "--json", "--verbose")
-    done = run("train", train_txt, "--model", model, *flags)
+    flags = ("-C", "0.1", "--chunk-documents", "50", "--json", "--verbose")
+    done = run("train-online", train_txt, "--model", model, *flags)
     expected = SGDRankSVM(C=0.1).fit_file(train_txt, chunk_documents=50)
     loaded = load_model(model)
     assert loaded.coef_.tobytes() == expected.coef_.tobytes()
@@ -33,7 +33,7 @@ def test_text_equals_the_python_api_bitwise(run, tmp_path, train_txt):
 
 def test_store(run, tmp_path, train_txt):
     load_letor(train_txt).save(tmp_path / "store")
-    run("train", tmp_path / "store", "--model", tmp_path / "m.json", "--online")
+    run("train-online", tmp_path / "store", "--model", tmp_path / "m.json")
     expected = SGDRankSVM().fit_file(tmp_path / "store")
     assert load_model(tmp_path / "m.json").coef_.tobytes() == expected.coef_.tobytes()
 
@@ -41,7 +41,7 @@ def test_store(run, tmp_path, train_txt):
 def test_early_stopping_by_the_first_metric(run, tmp_path, train_txt, test_txt):
     model = tmp_path / "m.json"
     flags = ("--valid", test_txt, "--early-stopping", "--metrics", "ndcg@3,pairwise_accuracy")
-    done = run("train", train_txt, "--model", model, "--online", *flags, "--json")
+    done = run("train-online", train_txt, "--model", model, *flags, "--json")
     result = json.loads(done.stdout)
     assert result["stop_reason"] == "validated"
     best = max(line.metric for line in load_model(model).history_)
@@ -52,7 +52,7 @@ def test_early_stopping_by_the_first_metric(run, tmp_path, train_txt, test_txt):
 
 def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_txt):
     model = tmp_path / "m.json"
-    done = run("train", train_txt, "--model", model, "--online", "--max-iter", "2", "--json")
+    done = run("train-online", train_txt, "--model", model, "--max-iter", "2", "--json")
     assert "marginrank: warning: The fit stopped because max_iter" in done.stderr
     parameters = json.loads(done.stdout)["parameters"]
     assert (parameters["max_iter"], parameters["tol"]) == (2, SGDRankSVM().tol)
@@ -61,33 +61,64 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (["--solver", "tron", "--online"], "--solver has no meaning with --online."),
-        (["--pair-selection", "adjacent", "--online"], "--pair-selection has no meaning"),
-        (["--method", "pair"], "--method needs --online."),
-        (["--chunk-documents", "9"], "--chunk-documents needs --online."),
-        (["--early-stopping", "--online"], "--early-stopping needs --valid."),
         (
-            ["--early-stopping", "--online", "--valid", "v.txt", "--gain", "linear"],
+            ["--solver", "tron"],
+            "--solver is a flag of train and train-sparse, not of train-online.",
+        ),
+        (["--lam", "1"], "--lam is a flag of train, not of train-online."),
+        (["--pairs", "p.txt"], "--pairs is a flag of train, not of train-online."),
+        (["--early-stopping"], "--early-stopping needs --valid."),
+        (
+            ["--early-stopping", "--valid", "v.txt", "--gain", "linear"],
             "--gain has no meaning with --early-stopping.",
         ),
-        (["--method", "document", "--online"], "--method 'document' must be one of"),
+        (["--method", "document"], "--method 'document' must be one of"),
+        (["--learning-rate", "fast"], "--learning-rate 'fast' must be one of 'auto', 'inverse'"),
+        (["--eta0", "0"], "--eta0 0.0 must be a finite number, more than 0."),
+        (["--chunk-documents", "0"], "--chunk-documents 0 must be an integer of at least 1."),
     ],
 )
 def test_flags_without_meaning(refused, tmp_path, train_txt, flags, sentence):
-    assert sentence in refused("train", train_txt, "--model", tmp_path / "m.json", *flags)
+    assert sentence in refused("train-online", train_txt, "--model", tmp_path / "m.json", *flags)
+
+
+def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_txt):
+    flags = ("--method", "pair", "--learning-rate", "inverse", "--eta0", "0.5", "--no-average")
+    more = ("--no-shuffle", "--max-iter", "3", "--n-iter-no-change", "2", "--loss", "huber")
+    pairs = ("--pair-cost", "gain", "--margin", "label", "--pair-selection", "adjacent")
+    run("train-online", train_txt, "--model", tmp_path / "m.json", *flags, *more, *pairs)
+    expected = SGDRankSVM(
+        method="pair",
+        learning_rate="inverse",
+        eta0=0.5,
+        average=False,
+        shuffle=False,
+        max_iter=3,
+        n_iter_no_change=2,
+        loss="huber",
+        pair_cost="gain",
+        margin="label",
+        pair_selection="adjacent",
+    )
+    loaded = load_model(tmp_path / "m.json")
+    assert loaded.get_params() == expected.get_params()
+    with pytest.warns(match="The fit stopped because max_iter"):
+        expected.fit_file(train_txt)
+    assert loaded.coef_.tobytes() == expected.coef_.tobytes()
 
 
 def test_what_cannot_be_streamed(run, refused, tmp_path, train_txt):
     table = tmp_path / "t.csv"
     table.write_text("label,qid,x\n1,1,2\n0,1,1\n")
-    flags = ("--model", tmp_path / "m.json", "--online")
-    assert "reads text files or a single store" in refused("train", table, *flags)
-    assert "can be read only once" in refused("train", "-", *flags)
-    piped = run("train", "/dev/fd/0", *flags, input=train_txt.read_text(), code=2)
+    flags = ("--model", tmp_path / "m.json")
+    assert "reads text files or a single store" in refused("train-online", table, *flags)
+    assert "can be read only once" in refused("train-online", "-", *flags)
+    piped = run("train-online", "/dev/fd/0", *flags, input=train_txt.read_text(), code=2)
     assert "/dev/fd/0 can be read only once" in piped.stderr
-    (tmp_path / "sizes").write_text("3\n")
     group = ("--group", tmp_path / "sizes")
-    assert "needs a qid on every line" in refused("train", train_txt, *flags, *group)
+    assert refused("train-online", train_txt, *flags, *group) == (
+        "--group is a flag of train and train-sparse, not of train-online."
+    )
 
 
 def test_scikit_learn_is_not_imported(train_txt, tmp_path):
@@ -96,7 +127,7 @@ def test_scikit_learn_is_not_imported(train_txt, tmp_path):
 
     code = (
         "import sys; from marginrank.cli.app import app; "
-        f"app(['train', {str(train_txt)!r}, '--model', {str(tmp_path / 'm.json')!r}, '--online'], "
+        f"app(['train-online', {str(train_txt)!r}, '--model', {str(tmp_path / 'm.json')!r}], "
         "standalone_mode=False); assert 'sklearn' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

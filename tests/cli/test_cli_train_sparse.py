@@ -1,4 +1,4 @@
-"""marginrank train --l1."""
+"""marginrank train-sparse."""
 
 import json
 
@@ -20,6 +20,10 @@ def data(train_txt):
         (("-C", "5"), {"C": 5.0}),
         (("--radius", "0.3", "--positive"), {"radius": 0.3, "positive": True}),
         (("--radius", "0.3", "--solver", "fenchel"), {"radius": 0.3, "solver": "fenchel"}),
+        (
+            ("--radius", "0.3", "--solver", "fenchel", "--variant", "away"),
+            {"radius": 0.3, "solver": "fenchel", "variant": "away"},
+        ),
         (("-C", "0.01", "--normalization", "none"), {"C": 0.01, "normalization": "none"}),
         (
             ("-C", "5", "--l1-ratio", "0.5", "--loss", "huber"),
@@ -34,7 +38,7 @@ def data(train_txt):
 )
 def test_equals_the_python_api_bitwise(run, tmp_path, train_txt, data, flags, parameters):
     model = tmp_path / "m.json"
-    done = run("train", train_txt, "--model", model, "--l1", "--tol", "1e-4", "--json", *flags)
+    done = run("train-sparse", train_txt, "--model", model, "--tol", "1e-4", "--json", *flags)
     assert "warning" not in done.stderr
     expected = SparseRankSVM(tol=1e-4, **parameters).fit(data.X, data.y, qid=data.qid)
     loaded = load_model(model)
@@ -49,8 +53,8 @@ def test_equals_the_python_api_bitwise(run, tmp_path, train_txt, data, flags, pa
 
 def test_validation_and_evaluate(run, tmp_path, train_txt, test_txt):
     model = tmp_path / "m.json"
-    flags = ("--l1", "--radius", "0.3", "--valid", test_txt, "--metrics", "ndcg@3")
-    trained = run("train", train_txt, "--model", model, "--json", *flags)
+    flags = ("--radius", "0.3", "--valid", test_txt, "--metrics", "ndcg@3")
+    trained = run("train-sparse", train_txt, "--model", model, "--json", *flags)
     test = load_letor(test_txt, n_features=6)
     expected = metrics.ndcg(test.y, load_model(model).predict(test.X), qid=test.qid, k=3)
     assert json.loads(trained.stdout)["valid"] == {"ndcg@3": expected}
@@ -63,8 +67,8 @@ def test_a_path_equals_the_python_api(run, tmp_path, train_txt, test_txt, data, 
     test = load_letor(test_txt, n_features=6)
     path = sparse_path(data, n_points=7, parameter=parameter, validation=test, metric="ndcg@3")
     model = tmp_path / "m.json"
-    flags = ("--l1", "--path", "7", "--parameter", parameter, "--metrics", "ndcg@3,auc")
-    done = run("train", train_txt, "--model", model, "--valid", test_txt, "--json", *flags)
+    flags = ("--path", "7", "--parameter", parameter, "--metrics", "ndcg@3,auc")
+    done = run("train-sparse", train_txt, "--model", model, "--valid", test_txt, "--json", *flags)
     result = json.loads(done.stdout)
     told = result["path"]
     assert (told["parameter"], told["metric"], told["best"]) == (parameter, "ndcg@3", path.best)
@@ -82,7 +86,7 @@ def test_a_path_equals_the_python_api(run, tmp_path, train_txt, test_txt, data, 
 def test_a_path_that_says_little_is_a_warning(run, tmp_path, train_txt):
     useless = tmp_path / "v.txt"
     useless.write_text("0 qid:1 1:1\n0 qid:1 1:2\n")
-    flags = ("train", train_txt, "--model", tmp_path / "m.json", "--valid", useless, "--l1")
+    flags = ("train-sparse", train_txt, "--model", tmp_path / "m.json", "--valid", useless)
     done = run(*flags, "--path", "3", "--metrics", "ndcg@3", "--json")
     assert "ndcg@3 is the same for all models" in done.stderr
     assert json.loads(done.stdout)["path"]["best"] == 0
@@ -93,17 +97,11 @@ def test_a_path_that_says_little_is_a_warning(run, tmp_path, train_txt):
     assert not all(point["converged"] for point in json.loads(done.stdout)["path"]["points"])
 
 
-def test_auto_is_a_solver_of_every_learner(run, tmp_path, train_txt):
-    model = tmp_path / "m.json"
-    for flags, solver in (((), "auto"), (("--l1",), "proximal_newton"), (("--online",), None)):
-        done = run("train", train_txt, "--model", model, "--solver", "auto", "--json", *flags)
-        assert json.loads(done.stdout)["parameters"].get("solver") == solver
-
-
 def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
     plot = tmp_path / "path.png"
-    flags = ("--l1", "--path", "4", "--plot", plot, "--gain", "linear", "--metrics", "auc,ndcg@3")
-    done = run("train", train_txt, "--model", tmp_path / "m.json", "--valid", test_txt, *flags)
+    flags = ("--path", "4", "--plot", plot, "--gain", "linear", "--metrics", "auc,ndcg@3")
+    model = tmp_path / "m.json"
+    done = run("train-sparse", train_txt, "--model", model, "--valid", test_txt, *flags)
     lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
     assert lines[:2] == [["Path"], ["C", "non-zero", "relative", "gap", "auc"]]
     assert [line[1] for line in lines[2:3]] == ["0"]
@@ -114,46 +112,56 @@ def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--radius", "1"), "--radius needs --l1."),
-        (("--l1-ratio", "0.5"), "--l1-ratio needs --l1."),
-        (("--positive",), "--positive needs --l1."),
-        (("--l1", "--online"), "--l1 and --online are two learners; give one of them."),
-        (("--l1", "--pairs", "some.pairs"), "--pairs has no meaning with --l1."),
-        (("--l1", "--lam", "0.1"), "--lam has no meaning with --l1."),
-        (("--l1", "--margin", "label"), "--margin has no meaning with --l1."),
-        (("--l1", "--early-stopping"), "--early-stopping needs --online."),
-        (("--path", "5"), "--path needs --l1."),
-        (("--l1", "--plot", "path.png"), "--plot needs --path."),
-        (("--l1", "--parameter", "radius"), "--parameter needs --path."),
-        (("--l1", "--path", "5"), "--path needs --valid."),
+        (("--pairs", "some.pairs"), "--pairs is a flag of train, not of train-sparse."),
+        (("--lam=0.1",), "--lam is a flag of train, not of train-sparse."),
         (
-            ("--l1", "--path", "5", "--valid", "v.txt", "--l1-ratio", "0"),
+            ("--margin", "label"),
+            "--margin is a flag of train and train-online, not of train-sparse.",
+        ),
+        (("--early-stopping",), "--early-stopping is a flag of train-online, not of train-sparse."),
+        (("--plot", "path.png"), "--plot needs --path."),
+        (("--parameter", "radius"), "--parameter needs --path."),
+        (("--path", "5"), "--path needs --valid."),
+        (("-C", "2", "--radius", "1"), "--C has no meaning with --radius."),
+        (
+            ("--path", "5", "--valid", "v.txt", "--l1-ratio", "0"),
             "--l1-ratio 0 makes no weight zero, so that a path has no start.",
         ),
-        (("--l1", "--path", "5", "-C", "2"), "--C has no meaning with --path."),
-        (("--l1", "--path", "5", "--radius", "2"), "--radius has no meaning with --path."),
-        (("--l1", "--path", "5", "--solver", "fenchel"), "--solver has no meaning with --path."),
+        (
+            ("--path", "5", "--valid", "v.txt", "--parameter", "radius", "--l1-ratio", "0.5"),
+            "--l1-ratio mixes penalties, and a radius has none; drop one of them.",
+        ),
+        (("--path", "5", "-C", "2"), "--C has no meaning with --path."),
+        (("--path", "5", "--radius", "2"), "--radius has no meaning with --path."),
+        (("--path", "5", "--solver", "fenchel"), "--solver has no meaning with --path."),
+        (("--path", "5", "--variant", "away"), "--variant has no meaning with --path."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_flags_of_other_learners_are_refused(refused, tmp_path, flags, sentence):
-    assert refused("train", "not_read.txt", "--model", tmp_path / "m.json", *flags) == sentence
+def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
+    model = tmp_path / "m.json"
+    assert refused("train-sparse", "not_read.txt", "--model", model, *flags) == sentence
 
 
 @pytest.mark.parametrize(
     ("flags", "start"),
     [
-        (("--solver", "newton"), "--solver 'newton' must be one of"),
-        (("--loss", "hinge"), "--loss 'hinge' has no sparse solver"),
+        (("--solver", "newton"), "--solver 'newton' must be one of 'proximal_newton', 'fenchel'"),
+        (
+            ("--solver", "fenchel"),
+            "--solver 'fenchel' cannot minimise --loss 'squared_hinge' with a penalty",
+        ),
+        (("--loss", "hinge"), "--loss 'hinge' has no solver with a penalty"),
         (("--radius", "0"), "--radius 0"),
         (("--radius", "1", "--l1-ratio", "0.5"), "--l1-ratio 0.5 mixes penalties"),
         (("--l1-ratio", "1.5"), "--l1-ratio 1.5 must be a number from 0 to 1"),
-        (("--path", "0", "--valid", "v.txt"), "--path 0 must be"),
+        (("--path", "0", "--valid", "v.txt"), "--path 0 must be an integer from 1 to 10000."),
+        (("--path", "10001", "--valid", "v.txt"), "--path 10001 must be an integer from 1 to"),
         (("--path", "5", "--valid", "v.txt", "--parameter", "r"), "--parameter 'r' must be one of"),
         (("--path", "5", "--valid", "v.txt", "--plot", "path.xyz"), "path.xyz must end in one of"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_wrong_values_are_refused_before_reading(refused, tmp_path, flags, start):
-    sentence = refused("train", "not_read.txt", "--model", tmp_path / "m.json", "--l1", *flags)
+    sentence = refused("train-sparse", "not_read.txt", "--model", tmp_path / "m.json", *flags)
     assert sentence.startswith(start)

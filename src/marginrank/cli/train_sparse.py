@@ -1,0 +1,133 @@
+"""marginrank train-sparse."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from marginrank._base.parameters import (
+    TEXT,
+    Mention,
+    Parameter,
+    ParameterError,
+    check_parameters,
+    choice,
+    integer,
+    or_none,
+)
+from marginrank.cli._data import Wanted, data_summary, open_data
+from marginrank.cli._options import DataFiles, Reading, Training, Validation
+from marginrank.cli._plots import check_plot
+from marginrank.cli._sparse_path import (
+    best_parameters,
+    describe_path,
+    plot,
+    print_path,
+    walk_path,
+)
+from marginrank.cli._task import Fitted, Task
+from marginrank.cli._training import fit
+from marginrank.training.declarations import SparseDeclaration
+
+if TYPE_CHECKING:
+    from marginrank.training.sparse import SparseParameters
+
+EXAMPLE = """\
+train-sparse train.txt --model model.json --radius 4
+train-sparse train.txt --model model.json --path 50 --valid valid.txt --plot path.png"""
+
+# A flag, and another that it says nothing without.
+NEEDS = (("parameter", "path"), ("plot", "path"), ("path", "valid"))
+# A flag, and another that leaves nothing for it to say.
+CONFLICTS = (
+    *((name, "path") for name in ("C", "radius", "solver", "variant")),
+    ("C", "radius"),
+)
+LONGEST_PATH = 10_000
+PATH = "Path"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Path:
+    """A path of models to choose from."""
+
+    path: int | None = Parameter(
+        or_none(integer(at_least=1, at_most=LONGEST_PATH)),
+        "Fit that many values of C or the radius, each to 1e-4, and keep the one that is best on "
+        "--valid by the first of --metrics, ndcg@10 by default.",
+        PATH,
+    ).field(None)
+    parameter: str = Parameter(
+        choice(("C", "radius")), "What the path is of: C or radius.", PATH
+    ).field("C")
+    plot: str | None = Parameter(
+        or_none(TEXT), "File to draw the path to, such as path.png.", PATH
+    ).field(None)
+
+    def check(self, l1_ratio: float) -> None:
+        """Refuse a path that there is not with such a penalty."""
+        check_parameters(self)
+        if self.path is None:
+            return
+        if self.parameter == "radius" and l1_ratio != 1:
+            raise ParameterError(
+                Mention("l1_ratio"), " mixes penalties, and a radius has none; drop one of them."
+            )
+        if l1_ratio == 0:
+            raise ParameterError(
+                Mention("l1_ratio", "0"), " makes no weight zero, so that a path has no start."
+            )
+
+
+def train_sparse(
+    data: DataFiles,
+    reading: Reading,
+    parameters: SparseDeclaration,
+    path: Path,
+    validation: Validation,
+    training: Training,
+) -> None:
+    """Train a sparse linear model and write it to a file.
+
+    Most of its weights are zero. The flags are named as the parameters of marginrank.SparseRankSVM
+    and marginrank.load_letor.
+    """
+    task = Task(data, reading, validation, training)
+    task.refuse_flags(needs=NEEDS, conflicts=CONFLICTS)
+    path.check(parameters.l1_ratio)
+    check_plot(path.plot)
+
+    def make() -> "SparseParameters":
+        from marginrank.training.sparse import SparseParameters
+
+        return SparseParameters(**{**vars(parameters), "n_jobs": reading.n_jobs})
+
+    checked = task.prepare(make, outputs=[path.plot])
+    documents = open_data(data, reading, task.phases)
+    held_out = task.open_valid(Wanted(documents.n_features, documents.feature_names))
+    how: Any = {"random_state": training.random_state, "verbose": training.verbose}
+    walked = None
+    if path.path is not None and held_out is not None:
+        metric = next(iter(task.metrics("ndcg@10").values()))
+        walked = walk_path(
+            documents,
+            held_out,
+            checked,
+            metric,
+            task.phases,
+            n_points=path.path,
+            parameter=path.parameter,
+            **how,
+        )
+        checked = best_parameters(walked, checked)
+    model = fit(documents, checked, task.phases, **how)
+    fitted = Fitted(model, held_out, data_summary(documents))
+    task.write(model)
+    if walked is None:
+        task.tell(task.summary(fitted), fitted)
+        return
+    if path.plot is not None:
+        with task.phases.phase("plot", path.plot):
+            plot(walked, path.plot)
+    result = task.summary(fitted, path=describe_path(walked))
+    if not training.json:
+        print_path(result["path"])
+    task.tell(result, fitted)
