@@ -436,3 +436,20 @@ def test_a_sparse_column_with_a_large_offset():
         assert np.all(diagonal >= 1)
         values.append(newton(objective, tol=1e-6).objective)
     assert values[1] == pytest.approx(values[0], rel=1e-5)
+
+
+def test_the_last_iteration_of_tron_may_be_the_one_that_certifies():
+    objective = random_objective(20, 20, 8)
+    enough = tron(objective)
+    assert enough.stop is StopReason.CERTIFIED
+    again = tron(objective, max_iter=enough.n_iter)
+    assert again.stop is StopReason.CERTIFIED
+    np.testing.assert_array_equal(again.w, enough.w)
+
+
+def test_scores_to_start_from_bring_their_rounding():
+    objective = random_objective(20, 20, 8)
+    result = newton(objective)
+    known = objective.at(result.w, result.scores, travelled=result.travelled)
+    assert np.all(result.travelled >= np.abs(result.w))
+    assert known.score_rounding >= objective.at(result.w).score_rounding

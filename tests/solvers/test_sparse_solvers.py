@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from objectives import make_objective
 
 from marginrank import RankingData, make_ranking
+from marginrank.objective.certificates import is_certified
+from marginrank.objective.composite import Composite
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Point
 from marginrank.objective.pair_weights import gain_difference
@@ -468,3 +470,26 @@ def test_the_history_ends_with_the_gap_of_the_result():
     result = proximal_newton(objective, ElasticNet(1.0))
     assert result.history[-1].gap == result.gap
     assert result.history[-1].objective == result.objective
+
+
+def test_a_start_outside_of_the_domain_does_not_keep_its_scores(solver):
+    """Scores of other weights would make a certificate of a problem that is not there."""
+    objective = random_objective(40, 20, 12)
+    far = proximal_newton(objective, L1Ball(1.0), tol=1e-9)
+    regularizer = L1Ball(0.05) if solver is not truncated_gradient else ElasticNet(0.05, 0.0, True)
+    w0 = -np.abs(far.w) if solver is truncated_gradient else far.w
+    scores0 = objective.scores(w0)
+    result = solver(objective, regularizer, w0=w0, scores0=scores0, tol=1e-4, max_iter=3000)
+    exact = Composite(objective, regularizer).at(result.w)
+    assert result.objective == pytest.approx(exact.value, rel=1e-9)
+    assert result.stop is not StopReason.CERTIFIED or is_certified(exact, 1e-4)
+
+
+def test_hardly_any_penalty_takes_few_easier_problems():
+    gradient = np.array([3.0, -5.0])
+    for l1 in (1e-2, 1e-14, 1e-30):
+        penalties = [each.l1 for each in ElasticNet(l1, l1).easier(gradient)]
+        assert len(penalties) <= 12
+        assert penalties == sorted(penalties, reverse=True)
+        assert penalties[0] <= 5.0 * 1.01
+        assert penalties[-1] > l1

@@ -33,9 +33,11 @@ class Composite(Generic[R_co]):
                 "loss."
             )
 
-    def at(self, w: Floats, scores: Scores | None = None) -> "CompositePoint[R_co]":
+    def at(
+        self, w: Floats, scores: Scores | None = None, travelled: Floats | None = None
+    ) -> "CompositePoint[R_co]":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
-        return self.wrap(self.objective.at(w, scores))
+        return self.wrap(self.objective.at(w, scores, travelled=travelled))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
         """Add the regulariser to a point of the objective."""
@@ -59,7 +61,7 @@ class Composite(Generic[R_co]):
         """Return Σ c ℓ'² / (2M); no sweep."""
         if self.is_squared_hinge:  # there ℓ'² = 2M ℓ
             return loss.loss_value
-        squares = self._squares.at(loss.w, loss.scores).loss_value
+        squares = self._squares.at_point(loss).loss_value
         return max(squares, 0.0) / (2.0 * self.objective.loss.largest_curvature)
 
 
@@ -69,7 +71,7 @@ class CompositePoint(Generic[R_co]):
     def __init__(self, composite: Composite[R_co], loss: Point) -> None:
         self.composite = composite
         self.loss = loss
-        self._grouped: GroupedLoss | None = None
+        self._grouped: dict[int, GroupedLoss] = {}
         self._closer_gap = np.inf
 
     @property
@@ -86,6 +88,11 @@ class CompositePoint(Generic[R_co]):
     def scores(self) -> Scores:
         """Xw."""
         return self.loss.scores
+
+    @property
+    def travelled(self) -> Floats:
+        """How far each weight has gone in steps along which scores were updated."""
+        return self.loss.travelled
 
     @cached_property
     def value(self) -> float:
@@ -140,9 +147,9 @@ class CompositePoint(Generic[R_co]):
 
     def by_group(self, n_groups: int) -> GroupedLoss:
         """Return the loss as a sum over groups of queries; a sweep the first time."""
-        if self._grouped is None:
-            self._grouped = self.loss.by_group(n_groups)
-        return self._grouped
+        if n_groups not in self._grouped:
+            self._grouped[n_groups] = self.loss.by_group(n_groups)
+        return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
         """Look at a w that ranks documents much as this one does: a sweep.

@@ -72,6 +72,13 @@ class Gram:
         return result
 
 
+@dataclass
+class GramStore:
+    """Keeps the inner products, once they are made."""
+
+    gram: Gram | None = None
+
+
 def slices(offsets: Integers) -> Iterator[slice]:
     """Yield the range of each query."""
     bounds = offsets.tolist()

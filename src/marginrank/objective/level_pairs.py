@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from marginrank import _core
 from marginrank._base.cached import cached_property
-from marginrank._base.types import Floats, Integers
+from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents, Queries, exact_sum
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_sampling import LevelDrawer, random_parts
-from marginrank.objective.pair_sets import Flags, PairSet, query_weight_of
+from marginrank.objective.pair_sets import PairSet, query_weight_of
 from marginrank.objective.pair_weights import PairFactors
 
 INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at scores 0 every pair is inside its margin
@@ -91,7 +91,7 @@ class LevelPairs(PairSet):
         return exact_sum(self._counts)
 
     @property
-    def active_queries(self) -> Flags:
+    def active_queries(self) -> Booleans:
         """Which queries have pairs that count."""
         return (self.queries.n_pairs > 0) & (self.query_weight > 0)
 
@@ -146,7 +146,7 @@ class LevelPairs(PairSet):
         The pairs inside the parts are a sample of a query's pairs; they are scaled up, so that the
         gradient is right on average.
         """
-        sizes = np.diff(self.queries.offsets)
+        sizes = self.queries.sizes
         chosen = np.zeros(sizes.size, dtype=bool)
         chosen[queries] = True
         documents = np.flatnonzero(np.repeat(chosen, sizes))

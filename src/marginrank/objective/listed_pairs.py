@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from marginrank import _core
 from marginrank._base.cached import cached_property
-from marginrank._base.types import Floats, Integers
+from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.pair_lists import PairList
 from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sampling import ListedDrawer, random_parts
-from marginrank.objective.pair_sets import Flags, PairSet, query_weight_of
+from marginrank.objective.pair_sets import PairSet, query_weight_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +70,10 @@ class ListedPairs(PairSet):
         return self.n_listed
 
     @property
-    def active_queries(self) -> Flags:
-        """Which queries have pairs that count: all that are here."""
-        return np.ones(self.grouped.n_queries, dtype=bool)
+    def active_queries(self) -> Booleans:
+        """Which queries have pairs that count: all that are here, but for those without weight."""
+        active: Booleans = self.query_weight > 0
+        return active
 
     @cached_property
     def weight_by_query(self) -> Floats:
@@ -106,9 +107,9 @@ class ListedPairs(PairSet):
         return replace(result, query_weight=weight, n_listed=len(result.pairs))
 
     @property
-    def _counting(self) -> Flags:
+    def _counting(self) -> Booleans:
         """Which pairs have a positive weight."""
-        counting: Flags = (self.query_weight > 0)[self._query_of_pair]
+        counting: Booleans = (self.query_weight > 0)[self._query_of_pair]
         return counting if self.pair_weight is None else counting & (self.pair_weight > 0)
 
     @property
@@ -116,7 +117,7 @@ class ListedPairs(PairSet):
         query: Integers = self.grouped.query_of_document[self.pairs[:, 0]]
         return query
 
-    def _keep(self, which: Flags) -> tuple[Self, Integers]:
+    def _keep(self, which: Booleans) -> tuple[Self, Integers]:
         """Return some of the pairs, with their documents and queries, and which queries these are.
 
         Nothing is copied if that is all of them.
@@ -143,10 +144,10 @@ class ListedPairs(PairSet):
         )
         return result, chosen
 
-    def _draw(self, fraction: float, rng: np.random.Generator) -> Flags:
+    def _draw(self, fraction: float, rng: np.random.Generator) -> Booleans:
         """Return which pairs to keep, so that about `fraction` of the documents are left."""
         query = self._query_of_pair
-        drawn: Flags = (rng.random(self.grouped.n_queries) < fraction)[query]
+        drawn: Booleans = (rng.random(self.grouped.n_queries) < fraction)[query]
         long_queries = self.long_queries
         if not long_queries.any():
             return drawn
@@ -164,7 +165,7 @@ class ListedPairs(PairSet):
         counts = np.bincount(query_of_pair, minlength=self.grouped.n_queries)[queries]
         order = np.argsort(query_of_pair, kind="stable")
         order = order[np.isin(query_of_pair[order], queries)]
-        sizes = np.diff(self.grouped.offsets)[queries]
+        sizes = self.grouped.sizes[queries]
         n_parts = np.where(sizes > largest, -(-counts // (largest // 2)), 1)
         part = random_parts(counts, n_parts, first + queries, seed)
         # A document has a copy in each part that has a pair of it.

@@ -17,7 +17,7 @@ import numpy as np
 from marginrank._base.cached import cached_property
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores
-from marginrank.objective.gram import Gram
+from marginrank.objective.gram import Gram, GramStore
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairSet
 
@@ -31,13 +31,6 @@ class SweepCounter:
     """Counts sweeps over X; a sweep over a sample counts as its share."""
 
     total: float = 0.0
-
-
-@dataclass
-class GramStore:
-    """Keeps the inner products of documents, once they are made."""
-
-    gram: Gram | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,6 +49,8 @@ class Objective:
         ρ, the weight of ½‖w‖².
     threads : int
         Number of threads; the results do not depend on it.
+    features : ndarray of int64, optional
+        Numbers of its features in the data; None where these are all.
     fraction : float
         Share of the documents of the data that this is a sample of.
     share : float
@@ -71,6 +66,7 @@ class Objective:
     loss: Loss
     ridge: float = 1.0
     threads: int = 1
+    features: Integers | None = None
     fraction: float = 1.0
     share: float = 1.0
     counter: SweepCounter = field(default_factory=SweepCounter)
@@ -126,11 +122,17 @@ class Objective:
         self.counter.total += sweeps * self.fraction * self.share
 
     def at(
-        self, w: Floats, scores: Scores | None = None, *, like: "Point | None" = None
+        self,
+        w: Floats,
+        scores: Scores | None = None,
+        *,
+        travelled: Floats | None = None,
+        like: "Point | None" = None,
     ) -> "Point":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known.
 
-        It is faster if the scores rank documents much as those of the point `like` do.
+        Scores that come from another point carry its rounding, by how far it has `travelled`. It is
+        faster if the scores rank documents much as those of the point `like` do.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
         state = None if like is None else like.state
@@ -139,7 +141,7 @@ class Objective:
             evaluation = self.kernels.evaluate(w, state)
         else:
             evaluation = self.kernels.evaluate_scores(scores, state)
-        return Point(self, w, evaluation, np.abs(w))
+        return Point(self, w, evaluation, np.abs(w) if travelled is None else travelled)
 
     def at_zero(self) -> "Point":
         """Look at w = 0; no sweep."""
@@ -162,7 +164,12 @@ class Objective:
         """Return the objective of some features alone (ascending), whose columns are copied."""
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
-        return replace(self, matrix=matrix, share=share, grams=GramStore())
+        features = columns if self.features is None else self.features[columns]
+        return replace(self, matrix=matrix, features=features, share=share, grams=GramStore())
+
+    def feature(self, j: int) -> int:
+        """Return the number in the data of the feature with number j here."""
+        return j if self.features is None else int(self.features[j])
 
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return the objective of a random sample of about `fraction` of the active documents.
@@ -255,7 +262,6 @@ class Point:
         w: Floats,
         evaluation: Evaluation,
         travelled: Floats,
-        gradient: Floats | None = None,
     ) -> None:
         self.objective = objective
         self.w = w
@@ -268,10 +274,8 @@ class Point:
         self._value_size = float(np.sum(value_size))
         self._slope_size = float(np.sum(slope_size))
         self._slope_sizes = slope_size
-        if gradient is None and evaluation.gradient is not None:
-            gradient = objective.ridge * w + evaluation.gradient
-        if gradient is not None:
-            self.gradient = gradient
+        if evaluation.gradient is not None:
+            self.gradient = objective.ridge * w + evaluation.gradient
 
     @cached_property
     def value(self) -> float:
@@ -413,12 +417,16 @@ class Point:
     def through(self, features: Integers) -> "Point":
         """Look at the same w through some features alone, which hold all non-zero weights.
 
-        Their columns are copied; no sweep.
+        Their columns are copied; no sweep, unless scores carry the rounding of other features.
         """
-        restricted = self.objective.restrict(features)
-        w = self.w[features]
-        evaluation = restricted.kernels.evaluate_scores(self.scores, None)
-        return Point(restricted, w, evaluation, np.abs(w), self.gradient[features])
+        restricted, w = self.objective.restrict(features), self.w[features]
+        if np.delete(self.travelled, features).any():
+            return restricted.at(w, like=self)
+        evaluation = restricted.kernels.evaluate_scores(self.scores, self.state)
+        gradient = self.gradient[features] - self.objective.ridge * w
+        return Point(
+            restricted, w, evaluation._replace(gradient=gradient), self.travelled[features]
+        )
 
     def loss_slope(self, direction_scores: Scores) -> float:
         """Return the derivative of the loss along a direction, given X · direction; no sweep."""

@@ -80,7 +80,7 @@ class LevelDrawer(PairDrawer):
             previous = np.concatenate([starts[:1], starts[:-1]])
             self._low = np.repeat(np.where(step[starts] == 1, previous, starts), runs)
         else:
-            self._low = np.repeat(queries.offsets[:-1], np.diff(queries.offsets))
+            self._low = np.repeat(queries.offsets[:-1], queries.sizes)
         partners = self._mass[self._high] - self._mass[self._low]
         weight = np.sum(query_weight[query][:, None] * self._preferred * partners, axis=1)
         self._cumulative = np.cumsum(np.maximum(weight, 0.0))  # sums that cancel may end below 0

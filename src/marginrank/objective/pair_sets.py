@@ -21,8 +21,6 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sampling import PairDrawer
 
-Flags = Booleans
-
 LARGEST_WEIGHT = 1e140  # squares of gradients must not overflow
 LONG_QUERIES = 256  # a query with more than this part of the documents is thinned in samples
 
@@ -60,7 +58,7 @@ class PairSet(ABC):
 
     @property
     @abstractmethod
-    def active_queries(self) -> Flags:
+    def active_queries(self) -> Booleans:
         """Which queries have pairs that count."""
 
     @property
@@ -105,7 +103,7 @@ class PairSet(ABC):
         return int(np.sum(self.documents.sizes[self.active_queries]))
 
     @property
-    def long_queries(self) -> Flags:
+    def long_queries(self) -> Booleans:
         """Which active queries have much of the data."""
         sizes = self.documents.sizes
         return self.active_queries & (sizes > self.n_active_documents / LONG_QUERIES)
@@ -147,7 +145,7 @@ class PairSet(ABC):
         mean = np.divide(self.query_weight, inside, out=np.zeros(inside.size), where=inside > 0)
         return replace(self, query_weight=mean)
 
-    def without(self, queries: Flags) -> Self:
+    def without(self, queries: Booleans) -> Self:
         """Return the same pairs with no weight on those of some queries."""
         return replace(self, query_weight=np.where(queries, 0.0, self.query_weight))
 

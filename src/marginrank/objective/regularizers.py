@@ -13,8 +13,8 @@ import numpy as np
 
 from marginrank._base.types import Floats
 
-EASE = 10.0  # by which penalties fall
-EASIER_THAN_BALL = 12  # penalties; the last leaves as good as no loss that none would not
+EASE = 10.0  # by which penalties fall, or by more where they would be many
+MOST_EASIER = 12  # penalties; the last of a ball leaves as good as no loss that none would not
 
 
 class Ray(NamedTuple):
@@ -143,7 +143,7 @@ class L1Ball(L1Regularizer):
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
         """Yield l1 penalties whose solutions grow, up to that of no penalty."""
         largest = float(np.max(self.pull(gradient)))
-        for k in range(1, EASIER_THAN_BALL + 1):
+        for k in range(1, MOST_EASIER + 1):
             yield ElasticNet(largest * EASE**-k, positive=self.positive)
 
     def contains(self, w: Floats) -> bool:
@@ -233,9 +233,12 @@ class ElasticNet(L1Regularizer):
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
         """Yield multiples of it, from one that nearly has the solution 0."""
         largest = float(np.max(self.pull(gradient)))
-        steps = np.log(largest / self.l1) / np.log(EASE) if largest > self.l1 > 0 else 0.0
-        for k in range(int(steps), 0, -1):
-            yield ElasticNet(self.l1 * EASE**k, self.l2 * EASE**k, self.positive)
+        if not largest > self.l1 > 0:
+            return
+        ratio = largest / self.l1
+        ease = max(EASE, ratio ** (1.0 / MOST_EASIER))
+        for k in range(int(np.log(ratio) / np.log(ease)), 0, -1):
+            yield ElasticNet(self.l1 * ease**k, self.l2 * ease**k, self.positive)
 
     def multiplier(self, w: Floats, gradient: Floats) -> float:
         """Return l1."""

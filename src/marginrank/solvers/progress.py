@@ -8,6 +8,7 @@ import numpy as np
 from marginrank._base.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.regularizers import Regularizer
 from marginrank.solvers.result import Callback, Iteration, SolverResult, StopReason
 
 SUSPICIOUS = 1e140  # a gradient whose square is close to overflow
@@ -28,6 +29,10 @@ class Reached(Protocol):
     @property
     def scores(self) -> Scores:
         """Xw."""
+
+    @property
+    def travelled(self) -> Floats:
+        """How far each weight has gone in steps along which scores were updated."""
 
     @property
     def value(self) -> float:
@@ -92,6 +97,7 @@ class Progress:
         return SolverResult(
             w=point.w,
             scores=point.scores,
+            travelled=point.travelled,
             objective=point.value,
             gap=point.gap if gap is None else gap,
             estimate=estimate,
@@ -110,6 +116,16 @@ def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Poin
     return point
 
 
+def start_inside(
+    objective: Objective, regularizer: Regularizer, w0: Floats | None, scores0: Scores | None
+) -> Point:
+    """Look at the first w, in the domain of a regulariser: zero, or where `w0` is moved to."""
+    if w0 is None:
+        return start(objective, np.zeros(objective.n_features))
+    w = regularizer.inside(w0)
+    return start(objective, w, scores0 if np.array_equal(w, w0) else None)
+
+
 def _refuse_overflow(point: Point) -> None:
     """Name what makes gradients so large that their squares may overflow, unless it is only C."""
     objective = point.objective
@@ -125,7 +141,8 @@ def _refuse_overflow(point: Point) -> None:
         )
     if magnitudes[worst] > SUSPICIOUS or not np.isfinite(point.gradient).all():
         raise ValueError(
-            f"X[:, {worst}] has values so large that sums overflow; scale the feature."
+            f"X[:, {objective.feature(worst)}] has values so large that sums overflow; scale the "
+            "feature."
         )
 
 
@@ -133,4 +150,6 @@ def _refuse_nan(objective: Objective) -> None:
     """Name a feature that has become NaN or infinite since the data were checked."""
     for j in range(min(objective.n_features, SUSPECTS)):
         if not objective.is_finite(objective.column(j)):
-            raise ValueError(f"X[:, {j}] has NaN or infinity; replace or impute such values.")
+            raise ValueError(
+                f"X[:, {objective.feature(j)}] has NaN or infinity; replace or impute such values."
+            )

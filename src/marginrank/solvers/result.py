@@ -89,6 +89,8 @@ class SolverResult:
         The weights.
     scores : Scores
         Xw, for a warm start on the same documents.
+    travelled : ndarray of shape (n_features,)
+        How far each weight has gone in steps along which the scores were updated.
     objective, gap, estimate : float
         F(w); a certified upper bound on F(w) − F*; the solver's estimate of it.
     n_iter : int
@@ -101,6 +103,7 @@ class SolverResult:
 
     w: Floats
     scores: Scores
+    travelled: Floats
     objective: float
     gap: float
     estimate: float

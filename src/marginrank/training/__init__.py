@@ -1,1 +1,1 @@
-"""From data and parameters to weights, without scikit-learn."""
+"""From data and parameters to weights, without the conventions of scikit-learn."""

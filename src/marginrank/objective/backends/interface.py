@@ -16,6 +16,8 @@ from marginrank.objective.pair_sets import PairSet
 
 Scores = NewType("Scores", object)  # an entry a document, in the order of the grouped documents
 State = NewType("State", object)  # what products at some scores need
+# Scores and states go from one Kernels to another on the same documents: with another loss, with
+# other columns of X. There a state only tells an order of the documents to begin with.
 
 
 class Evaluation(NamedTuple):

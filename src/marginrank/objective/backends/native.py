@@ -133,7 +133,7 @@ class NativeKernels(Kernels):
     def gram(self) -> Gram:
         """Return the inner products of the active documents."""
         grouped, active = self._pair_set.documents, self._pair_set.active_queries
-        sizes = np.diff(grouped.offsets)
+        sizes = grouped.sizes
         documents = np.flatnonzero(np.repeat(active, sizes))
         rows = documents if grouped.rows is None else grouped.rows[documents]
         offsets = np.concatenate([[0], np.cumsum(sizes[active])])

@@ -17,7 +17,7 @@ BMRM touches the loss at each new w. OCAS (Franc and Sonnenburg, 2009; named as 
 the loss near the best point.
 """
 
-from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -86,8 +86,14 @@ def _is_stuck(gaps: list[float]) -> bool:
     return len(gaps) > STUCK and min(gaps[-STUCK:]) > 0.999 * min(gaps[:-STUCK])
 
 
-bmrm = partial(_solve_bundle, line_search=False)
-ocas = partial(_solve_bundle, line_search=True)
+def bmrm(objective: Objective, **options: Any) -> SolverResult:
+    """Minimise an objective with a hinge loss by cutting planes at each new w (paper 4)."""
+    return _solve_bundle(objective, line_search=False, **options)
+
+
+def ocas(objective: Objective, **options: Any) -> SolverResult:
+    """Minimise an objective with a hinge loss by cutting planes near the best point so far."""
+    return _solve_bundle(objective, line_search=True, **options)
 
 
 def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:

@@ -79,8 +79,10 @@ def smoothing(
     ----------
     objective : Objective
         What to minimise; its loss is a sum of hinges.
-    w0, scores0 : ndarray, optional
-        Where to start, and X w0 if known; zero by default.
+    w0 : ndarray, optional
+        Where to start; zero by default.
+    scores0 : Scores, optional
+        X w0, if known.
     tol : float
         Relative distance to the optimal objective, (F − F*) / F*.
     max_iter : int
@@ -180,7 +182,8 @@ class _Smoothing:
         if self._stage is None:
             tol = max(self._tol, FIRST_TOL)
             first = newton(smooth, tol=tol, max_iter=NEWTON_ITERATIONS, seed=self._seed)
-            point, estimate = smooth.at(first.w, first.scores), first.estimate
+            point = smooth.at(first.w, first.scores, travelled=first.travelled)
+            estimate = first.estimate
             self._measure(point)
             if first.stop is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt

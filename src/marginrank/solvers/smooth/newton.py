@@ -91,8 +91,10 @@ def newton(
     ----------
     objective : Objective
         What to minimise.
-    w0, scores0 : ndarray, optional
-        Where to start, and X w0 if known; zero by default.
+    w0 : ndarray, optional
+        Where to start; zero by default.
+    scores0 : Scores, optional
+        X w0, if known.
     tol : float
         Relative distance to the optimal objective, (F − F*) / F*.
     max_iter : int

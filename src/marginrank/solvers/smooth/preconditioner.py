@@ -188,7 +188,7 @@ def _largest_rank(point: Point) -> int:
 def _factorised(point: Point, *, exact: bool) -> Preconditioner:
     """Factorise the Hessian at a point; the diagonal has to do where that is not possible."""
     hessian = point.hessian()
-    refuse_overflow(hessian)
+    refuse_overflow(hessian, point.objective)
     # Features may differ in scale by many orders of magnitude; a unit diagonal keeps the
     # factorisation accurate, and a tiny ridge keeps it defined.
     diagonal = np.diag(hessian).copy()
@@ -201,12 +201,13 @@ def _factorised(point: Point, *, exact: bool) -> Preconditioner:
     return Factorised(factor, scale, exact=exact)
 
 
-def refuse_overflow(hessian: Floats) -> None:
+def refuse_overflow(hessian: Floats, objective: Objective) -> None:
     """Refuse features whose sums of products are not finite."""
     overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
     if overflow.size:
         raise ValueError(
-            f"X[:, {overflow[0]}] has values so large that sums overflow; scale the feature."
+            f"X[:, {objective.feature(int(overflow[0]))}] has values so large that sums overflow; "
+            "scale the feature."
         )
 
 

@@ -57,7 +57,7 @@ def tron(
         small = np.sqrt(tol) * _norm_at_zero(objective, point)
         radius = float(np.linalg.norm(point.gradient))
         for iteration in range(max_iter):
-            if is_certified(point, tol) and np.linalg.norm(point.gradient) <= small:
+            if _is_solved(point, tol, small):
                 stop = StopReason.CERTIFIED
                 break
             step = _steihaug(point, radius)
@@ -77,7 +77,14 @@ def tron(
                 break
     except KeyboardInterrupt:
         stop = StopReason.INTERRUPTED
+    if stop is StopReason.MAX_ITER and _is_solved(point, tol, small):
+        stop = StopReason.CERTIFIED
     return progress.result(point, point.gap, stop)
+
+
+def _is_solved(point: Point, tol: float, small: float) -> bool:
+    """Whether the paper's rule holds and the distance to the optimum is certified."""
+    return bool(is_certified(point, tol) and np.linalg.norm(point.gradient) <= small)
 
 
 def _norm_at_zero(objective: Objective, point: Point) -> float:

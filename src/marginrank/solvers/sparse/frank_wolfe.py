@@ -22,7 +22,7 @@ from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite, CompositePoint
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import L1Ball
-from marginrank.solvers.progress import Progress, start
+from marginrank.solvers.progress import Progress, start_inside
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.smooth.line_search import line_search
 
@@ -91,8 +91,8 @@ def fenchel(
     """
     check_choice("variant", variant, VARIANTS)
     progress = Progress(objective, callback)
-    w = np.zeros(objective.n_features) if w0 is None else regularizer.inside(w0)
-    point = Composite(objective, regularizer).wrap(start(objective, w, scores0))
+    first = start_inside(objective, regularizer, w0, scores0)
+    point = Composite(objective, regularizer).wrap(first)
     stop = StopReason.MAX_ITER
     try:
         for _ in range(max_iter):
@@ -108,8 +108,10 @@ def fenchel(
     except KeyboardInterrupt:
         stop = StopReason.INTERRUPTED
     point = point.composite.at(regularizer.inside(point.w))  # free of the rounding of many steps
-    if stop is StopReason.MAX_ITER and is_certified(point, tol):
+    if is_certified(point, tol):
         stop = StopReason.CERTIFIED
+    elif stop is StopReason.CERTIFIED:
+        stop = StopReason.PRECISION
     return progress.result(point, point.gap, stop)
 
 

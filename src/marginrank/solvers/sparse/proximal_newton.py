@@ -21,11 +21,11 @@ from marginrank.objective.backends.interface import Scores
 from marginrank.objective.composite import Composite, L1Point, L1Problem
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.regularizers import L1Regularizer
-from marginrank.solvers.progress import Progress, start
+from marginrank.solvers.progress import Progress, start, start_inside
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import growing_samples
-from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
+from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, refuse_overflow
 from marginrank.solvers.sparse.face_newton import face_step, gradient_step
 from marginrank.solvers.sparse.parabolas import has_parabolas, near, tighten
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
@@ -74,8 +74,10 @@ def proximal_newton(
         The loss, without a ridge.
     regularizer : L1Regularizer
         What is added to it.
-    w0, scores0 : ndarray, optional
-        Where to start, and X w0 if known; zero by default.
+    w0 : ndarray, optional
+        Where to start; zero by default.
+    scores0 : Scores, optional
+        X w0, if known.
     tol : float
         Relative distance to the optimum, (F − F*) / F*.
     max_iter : int
@@ -88,7 +90,7 @@ def proximal_newton(
     solver = ProximalNewton(objective, max_iter=max_iter, seed=seed, callback=callback)
     point = None
     if w0 is not None:
-        point = start(objective, regularizer.inside(w0), scores0)
+        point = start_inside(objective, regularizer, w0, scores0)
     return solver.solve(regularizer, start_at=point, tol=tol)
 
 
@@ -138,6 +140,8 @@ class ProximalNewton:
         except KeyboardInterrupt:
             self.point, stop = self._interrupted(composite), StopReason.INTERRUPTED
         self.point = _inside(self.point)
+        if stop is StopReason.CERTIFIED and not self.point.is_solved(tol):
+            stop = StopReason.PRECISION
         if isinstance(self._iteration, ModelIteration) and start_at is not None:
             self._iteration.learn(start_at, self.point.loss)
         progress.update(self.point)
@@ -306,6 +310,7 @@ class ModelIteration:
         self._model_cost *= size / objective.n_active_documents
         sample = objective.sample(size / objective.n_active_documents, self._seed + 1)
         hessian = sample.at(point.w).hessian()
+        refuse_overflow(hessian, objective)
         if np.any((np.diag(hessian) <= 0) & (point.loss.gradient != 0)):  # a rare feature
             return _complete_model(point)
         return QuadraticModel(hessian, complete=False)
@@ -318,6 +323,7 @@ def _complete_model(point: L1Point) -> QuadraticModel:
     zero, where every pair is curved: else a weight of it would have nowhere to go.
     """
     hessian = point.loss.hessian()
+    refuse_overflow(hessian, point.objective)
     diagonal = np.diag(hessian)
     if np.any(diagonal <= FLAT * np.max(diagonal)):
         floor = LEAST_CURVATURE * point.objective.at_zero().hess_diag()
@@ -376,7 +382,9 @@ class WorkingSets:
             solved = iteration.run(part, max(0.3 * tol, 0.1 * point.gap / point.value), None)
             w = np.zeros_like(point.w)
             w[features] = solved.point.w
-            step = point.composite.at(w, solved.point.scores)
+            travelled = np.zeros_like(point.w)
+            travelled[features] = solved.point.travelled
+            step = point.composite.at(w, solved.point.scores, travelled)
             if solved.stop is StopReason.PRECISION and step.gap >= point.gap:
                 return Outcome(point, StopReason.PRECISION)
             size *= 2 if step.gap > SLOW * point.gap else 1

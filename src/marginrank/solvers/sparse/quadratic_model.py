@@ -15,7 +15,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from marginrank import _core
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.regularizers import L1Ball, L1Regularizer
-from marginrank.solvers.smooth.preconditioner import refuse_overflow
 
 RIDGE = 1e-10  # relative: keeps the minimiser unique and continuous in the penalty
 PASSES = 10  # of coordinate descent before a direct solution
@@ -49,7 +48,6 @@ class QuadraticModel:
     """
 
     def __init__(self, hessian: Floats, *, complete: bool) -> None:
-        refuse_overflow(hessian)
         hessian[np.diag_indices_from(hessian)] *= 1.0 + RIDGE
         self._hessian = hessian
         self.complete = complete

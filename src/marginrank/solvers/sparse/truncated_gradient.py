@@ -17,8 +17,8 @@ from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite
 from marginrank.objective.objective import Objective
-from marginrank.objective.regularizers import ElasticNet
-from marginrank.solvers.progress import Progress, start
+from marginrank.objective.regularizers import Regularizer
+from marginrank.solvers.progress import Progress, start_inside
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 POWER_STEPS = 30
@@ -27,7 +27,7 @@ SAFETY = 1.05  # the power method comes from below
 
 def truncated_gradient(
     objective: Objective,
-    regularizer: ElasticNet,
+    regularizer: Regularizer,
     *,
     batch: float = 1.0,
     w0: Floats | None = None,
@@ -43,8 +43,8 @@ def truncated_gradient(
     ----------
     objective : Objective
         The loss, without a ridge.
-    regularizer : ElasticNet
-        The penalty.
+    regularizer : Regularizer
+        What is added to it; only its proximal operator is used.
     batch : float
         Share of the documents, in whole queries, that a step looks at. With less than 1 the steps
         become shorter like 1/√t, and the result is the last point, not the best one.
@@ -56,8 +56,7 @@ def truncated_gradient(
     check_number("batch", batch)
     progress = Progress(objective, callback)
     composite = Composite(objective, regularizer)
-    w = np.zeros(objective.n_features) if w0 is None else regularizer.inside(w0)
-    point = composite.wrap(start(objective, w, scores0))
+    point = composite.wrap(start_inside(objective, regularizer, w0, scores0))
     stop = StopReason.MAX_ITER
     try:
         longest = 1.0 / (SAFETY * _largest_curvature(objective, seed))

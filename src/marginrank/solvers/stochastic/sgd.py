@@ -8,6 +8,9 @@ With u the weight of all pairs, F(w) / (C u) is a mean over pairs, λ/2 ‖w‖�
 where f_B and g_B are value and gradient of the batch, ū the mean weight of a batch, and P the
 inverse of the mean Hessian: γ = 1 would be a Newton step as far as the batch can tell. The second
 bound is Polyak's: it keeps a batch of outliers from throwing the weights away.
+
+Steps work on native pairs and arrays in memory, not on an objective: they are the one solver for
+which a query at a time is all there is.
 """
 
 from collections.abc import Iterator
@@ -101,7 +104,7 @@ class StepProblem:
 
     Parameters
     ----------
-    matrix : Matrix
+    matrix : _core.Matrix
         X.
     pair_set : PairSet
         The pairs of the queries.
@@ -121,7 +124,7 @@ class StepProblem:
         self.pair_set = pair_set
         self.loss = loss
         self.weight = pair_set.weights
-        self.sizes = np.diff(pair_set.documents.offsets)
+        self.sizes = pair_set.documents.sizes
         self.pairs = pair_set.native(loss)
         self.curved = self.pairs if loss.smooth else pair_set.native(curved(loss))
 
