@@ -487,6 +487,22 @@ def test_bad_data_is_named(arguments, message):
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.parametrize(
+    ("C", "weight", "normalization", "message"),
+    [
+        (1e200, 1.0, "none", "too large to compute with"),
+        (1e200, 1.0, "pairs", "too large to compute with"),
+        (1e200, 1.0, "query", "too large to compute with"),
+        (1e-200, 1e-80, "none", "is zero in floating point"),
+    ],
+)
+def test_a_C_out_of_range_is_refused_as_by_rank_svm(C, weight, normalization, message):
+    given = {"qid": QID, "sample_weight": np.full(len(Y), weight)}
+    for estimator in (RankSVM, SGDRankSVM):
+        with pytest.raises(ValueError, match=f"times the weights of all pairs.* {message}"):
+            estimator(C=C, normalization=normalization).fit(X, Y, **given)
+
+
 def test_bad_pieces_are_named():
     model = SGDRankSVM().partial_fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="5 features"):
