@@ -503,6 +503,25 @@ def test_a_C_out_of_range_is_refused_as_by_rank_svm(C, weight, normalization, me
             estimator(C=C, normalization=normalization).fit(X, Y, **given)
 
 
+def test_validation_data_with_other_names_is_refused(tmp_path):
+    train = RankingData(X, Y, QID, feature_names=[*"abcdef"])
+    train.save(tmp_path / "store")
+    frame = pd.DataFrame(VALID[0], columns=[*"abcdfe"])
+    message = "feature 4 of validation is 'f', but 'e' in X; give the same features"
+    for validation in (
+        (frame, *VALID[1:]),
+        RankingData(*VALID, feature_names=[*"abcdfe"]),
+    ):
+        for fit in (
+            lambda model, data: model.fit(train, validation=data),
+            lambda model, data: model.fit_file(tmp_path / "store", validation=data),
+        ):
+            with pytest.raises(ValueError, match=message):
+                fit(SGDRankSVM(), validation)
+    ordered = frame[[*"abcdef"]]
+    assert SGDRankSVM().fit(train, validation=(ordered, *VALID[1:])).history_[-1].metric > 0
+
+
 def test_bad_pieces_are_named():
     model = SGDRankSVM().partial_fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="5 features"):

@@ -73,6 +73,25 @@ def test_models_are_scored_on_validation_data():
     assert sparse_path(DATA, n_points=2, validation=DATA).metric == "ndcg@10"
 
 
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        ((X[:, :4], Y, QID), "validation has 4 features, but X has 12; give the same features"),
+        ((X, Y, QID, None, None), r"validation must be a tuple \(X, y\) or \(X, y, qid\)"),
+        (X, r"validation must be a tuple"),
+        (
+            RankingData(X, Y, QID, feature_names=[*"bacdefghijkl"]),
+            "feature 0 of validation is 'b', but 'a' in X; give the same features in the same",
+        ),
+    ],
+)
+def test_other_validation_data_is_refused_before_any_fit(validation, message, monkeypatch):
+    monkeypatch.setattr("marginrank.training.path._walk", None)
+    named = RankingData(X, Y, QID, feature_names=[*"abcdefghijkl"])
+    with pytest.raises(ValueError, match=message):
+        sparse_path(named, n_points=2, validation=validation)
+
+
 def test_a_path_without_validation_has_no_best_model():
     path = sparse_path(DATA, n_points=2)
     assert path.scores is None

@@ -20,6 +20,7 @@ from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
+from marginrank.training.held_out import refuse_other_validation, validation_data
 from marginrank.training.linear import seed_from
 from marginrank.training.sparse import SparseParameters, first_C, first_radius
 
@@ -137,7 +138,7 @@ def sparse_path(
         As in :class:`~marginrank.SparseRankSVM`.
     tol : float, default=1e-4
         Certified relative distance of each model to its optimum.
-    validation : RankingData or (X, y, qid), optional
+    validation : (X, y), (X, y, qid) or RankingData, optional
         Data to score each model on.
     metric : str or callable, default="ndcg@10"
         The score, as :func:`~marginrank.metrics.get_metric` takes it. Tied scores count as in
@@ -161,6 +162,8 @@ def sparse_path(
     (0, True)
     """
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
+    held_out = validation_data(validation, n_jobs=n_jobs)
+    refuse_other_validation(held_out, data.n_features, data.feature_names)
     if Cs is not None and radii is not None:
         raise ValueError("Cs and radii are two forms of one grid; give one of them.")
     if radii is not None:
@@ -182,7 +185,6 @@ def sparse_path(
         parameters = replace(parameters, radius=1.0)
     parameters.check()
     given = Cs if parameter == "C" else radii
-    held_out = _as_data(validation, n_jobs)
     asked = get_metric(metric)
     evaluate = order_free(asked)
     with serial_blas():
@@ -261,12 +263,6 @@ def _check(values: ArrayLike) -> Floats:
     for value in grid:
         check_number("Cs or radii", float(value))
     return grid
-
-
-def _as_data(validation: Any, n_jobs: int | None) -> RankingData | None:
-    if validation is None or isinstance(validation, RankingData):
-        return validation
-    return RankingData(*validation, n_jobs=n_jobs)
 
 
 def _predict(data: RankingData, coef: Any, n_jobs: int | None) -> Floats:
