@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from contextlib import contextmanager
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -118,6 +119,21 @@ def test_any_number_of_threads_gives_bitwise_the_same(shape, kind, method):
     assert coefs[0].any()
     for coef in coefs[1:]:
         assert coef.tobytes() == coefs[0].tobytes()
+
+
+def test_a_random_state_is_drawn_from_once(letor):
+    drawn = [np.random.RandomState(3) for _ in range(2)]
+    SGDRankSVM(random_state=drawn[0]).fit(X, Y, qid=QID)
+    SGDRankSVM(random_state=drawn[1]).fit_file(letor / "train.txt")
+    once = np.random.RandomState(3)
+    once.randint(2**31)
+    follows = once.randint(2**31)
+    assert [state.randint(2**31) for state in drawn] == [follows] * 2
+
+
+def test_validation_may_be_a_ranking_data_by_its_annotation():
+    for fit in (SGDRankSVM.fit, SGDRankSVM.fit_file):
+        assert RankingData in get_args(get_type_hints(fit)["validation"])
 
 
 def test_seeds():

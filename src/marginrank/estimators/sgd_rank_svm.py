@@ -198,7 +198,7 @@ class SGDRankSVM(LinearRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        validation: Sequence[Any] | None = None,
+        validation: RankingData | Sequence[Any] | None = None,
         *,
         propensity: ArrayLike | None = None,
         pairs: Any = None,
@@ -238,7 +238,7 @@ class SGDRankSVM(LinearRanker):
         """
         parameters = self._parameters()
         parameters.check()
-        check_seed(self.random_state)
+        seed = check_seed(self.random_state)
         labels = (y, qid, group, sample_weight, query_weight)
         data, given = self._given(X, *labels, propensity, pairs, pair_weight)
         held_out = self._held_out(validation)
@@ -249,6 +249,7 @@ class SGDRankSVM(LinearRanker):
             held_out,
             features_of(data),
             stream=False,
+            seed=seed,
             **given,
         )
 
@@ -257,7 +258,7 @@ class SGDRankSVM(LinearRanker):
         source: Path | Sequence[Path],
         *,
         chunk_documents: int = CHUNK_DOCUMENTS,
-        validation: Sequence[Any] | None = None,
+        validation: RankingData | Sequence[Any] | None = None,
         **reading: Any,
     ) -> Self:
         """Learn the weights from files that need not fit in memory.
@@ -283,13 +284,14 @@ class SGDRankSVM(LinearRanker):
         """
         parameters = self._parameters()
         parameters.check()
+        seed = check_seed(self.random_state)
         held_out = self._held_out(validation)
         chunks = ChunkSource(source, chunk_documents=chunk_documents, n_jobs=self.n_jobs, **reading)
         names = chunks.feature_names
         if names is not None:
             refuse_other_validation(held_out, len(names), names)
         features = {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
-        return self._fit(chunks, parameters, held_out, features, stream=chunks.is_text)
+        return self._fit(chunks, parameters, held_out, features, stream=chunks.is_text, seed=seed)
 
     def partial_fit(
         self,
@@ -402,6 +404,7 @@ class SGDRankSVM(LinearRanker):
         features: dict[str, Any],
         *,
         stream: bool,
+        seed: int,
         **given: Any,
     ) -> Self:
         outcome = fit_online(
@@ -409,7 +412,7 @@ class SGDRankSVM(LinearRanker):
             parameters,
             **given,
             stream=stream,
-            seed=check_seed(self.random_state),
+            seed=seed,
             validation=validation,
             callback=print_pass if self.verbose else None,
         )
