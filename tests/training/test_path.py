@@ -51,6 +51,14 @@ def test_the_grid_begins_where_it_matters():
     assert np.all(radii.norms <= radii.values)
 
 
+def test_a_grid_of_ones_own_says_what_it_is_of():
+    for given, parameter in (("Cs", "C"), ("radii", "radius")):
+        for default in ("C", "radius"):
+            path = sparse_path(DATA, **{given: [0.5]}, parameter=default)
+            assert path.parameter == parameter
+            np.testing.assert_array_equal(path.values, [0.5])
+
+
 def test_a_grid_of_ones_own_is_sorted():
     path = sparse_path(X, Y, QID, radii=[2.0, 0.5])
     np.testing.assert_array_equal(path.values, [0.5, 2.0])
@@ -128,8 +136,11 @@ def test_many_features():
     ("options", "message"),
     [
         ({"Cs": [1.0], "radii": [1.0]}, "give one of them"),
-        ({"Cs": []}, "at least one entry"),
-        ({"radii": [0.0, 1.0]}, "Cs or radii=0.0 must be"),
+        ({"Cs": []}, "^Cs must be a list of numbers with at least one entry"),
+        ({"Cs": [[1.0]]}, "^Cs must be a list of numbers with at least one entry"),
+        ({"radii": ["wide"]}, "^radii must be a list of numbers with at least one entry"),
+        ({"Cs": [1.0, np.nan]}, "^Cs=nan must be"),
+        ({"radii": [0.0, 1.0]}, "^radii=0.0 must be"),
         ({"parameter": "lambda"}, "parameter='lambda' must be one of"),
         ({"n_points": 0}, "n_points=0 must be"),
         ({"l1_ratio": 0.0}, "give Cs"),

@@ -18,7 +18,7 @@ from marginrank.estimators._input import features_of, set_features
 from marginrank.estimators._linear import LinearRanker, check_seed
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
-from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, sparse_path
+from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, check_grid, sparse_path
 
 PATH_TOL = 1e-4  # neighbours on a grid differ by more
 FOUND = (
@@ -156,10 +156,11 @@ class SparseRankSVMCV(LinearRanker):
         """
         check_choice("parameter", self.parameter, ("C", "radius"))
         check_number("tol", self.tol)
+        values = None if self.values is None else check_grid("values", self.values)
         seed = check_seed(self.random_state)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
         folds = list(self._folds(data, seed))
-        path = self._path(data, self.values, seed)
+        path = self._path(data, values, seed)
         cost = _by_label(self.pair_cost, data.y)
         on_folds = [
             self._path(_rows(data, train), path.values, seed, _rows(data, test), pair_cost=cost)
