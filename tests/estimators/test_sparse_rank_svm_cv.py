@@ -6,7 +6,14 @@ import scipy.sparse as sp
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import SparseRankSVM, SparseRankSVMCV, load_model, make_ranking, metrics
+from marginrank import (
+    RankingData,
+    SparseRankSVM,
+    SparseRankSVMCV,
+    load_model,
+    make_ranking,
+    metrics,
+)
 from marginrank.estimators import sparse_rank_svm_cv
 
 X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, random_state=0)
@@ -178,6 +185,18 @@ def test_folds_without_a_value_are_left_out():
     assert model.best_value_ == expected.best_value_
     with pytest.raises(ValueError, match="auc has no value on any fold"):
         SparseRankSVMCV(n_points=4, cv=[without], scoring="auc").fit(X, labels, qid=QID)
+
+
+def test_folds_are_checked_by_as_many_threads_as_asked_for(monkeypatch):
+    seen = []
+
+    def make(*args, n_jobs=None, **others):
+        seen.append(n_jobs)
+        return RankingData(*args, n_jobs=n_jobs, **others)
+
+    monkeypatch.setattr(sparse_rank_svm_cv, "RankingData", make)
+    SparseRankSVMCV(values=[5.0], cv=2, n_jobs=1).fit(X, Y, qid=QID)
+    assert seen == [1] * 4
 
 
 def test_rows_sorted_by_label_do_not_choose_the_empty_model():
