@@ -20,8 +20,6 @@ using Array1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Array2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using Rows2 = nb::ndarray<const T, nb::ndim<2>, nb::any_contig, nb::device::cpu>;
-template <class T>
 using Strided2 = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
 template <class T>

@@ -40,8 +40,7 @@ auto zero_by_query(const Pairs& pairs) {
 // The state of a point whose order a new one may start from; null if there is none.
 template <class State>
 const State* guess_from(const Point* like, const Pairs& pairs) {
-  const bool same = like && like->pairs().documents().offsets == pairs.documents().offsets;
-  return same ? like->get<State>() : nullptr;
+  return like && like->pairs().same_queries(pairs) ? like->get<State>() : nullptr;
 }
 
 // (QueryLoss by query, score gradient, gradient, scores, point) at w

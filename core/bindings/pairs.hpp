@@ -38,6 +38,12 @@ class Pairs {
   }
   std::size_t n_documents() const { return static_cast<std::size_t>(documents().n_documents()); }
 
+  // Whether both group their documents by the same array, all of it: one may have a part of it.
+  bool same_queries(const Pairs& other) const {
+    return documents().offsets == other.documents().offsets &&
+           documents().n_queries == other.documents().n_queries;
+  }
+
   // Solvers make and drop points all the time; one is kept, as fresh memory costs a page fault
   // each.
   State new_point() {

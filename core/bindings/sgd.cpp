@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -60,8 +61,7 @@ Index run(SgdState& state, const Matrix& X, const Pairs& pairs, const Pairs& cur
   pairs.check_matrix(X);
   curved.check_matrix(X);
   check_vector(weight, n_queries, "weight must have an entry a query");
-  require(curved.documents().offsets == pairs.documents().offsets &&
-              curved.kernel().index() == pairs.kernel().index(),
+  require(curved.same_queries(pairs) && curved.kernel().index() == pairs.kernel().index(),
           "curved has other pairs");
   require(state.n_features == X.n_columns(), "the matrix has another number of features");
   for (std::size_t k = 0; k < order.size(); ++k) {
@@ -117,15 +117,25 @@ nb::dict to_fields(const SgdState& state) {
   return fields;
 }
 
+// What a field holds, or a ValueError: nanobind's own cast ends in one of the C++ runtime.
+template <class T>
+T field(const nb::dict& fields, const char* name) {
+  T value;
+  if (!nb::try_cast(fields[name], value)) {
+    throw nb::value_error(("the state has a " + std::string(name) + " of another type").c_str());
+  }
+  return value;
+}
+
 SgdState from_fields(const nb::dict& fields) {
-  SgdState state = make_state(nb::cast<Index>(fields["n_features"]), nb::cast<bool>(fields["full"]),
-                              nb::cast<Index>(fields["first_batch"]));
+  SgdState state = make_state(field<Index>(fields, "n_features"), field<bool>(fields, "full"),
+                              field<Index>(fields, "first_batch"));
   for_each_field(state, [&](const char* name, auto& value) {
     using Value = std::decay_t<decltype(value)>;
     if constexpr (std::is_arithmetic_v<Value>) {
-      value = nb::cast<Value>(fields[name]);
+      value = field<Value>(fields, name);
     } else {
-      assign(value, nb::cast<AnyShape>(fields[name]));
+      assign(value, field<AnyShape>(fields, name));
     }
   });
   return state;

@@ -548,3 +548,31 @@ def test_other_features_are_checked(X, message):
     data = RankingData(np.zeros((5, 2)), np.arange(5))
     with pytest.raises(ValueError, match=message):
         data.with_features(X)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([1, "b"], r"feature_names\[0\] is 1, not a string"),
+        (["a", None], r"feature_names\[1\] is None, not a string"),
+        (np.arange(2), r"feature_names\[0\] is .*0.*, not a string"),
+        ("ab", r"feature_names='ab' must be a list of strings, one name a feature"),
+        ({"a": 0, "b": 1}.keys(), r"must be a list of strings"),
+        (["a"], r"feature_names has 1 entries and needs 2, one name a feature"),
+    ],
+)
+def test_names_that_are_no_strings_are_refused(names, message):
+    with pytest.raises(ValueError, match=message):
+        RankingData(X3, Y3, feature_names=names)
+
+
+def test_comments_that_are_no_strings_are_refused():
+    with pytest.raises(ValueError, match=r"comments\[2\] is None, not a string"):
+        RankingData(X3, Y3, comments=["u", "v", None])
+
+
+@pytest.mark.parametrize("names", [np.array(["a", "b"]), pd.Index(["a", "b"]), ("a", "b")])
+def test_names_of_any_sequence_become_a_list(names):
+    found = RankingData(X3, Y3, feature_names=names).feature_names
+    assert found == ["a", "b"]
+    assert all(type(name) is str for name in found)

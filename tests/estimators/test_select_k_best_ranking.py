@@ -13,7 +13,14 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import RankSVM, SelectKBestRanking, make_ranking, metrics, rank_features
+from marginrank import (
+    RankingData,
+    RankSVM,
+    SelectKBestRanking,
+    make_ranking,
+    metrics,
+    rank_features,
+)
 from marginrank.metrics import make_ranking_scorer
 
 X, Y, QID = make_ranking(40, (5, 25), 12, random_state=0)
@@ -68,6 +75,23 @@ def test_all_features():
     with pytest.warns(UserWarning, match="k=20 is more than the 12 features"):
         selector = SelectKBestRanking(k=20).fit(X, Y, qid=QID)
     assert selector.get_support().all()
+
+
+@pytest.mark.parametrize("features", [X, sp.csr_array(X)], ids=["dense", "csr"])
+def test_a_ranking_data_is_transformed_to_its_chosen_features(features):
+    names = [f"f{j}" for j in range(12)]
+    data = RankingData(features, Y, QID, feature_names=names)
+    selector = SelectKBestRanking(k=3).fit(data)
+    kept = selector.transform(data)
+    expected = features[:, selector.get_support(indices=True)]
+    assert type(kept) is type(features)
+    assert abs(kept - expected).max() == 0
+    assert abs(selector.fit_transform(data) - expected).max() == 0
+    assert data.with_features(kept).n_features == 3
+    with pytest.raises(ValueError, match="feature 0 of the data is 'f11', but 'f0' in the fit"):
+        selector.transform(RankingData(features, Y, QID, feature_names=names[::-1]))
+    with pytest.raises(NotFittedError):
+        SelectKBestRanking().transform(data)
 
 
 def test_sparse_features():

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from contextlib import contextmanager
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -118,6 +119,21 @@ def test_any_number_of_threads_gives_bitwise_the_same(shape, kind, method):
     assert coefs[0].any()
     for coef in coefs[1:]:
         assert coef.tobytes() == coefs[0].tobytes()
+
+
+def test_a_random_state_is_drawn_from_once(letor):
+    drawn = [np.random.RandomState(3) for _ in range(2)]
+    SGDRankSVM(random_state=drawn[0]).fit(X, Y, qid=QID)
+    SGDRankSVM(random_state=drawn[1]).fit_file(letor / "train.txt")
+    once = np.random.RandomState(3)
+    once.randint(2**31)
+    follows = once.randint(2**31)
+    assert [state.randint(2**31) for state in drawn] == [follows] * 2
+
+
+def test_validation_may_be_a_ranking_data_by_its_annotation():
+    for fit in (SGDRankSVM.fit, SGDRankSVM.fit_file):
+        assert RankingData in get_args(get_type_hints(fit)["validation"])
 
 
 def test_seeds():
@@ -485,6 +501,41 @@ def test_bad_data_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         model.fit(**({"X": X, "y": Y, "qid": QID} | arguments))
     assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize(
+    ("C", "weight", "normalization", "message"),
+    [
+        (1e200, 1.0, "none", "too large to compute with"),
+        (1e200, 1.0, "pairs", "too large to compute with"),
+        (1e200, 1.0, "query", "too large to compute with"),
+        (1e-200, 1e-80, "none", "is zero in floating point"),
+    ],
+)
+def test_a_C_out_of_range_is_refused_as_by_rank_svm(C, weight, normalization, message):
+    given = {"qid": QID, "sample_weight": np.full(len(Y), weight)}
+    for estimator in (RankSVM, SGDRankSVM):
+        with pytest.raises(ValueError, match=f"times the weights of all pairs.* {message}"):
+            estimator(C=C, normalization=normalization).fit(X, Y, **given)
+
+
+def test_validation_data_with_other_names_is_refused(tmp_path):
+    train = RankingData(X, Y, QID, feature_names=[*"abcdef"])
+    train.save(tmp_path / "store")
+    frame = pd.DataFrame(VALID[0], columns=[*"abcdfe"])
+    message = "feature 4 of validation is 'f', but 'e' in X; give the same features"
+    for validation in (
+        (frame, *VALID[1:]),
+        RankingData(*VALID, feature_names=[*"abcdfe"]),
+    ):
+        for fit in (
+            lambda model, data: model.fit(train, validation=data),
+            lambda model, data: model.fit_file(tmp_path / "store", validation=data),
+        ):
+            with pytest.raises(ValueError, match=message):
+                fit(SGDRankSVM(), validation)
+    ordered = frame[[*"abcdef"]]
+    assert SGDRankSVM().fit(train, validation=(ordered, *VALID[1:])).history_[-1].metric > 0
 
 
 def test_bad_pieces_are_named():

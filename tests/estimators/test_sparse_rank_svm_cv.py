@@ -6,7 +6,14 @@ import scipy.sparse as sp
 from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import SparseRankSVM, SparseRankSVMCV, load_model, make_ranking, metrics
+from marginrank import (
+    RankingData,
+    SparseRankSVM,
+    SparseRankSVMCV,
+    load_model,
+    make_ranking,
+    metrics,
+)
 from marginrank.estimators import sparse_rank_svm_cv
 
 X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, random_state=0)
@@ -151,7 +158,9 @@ def test_a_file_holds_the_last_fit(model, tmp_path):
         ({"parameter": "lambda"}, "parameter='lambda' must be one of"),
         ({"cv": 1}, "cv=1 must be"),
         ({"cv": 41}, "41"),
-        ({"values": []}, "at least one entry"),
+        ({"values": []}, "^values must be a list of numbers with at least one entry"),
+        ({"values": [-1.0]}, "^values=-1.0 must be"),
+        ({"values": [-1.0], "parameter": "radius"}, "^values=-1.0 must be"),
         ({"tol": 0.0}, "tol=0.0 must be"),
         ({"scoring": "fun"}, "metric 'fun' is not known"),
         ({"loss": "hinge"}, "no solver with a penalty"),
@@ -176,6 +185,18 @@ def test_folds_without_a_value_are_left_out():
     assert model.best_value_ == expected.best_value_
     with pytest.raises(ValueError, match="auc has no value on any fold"):
         SparseRankSVMCV(n_points=4, cv=[without], scoring="auc").fit(X, labels, qid=QID)
+
+
+def test_folds_are_checked_by_as_many_threads_as_asked_for(monkeypatch):
+    seen = []
+
+    def make(*args, n_jobs=None, **others):
+        seen.append(n_jobs)
+        return RankingData(*args, n_jobs=n_jobs, **others)
+
+    monkeypatch.setattr(sparse_rank_svm_cv, "RankingData", make)
+    SparseRankSVMCV(values=[5.0], cv=2, n_jobs=1).fit(X, Y, qid=QID)
+    assert seen == [1] * 4
 
 
 def test_rows_sorted_by_label_do_not_choose_the_empty_model():

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from brute_force import BruteForce
 from pair_kinds import NAMES, pair_kind
 
 from marginrank import RankingData, _core, make_ranking
+from marginrank.data.queries import Queries
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers.stochastic import sgd
 from marginrank.solvers.stochastic.sgd import Rate, Schedule, Sgd, curved
@@ -192,6 +194,15 @@ def test_what_is_read_from_the_state_is_a_copy():
     assert not np.any(state._state.inverse == 7.0)
 
 
+def first_query(problem):
+    """Return the pairs of the first query alone, whose offsets are in the memory of all."""
+    found = problem.pair_set.queries
+    size = found.offsets[1]
+    labels = found.level[:size].astype(np.float64)
+    alone = Queries.from_labels(labels, found.offsets[:2], np.arange(size), 1)
+    return replace(problem.pair_set, queries=alone, query_weight=np.ones(1)).native(problem.loss)
+
+
 def arguments(problem, **other):
     given = {
         "X": problem.matrix,
@@ -214,6 +225,7 @@ def arguments(problem, **other):
         (lambda p: {"order": np.array([len(p.weight)])}, "order names no query"),
         (lambda p: {"order": np.array([-1])}, "order names no query"),
         (lambda p: {"curved": steps(qid=QID // 2).pairs}, "curved has other pairs"),
+        (lambda p: {"curved": first_query(p)}, "curved has other pairs"),
         (
             lambda p: {"curved": steps(pair_kind("listed", Y, QID)).pairs},
             "curved has other pairs",
@@ -226,6 +238,17 @@ def test_a_run_checks_what_it_is_given(change, message):
         _core.SgdState(4, full=True, first_batch=0).run(**arguments(problem, **change(problem)))
 
 
+def test_an_order_of_other_documents_is_no_guess():
+    problem = steps()
+    scores = X @ W
+    size = problem.sizes[0]
+    *_, part = _core.evaluate_scores(first_query(problem), scores[:size], None, 1)
+    with_guess = _core.evaluate_scores(problem.pairs, scores, part, 1)
+    without = _core.evaluate_scores(problem.pairs, scores, None, 1)
+    for found, expected in zip(with_guess[:2], without[:2], strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_the_state_checks_what_is_put_into_it():
     state = _core.SgdState(4, full=True, first_batch=0)
     for name, size in (("w", 3), ("average", 5), ("inverse", 4)):
@@ -234,6 +257,9 @@ def test_the_state_checks_what_is_put_into_it():
     fields = state.__getstate__()
     with pytest.raises(ValueError, match="another size"):
         _core.SgdState.__new__(_core.SgdState).__setstate__(fields | {"curvature": np.zeros(4)})
+    for name, value in (("n_features", "4"), ("steps", None), ("full", []), ("w", "abcd")):
+        with pytest.raises(ValueError, match=f"{name} of another type"):
+            _core.SgdState.__new__(_core.SgdState).__setstate__(fields | {name: value})
     for name, value in (("ridge", 0.0), ("total", -1.0), ("rate", np.nan)):
         fine = {"ridge": 1.0, "total": 1.0, "rate": 1.0, "offset": 0.0, "power": 1.0}
         with pytest.raises(ValueError, match=name):

@@ -51,6 +51,14 @@ def test_the_grid_begins_where_it_matters():
     assert np.all(radii.norms <= radii.values)
 
 
+def test_a_grid_of_ones_own_says_what_it_is_of():
+    for given, parameter in (("Cs", "C"), ("radii", "radius")):
+        for default in ("C", "radius"):
+            path = sparse_path(DATA, **{given: [0.5]}, parameter=default)
+            assert path.parameter == parameter
+            np.testing.assert_array_equal(path.values, [0.5])
+
+
 def test_a_grid_of_ones_own_is_sorted():
     path = sparse_path(X, Y, QID, radii=[2.0, 0.5])
     np.testing.assert_array_equal(path.values, [0.5, 2.0])
@@ -71,6 +79,25 @@ def test_models_are_scored_on_validation_data():
         assert path.scores[k] == pytest.approx(expected)
     assert path.best == int(np.argmax(path.scores))
     assert sparse_path(DATA, n_points=2, validation=DATA).metric == "ndcg@10"
+
+
+@pytest.mark.parametrize(
+    ("validation", "message"),
+    [
+        ((X[:, :4], Y, QID), "validation has 4 features, but X has 12; give the same features"),
+        ((X, Y, QID, None, None), r"validation must be a tuple \(X, y\) or \(X, y, qid\)"),
+        (X, r"validation must be a tuple"),
+        (
+            RankingData(X, Y, QID, feature_names=[*"bacdefghijkl"]),
+            "feature 0 of validation is 'b', but 'a' in X; give the same features in the same",
+        ),
+    ],
+)
+def test_other_validation_data_is_refused_before_any_fit(validation, message, monkeypatch):
+    monkeypatch.setattr("marginrank.training.path._walk", None)
+    named = RankingData(X, Y, QID, feature_names=[*"abcdefghijkl"])
+    with pytest.raises(ValueError, match=message):
+        sparse_path(named, n_points=2, validation=validation)
 
 
 def test_a_path_without_validation_has_no_best_model():
@@ -109,8 +136,11 @@ def test_many_features():
     ("options", "message"),
     [
         ({"Cs": [1.0], "radii": [1.0]}, "give one of them"),
-        ({"Cs": []}, "at least one entry"),
-        ({"radii": [0.0, 1.0]}, "Cs or radii=0.0 must be"),
+        ({"Cs": []}, "^Cs must be a list of numbers with at least one entry"),
+        ({"Cs": [[1.0]]}, "^Cs must be a list of numbers with at least one entry"),
+        ({"radii": ["wide"]}, "^radii must be a list of numbers with at least one entry"),
+        ({"Cs": [1.0, np.nan]}, "^Cs=nan must be"),
+        ({"radii": [0.0, 1.0]}, "^radii=0.0 must be"),
         ({"parameter": "lambda"}, "parameter='lambda' must be one of"),
         ({"n_points": 0}, "n_points=0 must be"),
         ({"l1_ratio": 0.0}, "give Cs"),

@@ -366,6 +366,11 @@ def _check_document_weights(weights: ArrayLike | None, n: int) -> Floats | None:
 def _check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -> list[str] | None:
     if values is None:
         return None
+    if isinstance(values, str) or not hasattr(values, "__getitem__"):
+        raise ValueError(f"{name}={values!r} must be a list of strings, {meaning}.")
     if len(values) != n:
         raise ValueError(f"{name} has {len(values)} entries and needs {n}, {meaning}.")
-    return list(values)
+    for k, value in enumerate(values):
+        if not isinstance(value, str):
+            raise ValueError(f"{name}[{k}] is {value!r}, not a string; convert it with str.")
+    return [str(value) for value in values]  # those of numpy become plain ones

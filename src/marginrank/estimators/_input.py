@@ -11,13 +11,14 @@ from marginrank import _core
 from marginrank.data import RankingData
 from marginrank.data.ranking_data import as_ranking_data
 from marginrank.data.validation import as_matrix, check_features
+from marginrank.training.held_out import refuse_other_names
 
 
 def training_data(
     X: Any,
-    y: ArrayLike | None,
-    qid: ArrayLike | None,
-    group: ArrayLike | None,
+    y: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     query_weight: ArrayLike | None = None,
     *,
@@ -87,15 +88,10 @@ def refuse_other_features(estimator: BaseEstimator, X: Any) -> None:
     if not named or expected is None:
         matrix = X.X if isinstance(X, RankingData) else X
         validate_data(estimator, matrix, skip_check_array=True, reset=False)
-    elif X.feature_names != expected:
-        raise ValueError(_different_names(X.feature_names, expected))
-
-
-def _different_names(given: list[str], expected: list[str]) -> str:
-    if len(given) != len(expected):
-        return f"the data has {len(given)} features, but the fit had {len(expected)}; give those."
-    k = next(k for k, names in enumerate(zip(given, expected, strict=True)) if len(set(names)) > 1)
-    return (
-        f"feature {k} of the data is {given[k]!r}, but {expected[k]!r} in the fit; give the same "
-        "features in the same order."
-    )
+    elif len(X.feature_names) != len(expected):
+        raise ValueError(
+            f"the data has {len(X.feature_names)} features, but the fit had {len(expected)}; give "
+            "those."
+        )
+    else:
+        refuse_other_names(X.feature_names, expected, "the data", "the fit")

@@ -12,7 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.parameters import check_integer
 from marginrank._base.types import Booleans
-from marginrank.estimators._input import features_of, set_features, training_data
+from marginrank.data import RankingData
+from marginrank.estimators._input import (
+    features_of,
+    refuse_other_features,
+    set_features,
+    training_data,
+)
 from marginrank.metrics.feature_ranking import best_first, rank_features
 
 
@@ -113,6 +119,26 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         self.scores_ = ranking.best
         self.directions_ = ranking.direction
         return self
+
+    def transform(self, X: Any) -> Any:
+        """Keep the chosen features.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n_documents, k)
+            The columns of X, or of the features of a RankingData;
+            :meth:`RankingData.with_features` puts them back beside its labels and queries.
+        """
+        if not isinstance(X, RankingData):
+            return super().transform(X)
+        kept = self.get_support(indices=True)
+        refuse_other_features(self, X)
+        return X.X[:, kept]
 
     def _get_support_mask(self) -> Booleans:
         check_is_fitted(self)

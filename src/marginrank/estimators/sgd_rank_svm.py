@@ -13,13 +13,19 @@ from sklearn.exceptions import ConvergenceWarning
 from marginrank._base.parameters import check_number
 from marginrank.data import RankingData
 from marginrank.data.formats.chunks import CHUNK_DOCUMENTS, ChunkSource
-from marginrank.estimators._input import features_of, refuse_other_features, set_features
+from marginrank.estimators._input import (
+    features_of,
+    refuse_other_features,
+    set_features,
+    training_data,
+)
 from marginrank.estimators._linear import LinearRanker, check_seed
 from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
 from marginrank.models import LinearModel
 from marginrank.models.json_model import COUNTS
 from marginrank.solvers import StopReason
 from marginrank.solvers.result import Pass, print_pass
+from marginrank.training.held_out import refuse_other_validation, validation_data
 from marginrank.training.online import (
     Learner,
     OnlineParameters,
@@ -192,7 +198,7 @@ class SGDRankSVM(LinearRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        validation: Sequence[Any] | None = None,
+        validation: RankingData | Sequence[Any] | None = None,
         *,
         propensity: ArrayLike | None = None,
         pairs: Any = None,
@@ -232,15 +238,18 @@ class SGDRankSVM(LinearRanker):
         """
         parameters = self._parameters()
         parameters.check()
-        check_seed(self.random_state)
+        seed = check_seed(self.random_state)
         labels = (y, qid, group, sample_weight, query_weight)
         data, given = self._given(X, *labels, propensity, pairs, pair_weight)
+        held_out = self._held_out(validation)
+        refuse_other_validation(held_out, data.n_features, data.feature_names)
         return self._fit(
             lambda: [data],
             parameters,
-            validation,
-            lambda: features_of(data),
+            held_out,
+            features_of(data),
             stream=False,
+            seed=seed,
             **given,
         )
 
@@ -249,7 +258,7 @@ class SGDRankSVM(LinearRanker):
         source: Path | Sequence[Path],
         *,
         chunk_documents: int = CHUNK_DOCUMENTS,
-        validation: Sequence[Any] | None = None,
+        validation: RankingData | Sequence[Any] | None = None,
         **reading: Any,
     ) -> Self:
         """Learn the weights from files that need not fit in memory.
@@ -275,14 +284,14 @@ class SGDRankSVM(LinearRanker):
         """
         parameters = self._parameters()
         parameters.check()
+        seed = check_seed(self.random_state)
+        held_out = self._held_out(validation)
         chunks = ChunkSource(source, chunk_documents=chunk_documents, n_jobs=self.n_jobs, **reading)
-
-        def features() -> dict[str, Any]:  # known when the chunks have been read
-            if chunks.feature_names is None:
-                return {}
-            return {"feature_names_in_": np.array(chunks.feature_names, dtype=object)}
-
-        return self._fit(chunks, parameters, validation, features, stream=chunks.is_text)
+        names = chunks.feature_names
+        if names is not None:
+            refuse_other_validation(held_out, len(names), names)
+        features = {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
+        return self._fit(chunks, parameters, held_out, features, stream=chunks.is_text, seed=seed)
 
     def partial_fit(
         self,
@@ -361,6 +370,10 @@ class SGDRankSVM(LinearRanker):
             "propensity": check_propensity(propensity, data.n_documents),
         }
 
+    def _held_out(self, validation: RankingData | Sequence[Any] | None) -> RankingData | None:
+        """Return the validation data, with the names of its columns."""
+        return validation_data(validation, n_jobs=self.n_jobs, make=training_data)
+
     def _last_learner(self, n_features: int, coef: Any) -> tuple[Learner, dict[str, int]]:
         """Return what goes on learning, and how many passes and pairs it has seen."""
         if hasattr(self, "_learner"):
@@ -387,10 +400,11 @@ class SGDRankSVM(LinearRanker):
         self,
         chunks: Callable[[], Iterable[RankingData]],
         parameters: OnlineParameters,
-        validation: Sequence[Any] | None,
-        features: Callable[[], dict[str, Any]],
+        validation: RankingData | None,
+        features: dict[str, Any],
         *,
         stream: bool,
+        seed: int,
         **given: Any,
     ) -> Self:
         outcome = fit_online(
@@ -398,11 +412,11 @@ class SGDRankSVM(LinearRanker):
             parameters,
             **given,
             stream=stream,
-            seed=check_seed(self.random_state),
-            validation=None if validation is None else _validation_data(validation, self.n_jobs),
+            seed=seed,
+            validation=validation,
             callback=print_pass if self.verbose else None,
         )
-        self._store(outcome, features())
+        self._store(outcome, features)
         return self
 
     def _parameters(self) -> OnlineParameters:
@@ -425,11 +439,3 @@ class SGDRankSVM(LinearRanker):
         message = stalled_message(outcome)
         if message is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
-
-
-def _validation_data(validation: Sequence[Any], n_jobs: int | None) -> RankingData:
-    if isinstance(validation, RankingData):
-        return validation
-    if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
-        raise ValueError("validation must be a tuple (X, y) or (X, y, qid), or a RankingData.")
-    return RankingData(*validation, n_jobs=n_jobs)

@@ -18,7 +18,7 @@ from marginrank.estimators._input import features_of, set_features
 from marginrank.estimators._linear import LinearRanker, check_seed
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
-from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, sparse_path
+from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, check_grid, sparse_path
 
 PATH_TOL = 1e-4  # neighbours on a grid differ by more
 FOUND = (
@@ -156,15 +156,16 @@ class SparseRankSVMCV(LinearRanker):
         """
         check_choice("parameter", self.parameter, ("C", "radius"))
         check_number("tol", self.tol)
+        values = None if self.values is None else check_grid("values", self.values)
         seed = check_seed(self.random_state)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
         folds = list(self._folds(data, seed))
-        path = self._path(data, self.values, seed)
+        path = self._path(data, values, seed)
         cost = _by_label(self.pair_cost, data.y)
-        on_folds = [
-            self._path(_rows(data, train), path.values, seed, _rows(data, test), pair_cost=cost)
-            for train, test in folds
-        ]
+        on_folds = []
+        for fold in folds:
+            train, test = (_rows(data, rows, self.n_jobs) for rows in fold)
+            on_folds.append(self._path(train, path.values, seed, test, pair_cost=cost))
         scores = np.array([fold.scores for fold in on_folds]).T
         path = replace(path, metric=self.scoring, scores=_mean_over_folds(scores, self.scoring))
         best_value = float(path.values[path.best])
@@ -243,7 +244,7 @@ def _mean_over_folds(scores: Floats, scoring: str) -> Floats:
     return means
 
 
-def _rows(data: RankingData, rows: Integers) -> RankingData:
+def _rows(data: RankingData, rows: Integers, n_jobs: int | None) -> RankingData:
     """Return some of the documents, with their weights."""
     qid = data.qid
     weight = data.sample_weight
@@ -253,6 +254,7 @@ def _rows(data: RankingData, rows: Integers) -> RankingData:
         qid[rows],
         sample_weight=None if weight is None else weight[rows],
         query_weight=None if data.query_weight is None else data.query_weight[qid[rows]],
+        n_jobs=n_jobs,
     )
 
 

@@ -125,18 +125,7 @@ class PairSet(ABC):
         with np.errstate(over="ignore", invalid="ignore"):
             query_weight = self.query_weight * (C * self._normalizer(normalization))
             weighted = float(np.sum(query_weight * self.weight_by_query))
-        if not weighted <= LARGEST_WEIGHT:
-            raise ParameterError(
-                Mention("C", f"{C:.3g}"),
-                f" times the weights of all pairs is {weighted:.3g}, too large to compute with (at "
-                f"most {LARGEST_WEIGHT:g}); lower C (raise lam).",
-            )
-        if weighted == 0 < total:
-            raise ParameterError(
-                Mention("C", f"{C:.3g}"),
-                f" times the weights of all pairs, {total:.3g}, is zero in floating point; "
-                "multiply the weights by a number, or raise C (lower lam).",
-            )
+        refuse_C(C, total, weighted)
         return replace(self, query_weight=query_weight)
 
     def averaged(self) -> Self:
@@ -178,6 +167,22 @@ class PairSet(ABC):
         weight = self.query_weight[chosen] * factor
         total, covered = float(np.sum(self.query_weight * full)), float(np.sum(weight * kept))
         return weight * (total / covered) if covered > 0 else weight
+
+
+def refuse_C(C: float, total: float, weighted: float) -> None:
+    """Refuse a C that turns the weights of all pairs from `total` into what has no use."""
+    if not weighted <= LARGEST_WEIGHT:
+        raise ParameterError(
+            Mention("C", f"{C:.3g}"),
+            f" times the weights of all pairs is {weighted:.3g}, too large to compute with (at "
+            f"most {LARGEST_WEIGHT:g}); lower C (raise lam).",
+        )
+    if weighted == 0 < total:
+        raise ParameterError(
+            Mention("C", f"{C:.3g}"),
+            f" times the weights of all pairs, {total:.3g}, is zero in floating point; "
+            "multiply the weights by a number, or raise C (lower lam).",
+        )
 
 
 def query_weight_of(data: RankingData) -> Floats:

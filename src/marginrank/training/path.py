@@ -9,7 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from marginrank._base.parameters import check_integer, check_number
+from marginrank._base.parameters import (
+    Mention,
+    ParameterError,
+    check_choice,
+    check_integer,
+    check_number,
+)
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData, as_ranking_data
@@ -20,6 +26,7 @@ from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
+from marginrank.training.held_out import refuse_other_validation, validation_data
 from marginrank.training.linear import seed_from
 from marginrank.training.sparse import SparseParameters, first_C, first_radius
 
@@ -137,7 +144,7 @@ def sparse_path(
         As in :class:`~marginrank.SparseRankSVM`.
     tol : float, default=1e-4
         Certified relative distance of each model to its optimum.
-    validation : RankingData or (X, y, qid), optional
+    validation : (X, y), (X, y, qid) or RankingData, optional
         Data to score each model on.
     metric : str or callable, default="ndcg@10"
         The score, as :func:`~marginrank.metrics.get_metric` takes it. Tied scores count as in
@@ -161,12 +168,9 @@ def sparse_path(
     (0, True)
     """
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
-    if Cs is not None and radii is not None:
-        raise ValueError("Cs and radii are two forms of one grid; give one of them.")
-    if radii is not None:
-        parameter = "radius"
-    if parameter not in ("C", "radius"):
-        raise ValueError(f"parameter={parameter!r} must be one of 'C', 'radius'.")
+    held_out = validation_data(validation, n_jobs=n_jobs)
+    refuse_other_validation(held_out, data.n_features, data.feature_names)
+    parameter, grid = _given_grid(Cs, radii, parameter)
     parameters = SparseParameters(
         l1_ratio=l1_ratio,
         positive=positive,
@@ -181,13 +185,12 @@ def sparse_path(
     if parameter == "radius":
         parameters = replace(parameters, radius=1.0)
     parameters.check()
-    given = Cs if parameter == "C" else radii
-    held_out = _as_data(validation, n_jobs)
     asked = get_metric(metric)
     evaluate = order_free(asked)
     with serial_blas():
         objective = parameters.objective(data)
-        grid = _default_grid(objective, parameters, n_points) if given is None else _check(given)
+        if grid is None:
+            grid = _default_grid(objective, parameters, n_points)
         path = _walk(objective, parameters, grid, seed_from(random_state), callback)
     if held_out is None:
         return path
@@ -254,19 +257,31 @@ def _default_grid(objective: Objective, parameters: SparseParameters, n_points: 
     return np.geomspace(first, SPAN * first, n_points)
 
 
-def _check(values: ArrayLike) -> Floats:
-    grid = np.sort(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+def _given_grid(
+    Cs: ArrayLike | None, radii: ArrayLike | None, parameter: str
+) -> tuple[str, Floats | None]:
+    """Return what the grid is of, and the grid unless it is the default one."""
+    check_choice("parameter", parameter, ("C", "radius"))
+    if Cs is not None and radii is not None:
+        raise ValueError("Cs and radii are two forms of one grid; give one of them.")
+    if Cs is not None:
+        return "C", check_grid("Cs", Cs)
+    if radii is not None:
+        return "radius", check_grid("radii", radii)
+    return parameter, None
+
+
+def check_grid(name: str, values: ArrayLike) -> Floats:
+    """Return the values of a grid, ascending; refuse wrong ones by the name they were given as."""
+    try:
+        grid = np.sort(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+    except (TypeError, ValueError):
+        grid = np.empty(0)
     if grid.ndim != 1 or not grid.size:
-        raise ValueError("Cs or radii must be a list of numbers with at least one entry.")
+        raise ParameterError(Mention(name), " must be a list of numbers with at least one entry.")
     for value in grid:
-        check_number("Cs or radii", float(value))
+        check_number(name, float(value))
     return grid
-
-
-def _as_data(validation: Any, n_jobs: int | None) -> RankingData | None:
-    if validation is None or isinstance(validation, RankingData):
-        return validation
-    return RankingData(*validation, n_jobs=n_jobs)
 
 
 def _predict(data: RankingData, coef: Any, n_jobs: int | None) -> Floats:

@@ -12,6 +12,7 @@ from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.solvers.result import Pass, StopReason
 from marginrank.solvers.stochastic.sgd import StepProblem
+from marginrank.training.held_out import refuse_other_validation
 from marginrank.training.online.learner import Learner
 from marginrank.training.online.parameters import OnlineParameters
 from marginrank.training.online.passes import Passes, View
@@ -77,10 +78,7 @@ def fit_online(
         parameters, held_out, judge = replace(parameters, early_stopping=False), None, None
     given: dict[str, Any] = {"pairs": pairs, "propensity": propensity}
     found = found or contents(chunks, parameters, held_out, **given)
-    if validation is not None and validation.n_features != found.n_features:
-        raise ValueError(
-            f"validation has {validation.n_features} features, but X has {found.n_features}."
-        )
+    refuse_other_validation(validation, found.n_features)
     learner = Learner(found.n_features, seed)
 
     def make_problems() -> Iterator[StepProblem]:

@@ -10,6 +10,7 @@ from marginrank._base.types import Booleans, Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import get_loss
+from marginrank.objective.pair_sets import refuse_C
 from marginrank.solvers.stochastic.sgd import StepProblem
 from marginrank.training.online.parameters import OnlineParameters
 from marginrank.training.pairs import Preferences, choose_pairs
@@ -81,7 +82,7 @@ def contents(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Contents:
-    """Count features and pairs, and refuse data without any pair to learn from."""
+    """Count features and pairs; refuse data without any pair, and a C too large or small for it."""
     n_documents, n_queries, n_features, n_pairs, weight = 0, 0, 0, 0, 0.0
     for data in chunks():
         pair_set = step_pairs(data, parameters, pairs=pairs, propensity=propensity).pairs
@@ -101,7 +102,9 @@ def contents(
             "pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give a "
             "pair a positive weight."
         )
-    return Contents(n_documents, n_queries, n_features, n_pairs, weight)
+    found = Contents(n_documents, n_queries, n_features, n_pairs, weight)
+    refuse_C(parameters.C, weight, found.pair_scale(parameters))
+    return found
 
 
 def value_and_gradient(
