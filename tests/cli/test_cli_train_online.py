@@ -40,7 +40,7 @@ def test_store(run, tmp_path, train_txt):
 
 def test_early_stopping_by_the_first_metric(run, tmp_path, train_txt, test_txt):
     model = tmp_path / "m.json"
-    flags = ("--valid", test_txt, "--early-stopping", "--metrics", "ndcg@3,pairwise_accuracy")
+    flags = ("--valid", test_txt, "--early-stopping", "--metrics", "ndcg@3 , pairwise_accuracy")
     done = run("train-online", train_txt, "--model", model, *flags, "--json")
     result = json.loads(done.stdout)
     assert result["stop_reason"] == "validated"

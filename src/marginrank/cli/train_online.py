@@ -52,7 +52,7 @@ def train_online(
     def make() -> "OnlineParameters":
         from marginrank.training.online import OnlineParameters
 
-        scoring = (validation.metrics or parameters.scoring).split(",")[0]
+        scoring = next(iter(task.metrics(parameters.scoring)))
         return OnlineParameters(
             **{**vars(parameters), "n_jobs": reading.n_jobs, "scoring": scoring}
         )
