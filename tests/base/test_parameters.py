@@ -1,5 +1,6 @@
 """Declarations of parameters, and errors that mention them."""
 
+import copy
 import pickle
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from marginrank._base.parameters import (
     FLAG,
     TEXT,
     Mention,
+    Message,
     Parameter,
     ParameterError,
     accepted_by,
@@ -18,6 +20,7 @@ from marginrank._base.parameters import (
     declared,
     given,
     integer,
+    mentioning,
     number,
     or_none,
     share,
@@ -105,3 +108,10 @@ def test_an_error_is_spelled_by_each_surface():
     again = pickle.loads(pickle.dumps(error))
     assert (again.parts, str(again)) == (parts, str(error))
     assert ParameterError("nothing to name").parameter is None
+
+
+def test_a_message_is_text_and_keeps_its_mentions():
+    message = Message(*mentioning("tolerance: increase max_iter or tol.", "tol", "max_iter"))
+    assert message == "tolerance: increase max_iter or tol."
+    for again in (message, pickle.loads(pickle.dumps(message)), copy.copy(message)):
+        assert again.spelled(lambda m: m.name.upper()) == "tolerance: increase MAX_ITER or TOL."

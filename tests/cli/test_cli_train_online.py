@@ -27,6 +27,9 @@ def test_text_equals_the_python_api_bitwise(run, tmp_path, train_txt):
         "features": data.n_features,
         "pairs": data.n_pairs,
     }
+    assert "improves by --tol, by estimate" in done.stderr
+    fix = "; increase --n-iter-no-change or --tol, or use marginrank train.\n"
+    assert fix in done.stderr
     passes = [line for line in done.stderr.splitlines() if line.startswith("pass ")]
     assert len(passes) == result["n_iter"] == expected.n_iter_
 
@@ -53,7 +56,8 @@ def test_early_stopping_by_the_first_metric(run, tmp_path, train_txt, test_txt):
 def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_txt):
     model = tmp_path / "m.json"
     done = run("train-online", train_txt, "--model", model, "--max-iter", "2", "--json")
-    assert "marginrank: warning: The fit stopped because max_iter" in done.stderr
+    assert "marginrank: warning: The fit stopped because --max-iter iterations" in done.stderr
+    assert "; increase --max-iter or --tol.\n" in done.stderr
     parameters = json.loads(done.stdout)["parameters"]
     assert (parameters["max_iter"], parameters["tol"]) == (2, SGDRankSVM().tol)
 

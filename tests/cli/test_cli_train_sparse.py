@@ -94,6 +94,7 @@ def test_a_path_that_says_little_is_a_warning(run, tmp_path, train_txt):
     assert "auc has no value on the validation data" in done.stderr
     done = run(*flags, "--path", "3", "--max-iter", "1", "--metrics", "ndcg@3", "--json")
     assert "of the 3 models of the path did not come as close" in done.stderr
+    assert "; increase --max-iter, or scale the features.\n" in done.stderr
     assert not all(point["converged"] for point in json.loads(done.stdout)["path"]["points"])
 
 

@@ -8,6 +8,7 @@ from that. NumPy is not imported, as the help of the command line does not wait 
 import dataclasses
 import math
 import numbers
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,9 +17,9 @@ DECLARATION = "parameter"  # key of a field's metadata
 
 
 class Mention(NamedTuple):
-    """A parameter in a message: ``C``, or ``C=1.0`` with the code of a value.
+    """A parameter in a message: ``C``, or ``C=1.0`` with the code of a value; or a learner.
 
-    Python spells it so; the command line spells it as its flag.
+    Python spells it so; the command line spells it as its flag or its command.
     """
 
     name: str
@@ -32,6 +33,45 @@ class Mention(NamedTuple):
 def given(name: str, value: Any) -> Mention:
     """Return the mention of a parameter with its value."""
     return Mention(name, repr(value))
+
+
+class Message(str):
+    """Text with mentions of parameters; as text, it is in the words of Python.
+
+    Examples
+    --------
+    >>> from marginrank._base.parameters import Mention, Message
+    >>> message = Message("increase ", Mention("max_iter"), ".")
+    >>> message
+    'increase max_iter.'
+    >>> message.spelled(lambda mention: f"--{mention.name}")
+    'increase --max_iter.'
+    """
+
+    parts: tuple[str | Mention, ...]
+
+    def __new__(cls, *parts: str | Mention) -> "Message":
+        """Put the parts together."""
+        message = super().__new__(cls, "".join(map(str, parts)))
+        message.parts = parts
+        return message
+
+    def spelled(self, spell: Callable[[Mention], str]) -> str:
+        """Return the text with parameters in the words of another surface."""
+        return "".join(spell(part) if isinstance(part, Mention) else part for part in self.parts)
+
+
+def mentioning(text: str, *names: str) -> tuple[str | Mention, ...]:
+    """Return text of ours, not of a user, with those of its words that are names as mentions.
+
+    Examples
+    --------
+    >>> from marginrank._base.parameters import mentioning
+    >>> mentioning("increase tol.", "tol", "max_iter")
+    ('increase ', Mention(name='tol', code=None), '.')
+    """
+    words = re.split(rf"\b({'|'.join(names)})\b", text)
+    return tuple(Mention(word) if word in names else word for word in words)
 
 
 class ParameterError(ValueError):
@@ -49,11 +89,16 @@ class ParameterError(ValueError):
 
     def __init__(self, *parts: str | Mention) -> None:
         super().__init__(*parts)
-        self.parts = parts
+        self.message = Message(*parts)
 
     def __str__(self) -> str:
         """Return the message in the words of Python."""
-        return self.spelled(str)
+        return str(self.message)
+
+    @property
+    def parts(self) -> tuple[str | Mention, ...]:
+        """Text and mentions that the message is made of."""
+        return self.message.parts
 
     @property
     def parameter(self) -> str | None:
@@ -62,7 +107,7 @@ class ParameterError(ValueError):
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
         """Return the message with parameters in the words of another surface."""
-        return "".join(part if isinstance(part, str) else spell(part) for part in self.parts)
+        return self.message.spelled(spell)
 
 
 def check_number(name: str, value: Any, *, above: float = 0.0, allow_equal: bool = False) -> float:
