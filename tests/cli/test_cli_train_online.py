@@ -79,6 +79,15 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
         (["--method", "document"], "--method 'document' must be one of"),
         (["--learning-rate", "fast"], "--learning-rate 'fast' must be one of 'auto', 'inverse'"),
         (["--eta0", "0"], "--eta0 0.0 must be a finite number, more than 0."),
+        (
+            ["--eta0", "0.5"],
+            "--eta0 has no meaning with --learning-rate auto; it goes with inverse or constant.",
+        ),
+        (
+            ["--no-shuffle", "--method", "pair"],
+            "--no-shuffle has no meaning with --method pair; it goes with query.",
+        ),
+        (["--shuffle", "--method", "pair"], "--shuffle has no meaning with --method pair;"),
         (["--chunk-documents", "0"], "--chunk-documents 0 must be an integer of at least 1."),
     ],
 )
@@ -86,17 +95,18 @@ def test_flags_without_meaning(refused, tmp_path, train_txt, flags, sentence):
     assert sentence in refused("train-online", train_txt, "--model", tmp_path / "m.json", *flags)
 
 
-def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_txt):
-    flags = ("--method", "pair", "--learning-rate", "inverse", "--eta0", "0.5", "--no-average")
-    more = ("--no-shuffle", "--max-iter", "3", "--n-iter-no-change", "2", "--loss", "huber")
+@pytest.mark.parametrize("method", [{"method": "pair"}, {"method": "query", "shuffle": False}])
+def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_txt, method):
+    order = ("--no-shuffle",) if "shuffle" in method else ()
+    flags = ("--method", method["method"], *order, "--learning-rate", "inverse", "--eta0", "0.5")
+    more = ("--no-average", "--max-iter", "3", "--n-iter-no-change", "2", "--loss", "huber")
     pairs = ("--pair-cost", "gain", "--margin", "label", "--pair-selection", "adjacent")
     run("train-online", train_txt, "--model", tmp_path / "m.json", *flags, *more, *pairs)
     expected = SGDRankSVM(
-        method="pair",
+        **method,
         learning_rate="inverse",
         eta0=0.5,
         average=False,
-        shuffle=False,
         max_iter=3,
         n_iter_no_change=2,
         loss="huber",

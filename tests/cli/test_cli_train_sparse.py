@@ -135,6 +135,10 @@ def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
         (("--path", "5", "-C", "2"), "--C has no meaning with --path."),
         (("--path", "5", "--radius", "2"), "--radius has no meaning with --path."),
         (("--path", "5", "--solver", "fenchel"), "--solver has no meaning with --path."),
+        (
+            ("--variant", "away"),
+            "--variant has no meaning with --solver proximal_newton; it goes with fenchel.",
+        ),
         (("--path", "5", "--variant", "away"), "--variant has no meaning with --path."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
