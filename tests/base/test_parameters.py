@@ -15,6 +15,7 @@ from marginrank._base.parameters import (
     Parameter,
     ParameterError,
     accepted_by,
+    calling,
     check_parameters,
     choice,
     declared,
@@ -108,6 +109,15 @@ def test_an_error_is_spelled_by_each_surface():
     again = pickle.loads(pickle.dumps(error))
     assert (again.parts, str(again)) == (parts, str(error))
     assert ParameterError("nothing to name").parameter is None
+
+
+def test_a_parameter_has_another_name_elsewhere():
+    with (
+        pytest.raises(ParameterError, match=r"^scoring=3 goes without C$") as refused,
+        calling("metric", "scoring"),
+    ):
+        raise ParameterError(given("metric", 3), " goes without ", Mention("C"))
+    assert refused.value.parameter == "scoring"
 
 
 def test_a_message_is_text_and_keeps_its_mentions():

@@ -9,7 +9,8 @@ import dataclasses
 import math
 import numbers
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -108,6 +109,19 @@ class ParameterError(ValueError):
     def spelled(self, spell: Callable[[Mention], str]) -> str:
         """Return the message with parameters in the words of another surface."""
         return self.message.spelled(spell)
+
+
+@contextmanager
+def calling(name: str, other: str) -> Iterator[None]:
+    """Let errors call a parameter by another name, that which it has where the block is."""
+    try:
+        yield
+    except ParameterError as error:
+        parts = [
+            part._replace(name=other) if isinstance(part, Mention) and part.name == name else part
+            for part in error.parts
+        ]
+        raise ParameterError(*parts) from None
 
 
 def check_number(name: str, value: Any, *, above: float = 0.0, allow_equal: bool = False) -> float:
