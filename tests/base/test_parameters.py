@@ -14,6 +14,7 @@ from marginrank._base.parameters import (
     Message,
     Parameter,
     ParameterError,
+    Wording,
     accepted_by,
     calling,
     check_parameters,
@@ -109,6 +110,14 @@ def test_an_error_is_spelled_by_each_surface():
     again = pickle.loads(pickle.dumps(error))
     assert (again.parts, str(again)) == (parts, str(error))
     assert ParameterError("nothing to name").parameter is None
+
+
+def test_a_message_inside_of_another_and_words_of_python():
+    inner = Message("a penalty (", Mention("C"), ")")
+    error = ParameterError(Wording("None or "), "an integer, with ", inner)
+    assert str(error) == "None or an integer, with a penalty (C)"
+    assert error.spelled(lambda m: f"-{m.name}") == "an integer, with a penalty (-C)"
+    assert pickle.loads(pickle.dumps(error)).parts == error.parts
 
 
 def test_a_parameter_has_another_name_elsewhere():

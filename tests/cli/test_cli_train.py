@@ -319,6 +319,16 @@ def test_parameters_become_flags(mention, expected):
     assert message_of(ValueError("set C=1")) == "set C=1"
 
 
+@pytest.mark.parametrize("command", ["train", "train-sparse", "train-online"])
+def test_data_without_pairs_are_refused_in_words_of_the_command_line(run, tmp_path, command):
+    (tmp_path / "data.txt").write_text("1 qid:1 1:1\n1 qid:1 1:2\n0 qid:2 1:2\n")
+    done = run(command, tmp_path / "data.txt", "--model", tmp_path / "m.json", code=2)
+    assert done.stderr.splitlines()[-1] == (
+        "marginrank: there is no pair to learn from: no query has two documents with different "
+        "labels (3 documents, 2 queries); check the labels and the queries."
+    )
+
+
 def test_warnings_name_flags_too():
     from marginrank.cli._errors import message_of
 

@@ -154,7 +154,8 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
         (("--solver", "newton"), "--solver 'newton' must be one of 'proximal_newton', 'fenchel'"),
         (
             ("--solver", "fenchel"),
-            "--solver 'fenchel' cannot minimise --loss 'squared_hinge' with a penalty",
+            "--solver 'fenchel' cannot minimise --loss 'squared_hinge' with a penalty (--C, no "
+            "--radius); these can: ",
         ),
         (("--loss", "hinge"), "--loss 'hinge' has no solver with a penalty"),
         (("--radius", "0"), "--radius 0"),

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 DECLARATION = "parameter"  # key of a field's metadata
@@ -29,6 +30,20 @@ class Mention(NamedTuple):
     def __str__(self) -> str:
         """Spell it as Python does."""
         return self.name if self.code is None else f"{self.name}={self.code}"
+
+
+class Wording(NamedTuple):
+    """What Python says with names and objects of its own, and how surfaces without them say it."""
+
+    python: str
+    plain: str = ""
+
+    def __str__(self) -> str:
+        """Say it as Python does."""
+        return self.python
+
+
+Part = str | Mention | Wording
 
 
 def given(name: str, value: Any) -> Mention:
@@ -49,17 +64,27 @@ class Message(str):
     'increase --max_iter.'
     """
 
-    parts: tuple[str | Mention, ...]
+    parts: tuple[Part, ...]
 
-    def __new__(cls, *parts: str | Mention) -> "Message":
-        """Put the parts together."""
+    def __new__(cls, *parts: Part) -> "Message":
+        """Put the parts together, which may be messages themselves."""
         message = super().__new__(cls, "".join(map(str, parts)))
-        message.parts = parts
+        message.parts = tuple(chain.from_iterable(map(_split, parts)))
         return message
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
         """Return the text with parameters in the words of another surface."""
-        return "".join(spell(part) if isinstance(part, Mention) else part for part in self.parts)
+        return "".join(_spelled(part, spell) for part in self.parts)
+
+
+def _spelled(part: Part, spell: Callable[[Mention], str]) -> str:
+    if isinstance(part, Mention):
+        return spell(part)
+    return part.plain if isinstance(part, Wording) else part
+
+
+def _split(part: Part) -> tuple[Part, ...]:
+    return part.parts if isinstance(part, Message) else (part,)
 
 
 def mentioning(text: str, *names: str) -> tuple[str | Mention, ...]:
@@ -88,7 +113,7 @@ class ParameterError(ValueError):
     '--max_iter 0 must be an integer of at least 1.'
     """
 
-    def __init__(self, *parts: str | Mention) -> None:
+    def __init__(self, *parts: Part) -> None:
         super().__init__(*parts)
         self.message = Message(*parts)
 
@@ -97,8 +122,8 @@ class ParameterError(ValueError):
         return str(self.message)
 
     @property
-    def parts(self) -> tuple[str | Mention, ...]:
-        """Text and mentions that the message is made of."""
+    def parts(self) -> tuple[Part, ...]:
+        """What the message is made of."""
         return self.message.parts
 
     @property

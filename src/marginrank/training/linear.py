@@ -26,7 +26,7 @@ from marginrank.objective.objective import Objective
 from marginrank.solvers import find_solver
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.training.declarations import LinearDeclaration
-from marginrank.training.pairs import choose_pairs, objective_on
+from marginrank.training.pairs import choose_pairs, no_pairs, objective_on
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 
@@ -154,10 +154,7 @@ def require_pairs(objective: Objective, data: RankingData) -> None:
     """Refuse data without a pair to learn from, or with more features than there is memory for."""
     require_vectors(data.n_features)
     if objective.n_pairs == 0:
-        raise ValueError(
-            f"y has no pair to learn from: no query has two documents with different labels "
-            f"(n_samples={data.n_documents}, {data.n_queries} queries); check y and qid."
-        )
+        raise no_pairs(data.n_documents, data.n_queries)
     if not objective.has_weight:
         for name in ("sample_weight", "query_weight"):
             _refuse_vanishing(name, getattr(data, name))
