@@ -1,5 +1,6 @@
 """Declarations of parameters, and errors that mention them."""
 
+import copy
 import pickle
 from dataclasses import dataclass
 
@@ -10,14 +11,18 @@ from marginrank._base.parameters import (
     FLAG,
     TEXT,
     Mention,
+    Message,
     Parameter,
     ParameterError,
+    Wording,
     accepted_by,
+    calling,
     check_parameters,
     choice,
     declared,
     given,
     integer,
+    mentioning,
     number,
     or_none,
     share,
@@ -105,3 +110,27 @@ def test_an_error_is_spelled_by_each_surface():
     again = pickle.loads(pickle.dumps(error))
     assert (again.parts, str(again)) == (parts, str(error))
     assert ParameterError("nothing to name").parameter is None
+
+
+def test_a_message_inside_of_another_and_words_of_python():
+    inner = Message("a penalty (", Mention("C"), ")")
+    error = ParameterError(Wording("None or "), "an integer, with ", inner)
+    assert str(error) == "None or an integer, with a penalty (C)"
+    assert error.spelled(lambda m: f"-{m.name}") == "an integer, with a penalty (-C)"
+    assert pickle.loads(pickle.dumps(error)).parts == error.parts
+
+
+def test_a_parameter_has_another_name_elsewhere():
+    with (
+        pytest.raises(ParameterError, match=r"^scoring=3 goes without C$") as refused,
+        calling("metric", "scoring"),
+    ):
+        raise ParameterError(given("metric", 3), " goes without ", Mention("C"))
+    assert refused.value.parameter == "scoring"
+
+
+def test_a_message_is_text_and_keeps_its_mentions():
+    message = Message(*mentioning("tolerance: increase max_iter or tol.", "tol", "max_iter"))
+    assert message == "tolerance: increase max_iter or tol."
+    for again in (message, pickle.loads(pickle.dumps(message)), copy.copy(message)):
+        assert again.spelled(lambda m: m.name.upper()) == "tolerance: increase MAX_ITER or TOL."

@@ -116,11 +116,13 @@ def test_gain_and_discount(run, large):
 @pytest.mark.parametrize(
     ("flags", "word"),
     [
-        (("--gain", "quadratic"), "--gain 'quadratic' is not known"),
+        (("--gain", "quadratic"), "--gain 'quadratic' must be one of 'exponential', 'linear'"),
         (("--gain", "linear", "--metrics", "auc"), "no metric has a gain"),
+        (("--metrics", "ndcg,map"), "--metrics 'map' is not known; use one of ndcg, "),
+        (("--metrics", "ndcg@x"), "--metrics 'ndcg@x' has no cut-off after the @"),
     ],
 )
-def test_wrong_gain(refused, large, flags, word):
+def test_wrong_metrics(refused, large, flags, word):
     assert word in refused("evaluate", *large, *flags)
 
 

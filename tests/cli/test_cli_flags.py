@@ -125,6 +125,9 @@ def test_flags_of_what_convert_writes(invoke, here, tmp_path):
         ("--pairs p.txt --pair-cost gain", "--pair-cost has no meaning with --pairs."),
         ("--pairs p.txt --margin label", "--margin has no meaning with --pairs."),
         ("--n-features 0", "--n-features 0 must be an integer of at least 1."),
+        # What only Python can give is not offered.
+        ("--pair-cost x", "--pair-cost 'x' must be one of 'gain', 'ndcg'."),
+        ("--margin x", "--margin 'x' must be one of 'unit', 'label', 'gain'."),
     ],
 )
 def test_flags_that_depend_on_others(invoke, here, flags, sentence):
@@ -178,4 +181,7 @@ def test_threads_do_not_change_the_scores(invoke, here):
     one, two = (invoke("predict", "m.json", "d.txt", "--n-jobs", n).stdout for n in (1, 2))
     expected = load_model("m.json").predict(load_letor("d.txt").X)
     assert one == two == "".join(f"{score!r}\n" for score in expected.tolist())
-    assert "--n-jobs 0 must be" in invoke("predict", "m.json", "d.store", "--n-jobs", "0").stderr
+    assert (
+        "--n-jobs 0 must be an integer"
+        in invoke("predict", "m.json", "d.store", "--n-jobs", "0").stderr
+    )

@@ -21,7 +21,7 @@ from marginrank import (
     make_ranking,
     metrics,
 )
-from marginrank._base.parameters import Mention, ParameterError, given
+from marginrank._base.parameters import Mention, Message, ParameterError, given
 
 
 def test_equals_the_python_api_bitwise(trained, model_json, train_txt):
@@ -145,7 +145,9 @@ def test_flags_are_those_of_the_estimator(name, estimator):
 def test_unfinished_fit_is_a_warning(run, tmp_path, train_txt):
     flags = ("--solver", "tron", "--max-iter", "1", "--tol", "1e-12", "--json")
     done = run("train", train_txt, "--model", tmp_path / "m.json", *flags)
-    assert any(line.startswith("marginrank: warning: ") for line in done.stderr.splitlines())
+    (warning,) = [line for line in done.stderr.splitlines() if ": warning: " in line]
+    assert warning.startswith("marginrank: warning: The fit stopped because --max-iter iterations")
+    assert warning.endswith("; increase --max-iter or --tol, or scale the features.")
     assert json.loads(done.stdout)["converged"] is False
 
 
@@ -315,6 +317,24 @@ def test_parameters_become_flags(mention, expected):
     error = ParameterError("runs/C=1: ", mention, " and 'qid=3'")
     assert message_of(error) == f"runs/C=1: {expected} and 'qid=3'"
     assert message_of(ValueError("set C=1")) == "set C=1"
+
+
+@pytest.mark.parametrize("command", ["train", "train-sparse", "train-online"])
+def test_data_without_pairs_are_refused_in_words_of_the_command_line(run, tmp_path, command):
+    (tmp_path / "data.txt").write_text("1 qid:1 1:1\n1 qid:1 1:2\n0 qid:2 1:2\n")
+    done = run(command, tmp_path / "data.txt", "--model", tmp_path / "m.json", code=2)
+    assert done.stderr.splitlines()[-1] == (
+        "marginrank: there is no pair to learn from: no query has two documents with different "
+        "labels (3 documents, 2 queries); check the labels and the queries."
+    )
+
+
+def test_warnings_name_flags_too():
+    from marginrank.cli._errors import message_of
+
+    message = Message("increase ", Mention("max_iter"), " or use ", Mention("RankSVM"))
+    assert message_of(UserWarning(message)) == "increase --max-iter or use marginrank train"
+    assert message_of(UserWarning("increase max_iter")) == "increase max_iter"
 
 
 def test_the_features_that_a_model_has_are_not_a_flag(refused, tmp_path, model_json):

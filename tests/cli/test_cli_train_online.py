@@ -27,6 +27,9 @@ def test_text_equals_the_python_api_bitwise(run, tmp_path, train_txt):
         "features": data.n_features,
         "pairs": data.n_pairs,
     }
+    assert "improves by --tol, by estimate" in done.stderr
+    fix = "; increase --n-iter-no-change or --tol, or use marginrank train.\n"
+    assert fix in done.stderr
     passes = [line for line in done.stderr.splitlines() if line.startswith("pass ")]
     assert len(passes) == result["n_iter"] == expected.n_iter_
 
@@ -40,7 +43,7 @@ def test_store(run, tmp_path, train_txt):
 
 def test_early_stopping_by_the_first_metric(run, tmp_path, train_txt, test_txt):
     model = tmp_path / "m.json"
-    flags = ("--valid", test_txt, "--early-stopping", "--metrics", "ndcg@3,pairwise_accuracy")
+    flags = ("--valid", test_txt, "--early-stopping", "--metrics", "ndcg@3 , pairwise_accuracy")
     done = run("train-online", train_txt, "--model", model, *flags, "--json")
     result = json.loads(done.stdout)
     assert result["stop_reason"] == "validated"
@@ -53,7 +56,8 @@ def test_early_stopping_by_the_first_metric(run, tmp_path, train_txt, test_txt):
 def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_txt):
     model = tmp_path / "m.json"
     done = run("train-online", train_txt, "--model", model, "--max-iter", "2", "--json")
-    assert "marginrank: warning: The fit stopped because max_iter" in done.stderr
+    assert "marginrank: warning: The fit stopped because --max-iter iterations" in done.stderr
+    assert "; increase --max-iter or --tol.\n" in done.stderr
     parameters = json.loads(done.stdout)["parameters"]
     assert (parameters["max_iter"], parameters["tol"]) == (2, SGDRankSVM().tol)
 
@@ -75,6 +79,15 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
         (["--method", "document"], "--method 'document' must be one of"),
         (["--learning-rate", "fast"], "--learning-rate 'fast' must be one of 'auto', 'inverse'"),
         (["--eta0", "0"], "--eta0 0.0 must be a finite number, more than 0."),
+        (
+            ["--eta0", "0.5"],
+            "--eta0 has no meaning with --learning-rate auto; it goes with inverse or constant.",
+        ),
+        (
+            ["--no-shuffle", "--method", "pair"],
+            "--no-shuffle has no meaning with --method pair; it goes with query.",
+        ),
+        (["--shuffle", "--method", "pair"], "--shuffle has no meaning with --method pair;"),
         (["--chunk-documents", "0"], "--chunk-documents 0 must be an integer of at least 1."),
     ],
 )
@@ -82,17 +95,18 @@ def test_flags_without_meaning(refused, tmp_path, train_txt, flags, sentence):
     assert sentence in refused("train-online", train_txt, "--model", tmp_path / "m.json", *flags)
 
 
-def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_txt):
-    flags = ("--method", "pair", "--learning-rate", "inverse", "--eta0", "0.5", "--no-average")
-    more = ("--no-shuffle", "--max-iter", "3", "--n-iter-no-change", "2", "--loss", "huber")
+@pytest.mark.parametrize("method", [{"method": "pair"}, {"method": "query", "shuffle": False}])
+def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_txt, method):
+    order = ("--no-shuffle",) if "shuffle" in method else ()
+    flags = ("--method", method["method"], *order, "--learning-rate", "inverse", "--eta0", "0.5")
+    more = ("--no-average", "--max-iter", "3", "--n-iter-no-change", "2", "--loss", "huber")
     pairs = ("--pair-cost", "gain", "--margin", "label", "--pair-selection", "adjacent")
     run("train-online", train_txt, "--model", tmp_path / "m.json", *flags, *more, *pairs)
     expected = SGDRankSVM(
-        method="pair",
+        **method,
         learning_rate="inverse",
         eta0=0.5,
         average=False,
-        shuffle=False,
         max_iter=3,
         n_iter_no_change=2,
         loss="huber",

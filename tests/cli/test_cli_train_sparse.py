@@ -94,6 +94,7 @@ def test_a_path_that_says_little_is_a_warning(run, tmp_path, train_txt):
     assert "auc has no value on the validation data" in done.stderr
     done = run(*flags, "--path", "3", "--max-iter", "1", "--metrics", "ndcg@3", "--json")
     assert "of the 3 models of the path did not come as close" in done.stderr
+    assert "; increase --max-iter, or scale the features.\n" in done.stderr
     assert not all(point["converged"] for point in json.loads(done.stdout)["path"]["points"])
 
 
@@ -134,6 +135,10 @@ def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
         (("--path", "5", "-C", "2"), "--C has no meaning with --path."),
         (("--path", "5", "--radius", "2"), "--radius has no meaning with --path."),
         (("--path", "5", "--solver", "fenchel"), "--solver has no meaning with --path."),
+        (
+            ("--variant", "away"),
+            "--variant has no meaning with --solver proximal_newton; it goes with fenchel.",
+        ),
         (("--path", "5", "--variant", "away"), "--variant has no meaning with --path."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -149,7 +154,8 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
         (("--solver", "newton"), "--solver 'newton' must be one of 'proximal_newton', 'fenchel'"),
         (
             ("--solver", "fenchel"),
-            "--solver 'fenchel' cannot minimise --loss 'squared_hinge' with a penalty",
+            "--solver 'fenchel' cannot minimise --loss 'squared_hinge' with a penalty (--C, no "
+            "--radius); these can: ",
         ),
         (("--loss", "hinge"), "--loss 'hinge' has no solver with a penalty"),
         (("--radius", "0"), "--radius 0"),

@@ -475,14 +475,13 @@ def test_cross_validation_passes_the_queries_on():
         ("normalization", "mean"), ("learning_rate", "optimal"), ("eta0", 0.0), ("average", 10),
         ("max_iter", 0), ("tol", -1e-3), ("shuffle", "yes"), ("early_stopping", None),
         ("validation_fraction", 0.0), ("validation_fraction", 1.0), ("n_iter_no_change", 0),
-        ("metric", "scoring"), ("n_jobs", 0), ("random_state", "seed"),
+        ("scoring", "accuracy"), ("n_jobs", 0), ("random_state", "seed"),
     ],
 )  # fmt: skip
 def test_bad_parameters_are_named(name, value):
-    parameters = {"scoring": "accuracy"} if name == "metric" else {name: value}
     for fit in ("fit", "partial_fit"):
         with pytest.raises(ValueError, match=name):
-            getattr(SGDRankSVM(**parameters), fit)(X, Y, qid=QID)
+            getattr(SGDRankSVM(**{name: value}), fit)(X, Y, qid=QID)
 
 
 @pytest.mark.parametrize(

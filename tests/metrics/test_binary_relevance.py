@@ -106,7 +106,7 @@ def test_labels_of_any_size_and_sign(metric):
     ("option", "message"),
     [
         ({"k": -1}, "k=-1 must be a rank"),
-        ({"ties": "worst"}, "ties='worst' is not known"),
+        ({"ties": "worst"}, "ties='worst' must be one of"),
         ({"threshold": np.nan}, "threshold=nan must be a finite number"),
         ({"threshold": "1"}, "threshold='1' must be a finite number"),
         ({"no_relevant": None}, "no_relevant=None is not known"),

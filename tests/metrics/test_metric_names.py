@@ -45,7 +45,7 @@ def test_names_in_reports(metric, name):
         ("ndcg@5", {"k": 5}, "'ndcg@5' and k=5 both give a cut-off"),
         ("kendall_tau@5", {}, "kendall_tau has no option 'k'; it has n_jobs"),
         (metrics.ndcg, {"gains": "linear"}, "ndcg has no option 'gains'; it has k, gain, "),
-        ("ndcg", {"gain": "log"}, "gain='log' is not known"),
+        ("ndcg", {"gain": "log"}, "gain='log' must be one of"),
         ("pairwise_accuracy", {"sample_weight": [1]}, "has no option 'sample_weight'"),
         (None, {}, "metric=None must be a name or a function"),
     ],

@@ -8,17 +8,20 @@ from that. NumPy is not imported, as the help of the command line does not wait 
 import dataclasses
 import math
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 DECLARATION = "parameter"  # key of a field's metadata
 
 
 class Mention(NamedTuple):
-    """A parameter in a message: ``C``, or ``C=1.0`` with the code of a value.
+    """A parameter in a message: ``C``, or ``C=1.0`` with the code of a value; or a learner.
 
-    Python spells it so; the command line spells it as its flag.
+    Python spells it so; the command line spells it as its flag or its command.
     """
 
     name: str
@@ -29,9 +32,72 @@ class Mention(NamedTuple):
         return self.name if self.code is None else f"{self.name}={self.code}"
 
 
+class Wording(NamedTuple):
+    """What Python says with names and objects of its own, and how surfaces without them say it."""
+
+    python: str
+    plain: str = ""
+
+    def __str__(self) -> str:
+        """Say it as Python does."""
+        return self.python
+
+
+Part = str | Mention | Wording
+
+
 def given(name: str, value: Any) -> Mention:
     """Return the mention of a parameter with its value."""
     return Mention(name, repr(value))
+
+
+class Message(str):
+    """Text with mentions of parameters; as text, it is in the words of Python.
+
+    Examples
+    --------
+    >>> from marginrank._base.parameters import Mention, Message
+    >>> message = Message("increase ", Mention("max_iter"), ".")
+    >>> message
+    'increase max_iter.'
+    >>> message.spelled(lambda mention: f"--{mention.name}")
+    'increase --max_iter.'
+    """
+
+    parts: tuple[Part, ...]
+
+    def __new__(cls, *parts: Part) -> "Message":
+        """Put the parts together, which may be messages themselves."""
+        message = super().__new__(cls, "".join(map(str, parts)))
+        message.parts = tuple(chain.from_iterable(map(_split, parts)))
+        return message
+
+    def spelled(self, spell: Callable[[Mention], str]) -> str:
+        """Return the text with parameters in the words of another surface."""
+        return "".join(_spelled(part, spell) for part in self.parts)
+
+
+def _spelled(part: Part, spell: Callable[[Mention], str]) -> str:
+    if isinstance(part, Mention):
+        return spell(part)
+    return part.plain if isinstance(part, Wording) else part
+
+
+def _split(part: Part) -> tuple[Part, ...]:
+    return part.parts if isinstance(part, Message) else (part,)
+
+
+def mentioning(text: str, *names: str) -> tuple[str | Mention, ...]:
+    """Return text of ours, not of a user, with those of its words that are names as mentions.
+
+    Examples
+    --------
+    >>> from marginrank._base.parameters import mentioning
+    >>> mentioning("increase tol.", "tol", "max_iter")
+    ('increase ', Mention(name='tol', code=None), '.')
+    """
+    words = re.split(rf"\b({'|'.join(names)})\b", text)
+    return tuple(Mention(word) if word in names else word for word in words)
 
 
 class ParameterError(ValueError):
@@ -47,13 +113,18 @@ class ParameterError(ValueError):
     '--max_iter 0 must be an integer of at least 1.'
     """
 
-    def __init__(self, *parts: str | Mention) -> None:
+    def __init__(self, *parts: Part) -> None:
         super().__init__(*parts)
-        self.parts = parts
+        self.message = Message(*parts)
 
     def __str__(self) -> str:
         """Return the message in the words of Python."""
-        return self.spelled(str)
+        return str(self.message)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What the message is made of."""
+        return self.message.parts
 
     @property
     def parameter(self) -> str | None:
@@ -62,7 +133,20 @@ class ParameterError(ValueError):
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
         """Return the message with parameters in the words of another surface."""
-        return "".join(part if isinstance(part, str) else spell(part) for part in self.parts)
+        return self.message.spelled(spell)
+
+
+@contextmanager
+def calling(name: str, other: str) -> Iterator[None]:
+    """Let errors call a parameter by another name, that which it has where the block is."""
+    try:
+        yield
+    except ParameterError as error:
+        parts = [
+            part._replace(name=other) if isinstance(part, Mention) and part.name == name else part
+            for part in error.parts
+        ]
+        raise ParameterError(*parts) from None
 
 
 def check_number(name: str, value: Any, *, above: float = 0.0, allow_equal: bool = False) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from marginrank._base.parameters import ParameterError, given
+from marginrank._base.parameters import ParameterError, Wording, given
 
 MOST_THREADS = 256  # asking for more than there are cores is harmless, for thousands is not
 
@@ -24,7 +24,10 @@ def effective_threads(n_jobs: int | None) -> int:
     integer = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
     if not integer or n_jobs == 0 or n_jobs > most:
         raise ParameterError(
-            given("n_jobs", n_jobs), f" must be None or an integer other than 0, at most {most}."
+            given("n_jobs", n_jobs),
+            " must be ",
+            Wording("None or "),
+            f"an integer other than 0, at most {most}.",
         )
     return int(n_jobs) if n_jobs > 0 else max(available + 1 + int(n_jobs), 1)
 

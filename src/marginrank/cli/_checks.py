@@ -5,6 +5,7 @@ import stat
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from marginrank.cli._data import kind_of
 from marginrank.cli._flags import flag
@@ -43,6 +44,20 @@ def check_conflicts(given: Collection[str], conflicts: Iterable[tuple[str, str]]
     for name, other in conflicts:
         if name in given and other in given:
             raise ValueError(f"{flag(name)} has no meaning with {flag(other)}.")
+
+
+def check_only_with(
+    given: Collection[str], parameters: Any, only_with: Iterable[tuple[str, str, Sequence[str]]]
+) -> None:
+    """Refuse a flag that says nothing with the value that another parameter has."""
+    for name, other, values in only_with:
+        value = getattr(parameters, other)
+        if name in given and value not in values:
+            spelled = flag(f"no_{name}" if getattr(parameters, name) is False else name)
+            raise ValueError(
+                f"{spelled} has no meaning with {flag(other)} {value}; it goes with "
+                f"{' or '.join(values)}."
+            )
 
 
 def check_writable(path: str | None, *, folder: bool = False) -> None:

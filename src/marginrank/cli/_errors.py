@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from marginrank._base.parameters import ParameterError
+from marginrank._base.parameters import Message, ParameterError
 from marginrank.cli._flags import as_flag
 from marginrank.cli._streams import write_err
 from marginrank.cli._text import printable
@@ -43,9 +43,12 @@ def complain(sentence: str) -> None:
     write_err(f"marginrank: {printable(sentence)}")
 
 
-def message_of(error: Exception) -> str:
-    """Return the message of an error, with parameters as flags."""
-    return error.spelled(as_flag) if isinstance(error, ParameterError) else str(error)
+def message_of(told: Exception | str) -> str:
+    """Return the message of an error or a warning, with parameters as flags."""
+    match told:
+        case ParameterError(message=message) | Warning(args=(Message() as message,)):
+            return message.spelled(as_flag)
+    return str(told)
 
 
 def _sentence(error: Exception) -> str:
@@ -75,7 +78,7 @@ def _one_line(message: object) -> str:
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        complain(f"warning: {_one_line(message)}")
+        complain(f"warning: {_one_line(message_of(message))}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, Any
 
-from marginrank._base.parameters import Mention, ParameterError
+from marginrank._base.parameters import ParameterError, Part
 from marginrank.cli._streams import check_piped, write_out
 
 LONGEST = 40  # characters of a file that a message quotes
@@ -63,7 +63,7 @@ def naming(path: str) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, path) from error
 
 
-def _parts(error: ValueError) -> tuple[str | Mention, ...]:
+def _parts(error: ValueError) -> tuple[Part, ...]:
     """Return the text of an error, with the parameters that it mentions still to be spelled."""
     return error.parts if isinstance(error, ParameterError) else (str(error),)
 

@@ -12,6 +12,8 @@ from marginrank._base.parameters import Mention, Parameter, declared
 
 Command = Callable[..., None]
 
+COMMANDS = {"RankSVM": "marginrank train"}  # of the learners that messages advise to use
+
 
 def flag(name: str) -> str:
     """Return how a parameter is spelled on the command line."""
@@ -19,7 +21,9 @@ def flag(name: str) -> str:
 
 
 def as_flag(mention: Mention) -> str:
-    """Spell what a message says of a parameter: "C=-1" as "--C -1"."""
+    """Spell what a message says of a parameter, "C=-1" as "--C -1", or of a learner."""
+    if mention.name in COMMANDS:
+        return COMMANDS[mention.name]
     spelled = flag(mention.name)
     if mention.code in (None, "", "True"):
         return spelled

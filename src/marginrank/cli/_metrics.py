@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from marginrank._base.parameters import calling
 from marginrank.cli._errors import complain, message_of
 
 if TYPE_CHECKING:
@@ -14,10 +15,12 @@ DEFAULT = "ndcg@1,ndcg@5,ndcg@10,average_precision,reciprocal_rank,pairwise_accu
 Metric = Callable[..., Any]
 
 
-def find_metrics(names: str | None, **options: str | None) -> dict[str, Metric]:
+def find_metrics(
+    names: str | None, *, parameter: str = "metrics", **options: str | None
+) -> dict[str, Metric]:
     """Return the metrics of a list with commas, or the default ones, with options that they have.
 
-    An option that none of them has is refused.
+    An option that none of them has is refused. Errors name the `parameter` that the list is of.
     """
     from marginrank.metrics import get_metric
 
@@ -25,7 +28,8 @@ def find_metrics(names: str | None, **options: str | None) -> dict[str, Metric]:
     chosen = {}
     unused = set(given)
     for name in (DEFAULT if names is None else names).replace(" ", "").split(","):
-        known = inspect.signature(get_metric(name)).parameters
+        with calling("metric", parameter):
+            known = inspect.signature(get_metric(name)).parameters
         own = {option: value for option, value in given.items() if option in known}
         chosen[name] = get_metric(name, **own)
         unused -= own.keys()
@@ -36,7 +40,7 @@ def find_metrics(names: str | None, **options: str | None) -> dict[str, Metric]:
 
 def find_metric(name: str, **options: str | None) -> Metric:
     """Return one metric, with the options that are given."""
-    chosen = list(find_metrics(name, **options).values())
+    chosen = list(find_metrics(name, parameter="metric", **options).values())
     if len(chosen) > 1:
         raise ValueError(f"--metric {name} names {len(chosen)} metrics; give one.")
     return chosen[0]

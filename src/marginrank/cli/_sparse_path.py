@@ -4,6 +4,7 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from marginrank._base.parameters import Mention, Message
 from marginrank.cli._metrics import Metric
 from marginrank.cli._output import print_table
 from marginrank.cli._plots import save_plot
@@ -51,11 +52,12 @@ def _warn(path: "SparsePath") -> None:
     """Tell of models that are not what was asked for, and of a choice that is none."""
     unfinished = sum(not stop.converged for stop in path.stop_reasons)
     if unfinished:
-        warnings.warn(
+        told = (
             f"{unfinished} of the {len(path.values)} models of the path did not come as close to "
-            "the optimum as they should; increase max_iter, or scale the features.",
-            stacklevel=2,
+            "the optimum as they should; increase "
         )
+        fix = Mention("max_iter"), ", or scale the features."
+        warnings.warn(Message(told, *fix), stacklevel=2)
     if path.scores is not None and len(path.scores) > 1 and path.scores.max() == path.scores.min():
         warnings.warn(
             f"{path.metric} is the same for all models, so that the sparsest is kept; check the "

@@ -10,6 +10,7 @@ from marginrank.cli._checks import (
     check_files,
     check_flags_of_data,
     check_needs,
+    check_only_with,
     check_writable,
     refuse_stdin_twice,
 )
@@ -69,11 +70,13 @@ class Task:
         *,
         inputs: Iterable[str | None] = (),
         outputs: Iterable[str | None] = (),
+        only_with: Iterable[tuple[str, str, Sequence[str]]] = (),
     ) -> Parameters:
         """Return checked parameters, when all that can be refused without reading data is checked.
 
         `make` imports what the help did not wait for; `inputs` and `outputs` are the files that not
-        every such command has.
+        every such command has; `only_with` are flags that mean something with some values of
+        another parameter only.
         """
         read = [*self.files, *inputs, self.validation.valid]
         check_writable(self.training.model)
@@ -81,6 +84,7 @@ class Task:
         with self.phases.importing():
             parameters: Any = make()
             parameters.check()
+            check_only_with(self.reading.given, parameters, only_with)
             self.metrics()
         groups = self.reading.group, self.validation.valid_group
         check_files([*read, *groups], [self.training.model, *outputs])

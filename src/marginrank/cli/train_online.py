@@ -24,6 +24,11 @@ train-online train.txt --model model.json --valid valid.txt --early-stopping --m
 NEEDS = (("early_stopping", "valid"),)
 # A flag, and another that leaves nothing for it to say.
 CONFLICTS = (("gain", "early_stopping"), ("discount", "early_stopping"))
+# A flag, and the values of another that it says something with.
+ONLY_WITH = (
+    ("eta0", "learning_rate", ("inverse", "constant")),
+    ("shuffle", "method", ("query",)),
+)
 
 
 def train_online(
@@ -52,12 +57,12 @@ def train_online(
     def make() -> "OnlineParameters":
         from marginrank.training.online import OnlineParameters
 
-        scoring = (validation.metrics or parameters.scoring).split(",")[0]
+        scoring = next(iter(task.metrics(parameters.scoring)))
         return OnlineParameters(
             **{**vars(parameters), "n_jobs": reading.n_jobs, "scoring": scoring}
         )
 
-    checked = task.prepare(make)
+    checked = task.prepare(make, only_with=ONLY_WITH)
     fitted = _fit(task, checked, chunk_documents)
     task.write(fitted.model)
     task.tell(task.summary(fitted), fitted)

@@ -41,6 +41,8 @@ CONFLICTS = (
     *((name, "path") for name in ("C", "radius", "solver", "variant")),
     ("C", "radius"),
 )
+# A flag, and the values of another that it says something with.
+ONLY_WITH = (("variant", "solver", ("fenchel",)),)
 LONGEST_PATH = 10_000
 PATH = "Path"
 
@@ -100,7 +102,7 @@ def train_sparse(
 
         return SparseParameters(**{**vars(parameters), "n_jobs": reading.n_jobs})
 
-    checked = task.prepare(make, outputs=[path.plot])
+    checked = task.prepare(make, outputs=[path.plot], only_with=ONLY_WITH)
     documents = open_data(data, reading, task.phases)
     held_out = task.open_valid(Wanted(documents.n_features, documents.feature_names))
     how: Any = {"random_state": training.random_state, "verbose": training.verbose}

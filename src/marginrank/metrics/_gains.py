@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from marginrank._base.parameters import Mention, ParameterError
+from marginrank._base.parameters import Mention, ParameterError, check_choice
 from marginrank._base.types import Floats
-from marginrank.metrics._options import check_choice
 from marginrank.metrics._ranking import Ranking
 
 LARGEST_EXPONENT = 960  # the sum of any number of gains up to 2**960 is finite

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from marginrank._base.parameters import Mention, ParameterError, given
 from marginrank.metrics.binary_relevance import (
     auc,
     average_precision,
@@ -60,7 +61,7 @@ def get_metric(metric: str | Metric, **options: Any) -> Metric:
     """
     function, cutoff = _named(metric) if isinstance(metric, str) else (metric, {})
     if not callable(function):
-        raise ValueError(f"metric={metric!r} must be a name or a function.")
+        raise ParameterError(given("metric", metric), " must be a name or a function.")
     if cutoff.keys() & options.keys():
         raise ValueError(f"metric {metric!r} and k={options['k']!r} both give a cut-off; give one.")
     options = {**cutoff, **options}
@@ -93,9 +94,11 @@ def parts(metric: Metric) -> tuple[Metric, dict[str, Any]]:
 def _named(metric: str) -> tuple[Metric, dict[str, Any]]:
     name, at, k = metric.partition("@")
     if name not in METRICS:
-        raise ValueError(f"metric {name!r} is not known; use one of {', '.join(METRICS)}.")
+        known = ", ".join(METRICS)
+        raise ParameterError(Mention("metric"), f" {name!r} is not known; use one of {known}.")
     if at and not k.isdecimal():
-        raise ValueError(f'metric {metric!r} has no cut-off after the @; give one as in "ndcg@10".')
+        what = f' {metric!r} has no cut-off after the @; give one as in "ndcg@10".'
+        raise ParameterError(Mention("metric"), what)
     return METRICS[name], {"k": int(k)} if at else {}
 
 

@@ -1,26 +1,17 @@
 """Options that metrics share, and how values by query become a result."""
 
 import numbers
-from collections.abc import Collection
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from marginrank._base.parameters import ParameterError, given
 from marginrank._base.types import Booleans, Floats
 
 Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
 
 TIES = ("order", "average")
 ROUNDING = 1e-12  # relative; values that differ by less may do so by the order of the rows
-
-
-def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
-    """Raise unless `value` is one of `choices`."""
-    if not isinstance(value, str) or value not in choices:
-        allowed = ", ".join(f'"{choice}"' for choice in choices)
-        raise ParameterError(given(name, value), f" is not known; use one of {allowed}.")
 
 
 def check_cutoff(k: Any) -> int | None:
@@ -46,8 +37,7 @@ def exceeds(value: Any, other: Any) -> Any:
 
 def settle(values: Floats, relevant: Booleans, no_relevant: float | str) -> Floats:
     """Put the policy `no_relevant` in the place of queries that have no relevant document."""
-    if isinstance(no_relevant, str):
-        check_choice("no_relevant", no_relevant, ("skip",))
+    if isinstance(no_relevant, str) and no_relevant == "skip":
         return np.where(relevant, values, np.nan)
     if no_relevant not in (0, 1):
         raise ValueError(f'no_relevant={no_relevant!r} is not known; use 0, 1 or "skip".')

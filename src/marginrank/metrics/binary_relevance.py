@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from marginrank._base.parameters import check_choice
 from marginrank._base.types import Booleans, Floats
 from marginrank.metrics._options import (
     TIES,
     Value,
-    check_choice,
     check_cutoff,
     check_real,
     report,

@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from marginrank._base.parameters import check_choice
 from marginrank._base.types import Booleans, Floats
 from marginrank.metrics._gains import discounts, gains
-from marginrank.metrics._options import TIES, Value, check_choice, check_cutoff, report, settle
+from marginrank.metrics._options import TIES, Value, check_cutoff, report, settle
 from marginrank.metrics._ranking import Ranking
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginrank._base.parameters import ParameterError, given
+from marginrank._base.parameters import ParameterError, Wording, given
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.pair_weights import exponential_gain
 
@@ -42,7 +42,8 @@ def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats | None
 def check_margin(margin: Any) -> None:
     """Refuse what is no margin."""
     if not callable(margin) and not (isinstance(margin, str) and margin in MARGINS):
+        names = ", ".join(map(repr, MARGINS))
+        takes = f"{names} or a callable of labels"
         raise ParameterError(
-            given("margin", margin),
-            f" must be {', '.join(map(repr, MARGINS))} or a callable of labels.",
+            given("margin", margin), " must be ", Wording(takes, f"one of {names}"), "."
         )

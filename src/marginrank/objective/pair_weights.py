@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginrank._base.parameters import ParameterError, given
+from marginrank._base.parameters import ParameterError, Wording, given
 from marginrank._base.types import Booleans, Floats, Integers
 
 COSTS = ("gain", "ndcg")
@@ -198,9 +198,10 @@ def pair_cost(cost: Any, y: NDArray[Any], qid: Integers) -> PairFactors | None:
 def check_cost(cost: Any) -> None:
     """Refuse a name that is no preset."""
     if isinstance(cost, str) and cost not in COSTS:
+        names = ", ".join(map(repr, COSTS))
+        takes = f"None, {names}, a matrix or a callable of two labels"
         raise ParameterError(
-            given("pair_cost", cost),
-            f" must be None, {', '.join(map(repr, COSTS))}, a matrix or a callable of two labels.",
+            given("pair_cost", cost), " must be ", Wording(takes, f"one of {names}"), "."
         )
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginrank._base.parameters import Mention, Message
 from marginrank._base.types import Floats
 
 EASE = 10.0  # by which penalties fall, or by more where they would be many
@@ -109,7 +110,7 @@ class L1Ball(L1Regularizer):
     positive: bool = False
 
     is_constraint = True
-    phrase = "in an l1 ball (radius)"
+    phrase = Message("in an l1 ball (", Mention("radius"), ")")
     ridge = 0.0
 
     def value(self, w: Floats) -> float:
@@ -186,7 +187,7 @@ class ElasticNet(L1Regularizer):
     positive: bool = False
 
     is_constraint = False
-    phrase = "with a penalty (C, no radius)"
+    phrase = Message("with a penalty (", Mention("C"), ", no ", Mention("radius"), ")")
 
     @property
     def ridge(self) -> float:

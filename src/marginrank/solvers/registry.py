@@ -101,14 +101,17 @@ def find_solver(
     if not able:
         raise ParameterError(
             given("loss", loss.name),
-            f" has no solver{_and(regularizer)}; these have: {_listed(_losses_for(regularizer))}.",
+            " has no solver",
+            *_and(regularizer),
+            f"; these have: {_listed(_losses_for(regularizer))}.",
         )
     if name != "auto" and name not in able:
         raise ParameterError(
             given("solver", name),
             " cannot minimise ",
             given("loss", loss.name),
-            f"{_and(regularizer)}; these can: {_listed(able)}.",
+            *_and(regularizer),
+            f"; these can: {_listed(able)}.",
         )
     minimise = SOLVERS[able[0] if name == "auto" else name].minimise
     return minimise if regularizer is None else partial(minimise, regularizer=regularizer)
@@ -123,8 +126,8 @@ def _losses_for(regularizer: Regularizer | None) -> list[str]:
     return [name for name, loss in LOSSES.items() if solvers_for(loss, regularizer)]
 
 
-def _and(regularizer: Regularizer | None) -> str:
-    return "" if regularizer is None else f" {regularizer.phrase}"
+def _and(regularizer: Regularizer | None) -> tuple[str, ...]:
+    return () if regularizer is None else (" ", regularizer.phrase)
 
 
 def _listed(names: list[str]) -> str:

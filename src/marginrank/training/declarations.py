@@ -14,6 +14,7 @@ from marginrank._base.parameters import (
     FLAG,
     Parameter,
     accepted_by,
+    calling,
     choice,
     integer,
     number,
@@ -52,7 +53,8 @@ def _check_margin(value: Any) -> None:
 def _check_metric(value: Any) -> None:
     from marginrank.metrics import get_metric
 
-    get_metric(value)
+    with calling("metric", "scoring"):
+        get_metric(value)
 
 
 def _check_threads(value: Any) -> None:

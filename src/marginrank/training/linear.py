@@ -9,7 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._base.memory import require_vectors
-from marginrank._base.parameters import ParameterError, check_integer, check_parameters, given
+from marginrank._base.parameters import (
+    Message,
+    ParameterError,
+    check_integer,
+    check_parameters,
+    given,
+    mentioning,
+)
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
@@ -19,7 +26,7 @@ from marginrank.objective.objective import Objective
 from marginrank.solvers import find_solver
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.training.declarations import LinearDeclaration
-from marginrank.training.pairs import choose_pairs, objective_on
+from marginrank.training.pairs import choose_pairs, no_pairs, objective_on
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 
@@ -120,17 +127,18 @@ def relative_distance(result: SolverResult) -> float:
     return 0.0 if distance == 0.0 else np.inf
 
 
-def convergence_message(result: SolverResult, tol: float) -> str | None:
+def convergence_message(result: SolverResult, tol: float) -> Message | None:
     """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
     if result.stop.converged:
         return None
     distance = relative_distance(result)
     if result.stop is StopReason.PRECISION and distance <= tol:
         return None
-    return (
+    text = (
         f"The fit stopped because {result.stop.value}, at most about {distance:.1e} above the "
         "optimum, relatively; increase max_iter or tol, or scale the features."
     )
+    return Message(*mentioning(text, "max_iter", "tol"))
 
 
 def check_start(w0: Floats | None) -> None:
@@ -146,10 +154,7 @@ def require_pairs(objective: Objective, data: RankingData) -> None:
     """Refuse data without a pair to learn from, or with more features than there is memory for."""
     require_vectors(data.n_features)
     if objective.n_pairs == 0:
-        raise ValueError(
-            f"y has no pair to learn from: no query has two documents with different labels "
-            f"(n_samples={data.n_documents}, {data.n_queries} queries); check y and qid."
-        )
+        raise no_pairs(data.n_documents, data.n_queries)
     if not objective.has_weight:
         for name in ("sample_weight", "query_weight"):
             _refuse_vanishing(name, getattr(data, name))

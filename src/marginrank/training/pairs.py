@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from marginrank._base.parameters import (
     Mention,
     ParameterError,
+    Wording,
     check_choice,
     check_number,
     given,
@@ -145,4 +146,16 @@ def objective_on(
         loss=preferences.loss,
         ridge=ridge,
         threads=threads,
+    )
+
+
+def no_pairs(n_documents: int, n_queries: int) -> ParameterError:
+    """Return the refusal of data that have no pair to learn from."""
+    return ParameterError(
+        Wording("y has", "there is"),
+        " no pair to learn from: no query has two documents with different labels (",
+        Wording(f"n_samples={n_documents}", f"{n_documents} documents"),
+        f", {n_queries} queries); check ",
+        Wording("y and qid", "the labels and the queries"),
+        ".",
     )

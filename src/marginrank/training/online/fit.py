@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginrank._base.parameters import Message, mentioning
 from marginrank._base.threads import serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
@@ -141,7 +142,7 @@ def _make_passes(
     return StopReason.MAX_ITER
 
 
-def stalled_message(outcome: Outcome) -> str | None:
+def stalled_message(outcome: Outcome) -> Message | None:
     """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
     remarks = []
     if outcome.unjudged is not None:
@@ -156,4 +157,6 @@ def stalled_message(outcome: Outcome) -> str | None:
             f"The fit stopped because {outcome.stop.value}, by estimate {distance:.1e} above the "
             f"optimum, relatively; {fix}."
         )
-    return " ".join(remarks) or None
+    if not remarks:
+        return None
+    return Message(*mentioning(" ".join(remarks), "n_iter_no_change", "max_iter", "tol", "RankSVM"))

@@ -13,7 +13,7 @@ from marginrank.objective.losses import get_loss
 from marginrank.objective.pair_sets import refuse_C
 from marginrank.solvers.stochastic.sgd import StepProblem
 from marginrank.training.online.parameters import OnlineParameters
-from marginrank.training.pairs import Preferences, choose_pairs
+from marginrank.training.pairs import Preferences, choose_pairs, no_pairs
 
 Chunks = Callable[[], Iterable[RankingData]]
 
@@ -93,10 +93,7 @@ def contents(
         weights = pair_set.weights
         weight += float(np.sum(weights if held_out is None else weights[~held_out]))
     if n_pairs == 0:
-        raise ValueError(
-            "y has no pair to learn from: no query has two documents with different labels "
-            f"(n_samples={n_documents}); check y and qid."
-        )
+        raise no_pairs(n_documents, n_queries)
     if weight == 0:
         raise ValueError(
             "pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give a "
