@@ -453,3 +453,10 @@ def test_scores_to_start_from_bring_their_rounding():
     known = objective.at(result.w, result.scores, travelled=result.travelled)
     assert np.all(result.travelled >= np.abs(result.w))
     assert known.score_rounding >= objective.at(result.w).score_rounding
+
+
+def test_features_whose_products_overflow_are_named_as_in_the_data():
+    objective = random_objective(5, 5, 6).restrict(np.array([1, 4]))
+    hessian = np.diag([1.0, np.inf])
+    with pytest.raises(ValueError, match=r"X\[:, 4\] has values so large"):
+        preconditioner.refuse_overflow(hessian, objective)
