@@ -95,3 +95,13 @@ def test_bad_pairs_are_named_by_line(refused, tmp_path, train_txt, text, sentenc
 def test_wrong_flags_are_refused_before_reading(run, tmp_path, flags, sentence):
     done = run("train", "-", "--model", tmp_path / "m.json", *flags, code=2)
     assert done.stderr == f"marginrank: {sentence}\n"
+
+
+@pytest.mark.parametrize("flag", ["--label", "--qid"])
+def test_a_column_that_was_asked_for_must_be_there(refused, tmp_path, pairs_file, data, flag):
+    table = tmp_path / "train.csv"
+    header = ",".join(f"f{j}" for j in range(data.n_features))
+    X = data.X.toarray() if hasattr(data.X, "toarray") else data.X
+    np.savetxt(table, X, delimiter=",", header=header, comments="")
+    arguments = ("train", table, "--pairs", pairs_file, "--model", tmp_path / "m.json")
+    assert "nope" in refused(*arguments, flag, "nope")

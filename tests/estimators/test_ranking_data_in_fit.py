@@ -268,3 +268,15 @@ def test_text_and_store_are_fitted_as_they_are(tmp_path):
     expected = RankSVM().fit(X, Y, qid=QID).coef_
     for one in (text, store):
         np.testing.assert_array_equal(RankSVM().fit(one).coef_, expected)
+
+
+def test_the_columns_of_a_frame_are_names_of_features():
+    frame = pd.DataFrame({"bm25": [1.0, 2.0, 0.5], "age": [3.0, 1.0, 2.0]})
+    data = RankingData(frame, [0, 1, 0])
+    assert data.feature_names == ["bm25", "age"]
+    model = RankSVM().fit(data)
+    assert list(model.feature_names_in_) == ["bm25", "age"]
+    with pytest.raises(ValueError, match="feature 0 of the data is 'age', but 'bm25' in the fit"):
+        model.predict(RankingData(frame[["age", "bm25"]], [0, 1, 0]))
+    assert RankingData(frame.to_numpy(), [0, 1, 0]).feature_names is None
+    assert RankingData(pd.DataFrame([[1.0], [2.0]]), [0, 1]).feature_names is None

@@ -108,12 +108,14 @@ def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
 
     comments = COLUMNS["comments"] if reading.comments is None else reading.comments
     frame = read_frame(path, texts=[comments])
-    if not wanted.labels and reading.label not in frame.column_names:
+    may_lack = {"label": not wanted.labels, "qid": not wanted.queries}
+    may_lack |= dict.fromkeys(reading.given & may_lack.keys(), False)  # a column that was asked for
+    if may_lack["label"] and reading.label not in frame.column_names:
         import numpy as np
 
         frame = frame.append_column(reading.label, [np.zeros(frame.num_rows)])
     qid = reading.qid or None
-    if not wanted.queries and qid not in frame.column_names:
+    if may_lack["qid"] and qid not in frame.column_names:
         qid = None
     features = wanted.feature_names
     if features is None and reading.features is not None:

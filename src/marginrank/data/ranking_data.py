@@ -50,7 +50,7 @@ class RankingData:
     query_weight : array-like of shape (n_queries,) or (n_documents,), optional
         Query weights, in the order in which queries first appear, or repeated for each document.
     feature_names : sequence of str, optional
-        Names of the features.
+        Names of the features; those of its columns if X is a data frame whose columns have such.
     comments : sequence of str, optional
         A comment for each document.
     n_jobs : int, optional
@@ -106,8 +106,9 @@ class RankingData:
         self.queries = rank_labels(self.y, documents, threads)
         self.sample_weight = _check_document_weights(sample_weight, n)
         self.query_weight = self._by_query(query_weight)
+        names = _columns_of(X) if feature_names is None else feature_names
         self.feature_names = _check_texts(
-            feature_names, "feature_names", self.n_features, "one name a feature"
+            names, "feature_names", self.n_features, "one name a feature"
         )
         self.comments: Sequence[str] | None = _check_texts(
             comments, "comments", n, "one comment a document"
@@ -355,6 +356,12 @@ def refuse_beside_data(**given: Any) -> None:
                 f"{name} was given beside a RankingData, which brings its own; drop {name}, or "
                 "give data.X with all that belongs to it."
             )
+
+
+def _columns_of(X: Any) -> list[str] | None:
+    """Return the names of a data frame's columns, if all are strings."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _check_document_weights(weights: ArrayLike | None, n: int) -> Floats | None:
