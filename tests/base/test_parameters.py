@@ -22,7 +22,6 @@ from marginrank._base.parameters import (
     declared,
     given,
     integer,
-    mentioning,
     number,
     or_none,
     share,
@@ -130,7 +129,8 @@ def test_a_parameter_has_another_name_elsewhere():
 
 
 def test_a_message_is_text_and_keeps_its_mentions():
-    message = Message(*mentioning("tolerance: increase max_iter or tol.", "tol", "max_iter"))
+    inner = Message("increase ", Mention("max_iter"))
+    message = Message("tolerance: ", inner, " or ", Mention("tol"), ".")
     assert message == "tolerance: increase max_iter or tol."
     for again in (message, pickle.loads(pickle.dumps(message)), copy.copy(message)):
         assert again.spelled(lambda m: m.name.upper()) == "tolerance: increase MAX_ITER or TOL."

@@ -8,7 +8,6 @@ from that. NumPy is not imported, as the help of the command line does not wait 
 import dataclasses
 import math
 import numbers
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -85,19 +84,6 @@ def _spelled(part: Part, spell: Callable[[Mention], str]) -> str:
 
 def _split(part: Part) -> tuple[Part, ...]:
     return part.parts if isinstance(part, Message) else (part,)
-
-
-def mentioning(text: str, *names: str) -> tuple[str | Mention, ...]:
-    """Return text of ours, not of a user, with those of its words that are names as mentions.
-
-    Examples
-    --------
-    >>> from marginrank._base.parameters import mentioning
-    >>> mentioning("increase tol.", "tol", "max_iter")
-    ('increase ', Mention(name='tol', code=None), '.')
-    """
-    words = re.split(rf"\b({'|'.join(names)})\b", text)
-    return tuple(Mention(word) if word in names else word for word in words)
 
 
 class ParameterError(ValueError):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from marginrank._base.parameters import Mention, Message
 from marginrank._base.types import Floats
 from marginrank.objective.backends.interface import Scores
 
@@ -12,13 +13,13 @@ from marginrank.objective.backends.interface import Scores
 class StopReason(Enum):
     """Why a solver stopped."""
 
-    CERTIFIED = "the certified gap is below tol"
-    ESTIMATED = "the estimated distance to the optimum is below tol"
-    PRECISION = "no further progress is possible in floating point"
-    STALLED = "the objective no longer improves by tol"
-    VALIDATED = "the validation metric no longer improves by tol"
-    MAX_ITER = "max_iter iterations were made"
-    INTERRUPTED = "the fit was interrupted"
+    CERTIFIED = Message("the certified gap is below ", Mention("tol"))
+    ESTIMATED = Message("the estimated distance to the optimum is below ", Mention("tol"))
+    PRECISION = Message("no further progress is possible in floating point")
+    STALLED = Message("the objective no longer improves by ", Mention("tol"))
+    VALIDATED = Message("the validation metric no longer improves by ", Mention("tol"))
+    MAX_ITER = Message(Mention("max_iter"), " iterations were made")
+    INTERRUPTED = Message("the fit was interrupted")
 
     @property
     def converged(self) -> bool:

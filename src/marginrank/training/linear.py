@@ -10,12 +10,12 @@ import numpy as np
 
 from marginrank._base.memory import require_vectors
 from marginrank._base.parameters import (
+    Mention,
     Message,
     ParameterError,
     check_integer,
     check_parameters,
     given,
-    mentioning,
 )
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
@@ -134,11 +134,15 @@ def convergence_message(result: SolverResult, tol: float) -> Message | None:
     distance = relative_distance(result)
     if result.stop is StopReason.PRECISION and distance <= tol:
         return None
-    text = (
-        f"The fit stopped because {result.stop.value}, at most about {distance:.1e} above the "
-        "optimum, relatively; increase max_iter or tol, or scale the features."
+    return Message(
+        "The fit stopped because ",
+        result.stop.value,
+        f", at most about {distance:.1e} above the optimum, relatively; increase ",
+        Mention("max_iter"),
+        " or ",
+        Mention("tol"),
+        ", or scale the features.",
     )
-    return Message(*mentioning(text, "max_iter", "tol"))
 
 
 def check_start(w0: Floats | None) -> None:

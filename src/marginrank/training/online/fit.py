@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank._base.parameters import Message, mentioning
+from marginrank._base.parameters import Mention, Message
 from marginrank._base.threads import serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
@@ -27,6 +27,19 @@ from marginrank.training.online.problems import (
 from marginrank.training.online.validation import hold_out
 
 Problems = Callable[[], Iterable[StepProblem]]
+
+# What to increase where a fit did not come as close to the optimum as was asked for.
+FIXES = {
+    StopReason.STALLED: (
+        Mention("n_iter_no_change"),
+        " or ",
+        Mention("tol"),
+        ", or use ",
+        Mention("RankSVM"),
+        ".",
+    ),
+    StopReason.MAX_ITER: (Mention("max_iter"), " or ", Mention("tol"), "."),
+}
 
 
 class Outcome(NamedTuple):
@@ -144,19 +157,16 @@ def _make_passes(
 
 def stalled_message(outcome: Outcome) -> Message | None:
     """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
-    remarks = []
+    unjudged = fix = Message()
     if outcome.unjudged is not None:
-        remarks.append(f"{outcome.unjudged}; the fit stopped by its objective instead.")
-    fix = {
-        StopReason.STALLED: "increase n_iter_no_change or tol, or use RankSVM",
-        StopReason.MAX_ITER: "increase max_iter or tol",
-    }.get(outcome.stop)
-    if fix is not None:
+        unjudged = Message(f"{outcome.unjudged}; the fit stopped by its objective instead.")
+    if outcome.stop in FIXES:
         distance = outcome.estimate / outcome.objective if outcome.objective > 0 else np.inf
-        remarks.append(
-            f"The fit stopped because {outcome.stop.value}, by estimate {distance:.1e} above the "
-            f"optimum, relatively; {fix}."
+        fix = Message(
+            "The fit stopped because ",
+            outcome.stop.value,
+            f", by estimate {distance:.1e} above the optimum, relatively; increase ",
+            *FIXES[outcome.stop],
         )
-    if not remarks:
-        return None
-    return Message(*mentioning(" ".join(remarks), "n_iter_no_change", "max_iter", "tol", "RankSVM"))
+    between = " " if unjudged and fix else ""
+    return Message(unjudged, between, fix) or None
