@@ -120,7 +120,7 @@ def print_model(model: Mapping[str, Any]) -> None:
     if "top_weights" not in model:
         names = ", ".join(model["feature_names"] or ()) or None
         rows = [("kind", model["kind"]), ("features", model["features"]), ("names", names)]
-        print_table("Model of another library", rows)
+        print_table("Model without weights of features", rows)
         return
     rows = [("features", model["features"]), ("non-zero weights", model["nonzero_weights"])]
     print_table(model["kind"], [*rows, *model["parameters"].items()])

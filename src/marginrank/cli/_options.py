@@ -33,8 +33,8 @@ ModelFile = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="Model file, or - for stdin: JSON, LIBLINEAR-ranksvm, SVM^rank, LightGBM, XGBoost, or "
-        "scikit-learn's by skops.",
+        help="Model file, or - for stdin: JSON, .npz (KernelRankSVM), LIBLINEAR-ranksvm, SVM^rank, "
+        "LightGBM, XGBoost, or scikit-learn's by skops.",
         show_default=False,
     ),
 ]

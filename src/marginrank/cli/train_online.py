@@ -8,7 +8,7 @@ import typer
 
 from marginrank.cli._data import Wanted, kind_of, missing_policy
 from marginrank.cli._files import is_pipe, name_of
-from marginrank.cli._options import DATA, DataFiles, Reading, Training, Validation
+from marginrank.cli._options import DATA, Reading, Training, Validation
 from marginrank.cli._task import Fitted, Task
 from marginrank.training.declarations import OnlineDeclaration
 
@@ -32,7 +32,15 @@ ONLY_WITH = (
 
 
 def train_online(
-    data: DataFiles,
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA",
+            help="LETOR text (plain, .gz, .bz2, .xz, .zst; several files are read as one), or the "
+            "folder of a store.",
+            show_default=False,
+        ),
+    ],
     reading: Reading,
     parameters: OnlineDeclaration,
     validation: Validation,
