@@ -1,5 +1,8 @@
 """Objectives of data, for tests: with any pair weights and margins, not only those with a name."""
 
+import numpy as np
+import pytest
+
 from marginrank.objective.backends import matrix_of
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
@@ -37,4 +40,18 @@ def make_objective(
         loss=loss,
         ridge=ridge,
         threads=threads,
+    )
+
+
+def assert_samples_estimate(objective):
+    """Assert that samples have the loss and gradient of an objective of four features, nearly."""
+    w = np.array([0.3, -0.2, 0.1, 0.5])
+    full = objective.at(w)
+    points = [objective.sample(0.3, seed).at(w) for seed in range(10)]
+    losses = [point.loss_value for point in points]
+    assert np.mean(losses) == pytest.approx(full.loss_value, rel=0.05)
+    assert np.std(losses) < 0.2 * full.loss_value
+    gradient = np.mean([point.gradient for point in points], axis=0)
+    np.testing.assert_allclose(
+        gradient, full.gradient, atol=0.1 * np.linalg.norm(full.gradient - w)
     )

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from brute_force import BruteForce, ExplicitPairs, explicit_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from objectives import make_objective
+from objectives import assert_samples_estimate, make_objective
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.losses import LOSSES, Loss, Piece
@@ -501,16 +501,7 @@ def test_a_sample_estimates_the_objective(shape, pair_selection, normalization):
     objective = ranking_objective(
         *shape, pair_selection=pair_selection, normalization=normalization
     )
-    w = np.array([0.3, -0.2, 0.1, 0.5])
-    full = objective.at(w)
-    points = [objective.sample(0.3, seed).at(w) for seed in range(10)]
-    losses = [point.loss_value for point in points]
-    assert np.mean(losses) == pytest.approx(full.loss_value, rel=0.05)
-    assert np.std(losses) < 0.2 * full.loss_value
-    gradient = np.mean([point.gradient for point in points], axis=0)
-    np.testing.assert_allclose(
-        gradient, full.gradient, atol=0.1 * np.linalg.norm(full.gradient - w)
-    )
+    assert_samples_estimate(objective)
 
 
 def test_a_sample_may_be_empty():

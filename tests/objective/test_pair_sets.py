@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from brute_force import ExplicitPairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from objectives import make_objective
+from objectives import assert_samples_estimate, make_objective
 from test_objective import (
     ALL_LOSSES,
     HINGE,
@@ -349,16 +349,7 @@ def test_samples_of_one_seed_are_nested(shape):
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_a_sample_estimates_the_objective(shape, normalization):
     objective = sampled_objective(*shape, normalization=normalization)
-    w = np.array([0.3, -0.2, 0.1, 0.5])
-    full = objective.at(w)
-    points = [objective.sample(0.3, seed).at(w) for seed in range(10)]
-    losses = [point.loss_value for point in points]
-    assert np.mean(losses) == pytest.approx(full.loss_value, rel=0.05)
-    assert np.std(losses) < 0.2 * full.loss_value
-    gradient = np.mean([point.gradient for point in points], axis=0)
-    np.testing.assert_allclose(
-        gradient, full.gradient, atol=0.1 * np.linalg.norm(full.gradient - w)
-    )
+    assert_samples_estimate(objective)
 
 
 def test_a_sample_of_a_sample_keeps_weights_and_margins():
