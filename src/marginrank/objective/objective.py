@@ -287,6 +287,11 @@ class Point:
         """∇F(w); a sweep, unless the point was made by one."""
         return self.objective.ridge * self.w + self.objective.combine(self.score_gradient)
 
+    @property
+    def has_gradient(self) -> bool:
+        """Whether the gradient costs no sweep any more."""
+        return "gradient" in self.__dict__
+
     def by_group(self, n_groups: int) -> "GroupedLoss":
         """Return the loss as a sum over at most `n_groups` groups of queries.
 
@@ -297,7 +302,7 @@ class Point:
         n_groups = min(n_groups, o.n_queries)
         queries = np.linspace(0, o.n_queries, n_groups + 1).astype(np.int64)
         gradients = o.kernels.combine_by_group(self.score_gradient, queries)
-        if "gradient" not in self.__dict__:
+        if not self.has_gradient:
             self.gradient = o.ridge * self.w + gradients.sum(axis=0)
         return GroupedLoss(np.add.reduceat(self.losses, queries[:-1]), gradients)
 

@@ -7,6 +7,7 @@ other machines. Nobody but the backend looks into them.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import NamedTuple, NewType
 
 from marginrank._base.types import Floats, Integers
@@ -135,6 +136,35 @@ class Kernels(ABC):
         """Tell whether all entries are numbers."""
 
 
+class SharedSweeps:
+    """Sweeps over X for several kernels of one matrix and the same documents, in their order.
+
+    Here each makes its own. A backend that can serve all in one sweep has a class of its own, whose
+    results are the same for each of them whoever the others are.
+    """
+
+    def __init__(self, kernels: Sequence[Kernels]) -> None:
+        self._kernels = kernels
+
+    def evaluate(self, ws: Sequence[Floats], likes: Sequence[State | None]) -> list[Evaluation]:
+        """Look at a w each, gradients included."""
+        return [k.evaluate(w, like) for k, w, like in zip(self._kernels, ws, likes, strict=True)]
+
+    def scores(self, ws: Sequence[Floats]) -> list[Scores]:
+        """Return Xw for a w each."""
+        return [k.scores(w) for k, w in zip(self._kernels, ws, strict=True)]
+
+    def combine(self, zs: Sequence[Scores]) -> list[Floats]:
+        """Return Xᵀz for a z each."""
+        return [k.combine(z) for k, z in zip(self._kernels, zs, strict=True)]
+
+    def hess_vec(
+        self, states: Sequence[State], vs: Sequence[Floats]
+    ) -> list[tuple[Floats, Scores]]:
+        """Return XᵀAXv and Xv for a state and a v each."""
+        return [k.hess_vec(s, v) for k, s, v in zip(self._kernels, states, vs, strict=True)]
+
+
 class Matrix(ABC):
     """X as a backend holds it."""
 
@@ -164,3 +194,7 @@ class Matrix(ABC):
     @abstractmethod
     def kernels(self, pairs: PairSet, loss: Loss, threads: int) -> Kernels:
         """Return what computes with it for a set of pairs and a loss."""
+
+    def share(self, kernels: Sequence[Kernels]) -> SharedSweeps:
+        """Return sweeps for several kernels of this matrix and the same documents."""
+        return SharedSweeps(kernels)
