@@ -126,7 +126,7 @@ def _no_such_scale(scale: Any) -> ParameterError:
     return ParameterError(
         given("scale", scale),
         " must be ",
-        Wording(f"None, {names} or an array with a number a feature", f"none, {names}"),
+        Wording(f"None, {names} or an array with a number a feature", f"one of 'none', {names}"),
         ".",
     )
 
