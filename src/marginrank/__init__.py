@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SparseRankSVM,
         SparseRankSVMCV,
     )
+    from marginrank.estimators.cross_validation import cross_validate_ranking
     from marginrank.estimators.loading import load_model
     from marginrank.metrics.feature_ranking import rank_features
     from marginrank.solvers import Iteration, StopReason
@@ -38,6 +39,7 @@ __all__ = [
     "SparseRankSVM",
     "SparseRankSVMCV",
     "StopReason",
+    "cross_validate_ranking",
     "dump_letor",
     "iter_letor",
     "load_letor",
@@ -59,6 +61,7 @@ _MODULES = {
     "SparseRankSVMCV": "marginrank.estimators",
     "SelectKBestRanking": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
+    "cross_validate_ranking": "marginrank.estimators.cross_validation",
     "dump_letor": "marginrank.data.formats.letor",
     "iter_letor": "marginrank.data.formats.chunks",
     "load_letor": "marginrank.data.formats.letor",
