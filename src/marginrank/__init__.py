@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from marginrank.data.formats.pair_text import load_pairs
     from marginrank.estimators import (
         KernelRankSVM,
+        QueryScaler,
         RankSVM,
         SelectKBestRanking,
         SGDRankSVM,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Iteration",
     "KernelRankSVM",
+    "QueryScaler",
     "RankSVM",
     "RankingData",
     "SGDRankSVM",
@@ -54,6 +56,7 @@ __all__ = [
 _MODULES = {
     "Iteration": "marginrank.solvers",
     "KernelRankSVM": "marginrank.estimators",
+    "QueryScaler": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
     "RankingData": "marginrank.data",
     "SGDRankSVM": "marginrank.estimators",
