@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from marginrank.data.formats.pair_text import load_pairs
     from marginrank.estimators import (
         KernelRankSVM,
+        QueryScaler,
         RankSVM,
         SelectKBestRanking,
         SGDRankSVM,
         SparseRankSVM,
         SparseRankSVMCV,
     )
+    from marginrank.estimators.cross_validation import cross_validate_ranking
     from marginrank.estimators.loading import load_model
     from marginrank.metrics.feature_ranking import rank_features
     from marginrank.solvers import Iteration, StopReason
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Iteration",
     "KernelRankSVM",
+    "QueryScaler",
     "RankSVM",
     "RankingData",
     "SGDRankSVM",
@@ -38,6 +41,7 @@ __all__ = [
     "SparseRankSVM",
     "SparseRankSVMCV",
     "StopReason",
+    "cross_validate_ranking",
     "dump_letor",
     "iter_letor",
     "load_letor",
@@ -52,6 +56,7 @@ __all__ = [
 _MODULES = {
     "Iteration": "marginrank.solvers",
     "KernelRankSVM": "marginrank.estimators",
+    "QueryScaler": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
     "RankingData": "marginrank.data",
     "SGDRankSVM": "marginrank.estimators",
@@ -59,6 +64,7 @@ _MODULES = {
     "SparseRankSVMCV": "marginrank.estimators",
     "SelectKBestRanking": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
+    "cross_validate_ranking": "marginrank.estimators.cross_validation",
     "dump_letor": "marginrank.data.formats.letor",
     "iter_letor": "marginrank.data.formats.chunks",
     "load_letor": "marginrank.data.formats.letor",

@@ -1,6 +1,7 @@
 """Estimators: they validate, choose, fit and store, and contain no numerics."""
 
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
+from marginrank.estimators.query_scaler import QueryScaler
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.estimators.sgd_rank_svm import SGDRankSVM
@@ -9,6 +10,7 @@ from marginrank.estimators.sparse_rank_svm_cv import SparseRankSVMCV
 
 __all__ = [
     "KernelRankSVM",
+    "QueryScaler",
     "RankSVM",
     "SGDRankSVM",
     "SelectKBestRanking",
