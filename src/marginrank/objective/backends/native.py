@@ -130,7 +130,7 @@ class NativeKernels(Kernels):
         """Return the diagonal of XᵀAX."""
         return _core.hess_diag(self._view, _native(state), self._threads)
 
-    def gram(self) -> Gram:
+    def gram(self, scale: Floats | None = None) -> Gram:
         """Return the inner products of the active documents."""
         grouped, active = self._pair_set.documents, self._pair_set.active_queries
         sizes = grouped.sizes
@@ -139,7 +139,7 @@ class NativeKernels(Kernels):
         offsets = np.concatenate([[0], np.cumsum(sizes[active])])
         columns = self._matrix.columns
         columns = np.arange(self._matrix.n_features) if columns is None else columns
-        return Gram.of_rows(self._matrix.X, rows, columns, documents, offsets)
+        return Gram.of_rows(self._matrix.X, rows, columns, documents, offsets, scale)
 
     def curved_gram(self, state: State, gram: Gram) -> Floats:
         """Return A K; no sweep."""
