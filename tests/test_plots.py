@@ -9,8 +9,8 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from marginrank import make_ranking, rank_features, sparse_path
-from marginrank.plots import COLORS, plot_feature_ranking, plot_path
+from marginrank import learning_curve_ranking, make_ranking, rank_features, sparse_path
+from marginrank.plots import COLORS, plot_feature_ranking, plot_learning_curve, plot_path
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +121,21 @@ def test_scores_and_the_best_on_the_other_side(data):
     assert texts == ["ndcg@3", f"best radius: {value:.3g}"]
     assert right.get_xscale() == "log"
     ax.figure.savefig(io.BytesIO(), format="png")
+
+
+def test_a_learning_curve_has_two_lines_and_their_errors():
+    curve = learning_curve_ranking(*make_ranking(30, 10, 4, random_state=0), cv=3)
+    ax = plot_learning_curve(curve)
+    held_out, trained_on = ax.lines
+    np.testing.assert_array_equal(held_out.get_xdata(), curve.sizes)
+    np.testing.assert_array_equal(held_out.get_ydata(), curve.valid_mean)
+    np.testing.assert_array_equal(trained_on.get_ydata(), curve.train_mean)
+    band = ax.collections[0].get_paths()[0].vertices
+    for k, size in enumerate(curve.sizes):
+        ends = band[band[:, 0] == size, 1]
+        assert ends.min() == pytest.approx(curve.valid_mean[k] - curve.valid_error[k])
+        assert ends.max() == pytest.approx(curve.valid_mean[k] + curve.valid_error[k])
+    assert [label.get_text() for label in ax.get_xticklabels()] == [str(n) for n in curve.sizes]
+    assert (ax.get_xscale(), ax.get_xlabel()) == ("log", "training queries")
+    own = Figure().subplots()
+    assert plot_learning_curve(curve, ax=own) is own

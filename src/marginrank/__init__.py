@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from marginrank.estimators.loading import load_model
     from marginrank.metrics.feature_ranking import rank_features
     from marginrank.solvers import Iteration, StopReason
+    from marginrank.training.learning_curve import learning_curve_ranking
     from marginrank.training.path import sparse_path
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "cross_validate_ranking",
     "dump_letor",
     "iter_letor",
+    "learning_curve_ranking",
     "load_letor",
     "load_model",
     "load_pairs",
@@ -67,6 +69,7 @@ _MODULES = {
     "cross_validate_ranking": "marginrank.estimators.cross_validation",
     "dump_letor": "marginrank.data.formats.letor",
     "iter_letor": "marginrank.data.formats.chunks",
+    "learning_curve_ranking": "marginrank.training.learning_curve",
     "load_letor": "marginrank.data.formats.letor",
     "load_model": "marginrank.estimators.loading",
     "load_pairs": "marginrank.data.formats.pair_text",

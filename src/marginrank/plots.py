@@ -13,6 +13,7 @@ from marginrank._base.parameters import check_integer
 
 if TYPE_CHECKING:
     from marginrank.metrics.feature_ranking import FeatureRanking
+    from marginrank.training.learning_curve import LearningCurve
     from marginrank.training.path import SparsePath
 
 COLORS = {1: "C0", -1: "C1"}
@@ -97,6 +98,49 @@ def plot_path(path: "SparsePath", *, ax: Any = None) -> Any:
     ax.set_ylabel("weight")
     if path.scores is not None:
         _plot_scores(path, path.scores, ax)
+    return ax
+
+
+def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
+    """Draw the scores against the number of training queries, on a logarithmic scale.
+
+    There is a line for the queries held out and one for those trained on, each in a band of one
+    standard error to both sides.
+
+    Parameters
+    ----------
+    curve : LearningCurve
+        From :func:`~marginrank.learning_curve_ranking`.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from marginrank import learning_curve_ranking, make_ranking
+    >>> from marginrank.plots import plot_learning_curve
+    >>> data = make_ranking(n_queries=40, n_features=5, random_state=0)
+    >>> ax = plot_learning_curve(learning_curve_ranking(*data, cv=2))
+    >>> [line.get_label() for line in ax.lines], ax.get_ylabel()
+    (['queries held out', 'training queries'], 'ndcg@10')
+    """
+    if ax is None:
+        ax = _new_axes(6.4, 4.8)
+    for label, mean, error in (
+        ("queries held out", curve.valid_mean, curve.valid_error),
+        ("training queries", curve.train_mean, curve.train_error),
+    ):
+        (line,) = ax.plot(curve.sizes, mean, "o-", label=label)
+        ax.fill_between(curve.sizes, mean - error, mean + error, color=line.get_color(), alpha=0.2)
+    ax.set_xscale("log", base=2)
+    sizes = curve.sizes.tolist()
+    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    ax.set_xlabel("training queries")
+    ax.set_ylabel(curve.metric, parse_math=False)
+    ax.legend()
     return ax
 
 

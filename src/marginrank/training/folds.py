@@ -145,6 +145,13 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
             )
 
 
+def queries_by_id(ids: NDArray[Any]) -> Integers:
+    """Return the order of the queries by their ids, which does not depend on that of the rows."""
+    if ids.dtype.kind != "O":
+        return np.argsort(ids, kind="stable")
+    return np.array(sorted(range(ids.size), key=lambda k: _sort_key(ids[k])), dtype=np.int64)
+
+
 def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> RankingData:
     """Return some of the documents, with their queries, weights and names of features."""
     query_of_row = data.qid[rows]
@@ -204,20 +211,13 @@ def _scored(scores: Floats, metric: str, stacklevel: int) -> Booleans:
 
 def _deal(data: RankingData, n_folds: int, rng: np.random.Generator) -> Integers:
     """Return the fold of each query, by their number in the data."""
-    order = rng.permutation(_by_id(data.query_ids))
+    order = rng.permutation(queries_by_id(data.query_ids))
     by_size = order[np.argsort(-data.queries.sizes[order], kind="stable")]
     n_rounds = -(-by_size.size // n_folds)
     dealt = rng.permuted(np.tile(np.arange(n_folds), (n_rounds, 1)), axis=1).ravel()
     fold_of_query = np.empty(by_size.size, dtype=np.int64)
     fold_of_query[by_size] = dealt[: by_size.size]
     return fold_of_query
-
-
-def _by_id(ids: NDArray[Any]) -> Integers:
-    """Return the order of the queries by their ids, which does not depend on that of the rows."""
-    if ids.dtype.kind != "O":
-        return np.argsort(ids, kind="stable")
-    return np.array(sorted(range(ids.size), key=lambda k: _sort_key(ids[k])), dtype=np.int64)
 
 
 def _sort_key(value: Any) -> tuple[Any, ...]:
@@ -235,7 +235,7 @@ def _splits(data: RankingData, cv: Any) -> Iterable[Any]:
         groups = None
         if data.n_queries > 1:
             # Their places in the order of the ids: some splitters depend on the order of groups.
-            groups = np.argsort(_by_id(data.query_ids))[data.qid]
+            groups = np.argsort(queries_by_id(data.query_ids))[data.qid]
         splits: Iterable[Any] = cv.split(data.X, data.y, groups)
         return splits
     if isinstance(cv, str) or not isinstance(cv, Iterable):
