@@ -9,9 +9,18 @@ import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
+from marginrank import (
+    RankingData,
+    RankSVM,
+    SGDRankSVM,
+    SparseRankSVM,
+    dump_letor,
+    load_letor,
+    load_model,
+    make_ranking,
+)
 from marginrank._base.parameters import ParameterError
-from marginrank.training.scaling import check_scale, effect_message, find_scale
+from marginrank.training.scaling import ScaleSearch, check_scale, effect_message, find_scale
 
 LAYOUTS = {"dense": np.asarray, "float32": lambda X: X.astype(np.float32), "csr": sp.csr_array}
 SCALERS = {"standard": StandardScaler, "range": MinMaxScaler}
@@ -288,3 +297,94 @@ def test_the_number_of_threads_does_not_change_the_bits():
     X, y, qid = problem()
     models = [RankSVM(scale="query", n_jobs=n).fit(X, y, qid=qid) for n in (1, 2)]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("method", ["query", "pair"])
+def test_stochastic_steps_are_those_of_scaled_features(layout, method):
+    X, y, qid = problem()
+    scale = StandardScaler().fit(X).scale_
+    parameters = {"method": method, "max_iter": 3, "C": 0.1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SGDRankSVM(scale="standard", **parameters).fit(layout(X), y, qid=qid)
+        other = SGDRankSVM(**parameters).fit(layout(X / scale), y, qid=qid)
+    assert_same_scores(model, X, other, X / scale, qid)
+    np.testing.assert_allclose(
+        [(line.objective, line.steps) for line in model.history_],
+        [(line.objective, line.steps) for line in other.history_],
+        rtol=1e-9,
+    )
+    assert model.objective_ == pytest.approx(other.objective_, rel=1e-9)
+    assert model.gap_ == pytest.approx(other.gap_, rel=1e-6)
+    best = RankSVM(scale="standard", C=0.1).fit(X, y, qid=qid)
+    assert model.objective_ - model.gap_ <= best.objective_ * (1 + 1e-9)
+
+
+def test_many_features_have_a_metric_of_one_unit_each():
+    """A diagonal metric, and features that are zero in all of the first documents."""
+    X, y, qid = problem(8, 600)
+    X[:20, 3] = 0.0
+    scale = StandardScaler().fit(X).scale_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SGDRankSVM(scale="standard", max_iter=3).fit(X, y, qid=qid)
+        other = SGDRankSVM(max_iter=3).fit(X / scale, y, qid=qid)
+    assert_same_scores(model, X, other, X / scale, qid)
+
+
+@pytest.mark.parametrize("name", ["standard", "range", "query"])
+def test_a_stream_is_scaled_as_data_in_memory(tmp_path, name):
+    X, y, qid = make_ranking(60, (2, 9), 5, random_state=1)
+    X = X * [1e-3, 1.0, 1e3, 10.0, 1.0] + [0.0, 1e3, 0.0, 0.0, 0.0]
+    path = tmp_path / "data.txt"
+    dump_letor(RankingData(X, y, qid), path)
+    whole = find_scale(load_letor(path), name)
+    model = SGDRankSVM(scale=name, max_iter=2, tol=0.1).fit_file(path, chunk_documents=50)
+    np.testing.assert_allclose(model.scale_, whole.values, rtol=1e-12)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("name", ["standard", "range", "query"])
+def test_chunks_may_lack_the_last_features(name, layout):
+    """What text does not mention is zero; a chunk is as wide as what it mentions."""
+    X, y, qid = problem()
+    order = np.argsort(qid, kind="stable")
+    X, y, qid = X[order], y[order], qid[order]
+    cuts = np.searchsorted(qid, [0, 8, 20, 30])
+    widths = [5, 6, 4]
+    search = ScaleSearch(name)
+    for first, last, width in zip(cuts[:-1], cuts[1:], widths, strict=True):
+        X[first:last, width:] = 0.0
+        part = slice(first, last)
+        search.add(RankingData(layout(X[part, :width]), y[part], qid[part]))
+    whole = find_scale(RankingData(X, y, qid), name)
+    np.testing.assert_allclose(search.found().values, whole.values, rtol=1e-13)
+
+
+def test_learning_on_needs_a_scale_that_is_known():
+    X, y, qid = problem()
+    with pytest.raises(ParameterError, match="partial_fit sees a part of them at a time"):
+        SGDRankSVM(scale="standard").partial_fit(X, y, qid=qid)
+    scale = StandardScaler().fit(X).scale_
+    given = SGDRankSVM(scale=scale).partial_fit(X, y, qid=qid)
+    other = SGDRankSVM().partial_fit(X / scale, y, qid=qid)
+    assert_same_scores(given, X, other, X / scale, qid)
+    np.testing.assert_array_equal(given.scale_, scale)
+
+
+def test_learning_goes_on_with_the_scale_of_a_fit(tmp_path):
+    X, y, qid = problem()
+    scale = StandardScaler().fit(X).scale_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SGDRankSVM(scale="standard", max_iter=2).fit(X, y, qid=qid)
+        other = SGDRankSVM(max_iter=2).fit(X / scale, y, qid=qid)
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    more = X[:100], y[:100]
+    model.partial_fit(*more, qid=qid[:100])
+    other.partial_fit(X[:100] / scale, y[:100], qid=qid[:100])
+    assert_same_scores(model, X, other, X / scale, qid)
+    loaded.partial_fit(*more, qid=qid[:100])
+    np.testing.assert_array_equal(loaded.scale_, model.scale_)

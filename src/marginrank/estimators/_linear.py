@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from marginrank._base.parameters import Message
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data import RankingData
@@ -206,12 +207,16 @@ class BatchRanker(LinearRanker):
         self.history_ = result.history
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        unseen = effect_message(fit.scale, data.feature_names)
-        if unseen is not None:
-            warnings.warn(unseen, stacklevel=3)
-        message = convergence_message(result, self.tol)
-        if message is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn_of(effect_message(fit.scale, data.feature_names), stacklevel=4)
+        warn_of(convergence_message(result, self.tol), ConvergenceWarning, stacklevel=4)
+
+
+def warn_of(
+    message: Message | None, category: type[Warning] = UserWarning, *, stacklevel: int
+) -> None:
+    """Warn, if there is anything to say."""
+    if message is not None:
+        warnings.warn(message, category, stacklevel=stacklevel)
 
 
 def check_seed(random_state: Any) -> int:

@@ -136,6 +136,7 @@ class LinearModel:
             ),
             history=outcome.history,
             estimator=_estimator_with(parameters),
+            scale=values_of(outcome.found.scale),
             counts={
                 "n_iter": outcome.n_iter,
                 "n_pairs": outcome.found.n_pairs,

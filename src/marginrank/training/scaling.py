@@ -5,12 +5,13 @@ the features as they are with the regulariser ½ Σ σ_k² w_k², or Σ σ_k |w_
 never copied. Solvers see u = σw, the weights of X / σ; a model has w.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from marginrank._base.memory import require_vectors
 from marginrank._base.parameters import Mention, Message, ParameterError, Wording, given
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
@@ -48,43 +49,40 @@ class Scale:
 
 def find_scale(data: RankingData, scale: Any) -> Scale | None:
     """Return the scale that a parameter names for the data, or None for none."""
-    return scale_of_chunks([data], scale)
-
-
-def scale_of_chunks(chunks: Iterable[RankingData], scale: Any) -> Scale | None:
-    """Return the scale of data that comes in chunks of whole queries; they are read once."""
-    if no_scale(scale):
-        return None
     search = ScaleSearch(scale)
-    for data in chunks:
-        search.add(data)
+    search.add(data)
     return search.found()
 
 
 class ScaleSearch:
-    """Finds a scale, chunk by chunk.
+    """Finds a scale, in data that may come in chunks of whole queries.
 
     Parameters
     ----------
-    scale : str or array-like
-        The parameter, which is not None.
+    scale : None, str or array-like
+        The parameter, checked. Without a scale, nothing is looked at.
     """
 
     def __init__(self, scale: Any) -> None:
-        self._scale = scale
+        self._scale = None if no_scale(scale) else scale
         self._inside = QuerySpread()
-        named = isinstance(scale, str) and scale != "query"
+        named = isinstance(scale, str) and scale in SPREADS and scale != "query"
         self._spread: Spread = SPREADS[scale]() if named else self._inside
 
     def add(self, data: RankingData) -> None:
         """Look at more documents."""
+        if self._scale is None:
+            return
+        require_vectors(data.n_features)
         with np.errstate(over="ignore", invalid="ignore"):  # said better when all is seen
             self._inside.add(data)
             if self._spread is not self._inside:
                 self._spread.add(data)
 
-    def found(self) -> Scale:
+    def found(self) -> Scale | None:
         """Return the scale of what was looked at."""
+        if self._scale is None:
+            return None
         inside = self._inside.values()
         if isinstance(self._scale, str):
             with np.errstate(over="ignore"):
@@ -128,7 +126,7 @@ def _no_such_scale(scale: Any) -> ParameterError:
     return ParameterError(
         given("scale", scale),
         " must be ",
-        Wording(f"None, {names} or an array with a number a feature", f"none, {names}"),
+        Wording(f"None, {names} or an array with a number a feature", f"one of 'none', {names}"),
         ".",
     )
 
@@ -155,6 +153,19 @@ def checked_values(scale: Any, n_features: int | None = None) -> Floats:
             f"{MOST:g}, and 1 leaves a feature as it is.",
         )
     return values.copy()
+
+
+def scale_of_part(scale: Any, n_features: int) -> Floats | None:
+    """Return the scale that a parameter gives where only a part of the data is known."""
+    if no_scale(scale):
+        return None
+    if isinstance(scale, str):
+        raise ParameterError(
+            given("scale", scale),
+            " needs all documents, and partial_fit sees a part of them at a time; give an array, "
+            "such as scale_ of another fit, or call fit first.",
+        )
+    return checked_values(scale, n_features)
 
 
 def with_scale(objective: Objective, scale: Scale | None) -> Objective:

@@ -24,7 +24,7 @@ class Spread(Protocol):
     """How much each feature varies in the data so far."""
 
     def add(self, data: RankingData) -> None:
-        """Take more documents into account; features that were not there before were zero."""
+        """Take more documents into account; features that some do not have are zero there."""
 
     def values(self) -> Floats:
         """Return a number for each feature, zero for one that does not vary."""
@@ -34,22 +34,24 @@ class RangeSpread:
     """The largest value less the smallest."""
 
     def __init__(self) -> None:
-        self._low = self._high = np.zeros(0)
-        self._count = 0
+        self._low: Floats | None = None
+        self._high: Floats | None = None
 
     def add(self, data: RankingData) -> None:
         """Take more documents into account."""
-        if self._count:
-            self._low, self._high = (widened(v, data.n_features) for v in (self._low, self._high))
         for first, last in _heights(data.X, data.n_documents):
             block = data.X[first:last]
             low, high = _dense_row(block.min(axis=0)), _dense_row(block.max(axis=0))
-            self._low = np.minimum(self._low, low) if self._count else low
-            self._high = np.maximum(self._high, high) if self._count else high
-            self._count += last - first
+            if self._low is None or self._high is None:
+                self._low, self._high = low, high
+            else:
+                self._low = np.minimum(*_equally_wide(self._low, low))
+                self._high = np.maximum(*_equally_wide(self._high, high))
 
     def values(self) -> Floats:
         """Return the range of each feature."""
+        assert self._low is not None
+        assert self._high is not None
         return self._high - self._low
 
 
@@ -65,7 +67,7 @@ class TotalSpread:
             self._group = _Group.beginning_with(data.X[:1])
         self._group.widen(data.n_features)
         for first, last in _heights(data.X, data.n_documents):
-            self._group.add(data.X[first:last])
+            self._group.add(_as_wide(data.X[first:last], self._group.shift.size))
 
     def values(self) -> Floats:
         """Return the standard deviation of each feature."""
@@ -83,14 +85,15 @@ class QuerySpread:
     def add(self, data: RankingData) -> None:
         """Take more documents into account; queries are whole."""
         self._count += data.n_documents
-        self._squares = widened(self._squares, data.n_features)
+        squares = np.zeros(data.n_features)
         for offsets in _blocks_of_queries(data.X, data.queries):
             if offsets.size == 2:
-                self._squares += _squares_of_query(data.X, data.queries, *offsets)
+                squares += _squares_of_query(data.X, data.queries, *offsets)
             else:
                 block = _rows(data.X, data.queries, offsets[0], offsets[-1])
                 inside = _sparse_squares if sp.issparse(block) else _dense_squares
-                self._squares += inside(block, offsets - offsets[0])
+                squares += inside(block, offsets - offsets[0])
+        self._squares = np.add(*_equally_wide(self._squares, squares))
 
     def values(self) -> Floats:
         """Return the spread of each feature inside queries."""
@@ -127,7 +130,7 @@ class _Group:
     def widen(self, n_features: int) -> None:
         """Have more features, which were zero so far."""
         self.shift, self.mean, self.squares = (
-            widened(v, n_features) for v in (self.shift, self.mean, self.squares)
+            _widened(v, n_features) for v in (self.shift, self.mean, self.squares)
         )
 
     def add(self, block: Any) -> None:
@@ -207,9 +210,25 @@ def _sparse_squares(block: Any, offsets: Integers) -> Floats:
     return np.bincount(column[starts], squares, block.shape[1]).astype(np.float64, copy=False)
 
 
-def widened(values: Floats, n_features: int) -> Floats:
-    """Return an entry for each feature, zero for those that have none yet."""
+def _widened(values: Floats, n_features: int) -> Floats:
+    """Return an entry for each feature, zero for those that have none."""
     return np.pad(values, (0, max(n_features - values.size, 0)))
+
+
+def _equally_wide(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    n_features = max(a.size, b.size)
+    return _widened(a, n_features), _widened(b, n_features)
+
+
+def _as_wide(block: Any, n_features: int) -> Any:
+    """Return some rows with columns of zeros for the features that they do not have."""
+    missing = n_features - block.shape[1]
+    if missing <= 0:
+        return block
+    if sp.issparse(block):
+        shape = (block.shape[0], n_features)
+        return sp.csr_array((block.data, block.indices, block.indptr), shape=shape)
+    return np.pad(block, ((0, 0), (0, missing)))
 
 
 def _rows(X: Any, documents: Documents, first: int, last: int) -> Any:
