@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +73,7 @@ class Judge(ABC):
         values = np.asarray(self._evaluate(y, of_a, qid=qid, per_query=True))
         if np.count_nonzero(~np.isnan(values)) < 2:
             return None
-        return compare(y, of_a, of_b, qid, metric=self._evaluate)
+        return replace(compare(y, of_a, of_b, qid, metric=self._evaluate), metric=self.metric)
 
 
 class FoldJudge(Judge):

@@ -27,9 +27,9 @@ from marginrank.training.linear import Parameters, require_pairs
 from marginrank.training.pairs import choose_pairs, objective_on
 from marginrank.training.scaling import (
     Scale,
+    ScaleSearch,
     find_scale,
     no_scale,
-    scale_of_chunks,
     to_raw,
     with_scale,
 )
@@ -242,7 +242,10 @@ def _scale_of(data: RankingData, rows: Integers | None, scale: object) -> Scale 
     """Return the scale of some rows, which are copied a few queries at a time."""
     if rows is None or no_scale(scale):
         return find_scale(data, scale)
-    return scale_of_chunks(_chunks(data, rows), scale)
+    search = ScaleSearch(scale)
+    for chunk in _chunks(data, rows):
+        search.add(chunk)
+    return search.found()
 
 
 def _chunks(data: RankingData, rows: Integers) -> Iterator[RankingData]:

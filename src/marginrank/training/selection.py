@@ -76,6 +76,8 @@ class Selection:
     ----------
     metric : str
         What they were judged by.
+    varied : tuple of str
+        Names of the parameters beside C of which several values were tried.
     candidates : list of Candidate
         In the order in which they were tried.
     scores : ndarray of shape (n_candidates, n_parts)
@@ -87,6 +89,7 @@ class Selection:
     """
 
     metric: str
+    varied: tuple[str, ...]
     candidates: list[Candidate]
     scores: Floats
     mean: Floats
@@ -97,6 +100,12 @@ class Selection:
     def parameters(self) -> Parameters:
         """The parameters that were chosen."""
         return self.candidates[self.best].parameters
+
+    def label(self, k: int) -> str:
+        """Return what sets a candidate apart from those of other combinations."""
+        parameters = self.candidates[k].parameters
+        values = ", ".join(f"{name}={_short(getattr(parameters, name))}" for name in self.varied)
+        return values or "mean ± standard error"
 
     @property
     def runner_up(self) -> int | None:
@@ -117,6 +126,8 @@ class Search:
         The documents.
     judge : Judge
         What candidates are judged by.
+    varied : sequence of str
+        Names of the parameters beside C that grids differ in.
     seed : int
         For the samples that speed up the fits.
 
@@ -126,8 +137,11 @@ class Search:
         Those of all grids so far.
     """
 
-    def __init__(self, data: RankingData, judge: Judge, *, seed: int = 0) -> None:
+    def __init__(
+        self, data: RankingData, judge: Judge, *, varied: Sequence[str] = (), seed: int = 0
+    ) -> None:
         self.candidates: list[Candidate] = []
+        self._varied = tuple(varied)
         self._data = data
         self._judge = judge
         self._seed = seed
@@ -166,7 +180,7 @@ class Search:
         best = int(np.argmin(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))
         if rule == "one_se":
             best = _simplest(complete, mean, error, best)
-        return Selection(self._judge.metric, complete, scores, mean, error, best)
+        return Selection(self._judge.metric, self._varied, complete, scores, mean, error, best)
 
     def compare(self, selection: Selection) -> Comparison | None:
         """Compare the chosen candidate with the runner-up, query by query, if there is one.
@@ -227,3 +241,10 @@ def grids_of(
         grid = default_Cs(data, parameters, n_points) if Cs is None else Cs
         grids.append(Grid(number, parameters, grid))
     return grids
+
+
+def _short(value: Any) -> str:
+    """Return a value of a parameter in a word."""
+    if value is None or isinstance(value, str):
+        return str(value).lower()
+    return getattr(value, "__name__", "given")
