@@ -16,7 +16,7 @@ from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.gram import GramStore
-from marginrank.objective.losses import get_loss
+from marginrank.objective.losses import LOSSES, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.solvers import find_solver
 from marginrank.solvers.result import SolverResult, StopReason
@@ -102,7 +102,8 @@ def default_Cs(data: RankingData, parameters: Parameters, n_points: int) -> Floa
     """Return a grid of C, from where the regulariser outweighs the loss to where it has no say.
 
     In the middle is the C for which both have the same curvature at w = 0, on the average of all
-    features: there the loss begins to matter.
+    features: there the loss begins to matter. The curvature is that of the squared hinge for all
+    losses, as some have none.
 
     Parameters
     ----------
@@ -115,7 +116,8 @@ def default_Cs(data: RankingData, parameters: Parameters, n_points: int) -> Floa
     """
     check_integer("n_points", n_points, at_least=1)
     with serial_blas():
-        objective = Problems(data, parameters, [Part.of(data, 0, None)]).reference.with_ridge(0.0)
+        objective = Problems(data, parameters, [Part.of(data, 0, None)]).reference
+        objective = replace(objective, loss=LOSSES["squared_hinge"], ridge=0.0)
         share = GRID_SAMPLE / objective.n_active_documents
         objective = objective.sample(share, seed=0) if share < 1.0 else objective
         curvature = float(np.mean(objective.at_zero().hess_diag()))
