@@ -16,10 +16,11 @@ import time
 from pathlib import Path
 
 from convergence import convergence
+from counting import adjacent, counting
 from pointwise import selection, trees
 from study import Study
 
-SECTIONS = {"selection": selection, "trees": trees, "convergence": convergence}
+SECTIONS = {"selection": selection, "trees": trees, "convergence": convergence, "counting": counting, "adjacent": adjacent}
 
 
 def main() -> None:

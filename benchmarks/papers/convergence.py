@@ -59,6 +59,7 @@ def _race(name: str, data: RankingData, C: float, slope: float, study: Study) ->
             "objective": model.objective_,
             "distance": float(distance[-1]),
             "iterations": model.n_iter_,
+            "stop": model.stop_reason_.name.lower(),
             "sweeps": lines[-1].sweeps,
             "times": [_time_to(lines, distance <= d, unit) for d in DISTANCES],
         }
@@ -83,10 +84,11 @@ def _time_to(lines: list[Any], reached: np.ndarray, unit: float) -> float | None
 def _show(name: str, data: RankingData, C: float, limit: int, figures: Figures) -> None:
     rows = [
         [solver, SOLVERS[solver], of["iterations"], of["sweeps"], *map(times, of["times"])]
-        + [f"{of['distance']:.0e}"]
+        + [f"{of['distance']:.0e}", of["stop"]]
         for solver, of in figures.items()
     ]
-    header = ["", "loss", "iterations", "sweeps", *(f"to {d:g}" for d in DISTANCES), "at the end"]
+    distances = [f"to {d:g}" for d in DISTANCES]
+    header = ["", "loss", "iterations", "sweeps", *distances, "at the end", "stop"]
     title = (
         f"Paper 1, figures 5 to 7: {name}, {data.n_pairs:,} pairs, C = {power(C)}, "
         f"tol = 1e-7, max_iter = {limit}"

@@ -207,23 +207,24 @@ def trees(study: Study) -> Figures:
         learner, C = learners(split.train)[name], PAPER_C[name][0]
         spent = seconds(lambda learner=learner, C=C: learner(C, split.train), study.repeats)
         figures[name] = {**judge(learner(C, split.train), split.test), "time": spent / base}
-    makers = {"random forest, 40 trees": forest(40), "boosted trees, 100": boosting(100)}
-    if not study.quick:
-        makers |= {
-            "random forest, 1000 trees": forest(1000),
-            "boosted trees, 1000": boosting(1000),
+    for n_trees, n_rounds, seeds in ((40, 100, range(study.repeats)), (1000, 1000, range(1))):
+        if study.quick and n_trees > 40:
+            continue
+        makers = {
+            f"random forest, {n_trees} trees": forest(n_trees),
+            f"boosted trees, {n_rounds}": boosting(n_rounds),
         }
-    for name, make in makers.items():
-        if make is None:
-            print(f"\n{name}: left out, as LightGBM is not installed")
-        else:
-            figures[name] = _mean_of_seeds(make, split, study, base)
+        for name, make in makers.items():
+            if make is None:
+                print(f"\n{name}: left out, as LightGBM is not installed")
+            else:
+                figures[name] = _mean_of_seeds(make, split, seeds, base)
     _show_trees(figures)
     return figures
 
 
-def _mean_of_seeds(make: Callable[[int], Any], split: Split, study: Study, base: float) -> Figures:
-    models = [make(seed) for seed in range(study.repeats)]
+def _mean_of_seeds(make: Callable[[int], Any], split: Split, seeds: range, base: float) -> Figures:
+    models = [make(seed) for seed in seeds]
     spent = min(seconds(lambda model=model: fit(model, split.train), 1) for model in models)
     judged = [judge(model, split.test) for model in models]
     means = {name: float(np.mean([of[name] for of in judged])) for name in METRICS}
