@@ -18,9 +18,22 @@ from pathlib import Path
 from convergence import convergence
 from counting import adjacent, counting
 from pointwise import selection, trees
+from programs import ProgramError, programs
+from prsvm import auc, losses
 from study import Study
+from tree_rank_svm import growth
 
-SECTIONS = {"selection": selection, "trees": trees, "convergence": convergence, "counting": counting, "adjacent": adjacent}
+SECTIONS = {
+    "selection": selection,
+    "trees": trees,
+    "convergence": convergence,
+    "counting": counting,
+    "adjacent": adjacent,
+    "losses": losses,
+    "auc": auc,
+    "growth": growth,
+    "programs": programs,
+}
 
 
 def main() -> None:
@@ -36,16 +49,19 @@ def main() -> None:
     folder = os.environ.get("MARGINRANK_DATA")
     if not folder:
         parser.error("MARGINRANK_DATA must name the folder of MQ2008, OHSUMED and cadata.")
-    study = Study(
-        Path(folder), arguments.quick, arguments.liblinear_ranksvm, arguments.svm_rank
-    )
-    figures = {}
-    start = time.perf_counter()
+    study = Study(Path(folder), arguments.quick, arguments.liblinear_ranksvm, arguments.svm_rank)
+    figures, failure = {}, None
     for name in arguments.only:
-        figures[name] = SECTIONS[name](study)
-    print(f"\n{time.perf_counter() - start:.0f} s in all")
+        start = time.perf_counter()
+        try:
+            figures[name] = SECTIONS[name](study)
+        except ProgramError as error:
+            failure = f"{name}: {error}"
+        print(f"\n({name}: {time.perf_counter() - start:.1f} s)")
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1))
+    if failure:
+        raise SystemExit(failure)
 
 
 if __name__ == "__main__":

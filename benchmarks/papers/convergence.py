@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from report import Figures, power, show, times
+from report import Figures, show, times
 from stopping import line_of_rule, slope_at_zero
 from study import Study, fit, part
 
@@ -82,15 +82,15 @@ def _time_to(lines: list[Any], reached: np.ndarray, unit: float) -> float | None
 
 
 def _show(name: str, data: RankingData, C: float, limit: int, figures: Figures) -> None:
-    rows = [
-        [solver, SOLVERS[solver], of["iterations"], of["sweeps"], *map(times, of["times"])]
-        + [f"{of['distance']:.0e}", of["stop"]]
-        for solver, of in figures.items()
-    ]
+    rows = []
+    for solver, of in figures.items():
+        spent = map(times, of["times"])
+        end = (f"{of['distance']:.0e}", of["stop"])
+        rows.append([solver, SOLVERS[solver], of["iterations"], of["sweeps"], *spent, *end])
     distances = [f"to {d:g}" for d in DISTANCES]
     header = ["", "loss", "iterations", "sweeps", *distances, "at the end", "stop"]
     title = (
-        f"Paper 1, figures 5 to 7: {name}, {data.n_pairs:,} pairs, C = {power(C)}, "
+        f"Paper 1, figures 5 to 7: {name}, {data.n_pairs:,} pairs, C = {C:g}, "
         f"tol = 1e-7, max_iter = {limit}"
     )
     show(title, header, rows, NOTES if C == 1e-4 else ())

@@ -168,7 +168,7 @@ def _show_means(dataset: str, by_fold: list[dict[str, dict[str, Curve]]]) -> Fig
         [name, *(FORMATS[metric](value) for metric, value in of.items())]
         for name, of in means.items()
     ]
-    title = f"{dataset}, mean test figures over {len(by_fold)} fold(s), C by validation in each"
+    title = f"{dataset}, mean test figures, folds: {len(by_fold)}, C by validation in each"
     show(title, ["", *METRICS], rows, ("The paper has the first fold of MQ2008 only.",))
     return {"mean test": means}
 

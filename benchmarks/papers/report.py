@@ -1,7 +1,9 @@
-"""Plain aligned tables."""
+"""Plain aligned tables, and how their figures are written."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 Figures = dict[str, Any]  # what goes into the file of --json
 
@@ -9,7 +11,7 @@ Figures = dict[str, Any]  # what goes into the file of --json
 def show(
     title: str, header: Sequence[str], rows: Iterable[Sequence[Any]], notes: Sequence[str] = ()
 ) -> None:
-    """Print a table, and below it what differs from the paper; None is a figure it does not have."""
+    """Print a table and, below it, what differs from the paper; None is a figure it lacks."""
     lines = [list(header), *([_cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     print(f"\n{title}")
@@ -45,3 +47,9 @@ def digits(value: float | None) -> str | None:
 def times(ratio: float | None) -> str | None:
     """Return a ratio of two times."""
     return None if ratio is None else f"{ratio:.3g} x"
+
+
+def exponent(sizes: Sequence[int], seconds: Sequence[float | None]) -> float:
+    """Return the power of the size that times grow with, as far as they are known."""
+    known = [(size, value) for size, value in zip(sizes, seconds, strict=True) if value]
+    return float(np.polyfit(*np.log(np.transpose(known)), 1)[0])
