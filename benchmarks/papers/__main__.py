@@ -17,6 +17,7 @@ from pathlib import Path
 
 from convergence import convergence
 from counting import adjacent, counting
+from data_sets import data_sets
 from pointwise import selection, trees
 from programs import ProgramError, programs
 from prsvm import auc, losses
@@ -24,6 +25,7 @@ from study import Study
 from tree_rank_svm import growth
 
 SECTIONS = {
+    "data": data_sets,
     "selection": selection,
     "trees": trees,
     "convergence": convergence,
@@ -57,7 +59,7 @@ def main() -> None:
             figures[name] = SECTIONS[name](study)
         except ProgramError as error:
             failure = f"{name}: {error}"
-        print(f"\n({name}: {time.perf_counter() - start:.1f} s)")
+        print(f"\n({name}: {time.perf_counter() - start:.1f} s)", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1))
     if failure:
