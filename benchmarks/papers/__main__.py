@@ -1,4 +1,4 @@
-"""Tables and figures of papers 1, 2 and 4 beside what marginrank finds on the same data.
+"""Tables and figures of papers 1, 2, 4 and 5 beside what marginrank finds on the same data.
 
     python benchmarks/papers [--json results.json] [--quick] [--only SECTION ...]
         [--liblinear-ranksvm PATH] [--svm-rank PATH]
@@ -18,7 +18,7 @@ from pathlib import Path
 from convergence import convergence
 from counting import adjacent, counting
 from data_sets import data_sets
-from pointwise import selection, trees
+from pointwise import accuracy, selection, trees
 from programs import ProgramError, programs
 from prsvm import auc, losses
 from study import Study
@@ -35,6 +35,7 @@ SECTIONS = {
     "auc": auc,
     "growth": growth,
     "programs": programs,
+    "accuracy": accuracy,
 }
 
 

@@ -45,7 +45,7 @@ def counting(study: Study) -> Figures:
     notes = (
         "Labels are cut into levels of equal size. The kernels choose by the number of levels, so "
         "that both ways cannot be had for the same labels; in O(l k) is what direct counting would "
-        "grow to. The paper finds it far slower than trees for 1,268 levels, and all trees alike.",
+        "grow to. The paper finds it slow for 1,268 levels and more, and all kinds of trees alike.",
         f"Explicit pairs (paper 2's PRSVM) on {few_documents.n_documents:,} documents, over the "
         f"time of {FEW} levels there.",
     )

@@ -72,7 +72,7 @@ def _influence_of_C(folds: list[Split], study: Study) -> Figures:
     rows = [[f"C = {C}", f"{of['ndcg']:.4f}", of["sweeps"]] for C, of in figures.items()]
     notes = (
         "The paper's curve is highest at 1e-4, and its training time rises with C.",
-        "Newton's system is solved directly here, so that the sweeps hardly depend on C.",
+        "Newton's system is solved directly here, so that the sweeps grow slowly with C.",
     )
     title = f"Paper 2, figure 1: OHSUMED, squared hinge, mean {_over(folds)}"
     show(title, ["", "test NDCG@10", "sweeps"], rows, notes)
