@@ -174,7 +174,7 @@ def _show_means(dataset: str, by_fold: list[dict[str, dict[str, Curve]]]) -> Fig
     return {"mean test": means}
 
 
-def boosting(n_trees: int, n_jobs: int = 2) -> Callable[[int], Any] | None:
+def boosting(n_trees: int) -> Callable[[int], Any] | None:
     """Return LightGBM's regression with the paper's depth and rate, if it is installed."""
     try:
         from lightgbm import LGBMRegressor
@@ -186,15 +186,15 @@ def boosting(n_trees: int, n_jobs: int = 2) -> Callable[[int], Any] | None:
         max_depth=4,
         num_leaves=16,
         random_state=seed,
-        n_jobs=n_jobs,
+        n_jobs=-1,
         verbose=-1,
     )
 
 
-def forest(n_trees: int, n_jobs: int = 2) -> Callable[[int], Any]:
+def forest(n_trees: int) -> Callable[[int], Any]:
     """Return a random forest with √n features a split."""
     return lambda seed: RandomForestRegressor(
-        n_trees, max_features="sqrt", random_state=seed, n_jobs=n_jobs
+        n_trees, max_features="sqrt", random_state=seed, n_jobs=-1
     )
 
 
@@ -246,7 +246,7 @@ def _show_trees(figures: Figures) -> None:
         "Forests and boosted trees have the paper's parameters, no selection; means over seeds. "
         "LightGBM and scikit-learn stand for pGBRT and Rt-Rank: other trees, other random numbers. "
         "LightGBM bins features and wants 20 documents in a leaf.",
-        "Times: here all on two threads, but SVR on one; in the paper trees on eight, else one.",
+        "Times: here on all cores, but SVR on one; in the paper trees on eight, all else on one.",
     )
     show(title, header.split("|"), rows, notes)
 
