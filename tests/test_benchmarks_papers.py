@@ -136,7 +136,7 @@ def test_a_program_that_fails_ends_the_run_with_its_message(stand_in, tmp_path):
 
 
 def test_real_data_give_the_figures_of_papers_1_and_5(real_folder, tmp_path):
-    """To about the digits they print: L2-loss RankSVM by rule (38), L2-loss SVR; accuracy, C = 1."""
+    """About as printed: L2-loss RankSVM by rule (38) and L2-loss SVR; accuracy with C = 1."""
     figures = run(real_folder, tmp_path / "results.json", "--only", "selection", "accuracy")[1]
     assert figures["accuracy"]["train"] == pytest.approx(0.8024, abs=5e-5)
     by_name = figures["selection"]["MQ2008"]["fold 1"]
