@@ -1,6 +1,7 @@
 // The pairs that Python holds, and the state of a point on them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -44,6 +45,13 @@ class Pairs {
            documents().n_queries == other.documents().n_queries;
   }
 
+  // Whether both have the same documents in the same queries, so that a sweep may serve both.
+  bool same_documents(const Pairs& other) const {
+    const Documents &a = documents(), &b = other.documents();
+    return n_rows_ == other.n_rows_ && a.n_queries == b.n_queries &&
+           same(a.offsets, b.offsets, a.n_queries + 1) && same(a.rows, b.rows, a.n_documents());
+  }
+
   // Solvers make and drop points all the time; one is kept, as fresh memory costs a page fault
   // each.
   State new_point() {
@@ -65,6 +73,10 @@ class Pairs {
   template <class K>
   Pairs(Index n_rows, K kernel, std::shared_ptr<const void> owners)
       : n_rows_(n_rows), kernel_(std::move(kernel)), owners_(std::move(owners)) {}
+
+  static bool same(const Index* a, const Index* b, Index count) {
+    return a == b || (a && b && std::equal(a, a + count, b));
+  }
 
   Index n_rows_;
   Kernel kernel_;

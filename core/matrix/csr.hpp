@@ -75,6 +75,23 @@ class Csr {
     dots(rows, next, v, u);
   }
 
+  // A row is in cache for all vectors; a few of them at once, as each has a sum to wait for.
+  void dots_of_many(const Index* rows, Range range, Index, const double* const* v, Index count,
+                    double* const* u) const {
+    for (Index i = range.first; i < range.last; ++i) {
+      Index k = 0;
+      for (; k + 4 <= count; k += 4) dots_of<4>(rows ? rows[i] : i, v + k, i, u + k);
+      for (; k < count; ++k) dots_of<1>(rows ? rows[i] : i, v + k, i, u + k);
+    }
+  }
+
+  void accumulate_many(const Index* rows, Range range, const double* const* z, Index count,
+                       double* const* out) const {
+    for (Index k = 0; k < count; ++k) {
+      accumulate_then_dots(rows, range, z[k], out[k], {range.last, range.last}, nullptr, nullptr);
+    }
+  }
+
   void rank_update(const std::vector<Index>& rows, Index first, const Vec8* values,
                    Vec8* block) const {
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -102,6 +119,16 @@ class Csr {
   }
 
  private:
+  template <Index vectors>
+  void dots_of(Index row, const double* const* v, Index i, double* const* u) const {
+    double s[vectors] = {};
+    for (I entry = indptr_[row]; entry < indptr_[row + 1]; ++entry) {
+      const auto x = static_cast<double>(data_[entry]);
+      for (Index k = 0; k < vectors; ++k) s[k] += x * v[k][indices_[entry]];
+    }
+    for (Index k = 0; k < vectors; ++k) u[k][i] = s[k];
+  }
+
   const T* data_;
   const I* indices_;
   const I* indptr_;
