@@ -65,6 +65,21 @@ class Pairs {
   }
   void recycle(State point) { spare_ = std::move(point); }
 
+  // An array of an entry a document, unset. One that Python drops is kept, for the same reason.
+  Result1<double> new_scores() {
+    struct Held {
+      std::unique_ptr<double[]> memory;
+      std::shared_ptr<std::unique_ptr<double[]>> spare;
+    };
+    auto* held = new Held{std::move(*spare_scores_), spare_scores_};
+    if (!held->memory) held->memory = std::make_unique_for_overwrite<double[]>(n_documents());
+    return Result1<double>(held->memory.get(), {n_documents()},
+                           nb::capsule(held, [](void* p) noexcept {
+                             const std::unique_ptr<Held> done(static_cast<Held*>(p));
+                             *done->spare = std::move(done->memory);
+                           }));
+  }
+
   void check_matrix(const Matrix& X) const {
     require(X.n_rows() == n_rows_, "the matrix has another number of rows than the pairs");
   }
@@ -82,6 +97,8 @@ class Pairs {
   Kernel kernel_;
   std::shared_ptr<const void> owners_;
   std::optional<State> spare_;
+  std::shared_ptr<std::unique_ptr<double[]>> spare_scores_ =
+      std::make_shared<std::unique_ptr<double[]>>();
 };
 
 // The state of a point; keeps its pairs alive and gives its memory back to them.
@@ -97,7 +114,7 @@ class Point {
     if (pairs_) pairs_->recycle(std::move(state_));
   }
 
-  const Pairs& pairs() const { return *pairs_; }
+  Pairs& pairs() const { return *pairs_; }
 
   // f(kernel, state of this point for that kernel)
   template <class F>

@@ -92,21 +92,17 @@ auto hess_vec_together(const Matrix& X, const std::vector<const Point*>& points,
   for (const Point* point : points) pairs.push_back(&point->pairs());
   check_problems(X, pairs);
   check_vectors(v, pairs.size(), X.n_columns(), "each point needs a v with an entry a column");
-  const auto l = static_cast<Index>(pairs[0]->n_documents());
-  const Results u(points.size(), l), out(points.size(), X.n_columns());
-  Buffer<double> z(l * static_cast<Index>(points.size()));
+  std::vector<std::tuple<Result1<double>, Result1<double>>> found;
   std::vector<SharedProblem> problems;
   for (std::size_t k = 0; k < points.size(); ++k) {
-    problems.push_back(points[k]->visit([&](const auto& kernel, const auto& state) {
-      return multiplying(kernel, state, v[k].data(), u.pointers()[k],
-                         z.at(l * static_cast<Index>(k)), out.pointers()[k]);
-    }));
+    const auto& [out, u] =
+        found.emplace_back(new_array<double>(v[k].size()), points[k]->pairs().new_scores());
+    problems.push_back(points[k]->visit(
+        [&, to = out.data(), scores = u.data()](const auto& kernel, const auto& state) {
+          return multiplying(kernel, state, v[k].data(), scores, to);
+        }));
   }
   sweep(X, *pairs[0], problems, threads);
-  std::vector<std::tuple<Result1<double>, Result1<double>>> found;
-  for (std::size_t k = 0; k < points.size(); ++k) {
-    found.emplace_back(out.arrays()[k], u.arrays()[k]);
-  }
   return found;
 }
 

@@ -67,10 +67,7 @@ class Csr {
   void accumulate_then_dots(const Index* rows, Range range, const double* z, double* out,
                             Range next, const double* v, double* u) const {
     for (Index i = range.first; i < range.last; ++i) {
-      const Index row = rows ? rows[i] : i;
-      for (I k = indptr_[row]; k < indptr_[row + 1]; ++k) {
-        out[indices_[k]] += static_cast<double>(data_[k]) * z[i];
-      }
+      add_row(rows ? rows[i] : i, z[i], out);
     }
     dots(rows, next, v, u);
   }
@@ -88,7 +85,9 @@ class Csr {
   void accumulate_many(const Index* rows, Range range, const double* const* z, Index count,
                        double* const* out) const {
     for (Index k = 0; k < count; ++k) {
-      accumulate_then_dots(rows, range, z[k], out[k], {range.last, range.last}, nullptr, nullptr);
+      for (Index i = range.first; i < range.last; ++i) {
+        add_row(rows ? rows[i] : i, z[k][i - range.first], out[k]);
+      }
     }
   }
 
@@ -119,6 +118,12 @@ class Csr {
   }
 
  private:
+  void add_row(Index row, double z, double* out) const {
+    for (I k = indptr_[row]; k < indptr_[row + 1]; ++k) {
+      out[indices_[k]] += static_cast<double>(data_[k]) * z;
+    }
+  }
+
   template <Index vectors>
   void dots_of(Index row, const double* const* v, Index i, double* const* u) const {
     double s[vectors] = {};

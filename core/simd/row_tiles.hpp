@@ -106,17 +106,17 @@ MARGINRANK_INLINE void dots_of_tile(const RowTile<rows, T>& tile, const double* 
   }
 }
 
-// out[k] += z[k][i + r] * row r, for one row after the other
+// out[k] += z[k][at + r] * row r, for one row after the other
 template <Index vectors, Index rows, class T>
 MARGINRANK_INLINE void accumulate_tile(const RowTile<rows, T>& tile, const double* const* z,
-                                       Index i, double* const* out) {
+                                       Index at, double* const* out) {
   double* to[vectors];
   Vec4 factor[rows][vectors];
   MARGINRANK_UNROLL
   for (Index k = 0; k < vectors; ++k) {
     to[k] = out[k];
     MARGINRANK_UNROLL
-    for (Index r = 0; r < rows; ++r) factor[r][k] = Vec4{} + z[k][i + r];
+    for (Index r = 0; r < rows; ++r) factor[r][k] = Vec4{} + z[k][at + r];
   }
   const Index rest = tile.for_each4([&](Index j) {
     Vec4 x[rows];
@@ -194,7 +194,7 @@ template <class T>
 void accumulate_many(const DenseRows<T>& X, Range range, const double* const* z, Index count,
                      double* const* out) {
   for_all_tiles(X, range, range.last, count, [&](const auto& tile, auto vectors, Index k, Index i) {
-    accumulate_tile<decltype(vectors)::value>(tile, z + k, i, out + k);
+    accumulate_tile<decltype(vectors)::value>(tile, z + k, i - range.first, out + k);
   });
 }
 

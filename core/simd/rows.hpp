@@ -54,7 +54,8 @@ struct RowKernels {
   void (*dots_of_many)(const DenseRows<T>& X, Range range, Index stop, const double* const* v,
                        Index count, double* const* u);
 
-  // out[k] += sum of z[k][i] x_i over `range`, for k < count; each as it is without the others.
+  // out[k] += sum of z[k][i - first] x_i over the documents of `range` from its first one on, for
+  // k < count; each as it is without the others.
   void (*accumulate_many)(const DenseRows<T>& X, Range range, const double* const* z, Index count,
                           double* const* out);
 

@@ -83,15 +83,15 @@ void hess_vec(const Matrix& X, const Kernel& kernel, const typename Kernel::Poin
   Sweeper(X, problem, threads).sweep(v, u, f, z.at(0), out);
 }
 
-// The same as a part of a sweep that several problems share; z is work space.
+// The same as a part of a sweep that several problems share.
 template <class Kernel>
 SharedProblem multiplying(const Kernel& kernel, const typename Kernel::Point& point,
-                          const double* v, double* u, double* z, double* out) {
+                          const double* v, double* u, double* out) {
   auto map = [&kernel, &point](Index q, const double* in, double* result, Scratch& scratch) {
     kernel.hess_vec(q, in, result, point, scratch);
     kernel.prefetch(q + 1, point);
   };
-  return {v, u, z, out, map, [&kernel](Index q) { return kernel.has_pairs(q); }};
+  return {v, u, nullptr, out, map, [&kernel](Index q) { return kernel.has_pairs(q); }};
 }
 
 }  // namespace marginrank

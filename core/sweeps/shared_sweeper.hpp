@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/buffer.hpp"
 #include "base/parallel.hpp"
 #include "matrix/parts.hpp"
 #include "sweeps/blocks.hpp"
@@ -19,7 +20,7 @@
 namespace marginrank {
 
 // What one problem does in a sweep: u = X v; z = map(q, u, z, scratch) for every query q;
-// out = X' z. Where it has no pairs, z is zero.
+// out = X' z. Where it has no pairs, z is zero. Without memory for z, it is not kept.
 struct SharedProblem {
   const double* v;
   double* u;
@@ -62,17 +63,28 @@ class SharedSweeper {
 
   // Pointers of the problems of a batch, as the matrix takes them.
   struct Batch {
-    std::vector<const double*> v, z;
-    std::vector<double*> u, out;
+    std::vector<const double*> v;
+    std::vector<double*> u, z, out;
+    std::vector<Buffer<double>> own;  // z that are not kept, but needed until X is read again
 
-    explicit Batch(std::span<const SharedProblem> problems) {
+    Batch(std::span<const SharedProblem> problems, Index n_documents, bool all_fused) {
       for (const SharedProblem& problem : problems) {
         v.push_back(problem.v);
         u.push_back(problem.u);
-        z.push_back(problem.z);
         out.push_back(problem.out);
+        const bool needed = !problem.z && !all_fused;
+        if (needed) own.emplace_back(n_documents);
+        z.push_back(needed ? own.back().at(0) : problem.z);
       }
     }
+  };
+
+  // Work space of a thread: z of a chunk where it is not kept, and what the matrix is to add up.
+  struct ChunkScratch {
+    Scratch pairs;
+    std::vector<std::vector<double>> z;
+    std::vector<const double*> from;
+    std::vector<double*> to;
   };
 
   // Sums by block of one batch take about as much memory as those of one problem may.
@@ -86,9 +98,12 @@ class SharedSweeper {
   }
 
   void sweep_batch(std::span<const SharedProblem> problems) const {
-    const Batch batch(problems);
+    const std::vector<Index> unfused =
+        blocks_where(blocks_, [this](const Block& block) { return !block.fused || by_column_; });
+    const Batch batch(problems, documents_.n_documents(), unfused.empty());
     Partials partials(by_column_ ? 0 : blocks_.size(), width(problems.size()));
-    parallel_for(n_blocks(), threads_, make_scratch, [&](Index b, Scratch& scratch) {
+    auto make = [] { return ChunkScratch(); };
+    parallel_for(n_blocks(), threads_, make, [&](Index b, ChunkScratch& scratch) {
       if (blocks_[b].fused && !by_column_) {
         sweep_block(blocks_[b], problems, batch, partials[b], scratch);
       } else {
@@ -96,23 +111,22 @@ class SharedSweeper {
       }
     });
     const Done done = by_column_ ? Done::nothing : Done::fused_blocks;
-    for (const SharedProblem& problem : problems) {
-      map_queries(documents_, blocks_, done, problem.u, problem.map, problem.z, threads_);
+    for (std::size_t k = 0; k < problems.size() && !unfused.empty(); ++k) {
+      map_queries(documents_, blocks_, done, batch.u[k], problems[k].map, batch.z[k], threads_);
     }
+    const std::vector<const double*> z(batch.z.begin(), batch.z.end());
     if (by_column_) {
-      transpose_batch(batch.z, batch.out);
+      transpose_batch(z, batch.out);
       return;
     }
-    accumulate_blocks(blocks_where(blocks_, [](const Block& block) { return !block.fused; }),
-                      batch.z, partials);
+    accumulate_blocks(unfused, z, partials);
     add_up(partials, batch.out);
   }
 
   // Whole queries, a chunk at a time: its rows stay in cache from their scores to their sums.
   void sweep_block(const Block& block, std::span<const SharedProblem> problems, const Batch& batch,
-                   double* part, Scratch& scratch) const {
-    std::vector<const double*> z;
-    std::vector<double*> out;
+                   double* part, ChunkScratch& scratch) const {
+    scratch.z.resize(problems.size());
     for (Index q = block.queries.first, end; q < block.queries.last; q = end) {
       const Index first = documents_.offsets[q];
       for (end = q + 1; end < block.queries.last && documents_.offsets[end] < first + kChunk;) {
@@ -121,23 +135,28 @@ class SharedSweeper {
       const Range docs{first, documents_.offsets[end]};
       X_.dots_of_many(documents_.rows, docs, block.documents.last, batch.v.data(),
                       static_cast<Index>(problems.size()), batch.u.data());
-      z.clear();
-      out.clear();
+      scratch.from.clear();
+      scratch.to.clear();
       for (std::size_t k = 0; k < problems.size(); ++k) {
-        if (!map_chunk(problems[k], {q, end}, scratch)) continue;  // z is zero
-        z.push_back(problems[k].z);
-        out.push_back(part + width(k));
+        std::vector<double>& own = scratch.z[k];
+        if (!problems[k].z) own.resize(std::max(own.size(), static_cast<std::size_t>(docs.size())));
+        double* const z = problems[k].z ? problems[k].z + first : own.data();
+        if (!map_chunk(problems[k], {q, end}, z, scratch.pairs)) continue;  // z is zero
+        scratch.from.push_back(z);
+        scratch.to.push_back(part + width(k));
       }
-      X_.accumulate_many(documents_.rows, docs, z.data(), static_cast<Index>(z.size()), out.data());
+      X_.accumulate_many(documents_.rows, docs, scratch.from.data(),
+                         static_cast<Index>(scratch.from.size()), scratch.to.data());
     }
   }
 
   // Tells whether any of the queries has pairs.
-  bool map_chunk(const SharedProblem& problem, Range queries, Scratch& scratch) const {
+  bool map_chunk(const SharedProblem& problem, Range queries, double* z, Scratch& scratch) const {
+    const Index first = documents_.offsets[queries.first];
     bool any = false;
     for (Index q = queries.first; q < queries.last; ++q) {
-      const Index first = documents_.offsets[q];
-      problem.map(q, problem.u + first, problem.z + first, scratch);
+      const Index at = documents_.offsets[q];
+      problem.map(q, problem.u + at, z + (at - first), scratch);
       any = any || problem.has_pairs(q);
     }
     return any;
@@ -162,10 +181,15 @@ class SharedSweeper {
   void accumulate_blocks(const std::vector<Index>& chosen, std::span<const double* const> z,
                          Partials& partials) const {
     parallel_for(static_cast<Index>(chosen.size()), threads_, [&](Index c) {
-      std::vector<double*> out;
-      for (std::size_t k = 0; k < z.size(); ++k) out.push_back(partials[chosen[c]] + width(k));
-      X_.accumulate_many(documents_.rows, blocks_[chosen[c]].documents, z.data(),
-                         static_cast<Index>(z.size()), out.data());
+      const Range docs = blocks_[chosen[c]].documents;
+      std::vector<const double*> from;
+      std::vector<double*> to;
+      for (std::size_t k = 0; k < z.size(); ++k) {
+        from.push_back(z[k] + docs.first);
+        to.push_back(partials[chosen[c]] + width(k));
+      }
+      X_.accumulate_many(documents_.rows, docs, from.data(), static_cast<Index>(z.size()),
+                         to.data());
     });
   }
 
