@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from marginrank import RankingData, RankSVM, make_ranking
+from marginrank.training import linear_paths
 from marginrank.training.linear import Parameters, fit_linear
 from marginrank.training.linear_paths import default_Cs, solve_paths
 
@@ -51,6 +52,22 @@ def test_each_model_is_that_of_a_fit_alone(options, layout):
         assert solution.result.gap >= 0
         if alone.scale is not None:
             np.testing.assert_allclose(solution.scale.values, alone.scale.values, rtol=1e-12)
+
+
+def test_many_parts_are_solved_a_few_at_a_time(monkeypatch):
+    data = data_of()
+    parts = [np.flatnonzero(data.qid != q) for q in range(7)]
+
+    def weights():
+        found = solve_paths(data, Parameters(tol=1e-9), CS, parts)
+        return {(one.part, one.step): one.result.w for one in found}
+
+    together = weights()
+    monkeypatch.setattr(linear_paths, "SIDE_BY_SIDE", 3)
+    apart = weights()
+    assert together.keys() == apart.keys() == {(k, step) for k in range(7) for step in range(3)}
+    for key, w in apart.items():
+        np.testing.assert_allclose(w, together[key], rtol=1e-3, atol=1e-5)
 
 
 def test_history_has_the_objective_of_its_C():

@@ -36,6 +36,7 @@ from marginrank.training.scaling import (
 
 OCTAVES = 10  # of C, on each side of the middle of a default grid
 GRID_SAMPLE = 20_000  # documents that tell where the middle is
+SIDE_BY_SIDE = 10  # problems: each has about a hundred bytes a document while it is solved
 CHUNK_ENTRIES = 1 << 22  # of X, that are copied at a time to find a scale
 
 
@@ -208,17 +209,20 @@ class Problems:
         return with_scale(replace(self._unscaled, pairs=pairs, grams=GramStore()), self._scales[k])
 
     def _together(self, Cs: Floats, seed: int) -> Iterator[Found]:
-        """Solve all at once."""
-        found = newton_paths(
-            self.reference,
-            [self._objective(k, 1.0) for k in range(len(self._parts))],
-            1.0 / Cs,
-            tol=self._parameters.tol,
-            max_iter=self._parameters.max_iter,
-            seed=seed,
-        )
-        for one in found:
-            yield one._replace(result=one.result.times(float(Cs[one.step])))
+        """Solve all at once, or as many at a time as there is room for."""
+        for first in range(0, len(self._parts), SIDE_BY_SIDE):
+            some = range(first, min(first + SIDE_BY_SIDE, len(self._parts)))
+            found = newton_paths(
+                self.reference,
+                [self._objective(k, 1.0) for k in some],
+                1.0 / Cs,
+                tol=self._parameters.tol,
+                max_iter=self._parameters.max_iter,
+                seed=seed,
+            )
+            for one in found:
+                result = one.result.times(float(Cs[one.step]))
+                yield Found(first + one.problem, one.step, result)
 
     def _apart(
         self, minimise: Callable[..., SolverResult], Cs: Floats, seed: int
