@@ -17,56 +17,71 @@ if TYPE_CHECKING:
     from marginrank.data.formats.pair_text import load_pairs
     from marginrank.estimators import (
         KernelRankSVM,
+        QueryScaler,
         RankSVM,
+        RankSVMCV,
         SelectKBestRanking,
         SGDRankSVM,
         SparseRankSVM,
         SparseRankSVMCV,
     )
+    from marginrank.estimators.cross_validation import cross_validate_ranking
     from marginrank.estimators.loading import load_model
     from marginrank.metrics.feature_ranking import rank_features
     from marginrank.solvers import Iteration, StopReason
+    from marginrank.training.learning_curve import learning_curve_ranking
     from marginrank.training.path import sparse_path
+    from marginrank.training.rank_path import rank_path
 
 __all__ = [
     "Iteration",
     "KernelRankSVM",
+    "QueryScaler",
     "RankSVM",
+    "RankSVMCV",
     "RankingData",
     "SGDRankSVM",
     "SelectKBestRanking",
     "SparseRankSVM",
     "SparseRankSVMCV",
     "StopReason",
+    "cross_validate_ranking",
     "dump_letor",
     "iter_letor",
+    "learning_curve_ranking",
     "load_letor",
     "load_model",
     "load_pairs",
     "make_ranking",
     "metrics",
     "rank_features",
+    "rank_path",
     "sparse_path",
 ]
 
 _MODULES = {
     "Iteration": "marginrank.solvers",
     "KernelRankSVM": "marginrank.estimators",
+    "QueryScaler": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
+    "RankSVMCV": "marginrank.estimators",
     "RankingData": "marginrank.data",
     "SGDRankSVM": "marginrank.estimators",
     "SparseRankSVM": "marginrank.estimators",
     "SparseRankSVMCV": "marginrank.estimators",
     "SelectKBestRanking": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
+    "cross_validate_ranking": "marginrank.estimators.cross_validation",
     "dump_letor": "marginrank.data.formats.letor",
     "iter_letor": "marginrank.data.formats.chunks",
+    "learning_curve_ranking": "marginrank.training.learning_curve",
     "load_letor": "marginrank.data.formats.letor",
     "load_model": "marginrank.estimators.loading",
     "load_pairs": "marginrank.data.formats.pair_text",
     "make_ranking": "marginrank.data",
     "sparse_path": "marginrank.training.path",
     "rank_features": "marginrank.metrics.feature_ranking",
+    "rank_path": "marginrank.training.rank_path",
 }
 
 

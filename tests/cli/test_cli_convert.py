@@ -7,7 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from marginrank import RankingData, load_letor, load_model
+from marginrank import QueryScaler, RankingData, load_letor, load_model
+from marginrank.data.query_scaling import METHODS
 
 
 def assert_same(a, b):
@@ -151,3 +152,38 @@ def test_dash_is_standard_input_even_beside_a_folder_of_that_name(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     assert kind_of("-") == "text"
     assert kind_of(f".{os.sep}-") == "store"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_features_are_scaled_inside_queries(run, tmp_path, train_txt, parquet, method):
+    original = load_letor(train_txt)
+    expected = QueryScaler(method=method).fit_transform(original)
+    for data, out in ((train_txt, "a.store"), (parquet, "b.store"), (train_txt, "c.txt")):
+        flags = ("--query-scale", method, "--json")
+        done = run("convert", data, tmp_path / out, *flags)
+        result = json.loads(done.stdout)
+        assert result["query_scale"] == method
+        assert {"read", "scale", "write"} <= result["seconds"].keys()
+        read = load_letor if out.endswith(".txt") else RankingData.open
+        scaled = read(tmp_path / out)
+        np.testing.assert_allclose(scaled.X, expected, atol=1e-6)
+        np.testing.assert_array_equal(scaled.y, original.y)
+        np.testing.assert_array_equal(scaled.query_ids, original.query_ids)
+
+
+def test_scaled_data_keep_names_comments_and_sparsity(run, tmp_path):
+    (tmp_path / "t.csv").write_text("label,qid,bm25,comment\n1,a,2.5,x\n0,a,0.5,y\n")
+    run("convert", tmp_path / "t.csv", tmp_path / "t.store", "--query-scale", "minmax")
+    data = RankingData.open(tmp_path / "t.store")
+    assert data.feature_names == ["bm25"]
+    assert list(data.comments) == ["x", "y"]
+    assert data.X.tolist() == [[1.0], [0.0]]
+    (tmp_path / "sparse.txt").write_text("1 qid:1 1:4\n0 qid:1 7:2 1000:-1\n")
+    run("convert", tmp_path / "sparse.txt", tmp_path / "out.txt", "--query-scale", "minmax")
+    # The first line has the last feature, so that their number is kept.
+    assert (tmp_path / "out.txt").read_text() == "1 qid:1 1:1 1000:0\n0 qid:1 7:1 1000:-1\n"
+
+
+def test_an_unknown_scale_is_refused_before_any_data_is_read(refused, tmp_path, train_txt):
+    sentence = refused("convert", train_txt, tmp_path / "out.txt", "--query-scale", "max")
+    assert sentence == "--query-scale 'max' must be one of 'minmax', 'standard', 'rank'."

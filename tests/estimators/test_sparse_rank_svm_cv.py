@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import (
@@ -16,6 +16,9 @@ from marginrank import (
     sparse_path,
 )
 from marginrank.estimators import sparse_rank_svm_cv
+from marginrank.estimators._linear import check_seed
+from marginrank.training import folds as folds_module
+from marginrank.training.folds import query_folds
 
 X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, random_state=0)
 
@@ -27,6 +30,10 @@ X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, random_state=0)
 )
 def test_scikit_learn_compatibility(estimator, check):
     check(estimator)
+
+
+def folds_of_the_fit(n_folds):
+    return query_folds(RankingData(X, Y, QID), n_folds, seed=check_seed(0))
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +57,8 @@ def test_scores_are_those_of_models_fitted_without_the_fold(options, monkeypatch
     assert model.scores_.shape == (len(options["values"]), 3)
     own = {k: v for k, v in options.items() if k not in ("values", "parameter", "scoring")}
     metric = metrics.get_metric(model.scoring)
-    for f, (train, test) in enumerate(GroupKFold(3).split(X, Y, QID)):
+    for f, fold in enumerate(folds_of_the_fit(3)):
+        train, test = fold.train, fold.test
         assert not set(QID[train]) & set(QID[test])
         for k, value in enumerate(model.values_):
             alone = SparseRankSVM(**{model.parameter: value}, tol=1e-9, **own)
@@ -87,8 +95,8 @@ def test_too_much_regularisation_is_not_chosen(model):
 
 def test_splits_of_ones_own():
     folds = list(GroupKFold(4).split(X, Y, QID))
-    expected = SparseRankSVMCV(n_points=3, cv=4).fit(X, Y, qid=QID).scores_
-    for cv in (folds, iter(folds), GroupKFold(4)):
+    expected = SparseRankSVMCV(n_points=3, cv=folds).fit(X, Y, qid=QID).scores_
+    for cv in (iter(folds), GroupKFold(4)):
         scores = SparseRankSVMCV(n_points=3, cv=cv).fit(X, Y, qid=QID).scores_
         np.testing.assert_array_equal(scores, expected)
     few = QID < 3
@@ -99,16 +107,12 @@ def test_splits_of_ones_own():
 def test_rows_in_any_order_and_sparse_features(model):
     order = np.random.default_rng(0).permutation(len(Y))
     names = np.array([f"query {q}" for q in QID])
-    folds = [
-        (np.argsort(order)[train], np.argsort(order)[test])
-        for train, test in GroupKFold(4).split(X, Y, QID)
-    ]
     weights = np.random.default_rng(1).uniform(0.5, 2, len(Y))
     by_query = np.random.default_rng(2).uniform(0.5, 2, 40)
     options = {"n_points": 4, "tol": 1e-9}
     ordered = SparseRankSVMCV(cv=4, **options)
     ordered.fit(X, Y, qid=names, sample_weight=weights, query_weight=by_query)
-    shuffled = SparseRankSVMCV(cv=folds, **options).fit(
+    shuffled = SparseRankSVMCV(cv=4, **options).fit(
         sp.csr_array(X[order]),
         Y[order],
         qid=names[order],
@@ -158,7 +162,8 @@ def test_a_file_holds_the_last_fit(model, tmp_path):
     [
         ({"parameter": "lambda"}, "parameter='lambda' must be one of"),
         ({"cv": 1}, "cv=1 must be"),
-        ({"cv": 41}, "41"),
+        ({"cv": 41}, "41 folds need as many queries, and there are 40"),
+        ({"cv": list(KFold(3).split(X))}, "in the training rows and in the test rows of fold 1"),
         ({"values": []}, "^values must be a list of numbers with at least one entry"),
         ({"values": [-1.0]}, "^values=-1.0 must be"),
         ({"values": [-1.0], "parameter": "radius"}, "^values=-1.0 must be"),
@@ -178,7 +183,7 @@ def test_folds_without_a_value_are_left_out():
     folds = list(GroupKFold(3).split(X, labels, QID))
     without = (np.flatnonzero(QID > 1), np.flatnonzero(QID <= 1))
     model = SparseRankSVMCV(n_points=4, cv=[*folds, without], scoring="auc")
-    with pytest.warns(UserWarning, match="auc has no value on 1 of the 4 folds"):
+    with pytest.warns(UserWarning, match="auc has no value on fold 4 of 4, which is left"):
         model.fit(X, labels, qid=QID)
     assert np.isnan(model.scores_[:, 3]).all()
     expected = SparseRankSVMCV(n_points=4, cv=folds, scoring="auc").fit(X, labels, qid=QID)
@@ -195,7 +200,7 @@ def test_folds_are_checked_by_as_many_threads_as_asked_for(monkeypatch):
         seen.append(n_jobs)
         return RankingData(*args, n_jobs=n_jobs, **others)
 
-    monkeypatch.setattr(sparse_rank_svm_cv, "RankingData", make)
+    monkeypatch.setattr(folds_module, "RankingData", make)
     SparseRankSVMCV(values=[5.0], cv=2, n_jobs=1).fit(X, Y, qid=QID)
     assert seen == [1] * 4
 

@@ -32,6 +32,15 @@ def check_flags_of_data(
             )
 
 
+def check_flags_of_both(given: frozenset[str], files: Sequence[str], valid: str | None) -> None:
+    """Refuse flags that describe neither the data nor what a model of it is judged on."""
+    check_flags_of_data(given & {"group"}, files)
+    held_out = [] if valid is None else [valid]
+    check_flags_of_data(given - {"group"}, [*files, *held_out])
+    if valid is not None and "valid_group" in given and kind_of(valid) != "text":
+        raise ValueError(f"--valid-group is for text, but {valid} is none; drop it.")
+
+
 def check_needs(given: Collection[str], needs: Iterable[tuple[str, str]]) -> None:
     """Refuse a flag that says nothing without another."""
     for name, other in needs:

@@ -48,6 +48,15 @@ class Phases:
             yield update
 
     @contextmanager
+    def counting(self, what: str) -> Iterator[Callable[[int, int], None] | None]:
+        """Yield what to tell of how many of several things are done, if anything."""
+        if not self.on_terminal:
+            yield None
+            return
+        with _stderr().status(what) as status:
+            yield lambda done, total: status.update(f"{what} {done:,} of {total:,}")
+
+    @contextmanager
     def solving(self, verbose: bool) -> Iterator[Callable[[Any], None] | None]:
         """Yield what to do with each iteration of a fit: print it, show the last, or nothing."""
         if verbose:

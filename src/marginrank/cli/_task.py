@@ -8,13 +8,13 @@ from marginrank.cli import _models
 from marginrank.cli._checks import (
     check_conflicts,
     check_files,
-    check_flags_of_data,
+    check_flags_of_both,
     check_needs,
     check_only_with,
     check_writable,
     refuse_stdin_twice,
 )
-from marginrank.cli._data import Wanted, kind_of, open_data
+from marginrank.cli._data import Wanted, open_data
 from marginrank.cli._files import naming
 from marginrank.cli._metrics import Metric, find_metrics, measure
 from marginrank.cli._options import Reading, Training, Validation
@@ -55,14 +55,10 @@ class Task:
 
     def refuse_flags(self, *, needs: Flags = (), conflicts: Flags = ()) -> None:
         """Refuse flags of other data, and such that need or contradict another flag."""
-        given, valid = self.reading.given, self.validation.valid
+        given = self.reading.given
         check_conflicts(given, conflicts)
         check_needs(given, (*needs, *NEEDS))
-        check_flags_of_data(given & {"group"}, self.files)
-        held_out = [] if valid is None else [valid]
-        check_flags_of_data(given - {"group"}, [*self.files, *held_out])
-        if valid is not None and "valid_group" in given and kind_of(valid) != "text":
-            raise ValueError(f"--valid-group is for text, but {valid} is none; drop it.")
+        check_flags_of_both(given, self.files, self.validation.valid)
 
     def prepare(
         self,

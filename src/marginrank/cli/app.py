@@ -15,6 +15,7 @@ from marginrank.cli import (
     evaluate,
     features,
     inspect,
+    learning_curve,
     predict,
     train,
     train_online,
@@ -54,6 +55,7 @@ COMMANDS = {
     "convert": Entry(convert.convert, convert.EXAMPLE),
     "inspect": Entry(inspect.inspect, inspect.EXAMPLE),
     "features": Entry(features.features, features.EXAMPLE),
+    "learning-curve": Entry(learning_curve.learning_curve, learning_curve.EXAMPLE),
     "demo": Entry(demo.demo, demo.EXAMPLE),
 }
 

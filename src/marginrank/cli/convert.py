@@ -1,10 +1,11 @@
 """marginrank convert."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marginrank._base.parameters import check_choice
 from marginrank.cli._checks import check_files, check_flags_of_data, check_writable
 from marginrank.cli._data import KINDS, Wanted, data_summary, kind_of, open_data
 from marginrank.cli._files import naming
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 convert train.txt.gz train.store
 convert train.store train.parquet
-convert train.parquet train.txt"""
+convert train.parquet train.txt
+convert train.txt train.store --query-scale minmax"""
 
 # Flags that say how the result is written, by its kind.
 WRITES = {"table": ("label", "qid", "comments"), "text": ("zero_based",), "store": ()}
@@ -39,6 +41,13 @@ def convert(
     to: Annotated[
         str | None, typer.Option(help="text, store or table; by the ending of OUT by default.")
     ] = None,
+    query_scale: Annotated[
+        str | None,
+        typer.Option(
+            help="Scale each feature inside each query: minmax, from 0 to 1, as LETOR's "
+            "QueryLevelNorm; standard, mean 0 and deviation 1; or rank, from 0 to 1."
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT.")] = False,
     json: Json = False,
 ) -> None:
@@ -53,16 +62,22 @@ def convert(
     check_files([*data, reading.group], [out])
     if Path(out).exists() and not overwrite:
         raise ValueError(f"{out} exists; replace it with --overwrite.")
+    _check_scale(query_scale)
     phases = Phases()
     documents = open_data(data, reading, phases, _wanted(out, kind))
+    if query_scale is not None:
+        with phases.phase("scale"):
+            documents = _scaled(documents, query_scale)
     with phases.phase("write", out), naming(out):
         _write(documents, out, kind, reading, overwrite)
-    result = {
+    result: dict[str, Any] = {
         **data_summary(documents),
         "dtype": str(documents.X.dtype),
         "out": out,
         "kind": kind,
     }
+    if query_scale is not None:
+        result["query_scale"] = query_scale
     if json:
         print_json({**result, "seconds": phases.seconds})
     else:
@@ -73,6 +88,20 @@ def _wanted(out: str, kind: str) -> Wanted:
     """Return what keeps every digit; digits that are written again are those of float64."""
     typed = kind == "store" or out.lower().endswith(".parquet")
     return Wanted(comments=True, text_dtype="smallest" if typed else "widest")
+
+
+def _check_scale(method: str | None) -> None:
+    if method is None:
+        return
+    from marginrank.data.query_scaling import METHODS
+
+    check_choice("query_scale", method, METHODS)
+
+
+def _scaled(data: "RankingData", method: str) -> "RankingData":
+    from marginrank.data.query_scaling import scale_queries
+
+    return scale_queries(data, method)
 
 
 def _target_kind(out: str, to: str | None) -> str:

@@ -1,7 +1,9 @@
 """Estimators: they validate, choose, fit and store, and contain no numerics."""
 
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
+from marginrank.estimators.query_scaler import QueryScaler
 from marginrank.estimators.rank_svm import RankSVM
+from marginrank.estimators.rank_svm_cv import RankSVMCV
 from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
@@ -9,7 +11,9 @@ from marginrank.estimators.sparse_rank_svm_cv import SparseRankSVMCV
 
 __all__ = [
     "KernelRankSVM",
+    "QueryScaler",
     "RankSVM",
+    "RankSVMCV",
     "SGDRankSVM",
     "SelectKBestRanking",
     "SparseRankSVM",

@@ -1,23 +1,19 @@
 """SparseRankSVMCV: a sparse ranking machine that chooses its own regularisation."""
 
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from marginrank._base.parameters import check_choice, check_integer, check_number
-from marginrank._base.types import Floats, Integers
+from marginrank._base.parameters import check_choice, check_number
 from marginrank.data import RankingData
 from marginrank.estimators._input import features_of, set_features
 from marginrank.estimators._linear import LinearRanker, check_seed
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
+from marginrank.training.folds import cost_by_label, folds_of, over_folds, rows_of
 from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, check_grid, sparse_path
 
 PATH_TOL = 1e-4  # neighbours on a grid differ by more
@@ -54,8 +50,9 @@ class SparseRankSVMCV(LinearRanker):
         The Cs or radii to choose from. By default, the grid of :func:`~marginrank.sparse_path` for
         all data.
     cv : int, splitter or iterable of (train, test), default=5
-        Number of folds of whole queries; or a splitter of scikit-learn, which gets the queries as
-        groups; or the rows of each fold. The documents of a single query are divided at random.
+        Number of folds of whole queries, drawn at random and equal in queries; or a splitter of
+        scikit-learn, which gets the queries as groups; or the rows of each fold. A query in both
+        parts of a fold is refused. The documents of a single query are divided at random.
     scoring : str, default="ndcg@10"
         The metric, by a name that :func:`~marginrank.metrics.get_metric` knows. Folds on which it
         has no value are left out, with a warning.
@@ -68,7 +65,7 @@ class SparseRankSVMCV(LinearRanker):
     verbose : int, default=0
         If positive, print a line an iteration of the last fit.
     random_state : int, RandomState instance or None, default=0
-        Seed of the samples that speed up the fits, and of the division of a single query.
+        Seed of the folds, and of the samples that speed up the fits.
 
     Attributes
     ----------
@@ -163,15 +160,17 @@ class SparseRankSVMCV(LinearRanker):
         values = None if self.values is None else check_grid("values", self.values)
         seed = check_seed(self.random_state)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
-        folds = list(self._folds(data, seed))
+        folds = folds_of(data, self.cv, seed)
         path = self._path(data, values, seed)
-        cost = _by_label(self.pair_cost, data.y)
+        cost = cost_by_label(self.pair_cost, data.y)
         on_folds = []
         for fold in folds:
-            train, test = (_rows(data, rows, self.n_jobs) for rows in fold)
+            train, test = (
+                rows_of(data, rows, n_jobs=self.n_jobs) for rows in (fold.train, fold.test)
+            )
             on_folds.append(self._path(train, path.values, seed, test, pair_cost=cost))
         scores = np.array([fold.scores for fold in on_folds]).T
-        path = replace(path, metric=self.scoring, scores=_mean_over_folds(scores, self.scoring))
+        path = replace(path, metric=self.scoring, scores=over_folds(scores, self.scoring).mean)
         best_value = float(path.values[path.best])
         self.best_estimator_ = self._at(best_value).fit(data)
         self.scores_, self.path_, self.values_ = scores, path, path.values
@@ -185,20 +184,6 @@ class SparseRankSVMCV(LinearRanker):
         """Return the last fit as plain data, as model files hold it."""
         check_is_fitted(self)
         return self.best_estimator_.to_linear_model()
-
-    def _folds(self, data: RankingData, seed: int) -> Iterator[tuple[Integers, Integers]]:
-        """Return the rows to learn from and those to score, fold by fold."""
-        splitter = self.cv
-        if isinstance(splitter, Integral):
-            check_integer("cv", splitter, at_least=2)
-            if data.n_queries > 1:
-                splitter = GroupKFold(int(splitter))
-            else:
-                splitter = KFold(int(splitter), shuffle=True, random_state=seed)
-        folds: Iterator[tuple[Integers, Integers]]
-        groups = data.qid if data.n_queries > 1 else None
-        folds = check_cv(splitter).split(data.X, data.y, groups)
-        return folds
 
     def _path(
         self,
@@ -229,43 +214,3 @@ class SparseRankSVMCV(LinearRanker):
 
     def _shared(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SHARED_WITH_A_FIT}
-
-
-def _mean_over_folds(scores: Floats, scoring: str) -> Floats:
-    """Return the mean score of each value; folds without any are left out."""
-    unscored = np.isnan(scores).all(axis=0)
-    if unscored.all():
-        raise ValueError(
-            f"{scoring} has no value on any fold; check y and qid, or take fewer folds."
-        )
-    if unscored.any():
-        warnings.warn(
-            f"{scoring} has no value on {unscored.sum()} of the {unscored.size} folds, which are "
-            "left out; check y and qid, or take fewer folds.",
-            stacklevel=3,
-        )
-    means: Floats = scores[:, ~unscored].mean(axis=1)
-    return means
-
-
-def _rows(data: RankingData, rows: Integers, n_jobs: int | None) -> RankingData:
-    """Return some of the documents, with their weights."""
-    qid = data.qid
-    weight = data.sample_weight
-    return RankingData(
-        data.X[rows],
-        data.y[rows],
-        qid[rows],
-        sample_weight=None if weight is None else weight[rows],
-        query_weight=None if data.query_weight is None else data.query_weight[qid[rows]],
-        n_jobs=n_jobs,
-    )
-
-
-def _by_label(cost: Any, y: Floats) -> Any:
-    """Return a matrix of costs as a function: it is of all labels, and a fold may lack some."""
-    if cost is None or isinstance(cost, str) or callable(cost):
-        return cost
-    matrix = np.asarray(cost)
-    place = {label: k for k, label in enumerate(np.unique(y).tolist())}
-    return lambda preferred, other: matrix[place[preferred], place[other]]

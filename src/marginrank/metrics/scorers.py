@@ -16,7 +16,7 @@ class RankingScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """Judge ``estimator.predict(X)``; without qid all documents are one query."""
-        return float(self.metric(y, estimator.predict(X), qid=qid))
+        return float(self.metric(y, _predict(estimator, X, qid), qid=qid))
 
     def get_metadata_routing(self) -> Any:
         """Ask scikit-learn for qid."""
@@ -29,6 +29,16 @@ class RankingScorer:
     def __repr__(self) -> str:
         """Name the metric."""
         return f"make_ranking_scorer({metric_name(self.metric)})"
+
+
+def _predict(estimator: Any, X: Any, qid: ArrayLike | None) -> Any:
+    """Predict; a pipeline with a step that scales inside queries asks for them."""
+    from sklearn import config_context
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    with config_context(enable_metadata_routing=True):
+        asks = qid is not None and get_routing_for_object(estimator).consumes("predict", ["qid"])
+        return estimator.predict(X, qid=qid) if asks else estimator.predict(X)
 
 
 def make_ranking_scorer(metric: str | Metric = "ndcg", **options: Any) -> RankingScorer:

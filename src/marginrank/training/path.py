@@ -98,14 +98,18 @@ class SparsePath:
     @property
     def best(self) -> int:
         """Index of the model with the highest score; the sparsest of equals up to rounding."""
-        if self.scores is None:
-            raise ValueError("the path has no scores; give sparse_path validation data.")
-        if np.all(np.isnan(self.scores)):
-            raise ValueError(
-                f"{self.metric} has no value on the validation data; check its labels and queries."
-            )
-        beaten = exceeds(np.nanmax(self.scores), self.scores) | np.isnan(self.scores)
-        return int(np.argmin(beaten))
+        return best_score(self.scores, self.metric, "sparse_path")
+
+
+def best_score(scores: Floats | None, metric: str | None, path: str) -> int:
+    """Return the index of the highest score of a path, the first of equals up to rounding."""
+    if scores is None:
+        raise ValueError(f"the path has no scores; give {path} validation data.")
+    if np.all(np.isnan(scores)):
+        raise ValueError(
+            f"{metric} has no value on the validation data; check its labels and queries."
+        )
+    return int(np.argmin(exceeds(np.nanmax(scores), scores) | np.isnan(scores)))
 
 
 def sparse_path(

@@ -1,0 +1,283 @@
+"""Features on a common scale inside each query.
+
+Documents are taken in blocks of whole queries, and of some columns, so that what is made of them in
+float64 stays small beside X. A sparse matrix is scaled entry by entry and keeps its zeros: where a
+query has zeros in a feature, its values are moved by what zero would become, which no pair sees.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginrank._base.parameters import check_choice
+from marginrank._base.types import Booleans, Floats, Integers
+from marginrank.data.queries import Documents
+from marginrank.data.ranking_data import RankingData
+
+BLOCK = 2**20  # entries of X that are scaled at a time, if a query has no more
+METHODS = ("minmax", "standard", "rank")
+
+
+def scale_queries(data: RankingData, method: str) -> RankingData:
+    """Return the same documents with features scaled inside each query.
+
+    Parameters
+    ----------
+    data : RankingData
+        The documents.
+    method : {"minmax", "standard", "rank"}
+        See :func:`scale_by_query`.
+
+    Returns
+    -------
+    RankingData
+        With all that `data` has.
+
+    Examples
+    --------
+    >>> from marginrank import RankingData
+    >>> from marginrank.data.query_scaling import scale_queries
+    >>> data = RankingData([[1.0], [2.0], [10.0], [30.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
+    >>> scale_queries(data, "minmax").X.ravel().tolist()
+    [0.0, 1.0, 0.0, 1.0]
+    """
+    scaled = data.with_features(scale_by_query(data.X, data.queries, method))
+    scaled.feature_names = data.feature_names
+    return scaled
+
+
+def scale_by_query(X: Any, documents: Documents, method: str) -> Any:
+    """Return features scaled inside each query.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_documents, n_features)
+        Features as :func:`~marginrank.data.validation.check_features` returns them, finite.
+    documents : Documents
+        Where the queries are.
+    method : {"minmax", "standard", "rank"}
+        (x − min) / (max − min), which is LETOR's QueryLevelNorm; (x − mean) / standard deviation;
+        or the rank, 0 for the least and 1 for the greatest value, equal values having the mean of
+        their ranks. Where all values are equal, the first two are 0 and ranks are ½.
+
+    Returns
+    -------
+    ndarray or CSR matrix
+        Of the type of X, computed in float64. In a CSR matrix zeros stay zeros: where a query has
+        zeros in a feature, its values are less by what zero would become.
+    """
+    check_choice("method", method, METHODS)
+    if sp.issparse(X):
+        return _scale_sparse(X, documents, method)
+    scale = {"minmax": _minmax, "standard": _standard, "rank": _ranks}[method]
+    result = np.empty(X.shape, dtype=X.dtype)
+    for queries, rows in _blocks(documents, np.full(documents.n_documents, X.shape[1])):
+        n_columns = max(1, BLOCK // queries.n_documents)
+        for first in range(0, X.shape[1], n_columns):
+            columns = slice(first, first + n_columns)
+            result[rows, columns] = scale(X[rows, columns].astype(np.float64), queries)
+    return result
+
+
+def _blocks(documents: Documents, n_entries: Integers) -> Iterator[tuple[Documents, Any]]:
+    """Return runs of queries with about as many entries as a block has, and their rows."""
+    until = np.concatenate([[0], np.cumsum(n_entries)])[documents.offsets]
+    first = 0
+    while first < documents.n_queries:
+        last = int(np.searchsorted(until, until[first] + BLOCK, side="right")) - 1
+        last = min(max(last, first + 1), documents.n_queries)
+        begin, end = int(documents.offsets[first]), int(documents.offsets[last])
+        offsets = documents.offsets[first : last + 1] - begin
+        rows = slice(begin, end) if documents.rows is None else documents.rows[begin:end]
+        yield Documents(offsets, None), rows
+        first = last
+
+
+class _Spread(NamedTuple):
+    """Least value, and how far the others go; an entry a query or a group of entries."""
+
+    least: Floats
+    width: Floats
+
+
+def _spread(least: Floats, greatest: Floats) -> _Spread:
+    with np.errstate(over="ignore"):
+        width = greatest - least
+    if not np.isfinite(width).all():
+        raise ValueError(
+            "X has values of one feature and query that differ by more than float64 holds; divide "
+            "the feature by a large number."
+        )
+    return _Spread(least, width)
+
+
+def _divided(values: Floats, by: Floats) -> Floats:
+    """Divide, and let 0 / 0 be 0."""
+    return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
+
+
+def _minmax(X: Floats, queries: Documents) -> Floats:
+    starts, query = queries.offsets[:-1], queries.query_of_document
+    spread = _spread(np.minimum.reduceat(X, starts), np.maximum.reduceat(X, starts))
+    return _divided(X - spread.least[query], spread.width[query])
+
+
+def _standard(X: Floats, queries: Documents) -> Floats:
+    # From values between 0 and 1: equal ones are then exactly 0, and squares do not overflow.
+    starts, query = queries.offsets[:-1], queries.query_of_document
+    X = _minmax(X, queries)
+    n = queries.sizes[:, None]
+    X -= (np.add.reduceat(X, starts) / n)[query]
+    return _divided(X, np.sqrt(np.add.reduceat(X * X, starts) / n)[query])
+
+
+def _ranks(X: Floats, queries: Documents) -> Floats:
+    query = queries.query_of_document
+    order = np.lexsort((X, np.broadcast_to(query[:, None], X.shape)), axis=0)
+    values = np.take_along_axis(X, order, axis=0)
+    begins = np.ones(X.shape, dtype=np.bool_)
+    begins[1:] = (values[1:] != values[:-1]) | (query[1:] != query[:-1])[:, None]
+    places = _mean_places(begins) - queries.offsets[query][:, None]
+    result = np.empty_like(X)
+    np.put_along_axis(result, order, _as_shares(places, queries.sizes[query][:, None]), axis=0)
+    return result
+
+
+def _mean_places(begins: Booleans) -> Floats:
+    """Return the mean place of each run of equals, along the first axis."""
+    n = len(begins)
+    places = np.arange(n).reshape(-1, *[1] * (begins.ndim - 1))
+    first = np.maximum.accumulate(np.where(begins, places, 0), axis=0)
+    ends = np.ones_like(begins)
+    ends[:-1] = begins[1:]
+    last = np.minimum.accumulate(np.where(ends, places, n)[::-1], axis=0)[::-1]
+    return (first + last) / 2.0
+
+
+def _as_shares(places: Floats, sizes: Integers) -> Floats:
+    """Return places 0 … size − 1 as numbers from 0 to 1; ½ where there is one place only."""
+    result: Floats = np.where(sizes > 1, places / np.maximum(sizes - 1, 1), 0.5)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """Entries of some queries, sorted by query, feature and value; a group has the first two.
+
+    Attributes
+    ----------
+    values : ndarray
+        The entries.
+    begins : ndarray of bool
+        Where a group begins.
+    starts, group : ndarray of int64
+        Places where groups begin; group of each entry.
+    size, n_absent : ndarray of int64
+        Documents of the query of each group, and those of them that have no entry.
+    """
+
+    values: Floats
+    begins: Booleans
+    starts: Integers
+    group: Integers
+    size: Integers
+    n_absent: Integers
+
+    @property
+    def has_zero(self) -> Booleans:
+        """Whether a group has zeros, absent ones or others."""
+        stored: Booleans = np.logical_or.reduceat(self.values == 0, self.starts)
+        return stored | (self.n_absent > 0)
+
+    def sum(self, values: Floats) -> Floats:
+        """Return the sum of each group."""
+        return np.asarray(np.add.reduceat(values, self.starts))
+
+    def spread(self) -> _Spread:
+        """Return the spread of each group, absent zeros included."""
+        least = np.minimum.reduceat(self.values, self.starts)
+        greatest = np.maximum.reduceat(self.values, self.starts)
+        absent = self.n_absent > 0
+        return _spread(
+            np.where(absent, np.minimum(least, 0.0), least),
+            np.where(absent, np.maximum(greatest, 0.0), greatest),
+        )
+
+
+def _scale_sparse(X: Any, documents: Documents, method: str) -> Any:
+    scale = {"minmax": _minmax_entries, "standard": _standard_entries, "rank": _rank_entries}
+    result = X.copy()
+    n_entries = np.diff(X.indptr).astype(np.int64)
+    for queries, rows in _blocks(documents, documents.grouped(n_entries)):
+        places = _places_of_entries(X.indptr, rows)
+        if places.size:
+            entries, order = _sorted_entries(X, places, queries, n_entries[rows])
+            result.data[places[order]] = _with_zeros_kept(entries, scale[method])
+    return result
+
+
+def _places_of_entries(indptr: Any, rows: Any) -> Integers:
+    """Return where the entries of rows are."""
+    starts, ends = (bounds[rows].astype(np.int64) for bounds in (indptr[:-1], indptr[1:]))
+    lengths = ends - starts
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(lengths.sum())
+
+
+def _sorted_entries(
+    X: Any, places: Integers, queries: Documents, n_entries: Integers
+) -> tuple[_Entries, Integers]:
+    """Return the entries of a block, and the order in which they are."""
+    query = np.repeat(queries.query_of_document, n_entries)
+    feature, values = X.indices[places], X.data[places].astype(np.float64)
+    order = np.lexsort((values, feature, query))
+    query, feature, values = query[order], feature[order], values[order]
+    begins = np.ones(values.size, dtype=np.bool_)
+    begins[1:] = (query[1:] != query[:-1]) | (feature[1:] != feature[:-1])
+    starts = np.flatnonzero(begins)
+    size = queries.sizes[query[starts]]
+    n_stored = np.diff(starts, append=values.size)
+    group = np.cumsum(begins) - 1
+    return _Entries(values, begins, starts, group, size, size - n_stored), order
+
+
+class _Scaled(NamedTuple):
+    """Scaled entries, and what zero becomes in each group."""
+
+    values: Floats
+    zero: Floats
+
+
+def _with_zeros_kept(entries: _Entries, scale: Callable[[_Entries], _Scaled]) -> Floats:
+    values, zero = scale(entries)
+    moved = values - np.where(entries.has_zero, zero, 0.0)[entries.group]
+    return np.where(entries.values == 0, 0.0, moved)
+
+
+def _minmax_entries(entries: _Entries) -> _Scaled:
+    spread, group = entries.spread(), entries.group
+    values = _divided(entries.values - spread.least[group], spread.width[group])
+    return _Scaled(values, _divided(-spread.least, spread.width))
+
+
+def _standard_entries(entries: _Entries) -> _Scaled:
+    values, zero = _minmax_entries(entries)
+    n, n_absent, group = entries.size, entries.n_absent, entries.group
+    mean = (entries.sum(values) + n_absent * zero) / n
+    values, zero = values - mean[group], zero - mean
+    deviation = np.sqrt((entries.sum(values * values) + n_absent * zero * zero) / n)
+    return _Scaled(_divided(values, deviation[group]), _divided(zero, deviation))
+
+
+def _rank_entries(entries: _Entries) -> _Scaled:
+    values, group, n_absent = entries.values, entries.group, entries.n_absent
+    begins = entries.begins.copy()
+    begins[1:] |= values[1:] != values[:-1]
+    places = _mean_places(begins) - entries.starts[group] + np.where(values > 0, n_absent[group], 0)
+    n_negative = entries.sum((values < 0).astype(np.float64))
+    n_zeros = n_absent + entries.sum((values == 0).astype(np.float64))
+    zero = n_negative + (n_zeros - 1) / 2.0
+    return _Scaled(_as_shares(places, entries.size[group]), _as_shares(zero, entries.size))

@@ -1,0 +1,232 @@
+"""Cross validation of any estimator by query."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
+
+from marginrank._base.types import Floats, Integers
+from marginrank.data import RankingData
+from marginrank.data.ranking_data import refuse_beside_data
+from marginrank.estimators import _queries_of_fits as queries_of_fits
+from marginrank.estimators._linear import check_seed
+from marginrank.metrics import get_metric
+from marginrank.metrics._names import Metric, metric_name, order_free
+from marginrank.metrics.scorers import RankingScorer
+from marginrank.training.folds import Fold, folds_of, over_folds
+
+
+class RankingCV(dict[str, Any]):
+    """What :func:`cross_validate_ranking` found: a dictionary as that of ``cross_validate``.
+
+    Attributes
+    ----------
+    metrics : list of str
+        Names of the metrics.
+    mean, standard_error : dict of float
+        Mean over the folds on which the metric has a value, and its standard error, by the name of
+        the metric.
+    """
+
+    def __init__(self, results: Mapping[str, Any], by_metric: Mapping[str, Floats]) -> None:
+        super().__init__(results)
+        self.metrics = list(by_metric)
+        self.mean: dict[str, float] = {}
+        self.standard_error: dict[str, float] = {}
+        for name, scores in by_metric.items():
+            mean, error = over_folds(scores, name, stacklevel=4)
+            self.mean[name], self.standard_error[name] = float(mean), float(error)
+
+    def table(self) -> str:
+        """Return a line for each metric: mean ± standard error, and the values of the folds."""
+        width = max(map(len, self.metrics))
+        lines = []
+        for name in self.metrics:
+            folds = self["test_score" if "test_score" in self else f"test_{name}"]
+            values = "  ".join(f"{value:.4f}" for value in folds)
+            mean = f"{self.mean[name]:.4f} ± {self.standard_error[name]:.4f}"
+            lines.append(f"{name:<{width}}  {mean}   folds: {values}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class _Documents:
+    """Documents with what a fit and a metric need of them, by row."""
+
+    X: Any
+    y: Any
+    qid: Integers  # numbers of the queries
+    weights: Mapping[str, Floats]
+
+    def take(self, rows: Integers) -> "_Documents":
+        """Return some of them."""
+        return _Documents(
+            _safe_indexing(self.X, rows),
+            _safe_indexing(self.y, rows),
+            self.qid[rows],
+            {name: weight[rows] for name, weight in self.weights.items()},
+        )
+
+
+def cross_validate_ranking(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    qid: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    cv: Any = 5,
+    scoring: Any = "ndcg@10",
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    return_train_score: bool = False,
+    return_estimator: bool = False,
+) -> RankingCV:
+    """Judge an estimator on queries that it has not seen.
+
+    Folds are of whole queries, fits are told of queries if they take them, and metrics are computed
+    query by query, whatever the estimator: one of this library, a regressor, a pipeline, or a
+    ranker of LightGBM or XGBoost. Metadata routing need not be switched on.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is cloned for each fold. Its fit gets `qid`, `group_id` or the sizes of the queries as
+        `group`, whichever it takes; its rows are then sorted by query, and the queries are numbers.
+        In a pipeline or a search, so do all steps, unless they were told otherwise by
+        ``set_fit_request``. Documents are ranked by ``predict``; with a classifier, by
+        ``decision_function`` of two classes, or by the label that ``predict_proba`` expects.
+    X : array-like, sparse matrix or data frame of shape (n_documents, n_features), or RankingData
+        The documents, as the estimator takes them; it gets the features of a RankingData.
+    y, qid : array-like of shape (n_documents,), optional
+        Labels and queries, if X is no RankingData. Without `qid` all documents are one query.
+    sample_weight : array-like of shape (n_documents,), optional
+        Weights for the fit; those of a RankingData are used, too. Metrics are not weighted.
+    cv : int, splitter or iterable of (train, test), default=5
+        As in :class:`~marginrank.SparseRankSVMCV`.
+    scoring : str, callable, or list of them, default="ndcg@10"
+        Metrics, as :func:`~marginrank.metrics.get_metric` takes them, or scorers of
+        :func:`~marginrank.metrics.make_ranking_scorer`. Tied scores count as in random order,
+        unless the metric says otherwise.
+    n_jobs : int, optional
+        Number of folds to fit at a time; 1 by default, −1 for all cores.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the folds.
+    return_train_score : bool, default=False
+        Judge the training documents, too.
+    return_estimator : bool, default=False
+        Keep the fitted estimators.
+
+    Returns
+    -------
+    RankingCV
+        A dictionary with an array of an entry a fold for each of "fit_time", "score_time",
+        "test_score" and, if wanted, "train_score", "estimator". If `scoring` is a list, the names
+        are "test_ndcg@10" and so on. Its attributes `mean` and `standard_error` are by metric, and
+        ``table()`` is text. A fold on which a metric has no value has nan, with a warning.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from marginrank import RankSVM, cross_validate_ranking, make_ranking
+    >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
+    >>> ranker = cross_validate_ranking(RankSVM(), X, y, qid)
+    >>> regressor = cross_validate_ranking(Ridge(), X, y, qid)
+    >>> ranker["test_score"].shape, ranker.mean["ndcg@10"] > regressor.mean["ndcg@10"]
+    ((5,), True)
+    """
+    several = isinstance(scoring, (list, tuple))
+    metrics = _metrics(scoring if several else [scoring])
+    grouped, documents = _documents(X, y, qid, sample_weight)
+    folds = folds_of(grouped, cv, check_seed(random_state))
+    sides = ("test", "train") if return_train_score else ("test",)
+    runs = Parallel(n_jobs=n_jobs)(
+        delayed(_run)(clone(estimator), documents, fold, metrics, sides) for fold in folds
+    )
+    results: dict[str, Any] = {
+        "fit_time": np.array([run.fit_time for run in runs]),
+        "score_time": np.array([run.score_time for run in runs]),
+    }
+    if return_estimator:
+        results["estimator"] = [run.estimator for run in runs]
+    for side in sides:
+        for k, name in enumerate(metrics):
+            key = f"{side}_{name if several else 'score'}"
+            results[key] = np.array([run.values[side][k] for run in runs])
+    key = "test_{}" if several else "test_score"
+    return RankingCV(results, {name: results[key.format(name)] for name in metrics})
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What came out of a fold."""
+
+    estimator: Any
+    fit_time: float
+    score_time: float
+    values: dict[str, list[float]]  # of the metrics, by side
+
+
+def _run(
+    estimator: Any,
+    documents: _Documents,
+    fold: Fold,
+    metrics: Mapping[str, Metric],
+    sides: Sequence[str],
+) -> _Run:
+    """Fit an estimator to the training documents of a fold, and judge it."""
+    queries_of_fits.request_queries(estimator)
+    rows = fold.train
+    if queries_of_fits.asks_for_queries(estimator):
+        rows = queries_of_fits.sorted_by_query(documents.qid, rows)
+    train = documents.take(rows)
+    begin = perf_counter()
+    try:
+        queries_of_fits.fit(estimator, train.X, train.y, train.qid, train.weights)
+    except Exception as error:
+        error.add_note(f"This was in fold {fold.number}.")
+        raise
+    fitted = perf_counter()
+    judged = {"train": train, "test": documents.take(fold.test)}
+    values = {side: _judge(estimator, judged[side], metrics) for side in sides}
+    return _Run(estimator, fitted - begin, perf_counter() - fitted, values)
+
+
+def _judge(estimator: Any, documents: _Documents, metrics: Mapping[str, Metric]) -> list[float]:
+    scores = queries_of_fits.scores(estimator, documents.X, documents.qid)
+    return [float(metric(documents.y, scores, qid=documents.qid)) for metric in metrics.values()]
+
+
+def _metrics(scoring: Sequence[Any]) -> dict[str, Metric]:
+    """Return the metrics by name, with ties as in random order."""
+    asked = [get_metric(one.metric if isinstance(one, RankingScorer) else one) for one in scoring]
+    if not asked:
+        raise ValueError("scoring has no metric; give at least one.")
+    return {metric_name(metric): order_free(metric) for metric in asked}
+
+
+def _documents(
+    X: Any, y: Any, qid: ArrayLike | None, sample_weight: ArrayLike | None
+) -> tuple[RankingData, _Documents]:
+    """Return the queries of what was given, and what a fit takes, which X may know best."""
+    if isinstance(X, RankingData):
+        refuse_beside_data(y=y, qid=qid, sample_weight=sample_weight)
+        grouped, features, labels = X, X.X, X.y
+    else:
+        features, labels = indexable(X, y)
+        # Only the estimator knows what features it takes: names, gaps and words among them.
+        nothing = np.zeros((_num_samples(features), 1))
+        grouped = RankingData(nothing, labels, qid, sample_weight=sample_weight)
+    weights = {}
+    if grouped.sample_weight is not None:
+        weights["sample_weight"] = grouped.sample_weight
+    if grouped.query_weight is not None:
+        weights["query_weight"] = grouped.query_weight[grouped.qid]
+    return grouped, _Documents(features, labels, grouped.qid, weights)
