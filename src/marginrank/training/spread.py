@@ -245,8 +245,9 @@ def _height(X: Any) -> int:
     """Return how many rows are looked at at a time."""
     if not sp.issparse(X):
         return max(1, BLOCK_ENTRIES // int(X.shape[1]))
-    # Sums are made for every feature, so that a block should have an entry for most of them.
-    entries = max(BLOCK_ENTRIES, int(X.shape[1]))
+    # An entry has many numbers on the way. Sums are made for every feature, so that a block should
+    # have an entry for most of them.
+    entries = max(BLOCK_ENTRIES // 4, int(X.shape[1]))
     return max(1, entries * int(X.shape[0]) // max(int(X.nnz), 1))
 
 
