@@ -19,7 +19,7 @@ constexpr Index kTileRows = 6;
 #elif defined(__AVX__)
 constexpr Index kTileRows = 3;
 #else
-constexpr Index kTileRows = 1;
+constexpr Index kTileRows = 2;
 #endif
 
 template <Index n>
