@@ -160,8 +160,9 @@ MARGINRANK_INLINE void for_each_tile(const DenseRows<T>& X, Index i, Index stop,
     const Index last = smaller(i + rows + rows * (t + 1) / n_tiles, stop);
     tile.n_later = 0;
     for (Index later = first; later < last; ++later) tile.later[tile.n_later++] = X[later];
-    const Index k = t * kTileVectors;
-    switch (count - k) {
+    // About as many vectors in each tile: with few, the processor would wait for their sums.
+    const Index k = count * t / n_tiles;
+    switch (count * (t + 1) / n_tiles - k) {
       case 1:
         f(tile, Constant<1>(), k);
         break;
