@@ -129,12 +129,12 @@ class ToyKernels(Kernels):
     def hess_diag(self, state):
         return np.diag(self.hessian(state)).copy()
 
-    def gram(self):
+    def gram(self, scale=None):
         active = np.flatnonzero(self.pair_set.active_queries[self.query])
         offsets = np.searchsorted(self.query[active], np.unique(self.query[active]))
         offsets = np.append(offsets, active.size)
         n = self.X.shape[1]
-        return Gram.of_rows(self.X, active, np.arange(n), active, offsets)
+        return Gram.of_rows(self.X, active, np.arange(n), active, offsets, scale)
 
     def curved_gram(self, state, gram):
         return gram.curved(lambda u: self._curved(state, u), len(self.X))

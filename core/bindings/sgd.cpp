@@ -83,6 +83,7 @@ Index run(SgdState& state, const Matrix& X, const Pairs& pairs, const Pairs& cur
 // f(name, field) for all that a state holds beside its sizes.
 template <class State, class F>
 void for_each_field(State& state, F&& f) {
+  f("penalty", state.penalty);
   f("w", state.w);
   f("average", state.average);
   f("gradient", state.gradient);
@@ -156,6 +157,8 @@ void bind_sgd(nb::module_& m) {
             new (state) SgdState(make_state(n_features, full, first_batch));
           },
           "n_features"_a, nb::kw_only(), "full"_a, "first_batch"_a)
+      .def_prop_rw("penalty", &copy_of<&SgdState::penalty>, &set_to<&SgdState::penalty>,
+                   "Of the square of each weight, times lambda / 2.")
       .def_prop_rw("w", &copy_of<&SgdState::w>, &set_to<&SgdState::w>)
       .def_prop_rw("average", &copy_of<&SgdState::average>, &set_to<&SgdState::average>)
       .def_prop_ro("gradient", &copy_of<&SgdState::gradient>, "Of the batch.")

@@ -1,6 +1,7 @@
 // Stochastic gradient steps: a few queries at a time, in a metric that is learned on the way.
 //
-// The objective is the mean over the weight of the pairs,  lambda / 2 |w|^2 + E[loss of a pair],
+// The objective is the mean over the weight of the pairs,
+// lambda / 2 sum_j penalty_j w_j^2 + E[loss of a pair],
 // and a step over a batch B of queries is  w -= eta * P g_B,  where g_B sums the gradients of the
 // batch and P is the inverse of the mean Hessian seen so far, or of its diagonal.
 #pragma once
@@ -33,8 +34,9 @@ struct SgdBatch {
 
 struct SgdState {
   Index n_features;
-  bool full;          // whether the metric is a matrix, not a diagonal
-  Index first_batch;  // least number of documents before the first step
+  bool full;                    // whether the metric is a matrix, not a diagonal
+  Index first_batch;            // least number of documents before the first step
+  std::vector<double> penalty;  // of the square of each weight
   std::vector<double> w;
   std::vector<double> average;
   std::vector<double> gradient;   // of the batch
@@ -54,7 +56,8 @@ struct SgdState {
       : n_features(n),
         full(full_metric),
         first_batch(least_first_batch),
-        w(static_cast<std::size_t>(n)),
+        penalty(static_cast<std::size_t>(n), 1.0),
+        w(penalty.size()),
         average(w.size()),
         gradient(w.size()),
         curvature(full ? w.size() * w.size() : w.size()),
@@ -76,9 +79,13 @@ struct SgdState {
     if (options.total == 0) seen += batch.weight;
     const double lambda = options.ridge / (options.total > 0 ? options.total : seen);
     const double share = lambda * batch.weight;
-    const double batch_value =
-        batch.value + 0.5 * share * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
-    for (Index j = 0; j < n_features; ++j) gradient[j] += share * w[j];
+    double norm = 0;
+    for (Index j = 0; j < n_features; ++j) {
+      const double penalised = penalty[j] * w[j];
+      norm += penalised * w[j];
+      gradient[j] += share * penalised;
+    }
+    const double batch_value = batch.value + 0.5 * share * norm;
     const std::vector<double> direction = in_the_metric(gradient);
     const double slope =
         std::inner_product(direction.begin(), direction.end(), gradient.begin(), 0.0);

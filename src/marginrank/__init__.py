@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         KernelRankSVM,
         QueryScaler,
         RankSVM,
+        RankSVMCV,
         SelectKBestRanking,
         SGDRankSVM,
         SparseRankSVM,
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
     from marginrank.solvers import Iteration, StopReason
     from marginrank.training.learning_curve import learning_curve_ranking
     from marginrank.training.path import sparse_path
+    from marginrank.training.rank_path import rank_path
 
 __all__ = [
     "Iteration",
     "KernelRankSVM",
     "QueryScaler",
     "RankSVM",
+    "RankSVMCV",
     "RankingData",
     "SGDRankSVM",
     "SelectKBestRanking",
@@ -52,6 +55,7 @@ __all__ = [
     "make_ranking",
     "metrics",
     "rank_features",
+    "rank_path",
     "sparse_path",
 ]
 
@@ -60,6 +64,7 @@ _MODULES = {
     "KernelRankSVM": "marginrank.estimators",
     "QueryScaler": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
+    "RankSVMCV": "marginrank.estimators",
     "RankingData": "marginrank.data",
     "SGDRankSVM": "marginrank.estimators",
     "SparseRankSVM": "marginrank.estimators",
@@ -76,6 +81,7 @@ _MODULES = {
     "make_ranking": "marginrank.data",
     "sparse_path": "marginrank.training.path",
     "rank_features": "marginrank.metrics.feature_ranking",
+    "rank_path": "marginrank.training.rank_path",
 }
 
 

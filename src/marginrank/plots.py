@@ -7,6 +7,7 @@ pyplot alone.
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginrank._base.optional import require
 from marginrank._base.parameters import check_integer
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from marginrank.metrics.feature_ranking import FeatureRanking
     from marginrank.training.learning_curve import LearningCurve
     from marginrank.training.path import SparsePath
+    from marginrank.training.rank_path import RankPath
+    from marginrank.training.selection import Selection
 
 COLORS = {1: "C0", -1: "C1"}
 DIRECTIONS = {1: "higher values first", -1: "lower values first"}
@@ -60,15 +63,15 @@ def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = 
     return ax
 
 
-def plot_path(path: "SparsePath", *, ax: Any = None) -> Any:
+def plot_path(path: "SparsePath | RankPath", *, ax: Any = None) -> Any:
     """Draw the weights against C or the radius, on a logarithmic scale.
 
     If the path has scores, they are drawn on a second axis to the right, with a point at the best.
 
     Parameters
     ----------
-    path : SparsePath
-        From :func:`~marginrank.sparse_path`, or ``path_`` of
+    path : SparsePath or RankPath
+        From :func:`~marginrank.sparse_path` or :func:`~marginrank.rank_path`, or ``path_`` of
         :class:`~marginrank.SparseRankSVMCV`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure, ``ax.figure``.
@@ -89,7 +92,7 @@ def plot_path(path: "SparsePath", *, ax: Any = None) -> Any:
     """
     if ax is None:
         ax = _new_axes(6.4, 4.8)
-    columns = path.coefs.tocsc()
+    columns = sp.csc_array(path.coefs)
     used = np.flatnonzero(np.diff(columns.indptr))  # the rest may be a million lines at zero
     for j, weights in zip(used.tolist(), columns[:, used].toarray().T, strict=True):
         ax.plot(path.values, weights, label=str(j), linewidth=1)
@@ -144,7 +147,7 @@ def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
     return ax
 
 
-def _plot_scores(path: "SparsePath", scores: Any, ax: Any) -> None:
+def _plot_scores(path: "SparsePath | RankPath", scores: Any, ax: Any) -> None:
     """Draw the scores and the best value on the other side of the axes of the weights."""
     right = ax.twinx()
     right.plot(path.values, scores, color="black", linestyle="--", label=path.metric)
@@ -154,6 +157,53 @@ def _plot_scores(path: "SparsePath", scores: Any, ax: Any) -> None:
     right.plot(best, scores[path.best], "o", color="black", label=label)
     right.axvline(best, color="black", linestyle=":", linewidth=1)
     right.legend()
+
+
+def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
+    """Draw the metric against C, with its spread over folds, and a point at what was chosen.
+
+    Parameters
+    ----------
+    selection : Selection
+        ``selection_`` of :class:`~marginrank.RankSVMCV`.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure, ``ax.figure``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A line for each combination of other parameters, with these as the label if there are
+        several.
+
+    Examples
+    --------
+    >>> from marginrank import RankSVMCV, make_ranking
+    >>> from marginrank.plots import plot_selection
+    >>> X, y, qid = make_ranking(n_queries=20, n_features=5, random_state=0)
+    >>> model = RankSVMCV(n_points=5, cv=3, scale=["none", "standard"]).fit(X, y, qid=qid)
+    >>> ax = plot_selection(model.selection_)
+    >>> ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()
+    ('C', 'ndcg@10', 'log')
+    """
+    if ax is None:
+        ax = _new_axes(6.4, 4.8)
+    Cs = np.array([candidate.parameters.C for candidate in selection.candidates])
+    combination = np.array([candidate.combination for candidate in selection.candidates])
+    for number in np.unique(combination).tolist():
+        members = np.flatnonzero(combination == number)
+        members = members[np.argsort(Cs[members])]
+        mean, error = selection.mean[members], np.nan_to_num(selection.error[members])
+        (line,) = ax.plot(Cs[members], mean, label=selection.label(int(members[0])))
+        ax.fill_between(
+            Cs[members], mean - error, mean + error, alpha=0.2, color=line.get_color(), linewidth=0
+        )
+    best = Cs[selection.best]
+    ax.plot(best, selection.mean[selection.best], "o", color="black", label=f"C = {best:.3g}")
+    ax.set_xscale("log")
+    ax.set_xlabel("C")
+    ax.set_ylabel(selection.metric, parse_math=False)
+    ax.legend()
+    return ax
 
 
 def _legend(directions: list[int]) -> list[Any]:

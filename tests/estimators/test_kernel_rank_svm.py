@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import chi2_kernel, pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import KernelRankSVM, RankSVM, StopReason, make_ranking
@@ -319,3 +320,31 @@ def test_an_interrupt_stores_the_best_model_and_is_raised(monkeypatch):
         model.fit(X, Y, qid=QID)
     assert model.stop_reason_ is StopReason.INTERRUPTED
     assert model.score(X, Y, qid=QID) > 0.6
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("n_components", [None, 50])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_a_scale_is_the_same_as_a_scaler_first(layout, n_components, kernel):
+    sizes = 10.0 ** np.arange(-3, 3)
+    parameters = {"kernel": kernel, "n_components": n_components, "tol": 1e-12}
+    scaler = StandardScaler().fit(X * sizes)
+    model = KernelRankSVM(scale="standard", **parameters).fit(layout(X * sizes), Y, qid=QID)
+    other = KernelRankSVM(**parameters).fit(scaler.transform(X * sizes), Y, qid=QID)
+    np.testing.assert_allclose(model.scale_, scaler.scale_, rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict(layout(NEW * sizes)), other.predict(scaler.transform(NEW * sizes)), atol=1e-6
+    )
+    kept = model.landmarks_
+    kept = kept.toarray() if sp.issparse(kept) else kept
+    np.testing.assert_array_equal(kept, (X * sizes)[model.landmark_rows_])
+
+
+def test_a_precomputed_kernel_has_nothing_to_scale():
+    with pytest.raises(ValueError, match="scale is for features, and a precomputed kernel has"):
+        KernelRankSVM(kernel="precomputed", scale="standard").fit(X @ X.T, Y, qid=QID)
+
+
+def test_a_wrong_scale_is_refused():
+    with pytest.raises(ValueError, match="scale='minmax' must be None"):
+        KernelRankSVM(scale="minmax").fit(X, Y, qid=QID)

@@ -12,6 +12,7 @@ from marginrank import (
     KernelRankSVM,
     RankingData,
     RankSVM,
+    RankSVMCV,
     SelectKBestRanking,
     SGDRankSVM,
     SparseRankSVM,
@@ -20,6 +21,7 @@ from marginrank import (
     load_letor,
     make_ranking,
     rank_features,
+    rank_path,
     sparse_path,
 )
 from marginrank.data import ranking_data
@@ -33,6 +35,7 @@ N_FOLDS = 2
 
 RANKERS = [
     RankSVM(),
+    RankSVMCV(n_points=3, cv=N_FOLDS),
     SparseRankSVM(),
     SparseRankSVMCV(n_points=3, cv=N_FOLDS),
     SGDRankSVM(tol=0.1),
@@ -234,7 +237,9 @@ def test_a_matrix_still_needs_labels(estimator):
         estimator.fit(X)
 
 
-@pytest.mark.parametrize("function", [learning_curve_ranking, rank_features, sparse_path])
+@pytest.mark.parametrize(
+    "function", [learning_curve_ranking, rank_features, rank_path, sparse_path]
+)
 def test_functions_refuse_what_the_data_brings(function):
     with pytest.raises(ValueError, match="y was given beside a RankingData"):
         function(data(), Y)

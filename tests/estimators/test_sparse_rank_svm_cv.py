@@ -13,6 +13,7 @@ from marginrank import (
     load_model,
     make_ranking,
     metrics,
+    sparse_path,
 )
 from marginrank.estimators import sparse_rank_svm_cv
 from marginrank.estimators._linear import check_seed
@@ -209,3 +210,20 @@ def test_rows_sorted_by_label_do_not_choose_the_empty_model():
     model = SparseRankSVMCV(n_points=6, cv=4).fit(X[rows], Y[rows], qid=QID[rows])
     assert model.sparsity_ > 0
     assert model.scores_[0].mean() < model.scores_.mean(axis=1).max() - 0.1
+
+
+def test_the_spread_of_a_fold_is_that_of_its_training_documents():
+    big = X * 10.0 ** np.arange(-6, 6)
+    model = SparseRankSVMCV(n_points=5, cv=3, scale="standard").fit(big, Y, qid=QID)
+    np.testing.assert_allclose(model.scale_, big.std(axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(model.path_.scale, model.scale_)
+    for k, (train, test) in enumerate(GroupKFold(3).split(big, Y, QID)):
+        scale = big[train].std(axis=0)
+        path = sparse_path(
+            big[train] / scale,
+            Y[train],
+            QID[train],
+            Cs=model.values_,
+            validation=(big[test] / scale, Y[test], QID[test]),
+        )
+        np.testing.assert_allclose(path.scores, model.scores_[:, k], atol=5e-3)

@@ -317,3 +317,56 @@ def test_a_data_frame_of_costs_is_saved(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "m.json").pair_cost, matrix)
     with pytest.raises(TypeError, match="pair_cost cannot be saved: a dict has no form in a file"):
         model.set_params(pair_cost={}).save(tmp_path / "m.json")
+
+
+def test_the_scale_is_kept_to_the_last_bit(tmp_path):
+    model = RankSVM(scale="query").fit(X, Y, qid=QID)
+    model.save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    assert_same(model, loaded)
+    np.testing.assert_array_equal(loaded.scale_, model.scale_)
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "m.json").read_bytes()
+
+
+def test_a_scale_that_is_an_array_comes_back(tmp_path):
+    scale = np.array([0.1, 1 / 3, 2.0, 1e-9, 1e9, 1.0])
+    model = RankSVM(scale=scale, tol=1e-3).fit(X, Y, qid=QID)
+    model.save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    assert loaded.scale == scale.tolist()
+    np.testing.assert_array_equal(loaded.fit(X, Y, qid=QID).coef_, model.coef_)
+
+
+def test_files_from_before_there_were_scales_are_read(path, model):
+    content = json.loads(path.read_text())
+    assert "scale" not in content  # without one, files are as they were
+    del content["parameters"]["scale"]
+    path.write_text(json.dumps(content))
+    loaded = load_model(path)
+    assert loaded.scale_ is None
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("format", ["liblinear", "svmrank"])
+def test_other_formats_have_the_weights_of_features_as_they_are(tmp_path, format):
+    model = RankSVM(scale="standard").fit(X * 100.0, Y, qid=QID)
+    model.save(tmp_path / "m.model", format=format)
+    loaded = load_model(tmp_path / "m.model")
+    np.testing.assert_allclose(loaded.coef_, model.coef_, rtol=1e-6)
+    assert loaded.scale_ is None
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    {
+        "a number": (2.0, "'scale' is not null or a list of positive numbers"),
+        "a zero": ([1.0] * 5 + [0.0], "'scale' is not null or a list of positive numbers"),
+        "too short": ([1.0], "'scale' has 1 entries and not 6"),
+    }.values(),
+)
+def test_a_wrong_scale_is_named(path, scale, message):
+    content = json.loads(path.read_text()) | {"scale": scale}
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        load_model(path)

@@ -193,3 +193,25 @@ def test_a_cost_that_is_a_function_is_asked_for_again(path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     with pytest.raises(ValueError, match="pair_cost was the function max when"):
         loaded.fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_the_scale_is_kept(path, layout):
+    documents = layout(X * [1.0, 1e3, 1e-3, 1.0])
+    model = KernelRankSVM(scale="standard", n_components=30).fit(documents, Y, qid=QID)
+    model.save(path)
+    read = load_model(path)
+    np.testing.assert_array_equal(read.scale_, model.scale_)
+    assert read.predict(documents).tobytes() == model.predict(documents).tobytes()
+    assert read_any_model(path).scores(documents).tobytes() == model.predict(documents).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [(np.ones(3), "'scale' is not 4 numbers"), (np.zeros(4), "'scale' is not positive")],
+)
+def test_a_wrong_scale_is_named(path, scale, message):
+    KernelRankSVM(scale="range").fit(X, Y, qid=QID).save(path)
+    rewrite(path, lambda arrays: arrays.update(scale=scale))
+    with pytest.raises(ValueError, match=message):
+        load_model(path)

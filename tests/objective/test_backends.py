@@ -1,7 +1,7 @@
 """What every backend promises to objectives, and through them to solvers.
 
 Every backend of BACKENDS is tested, and a toy one. Its scores are looked at through sweeps:
-nobody else knows what they are.
+nobody else knows what they are. Both also hold features that a scale divides.
 """
 
 import numpy as np
@@ -19,7 +19,12 @@ from marginrank.objective.pair_weights import gain_difference
 from marginrank.objective.regularizers import ElasticNet, L1Ball
 from marginrank.solvers import SOLVERS, find_solver, solver_names
 
-BACKENDS_TO_TEST = [*BACKENDS, "toy"]
+IN_TESTS = {
+    "toy": "toy_backend:ToyMatrix.of",
+    "scaled native": "scaled_backend:native",
+    "scaled toy": "scaled_backend:toy",
+}
+BACKENDS_TO_TEST = [*BACKENDS, *IN_TESTS]
 LAYOUTS = {
     "float64": np.asarray,
     "float32": lambda X: X.astype(np.float32),
@@ -38,7 +43,8 @@ C = 0.3
 
 @pytest.fixture(params=BACKENDS_TO_TEST)
 def backend(request, monkeypatch):
-    monkeypatch.setitem(backends.BACKENDS, "toy", "toy_backend:ToyMatrix.of")
+    for name, where in IN_TESTS.items():
+        monkeypatch.setitem(backends.BACKENDS, name, where)
     return request.param
 
 

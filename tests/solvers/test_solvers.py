@@ -460,3 +460,18 @@ def test_features_whose_products_overflow_are_named_as_in_the_data():
     hessian = np.diag([1.0, np.inf])
     with pytest.raises(ValueError, match=r"X\[:, 4\] has values so large"):
         preconditioner.refuse_overflow(hessian, objective)
+
+
+@pytest.mark.parametrize("C", [1e-2, 1e2, 1e4])
+@pytest.mark.parametrize("seed", [5, 6])
+def test_estimate_is_true_where_few_of_many_documents_have_a_loss(C, seed):
+    """A sample that stands for all documents has next to none of those that matter."""
+    objective = random_noiseless(2000, 10, 30, seed=seed, C=C)
+    result, optimum = newton(objective, tol=1e-4), newton(objective, tol=1e-10)
+    assert result.stop.converged
+    assert result.objective <= optimum.objective * (1.0 + 1e-4)
+
+
+def random_noiseless(*shape, seed, C):
+    X, y, qid = make_ranking(*shape, noise=0.0, random_state=seed)
+    return make_objective(RankingData(X, y, qid), SQUARED_HINGE, C=C, threads=2)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from objectives import make_objective
 
-from marginrank import RankingData, StopReason, make_ranking, metrics
+from marginrank import RankingData, SparseRankSVM, StopReason, make_ranking, metrics
 from marginrank.objective.losses import LOSSES
 from marginrank.training.path import _walk, sparse_path
 from marginrank.training.sparse import SparseParameters, first_C, first_radius, fit_sparse
@@ -195,3 +195,27 @@ def test_scores_that_differ_by_rounding_are_equal():
     scores = np.array([np.nan, 0.7, 0.7 + 1e-15, 0.6])
     assert replace(path, scores=scores).best == 1
     assert replace(path, scores=scores + np.array([0, 0, 1e-9, 0])).best == 2
+
+
+@pytest.mark.parametrize("parameter", ["C", "radius"])
+def test_a_path_of_scaled_features(parameter):
+    X, y, qid = make_ranking(30, 10, 6, random_state=0)
+    X = X * 10.0 ** np.arange(-3, 3)
+    scale = np.ptp(X, axis=0)
+    path = sparse_path(X, y, qid, n_points=6, parameter=parameter, scale="range", tol=1e-6)
+    other = sparse_path(X / scale, y, qid, n_points=6, parameter=parameter, tol=1e-6)
+    np.testing.assert_allclose(path.values, other.values, rtol=1e-10)
+    np.testing.assert_allclose(path.objectives, other.objectives, rtol=1e-5)
+    np.testing.assert_allclose(path.norms, other.norms, rtol=1e-2)
+    np.testing.assert_array_equal(path.sparsity, other.sparsity)
+    np.testing.assert_array_equal(path.scale, scale)
+    k = 4
+    value = {parameter: path.values[k]}
+    single = SparseRankSVM(scale="range", tol=1e-8, **value).fit(X, y, qid=qid)
+    w = path.coefs[[k]].toarray().ravel()
+    np.testing.assert_allclose(w * scale, single.coef_ * scale, atol=1e-2 * path.norms[k])
+
+
+def test_a_path_without_a_scale_has_none():
+    X, y, qid = make_ranking(10, 10, 3, random_state=0)
+    assert sparse_path(X, y, qid, n_points=2).scale is None

@@ -1,6 +1,6 @@
 """Descriptions of data and of models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from marginrank.cli._data import data_summary
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 MAX_LABELS = 20  # more distinct labels than this are shown in bins
 N_BINS = 10
 BAR = 30  # characters
+SHOWN = 10  # features that are constant inside queries
+MANY_FEATURES = 1 << 20  # more are not looked at one by one
 
 
 def describe_data(data: "RankingData") -> dict[str, Any]:
@@ -27,7 +29,24 @@ def describe_data(data: "RankingData") -> dict[str, Any]:
         "levels_a_query": _spread(queries.n_levels),
         "pairs_a_query": _spread(queries.n_pairs),
         "labels": _histogram(data.y),
+        "constant_in_queries": _describe_constant(data),
     }
+
+
+def _describe_constant(data: "RankingData") -> dict[str, Any] | None:
+    """Return the features that no pair sees: how many there are, and the first ones."""
+    import numpy as np
+
+    from marginrank.training.spread import QuerySpread
+
+    if data.n_features > MANY_FEATURES:
+        return None
+    inside = QuerySpread()
+    inside.add(data)
+    constant = np.flatnonzero(inside.values() == 0).tolist()
+    names = data.feature_names
+    first = [k + 1 if names is None else names[k] for k in constant[:SHOWN]]
+    return {"features": len(constant), "first": first}
 
 
 def _describe_matrix(X: Any) -> dict[str, Any]:
@@ -66,6 +85,9 @@ def print_data(data: Mapping[str, Any]) -> None:
     counts = {n: data[n] for n in ("documents", "queries", "features", "pairs")}
     counts["queries without a pair"] = data["queries_without_pair"]
     matrix = " ".join(f"{v:.3g}" if n == "density" else v for n, v in data["matrix"].items())
+    constant = data["constant_in_queries"]
+    if constant is not None:
+        counts["constant in queries"] = _listed(constant["first"], constant["features"])
     print_table("Data", [*counts.items(), ("matrix", matrix)])
     spreads = ("documents_a_query", "levels_a_query", "pairs_a_query")
     rows = [(name.replace("_", " "), *data[name].values()) for name in spreads]
@@ -75,6 +97,12 @@ def print_data(data: Mapping[str, Any]) -> None:
         (_label(one), one["documents"], _bar(one["documents"] / most)) for one in data["labels"]
     ]
     print_table("Labels", rows, header=("label", "documents", ""))
+
+
+def _listed(first: Sequence[Any], total: int) -> str:
+    """Name the first of some things, and say how many more there are."""
+    shown = ", ".join(map(str, first)) or "none"
+    return f"{shown} and {total - len(first)} more" if total > len(first) else shown
 
 
 def _label(one: Mapping[str, Any]) -> str:
@@ -88,7 +116,8 @@ def _bar(share: float) -> str:
 def describe_model(model: Any, top: int) -> dict[str, Any]:
     """Return the parameters of a model and its largest weights by magnitude.
 
-    Of a model that has no weights of features, only its kind and its features.
+    If features were scaled, that of the weights of scaled features counts. Of a model that has no
+    weights of features, only its kind, its features and their scale.
     """
     import numpy as np
 
@@ -96,13 +125,20 @@ def describe_model(model: Any, top: int) -> dict[str, Any]:
 
     names = model.feature_names
     if not isinstance(model, LinearModel):
-        return {"kind": model.kind, "features": model.n_features, "feature_names": names}
-    largest = np.argsort(-np.abs(model.coef), kind="stable")[:top].tolist()
+        return {
+            "kind": model.kind,
+            "features": model.n_features,
+            "feature_names": names,
+            "scale": getattr(model, "scale", None),  # models of other libraries have none
+        }
+    scale = np.ones(model.coef.size) if model.scale is None else model.scale
+    largest = np.argsort(-np.abs(model.coef * scale), kind="stable")[:top].tolist()
     weights = [
         {
             "feature": i + 1,
             "name": names[i] if names is not None else None,
             "weight": float(model.coef[i]),
+            "scale": None if model.scale is None else float(scale[i]),
         }
         for i in largest
     ]
@@ -120,9 +156,15 @@ def print_model(model: Mapping[str, Any]) -> None:
     if "top_weights" not in model:
         names = ", ".join(model["feature_names"] or ()) or None
         rows = [("kind", model["kind"]), ("features", model["features"]), ("names", names)]
+        if model["scale"] is not None:
+            numbers = [f"{number:g}" for number in model["scale"][:SHOWN]]
+            rows.append(("scale", _listed(numbers, len(model["scale"]))))
         print_table("Model without weights of features", rows)
         return
     rows = [("features", model["features"]), ("non-zero weights", model["nonzero_weights"])]
     print_table(model["kind"], [*rows, *model["parameters"].items()])
-    weights = [(one["feature"], one["name"], one["weight"]) for one in model["top_weights"]]
-    print_table("Largest weights", weights, header=("feature", "name", "weight"))
+    shown = ["feature", "name", "weight"]
+    if any(one["scale"] is not None for one in model["top_weights"]):
+        shown.append("scale")
+    weights = [tuple(one[column] for column in shown) for one in model["top_weights"]]
+    print_table("Largest weights", weights, header=tuple(shown))

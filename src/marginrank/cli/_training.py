@@ -30,6 +30,7 @@ def fit(
     from marginrank.models import LinearModel
     from marginrank.solvers import StopReason
     from marginrank.training.linear import convergence_message, fit_linear, seed_from
+    from marginrank.training.scaling import effect_message
     from marginrank.training.sparse import SparseParameters, fit_sparse
 
     seed = seed_from(random_state)
@@ -40,9 +41,12 @@ def fit(
             outcome = fit_linear(data, parameters, pairs=pairs, seed=seed, callback=callback)
     if outcome.result.stop is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    message = convergence_message(outcome.result, parameters.tol)
-    if message is not None:
-        warnings.warn(message, stacklevel=1)
+    for message in (
+        effect_message(outcome.scale, data.feature_names),
+        convergence_message(outcome.result, parameters.tol),
+    ):
+        if message is not None:
+            warnings.warn(message, stacklevel=1)
     return LinearModel.from_fit(outcome, parameters, random_state, data.feature_names)
 
 

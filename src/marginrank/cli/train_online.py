@@ -82,6 +82,7 @@ def _fit(task: Task, parameters: "OnlineParameters", chunk_documents: int | None
     from marginrank.solvers import StopReason
     from marginrank.training.linear import seed_from
     from marginrank.training.online import contents, fit_online, stalled_message
+    from marginrank.training.scaling import effect_message
 
     phases, training = task.phases, task.training
     source = _source(task.files, task.reading, chunk_documents)
@@ -100,10 +101,10 @@ def _fit(task: Task, parameters: "OnlineParameters", chunk_documents: int | None
         )
     if outcome.stop is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    message = stalled_message(outcome)
-    if message is not None:
-        warnings.warn(message, stacklevel=1)
     names = source.feature_names
+    for message in (effect_message(found.scale, names), stalled_message(outcome)):
+        if message is not None:
+            warnings.warn(message, stacklevel=1)
     model = LinearModel.from_online(outcome, parameters, training.random_state, names)
     counts = {
         "documents": found.n_documents,

@@ -3,6 +3,7 @@
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.query_scaler import QueryScaler
 from marginrank.estimators.rank_svm import RankSVM
+from marginrank.estimators.rank_svm_cv import RankSVMCV
 from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
@@ -12,6 +13,7 @@ __all__ = [
     "KernelRankSVM",
     "QueryScaler",
     "RankSVM",
+    "RankSVMCV",
     "SGDRankSVM",
     "SelectKBestRanking",
     "SparseRankSVM",

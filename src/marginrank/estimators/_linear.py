@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from marginrank._base.parameters import Message
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data import RankingData
@@ -26,8 +27,9 @@ from marginrank.estimators._input import (
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranks import ranks
 from marginrank.models import LinearModel, Training, write_model
-from marginrank.solvers import SolverResult, StopReason
-from marginrank.training.linear import convergence_message
+from marginrank.solvers import StopReason
+from marginrank.training.linear import Fit, convergence_message
+from marginrank.training.scaling import effect_message, values_of
 
 
 class LinearRanker(BaseEstimator):
@@ -153,6 +155,7 @@ class LinearRanker(BaseEstimator):
             training=training,
             history=getattr(self, "history_", None),
             estimator=type(self).__name__,
+            scale=getattr(self, "scale_", None),
         )
 
     @classmethod
@@ -160,6 +163,7 @@ class LinearRanker(BaseEstimator):
         """Return a fitted estimator that predicts what `model` does."""
         self = cls(**model.parameters)
         self.coef_ = model.coef
+        self.scale_ = model.scale
         self.n_features_in_ = model.coef.size
         if model.feature_names is not None:
             self.feature_names_in_ = np.array(model.feature_names, dtype=object)
@@ -190,9 +194,12 @@ class BatchRanker(LinearRanker):
             )
         return coef
 
-    def _store(self, result: SolverResult, data: RankingData) -> None:
+    def _store(self, fit: Fit, data: RankingData) -> None:
+        result = fit.result
         set_features(self, features_of(data))
+        self.n_pairs_ = fit.n_pairs
         self.coef_ = result.w
+        self.scale_ = values_of(fit.scale)
         self.objective_ = result.objective
         self.gap_ = result.gap
         self.stop_reason_ = result.stop
@@ -200,9 +207,16 @@ class BatchRanker(LinearRanker):
         self.history_ = result.history
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        message = convergence_message(result, self.tol)
-        if message is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn_of(effect_message(fit.scale, data.feature_names), stacklevel=4)
+        warn_of(convergence_message(result, self.tol), ConvergenceWarning, stacklevel=4)
+
+
+def warn_of(
+    message: Message | None, category: type[Warning] = UserWarning, *, stacklevel: int
+) -> None:
+    """Warn, if there is anything to say."""
+    if message is not None:
+        warnings.warn(message, category, stacklevel=stacklevel)
 
 
 def check_seed(random_state: Any) -> int:

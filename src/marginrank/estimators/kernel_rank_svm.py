@@ -25,6 +25,7 @@ from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import Training, kernel_model
 from marginrank.models.kernel_model import KernelModel
 from marginrank.training.kernel_map import PRECOMPUTED, Kernel, KernelMap, Landmarks
+from marginrank.training.scaling import find_scale, values_of
 
 # What a fit of the linear part found, and is told of the whole.
 RESULTS = ("objective_", "gap_", "stop_reason_", "n_iter_", "history_", "n_pairs_")
@@ -57,6 +58,11 @@ class KernelRankSVM(BaseEstimator):
         the map exact, and 1,000 landmarks otherwise.
     C, lam, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, normalization, verbose
         As in :class:`~marginrank.RankSVM`.
+    scale : None, {"standard", "range", "query"} or array-like of shape (n_features,), default=None
+        What features are divided by before the kernel sees them, as in
+        :class:`~marginrank.RankSVM`. They are not shifted, so that "standard" is the same as
+        StandardScaler first for kernels of differences, such as "rbf" and "laplacian". A
+        precomputed kernel has no features to divide.
     n_jobs : int, default=None
         Number of threads; None and −1 mean all. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
@@ -69,9 +75,11 @@ class KernelRankSVM(BaseEstimator):
     dual_coef_ : ndarray of shape (n_landmarks,)
         The weights β of the landmarks.
     landmarks_ : ndarray or CSR of shape (n_landmarks, n_features), or None
-        The landmarks; None if the kernel is precomputed.
+        The landmarks, with features as they are; None if the kernel is precomputed.
     landmark_rows_ : ndarray of int64, shape (n_landmarks,)
         Rows of the landmarks in the training data.
+    scale_ : ndarray of shape (n_features,), or None
+        What features are divided by.
     objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
         As in :class:`~marginrank.RankSVM`.
     n_features_in_ : int
@@ -121,6 +129,7 @@ class KernelRankSVM(BaseEstimator):
         pair_cost: Any = None,
         margin: Any = "unit",
         normalization: str = "none",
+        scale: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = 0,
@@ -140,6 +149,7 @@ class KernelRankSVM(BaseEstimator):
         self.pair_cost = pair_cost
         self.margin = margin
         self.normalization = normalization
+        self.scale = scale
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -172,7 +182,8 @@ class KernelRankSVM(BaseEstimator):
         seed = check_seed(self.random_state)
         # Wrong labels or queries are refused before the eigenvectors are computed.
         data = training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
-        landmarks = Landmarks.choose(kernel, data.X, self.n_components, seed)
+        scale = values_of(find_scale(data, self.scale))
+        landmarks = Landmarks.choose(kernel, data.X, self.n_components, seed, scale)
         map = KernelMap.of(landmarks, data.X)
         mapped = map.features(data.X, effective_threads(self.n_jobs))
         try:
@@ -185,6 +196,7 @@ class KernelRankSVM(BaseEstimator):
     def _kernel(self) -> Kernel:
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
         kernel.check()
+        kernel.refuse_scale(self.scale)
         return kernel
 
     def _linear(self) -> RankSVM:
@@ -192,6 +204,7 @@ class KernelRankSVM(BaseEstimator):
         shared = RankSVM().get_params().keys() & self.get_params(deep=False).keys()
         linear = RankSVM(**{name: getattr(self, name) for name in shared})
         linear._parameters().check()
+        linear.scale = None  # of features, which are in front of the kernel
         return linear
 
     def _store(self, map: KernelMap, linear: RankSVM, data: RankingData) -> None:
@@ -200,6 +213,7 @@ class KernelRankSVM(BaseEstimator):
         self.dual_coef_ = map.expansion(linear.coef_)
         self.landmarks_ = map.landmarks.documents
         self.landmark_rows_ = map.landmarks.rows
+        self.scale_ = map.landmarks.scale
         for name in RESULTS:
             setattr(self, name, getattr(linear, name))
 
@@ -222,7 +236,7 @@ class KernelRankSVM(BaseEstimator):
         X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
         check_finite(X_checked, matrix, threads)
-        landmarks = Landmarks(self._kernel(), self.landmark_rows_, self.landmarks_)
+        landmarks = Landmarks(self._kernel(), self.landmark_rows_, self.landmarks_, self.scale_)
         return landmarks.product(X_checked, self.dual_coef_, threads)
 
     # They need nothing but predict and n_jobs.
@@ -246,6 +260,7 @@ class KernelRankSVM(BaseEstimator):
             dual_coef=self.dual_coef_,
             landmark_rows=self.landmark_rows_,
             landmarks=self.landmarks_,
+            scale=self.scale_,
             n_features=self.n_features_in_,
             feature_names=feature_names_of(self),
             training=Training(
@@ -267,6 +282,7 @@ class KernelRankSVM(BaseEstimator):
         self.dual_coef_ = model.dual_coef
         self.landmark_rows_ = model.landmark_rows
         self.landmarks_ = model.landmarks
+        self.scale_ = model.scale
         self.n_features_in_ = model.n_features
         if model.feature_names is not None:
             self.feature_names_in_ = np.array(model.feature_names, dtype=object)

@@ -51,6 +51,11 @@ class RankSVM(BatchRanker):
     normalization : {"none", "pairs", "query"}, default="none"
         "none" sums the loss over all pairs; "pairs" takes its mean over all pairs; "query" takes
         the mean over the pairs of each query, then over the queries.
+    scale : None, {"standard", "range", "query"} or array-like of shape (n_features,), default=None
+        What features are divided by, without a copy of X: nothing; their standard deviation, which
+        is the same as StandardScaler first; their range, as MinMaxScaler; their spread inside
+        queries, the root of the mean squared deviation of documents from their query's mean; or
+        positive numbers of your own. A feature that does not vary is left as it is.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     n_jobs : int, default=None
@@ -64,9 +69,11 @@ class RankSVM(BatchRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        The weights w.
+        The weights w, of the features as they are: not scaled.
+    scale_ : ndarray of shape (n_features,), or None
+        What features were divided by.
     objective_ : float
-        F(w).
+        F(w), where features that were scaled have the regulariser ½ Σ scale_² w².
     gap_ : float
         A certified upper bound on F(w) − F*.
     stop_reason_ : StopReason
@@ -109,6 +116,7 @@ class RankSVM(BatchRanker):
         pair_cost: Any = None,
         margin: Any = "unit",
         normalization: str = "none",
+        scale: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -124,6 +132,7 @@ class RankSVM(BatchRanker):
         self.pair_cost = pair_cost
         self.margin = margin
         self.normalization = normalization
+        self.scale = scale
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -190,8 +199,7 @@ class RankSVM(BatchRanker):
             w0=self._start(data.n_features),
             callback=print_iteration if self.verbose else None,
         )
-        self.n_pairs_ = fit.n_pairs
-        self._store(fit.result, data)
+        self._store(fit, data)
         return self
 
     def _parameters(self) -> Parameters:

@@ -1,7 +1,6 @@
 """SGDRankSVM: online learning and streams."""
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Self
@@ -19,7 +18,7 @@ from marginrank.estimators._input import (
     set_features,
     training_data,
 )
-from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
 from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
 from marginrank.models import LinearModel
 from marginrank.models.json_model import COUNTS
@@ -34,6 +33,7 @@ from marginrank.training.online import (
     stalled_message,
     step_problem,
 )
+from marginrank.training.scaling import effect_message, scale_of_part, values_of
 
 Path = str | os.PathLike[str]
 
@@ -65,6 +65,9 @@ class SGDRankSVM(LinearRanker):
         As in RankSVM.
     normalization : {"none", "pairs", "query"}, default="none"
         As in RankSVM. With "none", C refers to the number of pairs: see :meth:`partial_fit`.
+    scale : None, {"standard", "range", "query"} or array-like of shape (n_features,), default=None
+        As in RankSVM. :meth:`partial_fit`, which does not see all documents, takes an array, or
+        goes on with the `scale_` of the last fit.
     learning_rate : {"auto", "inverse", "constant"}, default="auto"
         Length γ_t of step t, in units of a Newton step on what was seen so far. "auto" is
         2 / (t + 1), or (t + 1)^−½ for more than 512 features; "inverse" is eta0 / t; "constant" is
@@ -103,7 +106,9 @@ class SGDRankSVM(LinearRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        The weights w.
+        The weights w, of the features as they are: not scaled.
+    scale_ : ndarray of shape (n_features,), or None
+        What features are divided by.
     objective_, gap_ : float
         F(w) on the training data, and a certified upper bound on F(w) − F*; after a fit.
     stop_reason_ : StopReason
@@ -155,6 +160,7 @@ class SGDRankSVM(LinearRanker):
         pair_cost: Any = None,
         margin: Any = "unit",
         normalization: str = "none",
+        scale: Any = None,
         learning_rate: str = "auto",
         eta0: float = 1.0,
         average: bool = True,
@@ -176,6 +182,7 @@ class SGDRankSVM(LinearRanker):
         self.pair_cost = pair_cost
         self.margin = margin
         self.normalization = normalization
+        self.scale = scale
         self.learning_rate = learning_rate
         self.eta0 = eta0
         self.average = average
@@ -341,7 +348,7 @@ class SGDRankSVM(LinearRanker):
         learner, before = self._last_learner(data.n_features, coef)
         learner.learn(problem, parameters, total=total)
         self.coef_ = learner.coef(parameters, total=total)
-        self._learner = learner
+        self._learner, self.scale_ = learner, learner.scale
         self.__dict__.update(features)
         for name in OF_A_FIT:
             self.__dict__.pop(name, None)
@@ -378,7 +385,8 @@ class SGDRankSVM(LinearRanker):
         """Return what goes on learning, and how many passes and pairs it has seen."""
         if hasattr(self, "_learner"):
             return self._learner, {name: getattr(self, name) for name in ("n_iter_", "n_pairs_")}
-        learner = Learner(n_features, check_seed(self.random_state), coef)
+        scale = scale_of_part(self.scale, n_features) if coef is None else self.scale_
+        learner = Learner(n_features, check_seed(self.random_state), coef, scale)
         return learner, {"n_iter_": 0, "n_pairs_": 0}
 
     def to_linear_model(self) -> LinearModel:
@@ -427,6 +435,7 @@ class SGDRankSVM(LinearRanker):
         set_features(self, {"n_features_in_": outcome.w.size, **features})
         self._learner = outcome.learner
         self.coef_ = outcome.w
+        self.scale_ = values_of(outcome.found.scale)
         self.objective_ = outcome.objective
         self.gap_ = outcome.gap
         self.stop_reason_ = outcome.stop
@@ -436,6 +445,6 @@ class SGDRankSVM(LinearRanker):
         self.history_: list[Pass] = outcome.history
         if outcome.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        message = stalled_message(outcome)
-        if message is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        names = features.get("feature_names_in_")
+        warn_of(effect_message(outcome.found.scale, names), stacklevel=5)
+        warn_of(stalled_message(outcome), ConvergenceWarning, stacklevel=5)

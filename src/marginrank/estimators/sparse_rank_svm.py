@@ -59,6 +59,9 @@ class SparseRankSVM(BatchRanker):
     normalization : {"none", "pairs", "query"}, default="pairs"
         "pairs" takes the mean of the loss over all pairs; "none" its sum; "query" takes the mean
         over the pairs of each query, then over the queries.
+    scale : None, {"standard", "range", "query"} or array-like of shape (n_features,), default=None
+        What features are divided by, as in :class:`~marginrank.RankSVM`: in place of ‖w‖₁ there is
+        Σ scale_ |w|.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     n_jobs : int, default=None
@@ -72,7 +75,9 @@ class SparseRankSVM(BatchRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        The weights w.
+        The weights w, of the features as they are: not scaled.
+    scale_ : ndarray of shape (n_features,), or None
+        What features were divided by.
     sparsity_ : float
         Share of the weights that are not zero, as in paper 3.
     objective_ : float
@@ -95,7 +100,7 @@ class SparseRankSVM(BatchRanker):
     Notes
     -----
     The l1 norm treats all features alike, so that they should have comparable scales; paper 3
-    scales each to [0, 1].
+    scales each to [0, 1], as ``scale="range"`` does.
 
     Examples
     --------
@@ -121,6 +126,7 @@ class SparseRankSVM(BatchRanker):
         pair_selection: str = "all",
         pair_cost: Any = None,
         normalization: str = "pairs",
+        scale: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -138,6 +144,7 @@ class SparseRankSVM(BatchRanker):
         self.pair_selection = pair_selection
         self.pair_cost = pair_cost
         self.normalization = normalization
+        self.scale = scale
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -175,9 +182,8 @@ class SparseRankSVM(BatchRanker):
             w0=self._start(data.n_features),
             callback=print_iteration if self.verbose else None,
         )
-        self.n_pairs_ = fit.n_pairs
         self.sparsity_ = _share_in_use(fit.result.w)
-        self._store(fit.result, data)
+        self._store(fit, data)
         return self
 
     @classmethod

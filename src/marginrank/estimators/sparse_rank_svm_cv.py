@@ -19,6 +19,7 @@ from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, check_grid, 
 PATH_TOL = 1e-4  # neighbours on a grid differ by more
 FOUND = (
     "coef_",
+    "scale_",
     "sparsity_",
     "objective_",
     "gap_",
@@ -55,8 +56,9 @@ class SparseRankSVMCV(LinearRanker):
     scoring : str, default="ndcg@10"
         The metric, by a name that :func:`~marginrank.metrics.get_metric` knows. Folds on which it
         has no value are left out, with a warning.
-    l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, n_jobs
-        As in :class:`~marginrank.SparseRankSVM`.
+    l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, scale, n_jobs
+        As in :class:`~marginrank.SparseRankSVM`. The spread of features is that of the documents
+        of each fit: held-out ones do not count.
     tol : float, default=1e-6
         Certified relative distance of the last fit to its optimum. Those of the folds need not come
         closer than 1e-4.
@@ -77,7 +79,7 @@ class SparseRankSVMCV(LinearRanker):
         Models of the whole grid on all data, with the means of the scores.
     best_estimator_ : SparseRankSVM
         The last fit. A file that :meth:`save` writes holds this.
-    coef_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+    coef_, scale_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
         Those of `best_estimator_`; see :class:`~marginrank.SparseRankSVM`.
     n_features_in_ : int
         Number of features.
@@ -109,6 +111,7 @@ class SparseRankSVMCV(LinearRanker):
         pair_selection: str = "all",
         pair_cost: Any = None,
         normalization: str = "pairs",
+        scale: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = 0,
@@ -126,6 +129,7 @@ class SparseRankSVMCV(LinearRanker):
         self.pair_selection = pair_selection
         self.pair_cost = pair_cost
         self.normalization = normalization
+        self.scale = scale
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from marginrank._base.atomic_files import atomic_write
+from marginrank._base.types import Floats
 from marginrank._base.version import __version__
 from marginrank.models.linear_model import (
     PARAMETERS,
@@ -57,6 +58,8 @@ def _to_json(model: LinearModel) -> dict[str, Any]:
         content["history"] = _history(model.history, _line(model.estimator))
     if model.counts is not None:
         content["counts"] = {name: _encode(value) for name, value in model.counts.items()}
+    if model.scale is not None:
+        content["scale"] = model.scale.tolist()
     return content
 
 
@@ -185,6 +188,7 @@ def _parse(fields: _Fields) -> LinearModel:
         history=_read_history(fields, _line(estimator)),
         estimator=estimator,
         counts=_read_counts(fields),
+        scale=_read_scale(fields, n_features),
     )
 
 
@@ -283,6 +287,15 @@ def _read_counts(fields: _Fields) -> dict[str, int] | None:
     return {name: inner.get(name, _is_integer, "an integer") for name in COUNTS}
 
 
+def _read_scale(fields: _Fields, n_features: int) -> Floats | None:
+    scale = fields.get("scale", _is_scale, "null or a list of positive numbers")
+    if scale is None:
+        return None
+    if len(scale) != n_features:
+        raise fields.damaged(f"'scale' has {len(scale)} entries and not {n_features}")
+    return np.array(scale, dtype=np.float64)
+
+
 def _is_number(value: Any) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < 2**1023
@@ -309,6 +322,10 @@ def _is_names(value: Any) -> bool:
     return value is None or (
         isinstance(value, list) and all(isinstance(name, str) for name in value)
     )
+
+
+def _is_scale(value: Any) -> bool:
+    return value is None or (_is_weights(value) and all(number > 0 for number in value))
 
 
 def _is_weights(value: Any) -> bool:

@@ -74,6 +74,8 @@ class KernelModel:
         Names of the features.
     training : Training
         How the fit ended.
+    scale : ndarray of shape (n_features,), or None
+        What features are divided by before the kernel sees them.
     """
 
     parameters: dict[str, Any]
@@ -83,6 +85,7 @@ class KernelModel:
     n_features: int
     feature_names: list[str] | None
     training: Training | None
+    scale: Floats | None = None
 
     @property
     def kind(self) -> str:
@@ -101,7 +104,7 @@ class KernelModel:
         require_features(X, self.n_features)
         threads = effective_threads(self.parameters.get("n_jobs"))
         check_finite(X, as_matrix(X), threads)
-        landmarks = Landmarks(self.kernel(), self.landmark_rows, self.landmarks)
+        landmarks = Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)
         return landmarks.product(X, self.dual_coef, threads)
 
 
@@ -145,6 +148,8 @@ def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
         "landmark_rows": model.landmark_rows,
         **_landmark_arrays(model.landmarks),
     }
+    if model.scale is not None:
+        arrays["scale"] = model.scale
     _parse(_Fields.to_write(header), arrays)
     with atomic_write(path) as file:
         np.savez(file, **arrays)
@@ -198,6 +203,7 @@ def _parse(fields: _Fields, arrays: dict[str, NDArray[Any]]) -> KernelModel:
         n_features=n_features,
         feature_names=read_names(fields, n_features),
         training=_read_training(fields),
+        scale=_read_scale(fields, arrays, n_features),
     )
 
 
@@ -248,6 +254,17 @@ def _read_landmarks(fields: _Fields, arrays: dict[str, NDArray[Any]], n_features
     if landmarks.shape != shape or landmarks.dtype != np.float64 or not np.isfinite(values).all():
         raise fields.damaged(f"the landmarks are not {shape[0]} × {shape[1]} finite numbers")
     return landmarks
+
+
+def _read_scale(fields: _Fields, arrays: dict[str, NDArray[Any]], n_features: int) -> Floats | None:
+    scale = arrays.get("scale")
+    if scale is None:
+        return None
+    if scale.shape != (n_features,) or scale.dtype != np.float64:
+        raise fields.damaged(f"'scale' is not {n_features} numbers")
+    if not (np.isfinite(scale) & (scale > 0)).all():
+        raise fields.damaged("'scale' is not positive")
+    return scale
 
 
 def _no_landmarks(fields: _Fields, rows: NDArray[np.int64], n_features: int) -> None:

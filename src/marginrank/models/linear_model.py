@@ -10,6 +10,7 @@ from marginrank._base.types import Floats
 from marginrank.solvers import Iteration, Pass, StopReason
 from marginrank.training.linear import Fit, Parameters
 from marginrank.training.online import OnlineParameters, Outcome
+from marginrank.training.scaling import values_of
 from marginrank.training.sparse import SparseParameters
 
 # What estimators take beside the parameters of a fit, with their defaults.
@@ -77,6 +78,8 @@ class LinearModel:
     counts : dict of str to int, or None
         How far a :class:`~marginrank.SGDRankSVM` has come, in fits and partial fits: passes
         "n_iter", pairs "n_pairs" and steps "t".
+    scale : ndarray of shape (n_features,), or None
+        What the fit divided features by; `coef` are the weights of features that are not divided.
     """
 
     coef: Floats
@@ -86,6 +89,7 @@ class LinearModel:
     history: list[Iteration] | list[Pass] | None = None
     estimator: str = "RankSVM"
     counts: dict[str, int] | None = None
+    scale: Floats | None = None
 
     @property
     def n_features(self) -> int:
@@ -111,6 +115,7 @@ class LinearModel:
             ),
             history=result.history,
             estimator=_estimator_with(parameters),
+            scale=values_of(fit.scale),
         )
 
     @classmethod
@@ -131,6 +136,7 @@ class LinearModel:
             ),
             history=outcome.history,
             estimator=_estimator_with(parameters),
+            scale=values_of(outcome.found.scale),
             counts={
                 "n_iter": outcome.n_iter,
                 "n_pairs": outcome.found.n_pairs,

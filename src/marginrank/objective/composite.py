@@ -10,7 +10,8 @@ from marginrank._base.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.duality import scaled_bound
-from marginrank.objective.objective import GroupedLoss, Objective, Point
+from marginrank.objective.grouped_loss import GroupedLoss
+from marginrank.objective.objective import Objective, Point
 from marginrank.objective.regularizers import L1Regularizer, Regularizer
 
 R_co = TypeVar("R_co", bound=Regularizer, covariant=True)

@@ -39,11 +39,21 @@ class Gram:
 
     @classmethod
     def of_rows(
-        cls, X: Any, rows: Integers, columns: Integers, documents: Integers, offsets: Integers
+        cls,
+        X: Any,
+        rows: Integers,
+        columns: Integers,
+        documents: Integers,
+        offsets: Integers,
+        scale: Floats | None = None,
     ) -> "Gram":
-        """Multiply some rows of X, which are documents of queries that begin at the offsets."""
+        """Multiply some rows of X, which are documents of queries that begin at the offsets.
+
+        The columns are divided by a scale, if there is one: a number for each of them.
+        """
         make = _sparse_products if sp.issparse(X) else _dense_products
-        return cls(documents, offsets, make(X, rows, columns, offsets))
+        scale = np.ones(columns.size) if scale is None else scale
+        return cls(documents, offsets, make(X, rows, columns, offsets, scale))
 
     def curved(self, multiply: Callable[[Floats], Floats], n_documents: int) -> Floats:
         """Return A K for a matrix A of all documents with a block for each query.
@@ -91,22 +101,30 @@ def _centre(rows: Floats, offsets: Integers) -> None:
         rows[query] -= rows[query].mean(axis=0)
 
 
-def _dense_products(X: Any, rows: Integers, columns: Integers, offsets: Integers) -> Floats:
+def _dense_products(
+    X: Any, rows: Integers, columns: Integers, offsets: Integers, scale: Floats
+) -> Floats:
     products = np.zeros((rows.size, rows.size))
     width = max(BLOCK_ENTRIES // rows.size, 1)
     for first in range(0, columns.size, width):
-        block = X[np.ix_(rows, columns[first : first + width])].astype(np.float64)
+        some = slice(first, first + width)
+        block = X[np.ix_(rows, columns[some])].astype(np.float64)
         _centre(block, offsets)
+        block /= scale[some]
         products += block @ block.T
     return products
 
 
-def _sparse_products(X: Any, rows: Integers, columns: Integers, offsets: Integers) -> Floats:
+def _sparse_products(
+    X: Any, rows: Integers, columns: Integers, offsets: Integers, scale: Floats
+) -> Floats:
     """Multiply sparse rows; the columns that could lose digits to an offset as dense ones."""
     X = sp.csr_array(X[rows], dtype=np.float64)
     entries = np.bincount(X.indices, minlength=X.shape[1])[columns]
     full = entries >= max(DENSE_SHARE * rows.size, 1)
-    sparse = sp.csr_array(X[:, columns[~full & (entries > 0)]])
+    few = ~full & (entries > 0)
+    sparse = sp.csr_array(X[:, columns[few]])
+    sparse.data /= scale[few][sparse.indices]
     transposed = sp.csr_array(sparse.T)
     products = np.empty((rows.size, rows.size))
     height = max(BLOCK_ENTRIES // rows.size, 1)
@@ -116,5 +134,6 @@ def _sparse_products(X: Any, rows: Integers, columns: Integers, offsets: Integer
     for view in (products, products.T):
         _centre(view, offsets)
     dense = X[:, columns[full]].toarray()
-    products += _dense_products(dense, np.arange(rows.size), np.arange(dense.shape[1]), offsets)
+    among = np.arange(rows.size), np.arange(dense.shape[1])
+    products += _dense_products(dense, *among, offsets, scale[full])
     return products

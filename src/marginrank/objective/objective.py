@@ -10,7 +10,6 @@ can be done with them, an objective or a point does.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,19 +17,14 @@ from marginrank._base.cached import cached_property
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores
 from marginrank.objective.gram import Gram, GramStore
+from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairSet
+from marginrank.objective.sweep_counter import SweepCounter
 
 PRECISION = float(np.finfo(np.float64).eps)
 SMALL = 1e-3  # of a gradient, that its rounding may be without a closer look
 MANY_FEATURES = 1 << 16  # for a sum of each in every block of documents
-
-
-@dataclass
-class SweepCounter:
-    """Counts sweeps over X; a sweep over a sample counts as its share."""
-
-    total: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -158,7 +152,9 @@ class Objective:
 
     def with_ridge(self, ridge: float) -> "Objective":
         """Return the same objective with another weight of ½‖w‖²."""
-        return replace(self, ridge=ridge)
+        other = replace(self, ridge=ridge)
+        vars(other)["kernels"] = self.kernels  # which know nothing of it
+        return other
 
     def restrict(self, columns: Integers) -> "Objective":
         """Return the objective of some features alone (ascending), whose columns are copied."""
@@ -234,13 +230,6 @@ class Objective:
         return self.kernels.combine_selected(self.gram(), values)
 
 
-class GroupedLoss(NamedTuple):
-    """The loss at one w as a sum over groups of queries."""
-
-    losses: Floats  # L_g(w)
-    gradients: Floats  # ∇L_g(w), a row a group
-
-
 class Point:
     """The objective at one w.
 
@@ -265,6 +254,7 @@ class Point:
     ) -> None:
         self.objective = objective
         self.w = w
+        self._evaluation = evaluation
         self.scores = evaluation.scores
         self.score_gradient = evaluation.score_gradient
         self.state = evaluation.state
@@ -292,7 +282,7 @@ class Point:
         """Whether the gradient costs no sweep any more."""
         return "gradient" in self.__dict__
 
-    def by_group(self, n_groups: int) -> "GroupedLoss":
+    def by_group(self, n_groups: int) -> GroupedLoss:
         """Return the loss as a sum over at most `n_groups` groups of queries.
 
         A sweep, that also gives the gradient if there is none yet.
@@ -418,6 +408,12 @@ class Point:
             kernels.evaluate_scores(scores, self.state),
             self.travelled + np.abs(change),
         )
+
+    def with_ridge(self, ridge: float) -> "Point":
+        """Look at the same w with another weight of ½‖w‖²; no sweep."""
+        of_loss = self.gradient - self.objective.ridge * self.w if self.has_gradient else None
+        evaluation = self._evaluation._replace(gradient=of_loss)
+        return Point(self.objective.with_ridge(ridge), self.w, evaluation, self.travelled)
 
     def through(self, features: Integers) -> "Point":
         """Look at the same w through some features alone, which hold all non-zero weights.

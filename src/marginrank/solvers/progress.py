@@ -110,10 +110,14 @@ class Progress:
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:
     """Look at the first w, and refuse features that cannot be summed."""
     point = objective.at(w, scores)
-    size = np.abs(point.gradient)
-    if not size.max() < SUSPICIOUS:
-        _refuse_overflow(point)
+    refuse_huge(point)
     return point
+
+
+def refuse_huge(point: Point) -> None:
+    """Refuse features whose gradient is close to overflow at the first w."""
+    if not np.abs(point.gradient).max() < SUSPICIOUS:
+        _refuse_overflow(point)
 
 
 def start_inside(

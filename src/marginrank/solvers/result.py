@@ -1,7 +1,7 @@
 """What every solver returns."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -43,6 +43,15 @@ class Iteration(NamedTuple):
     inner_iterations: int
     sweeps: float
     fraction: float
+
+    def times(self, factor: float) -> "Iteration":
+        """Return the same line with the objective multiplied by a number."""
+        return self._replace(
+            objective=factor * self.objective,
+            gap=factor * self.gap,
+            estimate=factor * self.estimate,
+            gradient_norm=factor * self.gradient_norm,
+        )
 
 
 Callback = Callable[[Iteration], None]
@@ -111,3 +120,13 @@ class SolverResult:
     n_iter: int
     stop: StopReason
     history: list[Iteration] = field(default_factory=list)
+
+    def times(self, factor: float) -> "SolverResult":
+        """Return the same result with the objective multiplied by a number."""
+        return replace(
+            self,
+            objective=factor * self.objective,
+            gap=factor * self.gap,
+            estimate=factor * self.estimate,
+            history=[line.times(factor) for line in self.history],
+        )

@@ -50,6 +50,12 @@ def _check_margin(value: Any) -> None:
     check_margin(value)
 
 
+def _check_scale(value: Any) -> None:
+    from marginrank.training.scaling import check_scale
+
+    check_scale(value)
+
+
 def _check_metric(value: Any) -> None:
     from marginrank.metrics import get_metric
 
@@ -103,6 +109,12 @@ NORMALIZATION = Parameter(
     "Divide the loss by nothing (none), by the number of pairs, or by those of each query.",
     MODEL,
 )
+SCALE = Parameter(
+    accepted_by(_check_scale),
+    "Divide features by nothing (none), or as they vary: standard, range, or query for inside "
+    "queries.",
+    MODEL,
+)
 TOL = Parameter(number(), "Relative distance to the optimum.", OPTIMISATION)
 MAX_ITER = Parameter(integer(at_least=1), "Limit on the iterations.", OPTIMISATION)
 RANDOM_STATE = Parameter(
@@ -139,6 +151,7 @@ class LinearDeclaration:
     pair_cost: Any = PAIR_COST.field(None)  # noqa: RUF009 (a field)
     margin: Any = MARGIN.field("unit")  # noqa: RUF009 (a field)
     normalization: str = NORMALIZATION.field("none")
+    scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
     n_jobs: int | None = N_JOBS.field(None)
 
 
@@ -166,6 +179,7 @@ class SparseDeclaration:
     pair_selection: str = PAIR_SELECTION.field("all")
     pair_cost: Any = PAIR_COST.field(None)  # noqa: RUF009 (a field)
     normalization: str = NORMALIZATION.field("pairs")
+    scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
     n_jobs: int | None = N_JOBS.field(None)
 
 
@@ -179,6 +193,7 @@ class OnlineDeclaration:
     pair_cost: Any = PAIR_COST.field(None)  # noqa: RUF009 (a field)
     margin: Any = MARGIN.field("unit")  # noqa: RUF009 (a field)
     normalization: str = NORMALIZATION.field("none")
+    scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
     method: str = Parameter(
         choice(METHODS), "Steps over a whole query, or over a pair drawn at random.", OPTIMISATION
     ).field("query")

@@ -23,9 +23,17 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from marginrank._base.parameters import check_choice, check_integer, check_number
+from marginrank._base.cached import cached_property
+from marginrank._base.parameters import (
+    Mention,
+    ParameterError,
+    check_choice,
+    check_integer,
+    check_number,
+)
 from marginrank._base.threads import serial_blas
 from marginrank._base.types import Floats, Integers
+from marginrank.training.scaling import no_scale
 
 EXACT_DOCUMENTS = 3000  # the eigenvectors of so many take seconds; the time grows with the cube
 DEFAULT_LANDMARKS = 1000  # few enough for "newton" to work with the Hessian of the mapped data
@@ -53,6 +61,15 @@ class Kernel:
             check_number("gamma", self.gamma)
         check_number("degree", self.degree)
         check_number("coef0", self.coef0, above=-math.inf)
+
+    def refuse_scale(self, scale: Any) -> None:
+        """Refuse a scale of features where there are none."""
+        if self.function == PRECOMPUTED and not no_scale(scale):
+            raise ParameterError(
+                Mention("scale"),
+                " is for features, and a precomputed kernel has none; scale them before the kernel "
+                "is computed.",
+            )
 
     def __call__(self, X: Any, Z: Any) -> NDArray[Any]:
         """Return k(x, z) for each row x of X and z of Z."""
@@ -83,14 +100,24 @@ class Landmarks:
         Their rows in the training data.
     documents : ndarray or CSR of shape (n_landmarks, n_features), or None
         Their features; None for a precomputed kernel, where `rows` are columns of X.
+    scale : ndarray of shape (n_features,), optional
+        What features are divided by before the kernel sees them.
     """
 
     kernel: Kernel
     rows: Integers
     documents: Any
+    scale: Floats | None = None
 
     @classmethod
-    def choose(cls, kernel: Kernel, X: Any, n_components: int | None, seed: int) -> "Landmarks":
+    def choose(
+        cls,
+        kernel: Kernel,
+        X: Any,
+        n_components: int | None,
+        seed: int,
+        scale: Floats | None = None,
+    ) -> "Landmarks":
         """Take all documents if they are few, else a sample of `n_components`."""
         n = X.shape[0]
         if n_components is None:
@@ -105,7 +132,11 @@ class Landmarks:
         if n_components < n:
             rows = np.sort(np.random.RandomState(seed).permutation(n)[:n_components])
         documents = None if kernel.function == PRECOMPUTED else _as_float64(X[rows])
-        return cls(kernel, rows.astype(np.int64), documents)
+        return cls(kernel, rows.astype(np.int64), documents, scale)
+
+    @cached_property
+    def _divided(self) -> Any:
+        return _divide(self.documents, self.scale)
 
     def values(self, X: Any) -> NDArray[Any]:
         """Return the kernel of each row of X with each landmark."""
@@ -114,7 +145,7 @@ class Landmarks:
             values: NDArray[Any] = columns.toarray() if sp.issparse(columns) else columns
         else:
             with np.errstate(over="ignore"):  # said better below
-                values = self.kernel(_as_float64(X), self.documents)
+                values = self.kernel(_divide(_as_float64(X), self.scale), self._divided)
         if not np.isfinite(values).all():
             raise ValueError(
                 "the kernel is NaN or infinity for some documents; scale the features or change "
@@ -226,6 +257,17 @@ def _symmetric(K: NDArray[Any]) -> Floats:
     K += K.T.copy()
     K /= 2
     return K
+
+
+def _divide(X: Any, scale: Floats | None) -> Any:
+    """Return some documents with features divided by the scale."""
+    if scale is None:
+        return X
+    if not sp.issparse(X):
+        return X / scale
+    divided = X.copy()
+    divided.data /= scale[divided.indices]
+    return divided
 
 
 def _as_float64(X: Any) -> Any:

@@ -27,6 +27,7 @@ from marginrank.solvers import find_solver
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.training.declarations import LinearDeclaration
 from marginrank.training.pairs import choose_pairs, no_pairs, objective_on
+from marginrank.training.scaling import Scale, find_scale, to_raw, to_scaled, with_scale
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 
@@ -57,10 +58,11 @@ def seed_from(random_state: int) -> int:
 
 
 class Fit(NamedTuple):
-    """What came out of a fit."""
+    """What came out of a fit; the weights are those of the features as they are."""
 
     result: SolverResult
     n_pairs: int
+    scale: Scale | None = None
 
 
 def fit_linear(
@@ -78,17 +80,18 @@ def fit_linear(
     objective = make_objective(data, parameters, pairs=pairs, propensity=propensity)
     require_pairs(objective, data)
     check_start(w0)
+    scale = find_scale(data, parameters.scale)
     minimise = find_solver(parameters.solver, objective.loss)
     with serial_blas():
         result = minimise(
-            objective,
-            w0=w0,
+            with_scale(objective, scale),
+            w0=to_scaled(w0, scale),
             tol=parameters.tol,
             max_iter=parameters.max_iter,
             seed=seed,
             callback=callback,
         )
-    return Fit(result, objective.n_pairs)
+    return Fit(to_raw(result, scale), objective.n_pairs, scale)
 
 
 def make_objective(
@@ -98,7 +101,7 @@ def make_objective(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Objective:
-    """Return the objective that the parameters name."""
+    """Return the objective that the parameters name, on the features as they are: unscaled."""
     threads = effective_threads(parameters.n_jobs)
     preferences = choose_pairs(
         data,

@@ -28,6 +28,7 @@ from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 from marginrank.training.held_out import refuse_other_validation, validation_data
 from marginrank.training.linear import seed_from
+from marginrank.training.scaling import Scale, find_scale, with_scale
 from marginrank.training.sparse import SparseParameters, first_C, first_radius
 
 # Parameters of a path that a fit of one of its models has, too.
@@ -39,6 +40,7 @@ SHARED_WITH_A_FIT = (
     "pair_selection",
     "pair_cost",
     "normalization",
+    "scale",
     "n_jobs",
 )
 
@@ -56,7 +58,7 @@ class SparsePath:
     values : ndarray of shape (n_points,)
         The grid, ascending.
     coefs : scipy.sparse.csr_array of shape (n_points, n_features)
-        The weights, a row a model.
+        The weights, a row a model, of the features as they are: not scaled.
     objectives, gaps : ndarray of shape (n_points,)
         Objective of each model, as :class:`~marginrank.SparseRankSVM` has it, and the certified
         bound on its distance to the optimum.
@@ -70,6 +72,8 @@ class SparsePath:
         Name of the metric.
     scores : ndarray of shape (n_points,), or None
         The metric on the validation data.
+    scale : ndarray of shape (n_features,), or None
+        What features were divided by.
     """
 
     parameter: str
@@ -82,23 +86,30 @@ class SparsePath:
     stop_reasons: list[StopReason]
     metric: str | None = None
     scores: Floats | None = None
+    scale: Floats | None = None
 
     @property
     def norms(self) -> Floats:
-        """‖w‖₁ of each model: the radius that a C stands for."""
-        return np.asarray(abs(self.coefs).sum(axis=1), dtype=np.float64)
+        """‖w‖₁ of each model, or Σ scale |w|: the radius that a C stands for."""
+        sizes = abs(self.coefs)
+        norms = sizes.sum(axis=1) if self.scale is None else sizes @ self.scale
+        return np.asarray(norms, dtype=np.float64)
 
     @property
     def best(self) -> int:
         """Index of the model with the highest score; the sparsest of equals up to rounding."""
-        if self.scores is None:
-            raise ValueError("the path has no scores; give sparse_path validation data.")
-        if np.all(np.isnan(self.scores)):
-            raise ValueError(
-                f"{self.metric} has no value on the validation data; check its labels and queries."
-            )
-        beaten = exceeds(np.nanmax(self.scores), self.scores) | np.isnan(self.scores)
-        return int(np.argmin(beaten))
+        return best_score(self.scores, self.metric, "sparse_path")
+
+
+def best_score(scores: Floats | None, metric: str | None, path: str) -> int:
+    """Return the index of the highest score of a path, the first of equals up to rounding."""
+    if scores is None:
+        raise ValueError(f"the path has no scores; give {path} validation data.")
+    if np.all(np.isnan(scores)):
+        raise ValueError(
+            f"{metric} has no value on the validation data; check its labels and queries."
+        )
+    return int(np.argmin(exceeds(np.nanmax(scores), scores) | np.isnan(scores)))
 
 
 def sparse_path(
@@ -118,6 +129,7 @@ def sparse_path(
     pair_selection: str = "all",
     pair_cost: Any = None,
     normalization: str = "pairs",
+    scale: Any = None,
     validation: RankingData | Sequence[Any] | None = None,
     metric: str | Metric = "ndcg@10",
     n_jobs: int | None = None,
@@ -140,7 +152,7 @@ def sparse_path(
         Length of the default grid.
     parameter : {"C", "radius"}, default="C"
         What the default grid is of.
-    l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, n_jobs
+    l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, scale, n_jobs
         As in :class:`~marginrank.SparseRankSVM`.
     tol : float, default=1e-4
         Certified relative distance of each model to its optimum.
@@ -180,6 +192,7 @@ def sparse_path(
         pair_selection=pair_selection,
         pair_cost=pair_cost,
         normalization=normalization,
+        scale=scale,
         n_jobs=n_jobs,
     )
     if parameter == "radius":
@@ -189,9 +202,12 @@ def sparse_path(
     evaluate = order_free(asked)
     with serial_blas():
         objective = parameters.objective(data)
+        divisor = find_scale(data, scale)
+        objective = with_scale(objective, divisor)
         if grid is None:
             grid = _default_grid(objective, parameters, n_points)
         path = _walk(objective, parameters, grid, seed_from(random_state), callback)
+        path = _in_raw_units(path, divisor)
     if held_out is None:
         return path
     scores = [
@@ -234,6 +250,15 @@ def _walk(
         seconds=np.array(seconds),
         stop_reasons=[result.stop for result in results],
     )
+
+
+def _in_raw_units(path: SparsePath, scale: Scale | None) -> SparsePath:
+    """Return a path with the weights of the features as they are."""
+    if scale is None:
+        return path
+    coefs = path.coefs.copy()
+    coefs.data /= scale.values[coefs.indices]
+    return replace(path, coefs=coefs, scale=scale.values)
 
 
 def _regularizer(parameters: SparseParameters, value: float) -> L1Regularizer:

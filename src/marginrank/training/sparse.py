@@ -20,6 +20,7 @@ from marginrank.solvers.result import Callback
 from marginrank.training.declarations import SparseDeclaration
 from marginrank.training.linear import Fit, check_start, require_pairs
 from marginrank.training.pairs import choose_pairs, objective_on
+from marginrank.training.scaling import find_scale, to_raw, to_scaled, with_scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,10 @@ class SparseParameters(SparseDeclaration):
         return ElasticNet(float(self.l1_ratio), 1.0 - self.l1_ratio, bool(self.positive))
 
     def objective(self, data: RankingData) -> Objective:
-        """Return the loss on the data, times C where there is a penalty to weigh it against."""
+        """Return the loss on the data, times C where there is a penalty to weigh it against.
+
+        The features are as they are: unscaled.
+        """
         threads = effective_threads(self.n_jobs)
         preferences = choose_pairs(
             data,
@@ -78,19 +82,20 @@ def fit_sparse(
     parameters.check()
     objective = parameters.objective(data)
     check_start(w0)
+    scale = find_scale(data, parameters.scale)
     solve = find_solver(parameters.solver, objective.loss, parameters.regularizer())
     if parameters.solver == "fenchel":
         solve = partial(solve, variant=parameters.variant)
     with serial_blas():
         result = solve(
-            objective,
-            w0=w0,
+            with_scale(objective, scale),
+            w0=to_scaled(w0, scale),
             tol=parameters.tol,
             max_iter=parameters.max_iter,
             seed=seed,
             callback=callback,
         )
-    return Fit(result, objective.n_pairs)
+    return Fit(to_raw(result, scale), objective.n_pairs, scale)
 
 
 def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = False) -> float:

@@ -96,8 +96,8 @@ class Kernels(ABC):
         """Return the diagonal of XᵀAX; a sweep for each eight columns a row has entries in."""
 
     @abstractmethod
-    def gram(self) -> Gram:
-        """Return the inner products of the m active documents, from X."""
+    def gram(self, scale: Floats | None = None) -> Gram:
+        """Return the inner products of the m active documents, from X, or from X / scale."""
 
     @abstractmethod
     def curved_gram(self, state: State, gram: Gram) -> Floats:

@@ -30,6 +30,7 @@ from marginrank.solvers.smooth.preconditioner import (
     Preconditioner,
     diagonal_at,
     hard_steps,
+    is_mostly_curved,
     precondition,
 )
 
@@ -196,9 +197,11 @@ class NewtonIteration:
         return Outcome(point, estimate, StopReason.MAX_ITER)
 
     def _refresh(self, point: Point) -> Preconditioner:
-        if self._preconditioner is None or self._preconditioner.exact:
-            self._preconditioner = precondition(point, self._seed, is_hard=self._is_hard)
-        return self._preconditioner
+        before = self._preconditioner
+        if before is None or before.exact or (before.faithful and not is_mostly_curved(point)):
+            before = precondition(point, self._seed, is_hard=self._is_hard)
+        self._preconditioner = before
+        return before
 
     def _ease(self, point: Point) -> Point:
         """Come from the easier problems of larger ridges, if that leads to a better point.

@@ -19,6 +19,7 @@ MOST_DOCUMENTS = 2048  # with more, the same is true of a system with an unknown
 MOST_DOCUMENTS_IF_HARD = 4096  # the same where conjugate gradients are slow
 SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # documents for each feature that make a good preconditioner
+CURVED_PER_FEATURE = 12  # such documents that are in pairs with a loss
 
 
 class Preconditioner(ABC):
@@ -134,12 +135,40 @@ def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Precondit
         return DocumentSpace(point)
     if n > HESSIAN_FEATURES:
         return diagonal_at(point)
+    sample = stand_in(objective, seed)
+    here = point if sample is None else sample.at(point.w)
+    if sample is not None and not tells_shape(here):
+        here = point
+    exact = here is point
+    if exact and n > FEW_FEATURES and not is_hard:
+        return diagonal_at(point)
+    hessian = here.hessian()
+    refuse_overflow(hessian, objective)
+    factor = factorised(hessian, exact=exact)
+    return factor or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
+
+
+def stand_in(objective: Objective, seed: int) -> Objective | None:
+    """Return a sample that has about the same Hessian; None if that would be most of the data."""
+    n = objective.n_features
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
-    if 3 * size >= n_documents:
-        may_be_easy = n > FEW_FEATURES and not is_hard
-        return diagonal_at(point) if may_be_easy else _factorised(point, exact=True)
-    sample = objective.sample(size / n_documents, seed)
-    return _factorised(sample.at(point.w), exact=False)
+    if n > HESSIAN_FEATURES or 3 * size >= objective.n_active_documents:
+        return None
+    return objective.sample(size / objective.n_active_documents, seed)
+
+
+def tells_shape(point: Point) -> bool:
+    """Tell whether the Hessian at a point of a sample is like that of all data.
+
+    Where next to no pair has a loss, those of the sample are a few of a few.
+    """
+    return _largest_rank(point) >= CURVED_PER_FEATURE * point.objective.n_features
+
+
+def is_mostly_curved(point: Point) -> bool:
+    """Tell whether so many documents are in pairs with a loss that any sample has enough."""
+    share = CURVED_PER_FEATURE / SAMPLE_PER_FEATURE
+    return _largest_rank(point) >= share * point.objective.n_active_documents
 
 
 def hard_steps(objective: Objective) -> float:
@@ -185,20 +214,13 @@ def _largest_rank(point: Point) -> int:
     return point.n_sloped_documents - int(np.count_nonzero(point.losses))
 
 
-def _factorised(point: Point, *, exact: bool) -> Preconditioner:
-    """Factorise the Hessian at a point; the diagonal has to do where that is not possible."""
-    hessian = point.hessian()
-    refuse_overflow(hessian, point.objective)
+def factorised(hessian: Floats, *, exact: bool = False) -> Factorised | None:
+    """Factorise a Hessian; None where that is not possible."""
     # Features may differ in scale by many orders of magnitude; a unit diagonal keeps the
     # factorisation accurate, and a tiny ridge keeps it defined.
-    diagonal = np.diag(hessian).copy()
-    scale = 1.0 / np.sqrt(diagonal)
-    hessian *= scale[:, None]
-    hessian *= scale
-    factor = _cholesky(hessian)
-    if factor is None:
-        return Diagonal(diagonal, point.objective.ridge, 0.0)
-    return Factorised(factor, scale, exact=exact)
+    scale = 1.0 / np.sqrt(np.diag(hessian))
+    factor = _cholesky(hessian * scale[:, None] * scale)
+    return None if factor is None else Factorised(factor, scale, exact=exact)
 
 
 def refuse_overflow(hessian: Floats, objective: Objective) -> None:

@@ -9,6 +9,9 @@ where f_B and g_B are value and gradient of the batch, ū the mean weight of a b
 inverse of the mean Hessian: γ = 1 would be a Newton step as far as the batch can tell. The second
 bound is Polyak's: it keeps a batch of outliers from throwing the weights away.
 
+Features that are divided by a scale σ stay as they are: ½ Σ σ_j² w_j² takes the place of ½‖w‖², and
+everything else follows. Weights are those of the features as they are.
+
 Steps work on native pairs and arrays in memory, not on an objective: they are the one solver for
 which a query at a time is all there is.
 """
@@ -171,15 +174,21 @@ class Sgd:
         Number of features.
     w : ndarray of shape (n_features,), optional
         Weights to start from.
+    scale : ndarray of shape (n_features,), optional
+        σ.
     """
 
-    def __init__(self, n_features: int, w: Floats | None = None) -> None:
+    def __init__(
+        self, n_features: int, w: Floats | None = None, scale: Floats | None = None
+    ) -> None:
         n = n_features
         self._window = float(np.clip(WINDOW * n, SMALLEST_WINDOW, LARGEST_WINDOW))
         self._window_end = self._window
         first_batch = min(FIRST_BATCH * n, LARGEST_FIRST_BATCH)
         self._state = _core.SgdState(n, full=1 < n <= FULL_FEATURES, first_batch=first_batch)
         self._state.next_event = first_batch
+        if scale is not None:
+            self._state.penalty = scale**2
         if w is not None:
             self._state.w = self._state.average = w
 
@@ -280,7 +289,10 @@ class Sgd:
         state = self._state
         total = schedule.total or state.seen + state.batch_weight
         mean = state.curvature / state.curvature_weight
-        diagonal = _floored(np.diag(mean) if state.full else mean) + schedule.ridge / total
+        penalty = state.penalty
+        # Only where all features have one unit do their curvatures compare.
+        scaled = _floored((np.diag(mean) if state.full else mean) / penalty)
+        diagonal = (scaled + schedule.ridge / total) * penalty
         if not state.full:
             state.inverse = 1.0 / diagonal
             return

@@ -25,6 +25,7 @@ from marginrank.training.online.problems import (
     value_and_gradient,
 )
 from marginrank.training.online.validation import hold_out
+from marginrank.training.scaling import values_of
 
 Problems = Callable[[], Iterable[StepProblem]]
 
@@ -93,7 +94,7 @@ def fit_online(
     given: dict[str, Any] = {"pairs": pairs, "propensity": propensity}
     found = found or contents(chunks, parameters, held_out, **given)
     refuse_other_validation(validation, found.n_features)
-    learner = Learner(found.n_features, seed)
+    learner = Learner(found.n_features, seed, scale=values_of(found.scale))
 
     def make_problems() -> Iterator[StepProblem]:
         for data in chunks():
@@ -106,7 +107,8 @@ def fit_online(
 
     def look(w: Floats) -> View:
         value, gradient = value_and_gradient(problems(), parameters, found, w)
-        gap = 0.5 * float(gradient @ gradient)
+        scaled = gradient if found.scale is None else gradient / found.scale.values
+        gap = 0.5 * float(scaled @ scaled)
         promised = learner.sgd.promised_gain(gradient) / found.pair_scale(parameters)
         return View(value, gap, min(promised, gap))
 

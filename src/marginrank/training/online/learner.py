@@ -22,12 +22,21 @@ class Learner:
         Seed of the order of the queries.
     coef : ndarray of shape (n_features,), optional
         Weights to start from.
+    scale : ndarray of shape (n_features,), optional
+        What features are divided by; the weights are those of the features as they are.
     """
 
-    def __init__(self, n_features: int, seed: int, coef: Floats | None = None) -> None:
+    def __init__(
+        self,
+        n_features: int,
+        seed: int,
+        coef: Floats | None = None,
+        scale: Floats | None = None,
+    ) -> None:
         require_vectors(n_features)
         self.n_features = n_features
-        self.sgd = Sgd(n_features, coef)
+        self.scale = scale
+        self.sgd = Sgd(n_features, coef, scale)
         self._seed = seed
         self._chunks = 0
         self._queries = 0

@@ -14,6 +14,7 @@ from marginrank.objective.pair_sets import refuse_C
 from marginrank.solvers.stochastic.sgd import StepProblem
 from marginrank.training.online.parameters import OnlineParameters
 from marginrank.training.pairs import Preferences, choose_pairs, no_pairs
+from marginrank.training.scaling import Scale, ScaleSearch
 
 Chunks = Callable[[], Iterable[RankingData]]
 
@@ -64,6 +65,7 @@ class Contents(NamedTuple):
     n_features: int
     n_pairs: int
     weight: float  # of the pairs to learn from
+    scale: Scale | None = None  # of the features
 
     def loss_scale(self, parameters: OnlineParameters) -> float:
         """Return what multiplies a sum over pairs in the objective."""
@@ -82,10 +84,15 @@ def contents(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Contents:
-    """Count features and pairs; refuse data without any pair, and a C too large or small for it."""
+    """Count features and pairs, and find the scale.
+
+    Data without any pair is refused, and a C too large or small for it.
+    """
+    search = ScaleSearch(parameters.scale)
     n_documents, n_queries, n_features, n_pairs, weight = 0, 0, 0, 0, 0.0
     for data in chunks():
         pair_set = step_pairs(data, parameters, pairs=pairs, propensity=propensity).pairs
+        search.add(data)
         n_documents += data.n_documents
         n_queries += data.n_queries
         n_features = max(n_features, data.n_features)
@@ -99,7 +106,7 @@ def contents(
             "pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give a "
             "pair a positive weight."
         )
-    found = Contents(n_documents, n_queries, n_features, n_pairs, weight)
+    found = Contents(n_documents, n_queries, n_features, n_pairs, weight, search.found())
     refuse_C(parameters.C, weight, found.pair_scale(parameters))
     return found
 
@@ -107,12 +114,13 @@ def contents(
 def value_and_gradient(
     problems: Iterable[StepProblem], parameters: OnlineParameters, found: Contents, w: Floats
 ) -> tuple[float, Floats]:
-    """Return F(w) and its gradient; ½‖∇F(w)‖² is a bound on F(w) − F*."""
+    """Return F(w) and its gradient; ½‖∇F(w) / σ‖² is a bound on F(w) − F*."""
     value, gradient = 0.0, np.zeros_like(w)
     threads = effective_threads(parameters.n_jobs)
     for problem in problems:
         loss, slope = problem.value_and_gradient(w, threads)
         value += loss
         gradient += slope
-    scale = found.loss_scale(parameters)
-    return 0.5 * float(w @ w) + scale * value, w + scale * gradient
+    factor = found.loss_scale(parameters)
+    penalised = w if found.scale is None else found.scale.values**2 * w
+    return 0.5 * float(w @ penalised) + factor * value, penalised + factor * gradient

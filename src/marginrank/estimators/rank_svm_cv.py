@@ -1,0 +1,252 @@
+"""RankSVMCV: a linear ranking machine that chooses its own C."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from marginrank._base.parameters import check_choice, check_number
+from marginrank._base.types import Floats
+from marginrank.estimators._input import features_of, set_features
+from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators.rank_svm import RankSVM
+from marginrank.models import LinearModel
+from marginrank.training.folds import folds_of
+from marginrank.training.judges import FoldJudge
+from marginrank.training.linear import Parameters
+from marginrank.training.path import check_grid
+from marginrank.training.selection import RULES, Search, Selection, grids_of
+
+FOLD_TOL = 1e-4  # neighbours on a grid differ by more
+AXES = ("loss", "normalization", "scale")
+SHARED = ("solver", "max_iter", "pair_selection", "pair_cost", "margin", "n_jobs")
+FOUND = (
+    "coef_",
+    "scale_",
+    "objective_",
+    "gap_",
+    "stop_reason_",
+    "n_iter_",
+    "history_",
+    "n_pairs_",
+)
+
+
+class RankSVMCV(LinearRanker):
+    """RankSVM with the C that ranks held-out queries best.
+
+    Of all candidates, values of C and of what else is listed, the one is chosen that maximises
+
+        (1/K) Σ_k metric(queries of fold k, scores X w_k), tied scores as in random order,
+
+    where w_k are the weights of :class:`~marginrank.RankSVM` learned without fold k. All values of
+    C and all folds are solved side by side, and share every sweep over X: 130 fits take the time of
+    a few. The last fit is on all data.
+
+    Parameters
+    ----------
+    Cs : array-like, optional
+        The values of C to choose from. By default `n_points` of them, from the data: see
+        :func:`~marginrank.rank_path`.
+    n_points : int, default=21
+        Length of the default grid.
+    cv : int, splitter or iterable of (train, test), default=5
+        Number of folds of whole queries, which do not depend on the order of the rows; or a
+        splitter of scikit-learn, which gets the queries as groups; or the rows of each fold. The
+        documents of a single query are divided at random.
+    scoring : str or callable, default="ndcg@10"
+        The metric, as :func:`~marginrank.metrics.get_metric` takes it. Folds on which it has no
+        value are left out, with a warning.
+    rule : {"best", "one_se"}, default="best"
+        Choose the highest mean; or the smallest C, other parameters being those of the best, whose
+        mean is not lower by more than one standard error of the best one's mean.
+    refit : bool, default=True
+        Learn from all data with what was chosen. Without it there is no :meth:`predict`.
+    loss, normalization, scale
+        As in :class:`~marginrank.RankSVM`; or a list of names to choose from, as in
+        ``scale=["none", "standard"]``.
+    solver, max_iter, pair_selection, pair_cost, margin, n_jobs
+        As in :class:`~marginrank.RankSVM`.
+    tol : float, default=1e-6
+        Relative distance of the last fit to its optimum. Those of the folds need not come closer
+        than 1e-4.
+    verbose : int, default=0
+        If positive, print a line an iteration of the last fit.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the folds, and of the samples that speed up the fits.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        What was chosen: C, and the other parameters of which several values were tried.
+    best_score_ : float
+        Its mean score over the folds. As the best of many it is too good to be true by a little:
+        see ``marginrank tune --nested``.
+    best_index_ : int
+        Its place in `cv_results_`.
+    cv_results_ : dict of ndarray
+        The scores as scikit-learn's GridSearchCV has them: "params", "split0_test_score", …,
+        "mean_test_score", "std_test_score", "rank_test_score".
+    selection_ : Selection
+        The candidates with their scores, for :func:`~marginrank.plots.plot_selection`.
+    comparison_ : Comparison or None
+        The chosen candidate against the one with the next best mean, query by query.
+    n_splits_ : int
+        Number of folds.
+    best_estimator_ : RankSVM
+        The last fit. A file that :meth:`save` writes holds this.
+    coef_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+        Those of `best_estimator_`; see :class:`~marginrank.RankSVM`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the columns of X, or the RankingData, have names that are strings.
+
+    Examples
+    --------
+    >>> from marginrank import RankSVMCV, make_ranking
+    >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
+    >>> model = RankSVMCV(n_points=10, cv=3).fit(X, y, qid=qid)
+    >>> len(model.cv_results_["params"]), bool(model.best_score_ > 0.8)
+    (10, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        Cs: ArrayLike | None = None,
+        n_points: int = 21,
+        cv: Any = 5,
+        scoring: Any = "ndcg@10",
+        rule: str = "best",
+        refit: bool = True,
+        loss: Any = "squared_hinge",
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        pair_selection: str = "all",
+        pair_cost: Any = None,
+        margin: Any = "unit",
+        normalization: Any = "none",
+        scale: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.n_points = n_points
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.refit = refit
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pair_selection = pair_selection
+        self.pair_cost = pair_cost
+        self.margin = margin
+        self.normalization = normalization
+        self.scale = scale
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Choose the parameters, and learn the weights with them.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight
+            As in :meth:`RankSVM.fit`. The metric is not weighted.
+
+        Returns
+        -------
+        RankSVMCV
+            The fitted estimator.
+        """
+        check_choice("rule", self.rule, RULES)
+        check_number("tol", self.tol)
+        Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
+        seed = check_seed(self.random_state)
+        data = self._data(X, y, qid, group, sample_weight, query_weight)
+        folds = folds_of(data, self.cv, seed)
+        axes = {name: _choices(getattr(self, name)) for name in AXES}
+        varied = [name for name, values in axes.items() if len(values) > 1]
+        judge = FoldJudge(data, folds, self.scoring, self.n_jobs)
+        search = Search(data, judge, varied=varied, seed=seed)
+        base = Parameters(tol=max(self.tol, FOLD_TOL), **self._shared())
+        for grid in grids_of(data, base, axes, Cs=Cs, n_points=self.n_points):
+            for _ in search.try_grid(grid):
+                pass
+        selection = search.selection(self.rule)
+        self.n_splits_ = len(folds)
+        self._keep(selection)
+        self.comparison_ = search.compare(selection)
+        set_features(self, features_of(data))
+        if self.refit:
+            self.best_estimator_ = self._chosen(selection.parameters).fit(data)
+            for name in FOUND:
+                setattr(self, name, getattr(self.best_estimator_, name))
+        return self
+
+    def to_linear_model(self) -> LinearModel:
+        """Return the last fit as plain data, as model files hold it."""
+        check_is_fitted(self, "coef_")
+        return self.best_estimator_.to_linear_model()
+
+    def _keep(self, selection: Selection) -> None:
+        """Store what was tried, and what was chosen."""
+        names = ("C", *selection.varied)
+        params = [
+            {name: getattr(candidate.parameters, name) for name in names}
+            for candidate in selection.candidates
+        ]
+        self.selection_ = selection
+        self.cv_results_ = _results(params, selection)
+        self.best_index_ = selection.best
+        self.best_score_ = float(selection.mean[selection.best])
+        self.best_params_ = params[selection.best]
+
+    def _chosen(self, parameters: Parameters) -> RankSVM:
+        """Return the estimator of what was chosen, not fitted."""
+        chosen = {name: getattr(parameters, name) for name in ("C", *AXES)}
+        last = {name: getattr(self, name) for name in ("tol", "verbose", "random_state")}
+        return RankSVM(**chosen, **last, **self._shared())
+
+    def _shared(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SHARED}
+
+
+def _choices(value: Any) -> list[Any]:
+    """Return the values to try: those of a list of names, or the only one."""
+    is_list = isinstance(value, (list, tuple)) and len(value) > 0
+    if is_list and all(entry is None or isinstance(entry, str) for entry in value):
+        return list(value)
+    return [value]
+
+
+def _results(params: list[dict[str, Any]], selection: Selection) -> dict[str, Any]:
+    """Return the scores as scikit-learn's GridSearchCV names them."""
+    splits = {f"split{k}_test_score": scores for k, scores in enumerate(selection.scores.T)}
+    return {
+        "params": np.array(params, dtype=object),
+        **splits,
+        "mean_test_score": selection.mean,
+        "std_test_score": np.nanstd(selection.scores, axis=1),
+        "rank_test_score": _ranks(selection.mean),
+    }
+
+
+def _ranks(mean: Floats) -> Any:
+    """Return 1 for the highest mean, and the same rank for equals."""
+    return 1 + np.sum(mean[None, :] > mean[:, None], axis=1)

@@ -1,0 +1,266 @@
+"""Newton's method on many problems at once, each along a path of ridges.
+
+The problems have the same documents and differ in weights, as the folds of a cross validation do.
+They walk side by side, each from the solution for one ridge to that for the next. In each round
+every problem makes a step, and all of them read X together, twice: for Xd and for Xᵀz.
+
+What makes a step cheap:
+
+* At the solution for one ridge, value and gradient for another are known without reading X.
+* All problems share one Hessian, of a sample of the documents, without a ridge: with the ridge of
+  each it is an approximation of its own Hessian, and close enough for a step without conjugate
+  gradients. It is made anew where steps leave much to do.
+* Where neighbours on a path are so close that the approximation promises next to nothing, the
+  solution for one is that for the other.
+
+A problem for which such steps do not do is left to :mod:`~marginrank.solvers.smooth.newton`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from marginrank._base.types import Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import is_certified
+from marginrank.objective.objective import Objective, Point
+from marginrank.objective.together import make_gradients, points_at, scores_of
+from marginrank.solvers.progress import Progress, refuse_huge
+from marginrank.solvers.result import SolverResult, StopReason
+from marginrank.solvers.smooth.line_search import line_search
+from marginrank.solvers.smooth.newton import SAFETY, NewtonIteration, growing_samples
+from marginrank.solvers.smooth.preconditioner import (
+    Factorised,
+    factorised,
+    refuse_overflow,
+    stand_in,
+    tells_shape,
+)
+
+RIDGES_PER_OCTAVE = 8  # at which it is factorised; in between, the nearest does
+SLOPE_TOL = 0.2  # of a line search: the next direction mends what it leaves
+STALE = 0.02  # of the decrement, left by a step: more asks for a new Hessian, which costs less
+POOR = 0.5  # the same: more says that such steps will not do
+KEPT = (0.5, 2.0)  # of what a step promised, that it gained: else it says little of what is left
+AT_ONCE = 0.1  # of tol, below which a neighbour's solution will do
+PATIENCE = 2  # such steps
+MAX_ROUNDS = 12  # for one problem and ridge
+START_TOL = 1e-2
+
+
+class Found(NamedTuple):
+    """The solution of one problem for one ridge."""
+
+    problem: int
+    step: int
+    result: SolverResult
+
+
+def newton_paths(
+    reference: Objective,
+    problems: Sequence[Objective],
+    ridges: Floats,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    seed: int = 0,
+) -> Iterator[Found]:
+    """Minimise each problem for each ridge, and yield the solutions as they are found.
+
+    Those of one problem come in the order of the ridges.
+
+    Parameters
+    ----------
+    reference : Objective
+        All documents, with a smooth loss; the others are like it, up to weights.
+    problems : sequence of Objective
+        What to minimise, on the documents of `reference`, with any ridge.
+    ridges : ndarray
+        The ridges, descending: the first problem is the easiest.
+    tol : float
+        Relative distance to the optimal objective, (F − F*) / F*.
+    max_iter : int
+        Limit on the iterations for one problem and ridge.
+    seed : int
+        For the samples.
+    """
+    sample = stand_in(reference.with_ridge(0.0), seed)
+    shape = None if sample is None else SharedHessian(sample, reference)
+    first = float(ridges[0])
+    w = _start(reference.with_ridge(first), max_iter, seed)
+    starts = [problem.with_ridge(first) for problem in problems]
+    points = points_at(starts, [w] * len(starts), [None] * len(starts))
+    for point in points:
+        refuse_huge(point)
+    walkers = [
+        Walker(number, point, ridges, tol=tol, max_iter=max_iter, seed=seed)
+        for number, point in enumerate(points)
+    ]
+    while walkers:
+        if shape is None:
+            for walker in walkers:
+                yield walker.solve_alone()
+        else:
+            yield from _round(walkers, shape)
+        walkers = [walker for walker in walkers if not walker.is_done]
+
+
+def _round(walkers: Sequence["Walker"], shape: "SharedHessian") -> Iterator[Found]:
+    """Let every walker make a step, and yield what has become solutions by it."""
+    directions = [shape.direction(walker.point) for walker in walkers]
+    images = scores_of([walker.point.objective for walker in walkers], directions)
+    for walker, direction, image in zip(walkers, directions, images, strict=True):
+        walker.step(direction, image)
+    make_gradients([walker.point for walker in walkers])
+    for walker in walkers:
+        yield from walker.judge(shape)
+    stale = next((walker for walker in walkers if walker.is_stale), None)
+    if stale is not None:
+        shape.renew(stale.point.w)
+
+
+def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
+    """Return weights from samples, smaller than the data by far; zeros where these are few."""
+    w = np.zeros(objective.n_features)
+    iteration = NewtonIteration(max_iter, seed + 1, Progress(objective, None))
+    for sample in growing_samples(objective, seed):
+        w = iteration.run(sample.at(w), START_TOL, careful=False).point.w
+    return w
+
+
+class SharedHessian:
+    """The Hessian of a sample of all documents, factorised for one ridge after another.
+
+    The sample has no ridge.
+    """
+
+    def __init__(self, sample: Objective, reference: Objective) -> None:
+        self._sample = sample
+        self._weight = float(np.sum(reference.pairs.weights))
+        self._factors: dict[int, Factorised | None] = {}
+        self.renew(np.zeros(reference.n_features))
+
+    def renew(self, w: Floats) -> None:
+        """Make the Hessian at w."""
+        point = self._sample.at(w)
+        self._hessian = point.hessian() if tells_shape(point) else None
+        self._factors.clear()
+
+    def direction(self, point: Point) -> Floats:
+        """Return −P⁻¹∇F(w), where P is about the Hessian at a point; zero where there is no P."""
+        objective = point.objective
+        share = float(np.sum(objective.pairs.weights)) / self._weight
+        factor = self._factor(objective.ridge / share)
+        return np.zeros_like(point.w) if factor is None else factor.direction(point) / share
+
+    def _factor(self, ridge: float) -> Factorised | None:
+        if self._hessian is None:
+            return None
+        key = round(RIDGES_PER_OCTAVE * float(np.log2(ridge)))
+        if key not in self._factors:
+            hessian = self._hessian.copy()
+            hessian[np.diag_indices_from(hessian)] += 2.0 ** (key / RIDGES_PER_OCTAVE)
+            refuse_overflow(hessian, self._sample)
+            self._factors[key] = factorised(hessian)
+        return self._factors[key]
+
+
+class Walker:
+    """One problem on its way along the ridges.
+
+    Attributes
+    ----------
+    point : Point
+        Where it is.
+    is_stale : bool
+        Whether its last step left something to do that a better Hessian would have done.
+    is_done : bool
+        Whether it has come to the end.
+    """
+
+    def __init__(
+        self, number: int, point: Point, ridges: Floats, *, tol: float, max_iter: int, seed: int
+    ) -> None:
+        self.is_stale = False
+        self.is_done = False
+        self._number = number
+        self._ridges = ridges
+        self._tol = tol
+        self._max_iter = max_iter
+        self._seed = seed
+        self._kept = np.inf  # what the last step gained, by what it had promised
+        self._begin(0, point)
+
+    def _begin(self, step: int, point: Point) -> None:
+        """Turn to the next ridge."""
+        self.point = point
+        self._step = step
+        self._rounds = 0
+        self._n_poor = 0
+        self._is_stuck = False
+        self._progress = Progress(point.objective, None)
+
+    def step(self, direction: Floats, image: Scores) -> None:
+        """Go as far in a direction as it leads down."""
+        self._rounds += 1
+        self._promised = _decrement(self.point, direction)
+        step = line_search(self.point, direction, image, slope_tol=SLOPE_TOL)
+        self._is_stuck = step is None
+        if step is not None:
+            self._kept = (self.point.value - step.value) / self._promised
+            self.point = step
+
+    def judge(self, shape: SharedHessian) -> Iterator[Found]:
+        """Yield what has been solved, and say what is needed for the next step."""
+        if self._is_stuck:
+            self.is_stale = True
+            yield self.solve_alone()
+            return
+        left = _decrement(self.point, shape.direction(self.point))
+        estimate = self._estimate(left)
+        self._progress.record(self.point, estimate, 0)
+        self.is_stale = left > STALE * self._promised
+        self._n_poor += not left <= POOR * self._promised
+        stop = self._stop(estimate)
+        if stop is None and (self._n_poor == PATIENCE or self._rounds == MAX_ROUNDS):
+            yield self.solve_alone()
+        while stop is not None:
+            yield self._found(self._progress.result(self.point, estimate, stop))
+            if self.is_done:
+                return
+            estimate = self._estimate(_decrement(self.point, shape.direction(self.point)))
+            stop = self._stop(estimate)
+
+    def solve_alone(self) -> Found:
+        """Solve for the present ridge without the others."""
+        iteration = NewtonIteration(self._max_iter, self._seed + 1, self._progress, may_ease=True)
+        outcome = iteration.run(self.point, self._tol)
+        self.point = outcome.point
+        return self._found(self._progress.result(*outcome))
+
+    def _found(self, result: SolverResult) -> Found:
+        """Return a solution, and turn to the next ridge."""
+        found = Found(self._number, self._step, result)
+        self.is_done = self._step + 1 == len(self._ridges)
+        if not self.is_done:
+            step = self._step + 1
+            self._begin(step, self.point.with_ridge(float(self._ridges[step])))
+        return found
+
+    def _estimate(self, left: float) -> float:
+        """Return about how far above the optimum it is, by what a step promises."""
+        return SAFETY * max(self._kept, 1.0) * left
+
+    def _stop(self, estimate: float) -> StopReason | None:
+        if is_certified(self.point, self._tol):
+            return StopReason.CERTIFIED
+        enough = self._tol if self._rounds else AT_ONCE * self._tol
+        is_kept = KEPT[0] <= self._kept <= KEPT[1]
+        is_near = is_kept and estimate <= enough * self.point.value
+        return StopReason.ESTIMATED if is_near else None
+
+
+def _decrement(point: Point, direction: Floats) -> float:
+    """Return what a step in a Newton direction promises to gain."""
+    return -0.5 * float(point.gradient @ direction)

@@ -1,0 +1,213 @@
+"""Scales of features: what each is divided by, and weights on both sides of the division.
+
+Pairs see differences of documents, so that dividing feature k by σ_k is the same as learning from
+the features as they are with the regulariser ½ Σ σ_k² w_k², or Σ σ_k |w_k| in place of ‖w‖₁. X is
+never copied. Solvers see u = σw, the weights of X / σ; a model has w.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from marginrank._base.memory import require_vectors
+from marginrank._base.parameters import Mention, Message, ParameterError, Wording, given
+from marginrank._base.types import Floats, Integers
+from marginrank.data.ranking_data import RankingData
+from marginrank.objective.backends.scaled import ScaledMatrix
+from marginrank.objective.gram import GramStore
+from marginrank.objective.objective import Objective
+from marginrank.solvers.result import SolverResult
+from marginrank.training.spread import QuerySpread, RangeSpread, Spread, TotalSpread
+
+SPREADS: dict[str, type[Spread]] = {
+    "standard": TotalSpread,
+    "range": RangeSpread,
+    "query": QuerySpread,
+}
+NO_SCALE = "none"  # the same as None, which has no name on the command line
+LEAST, MOST = 1e-150, 1e150  # their squares are numbers
+SHOWN = 10  # features that a message names
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What features are divided by.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features,)
+        σ, positive; 1 for a feature that does not vary.
+    without_effect : ndarray of int64
+        The features that are constant inside every query, so that no pair sees them.
+    """
+
+    values: Floats
+    without_effect: Integers
+
+
+def find_scale(data: RankingData, scale: Any) -> Scale | None:
+    """Return the scale that a parameter names for the data, or None for none."""
+    search = ScaleSearch(scale)
+    search.add(data)
+    return search.found()
+
+
+class ScaleSearch:
+    """Finds a scale, in data that may come in chunks of whole queries.
+
+    Parameters
+    ----------
+    scale : None, str or array-like
+        The parameter, checked. Without a scale, nothing is looked at.
+    """
+
+    def __init__(self, scale: Any) -> None:
+        self._scale = None if no_scale(scale) else scale
+        self._inside = QuerySpread()
+        named = isinstance(scale, str) and scale in SPREADS and scale != "query"
+        self._spread: Spread = SPREADS[scale]() if named else self._inside
+
+    def add(self, data: RankingData) -> None:
+        """Look at more documents."""
+        if self._scale is None:
+            return
+        require_vectors(data.n_features)
+        with np.errstate(over="ignore", invalid="ignore"):  # said better when all is seen
+            self._inside.add(data)
+            if self._spread is not self._inside:
+                self._spread.add(data)
+
+    def found(self) -> Scale | None:
+        """Return the scale of what was looked at."""
+        if self._scale is None:
+            return None
+        inside = self._inside.values()
+        if isinstance(self._scale, str):
+            with np.errstate(over="ignore"):
+                values = _positive(self._spread.values())
+        else:
+            values = checked_values(self._scale, inside.size)
+        return Scale(values, np.flatnonzero(inside == 0))
+
+
+def _positive(spread: Floats) -> Floats:
+    """Return a spread with 1 for what does not vary."""
+    values = np.where(spread == 0, 1.0, spread)
+    odd = np.flatnonzero(~((values >= LEAST) & (values <= MOST)))
+    if odd.size:
+        size = "small" if values[odd[0]] < LEAST else "large"
+        raise ValueError(
+            f"X[:, {odd[0]}] has values so {size} that its scale is no number to divide by; "
+            "multiply the feature by a number."
+        )
+    return values
+
+
+def no_scale(scale: Any) -> bool:
+    """Tell whether a parameter asks for no scale."""
+    return scale is None or (isinstance(scale, str) and scale == NO_SCALE)
+
+
+def check_scale(scale: Any) -> None:
+    """Refuse what is no name of a scale and no vector of positive numbers."""
+    if scale is None:
+        return
+    if isinstance(scale, str):
+        if scale not in (NO_SCALE, *SPREADS):
+            raise _no_such_scale(scale)
+        return
+    checked_values(scale)
+
+
+def _no_such_scale(scale: Any) -> ParameterError:
+    names = ", ".join(map(repr, SPREADS))
+    return ParameterError(
+        given("scale", scale),
+        " must be ",
+        Wording(f"None, {names} or an array with a number a feature", f"one of 'none', {names}"),
+        ".",
+    )
+
+
+def checked_values(scale: Any, n_features: int | None = None) -> Floats:
+    """Return an array of scales as positive numbers, one for each feature if it is known."""
+    try:
+        values = np.asarray(scale, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise _no_such_scale(scale) from None
+    if values.ndim != 1:
+        raise _no_such_scale(scale)
+    if n_features is not None and values.size != n_features:
+        raise ParameterError(
+            Mention("scale"),
+            f" has {values.size} entries and needs {n_features}, a number a feature; make the "
+            "lengths agree.",
+        )
+    wrong = np.flatnonzero(~((values >= LEAST) & (values <= MOST)))
+    if wrong.size:
+        raise ParameterError(
+            Mention("scale"),
+            f"[{wrong[0]}] is {values[wrong[0]]:g}; it must be positive, from {LEAST:g} to "
+            f"{MOST:g}, and 1 leaves a feature as it is.",
+        )
+    return values.copy()
+
+
+def scale_of_part(scale: Any, n_features: int) -> Floats | None:
+    """Return the scale that a parameter gives where only a part of the data is known."""
+    if no_scale(scale):
+        return None
+    if isinstance(scale, str):
+        raise ParameterError(
+            given("scale", scale),
+            " needs all documents, and partial_fit sees a part of them at a time; give an array, "
+            "such as scale_ of another fit, or call fit first.",
+        )
+    return checked_values(scale, n_features)
+
+
+def with_scale(objective: Objective, scale: Scale | None) -> Objective:
+    """Return the objective whose weights are u = σw."""
+    if scale is None:
+        return objective
+    matrix = ScaledMatrix(objective.matrix, scale.values)
+    return replace(objective, matrix=matrix, grams=GramStore())
+
+
+def to_scaled(w: Floats | None, scale: Scale | None) -> Floats | None:
+    """Return u = σw, of weights to start from."""
+    return w if w is None or scale is None else w * scale.values
+
+
+def to_raw(result: SolverResult, scale: Scale | None) -> SolverResult:
+    """Return a result with w = u / σ, the weights of the features as they are."""
+    if scale is None:
+        return result
+    return replace(result, w=result.w / scale.values, travelled=result.travelled / scale.values)
+
+
+def values_of(scale: Scale | None) -> Floats | None:
+    """Return σ, if there is any."""
+    return None if scale is None else scale.values
+
+
+def effect_message(scale: Scale | None, names: Sequence[str] | None) -> Message | None:
+    """Return what to warn of, if features have no effect on any pair."""
+    if scale is None or not scale.without_effect.size:
+        return None
+    numbers = scale.without_effect.tolist()
+    more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+    shown = numbers[:SHOWN]
+    if names is not None:
+        listed: str | Wording = ", ".join(names[k] for k in shown)
+    else:
+        listed = Wording(
+            ", ".join(f"X[:, {k}]" for k in shown), ", ".join(str(k + 1) for k in shown)
+        )
+    return Message(
+        "Features without effect, as they are constant inside every query: ",
+        listed,
+        f"{more}; drop them.",
+    )

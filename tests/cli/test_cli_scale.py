@@ -1,0 +1,108 @@
+"""--scale, and what is told of scales."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from marginrank import RankSVM, SGDRankSVM, SparseRankSVM, load_letor, load_model
+from marginrank.models import read_model
+
+LEARNERS = {
+    "train": (RankSVM, {"C": 0.1}),
+    "train-sparse": (SparseRankSVM, {"C": 5.0}),
+    "train-online": (SGDRankSVM, {"C": 0.1, "tol": 0.05}),
+}
+
+
+@pytest.fixture
+def odd_txt(tmp_path):
+    """Write documents whose second feature is constant inside queries."""
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{rng.integers(0, 3)} qid:{q} 1:{rng.normal():.6f} 2:{q / 8} 3:{1000 * rng.normal():.3f}"
+        for q in range(30)
+        for _ in range(8)
+    ]
+    path = tmp_path / "odd.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("scale", ["standard", "range", "query"])
+@pytest.mark.parametrize("command", LEARNERS)
+def test_command_file_and_python_have_the_same_bits(invoke, train_txt, tmp_path, command, scale):
+    estimator, parameters = LEARNERS[command]
+    flags = [part for name, value in parameters.items() for part in (f"--{name}", value)]
+    path = tmp_path / "model.json"
+    done = invoke(command, train_txt, "--model", path, "--scale", scale, *flags, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["parameters"]["scale"] == scale
+    model = estimator(scale=scale, **parameters)
+    if command == "train-online":
+        model.fit_file(train_txt)
+    else:
+        model.fit(load_letor(train_txt))
+    loaded = load_model(path)
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    np.testing.assert_array_equal(loaded.scale_, model.scale_)
+    assert loaded.scale == scale
+    model.save(tmp_path / "again.json")
+    again = read_model(tmp_path / "again.json")
+    np.testing.assert_array_equal(again.scale, model.scale_)
+
+
+def test_a_path_of_scaled_models(invoke, train_txt, tmp_path):
+    path = tmp_path / "model.json"
+    flags = ("--path", "5", "--valid", train_txt, "--scale", "standard")
+    done = invoke("train-sparse", train_txt, "--model", path, *flags, "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)["path"]
+    model = load_model(path)
+    best = result["points"][result["best"]]
+    assert best["C"] == model.C
+    np.testing.assert_allclose(model.objective_, best["objective"], rtol=2e-4)
+
+
+@pytest.mark.parametrize("command", LEARNERS)
+def test_none_is_no_scale(invoke, train_txt, tmp_path, command):
+    paths = tmp_path / "plain.json", tmp_path / "none.json"
+    assert invoke(command, train_txt, "--model", paths[0]).returncode == 0
+    assert invoke(command, train_txt, "--model", paths[1], "--scale", "none").returncode == 0
+    plain, none = map(load_model, paths)
+    np.testing.assert_array_equal(plain.coef_, none.coef_)
+    assert none.scale_ is None
+
+
+@pytest.mark.parametrize("command", LEARNERS)
+def test_a_wrong_name_is_refused(refused, train_txt, tmp_path, command):
+    told = refused(command, train_txt, "--model", tmp_path / "m.json", "--scale", "minmax")
+    assert told == "--scale 'minmax' must be one of 'none', 'standard', 'range', 'query'."
+
+
+@pytest.mark.parametrize("command", LEARNERS)
+def test_features_without_effect_are_named_once(invoke, odd_txt, tmp_path, command):
+    flags = ("--model", tmp_path / "m.json", "--scale", "query")
+    done = invoke(command, odd_txt, *flags)
+    assert done.returncode == 0, done.stderr
+    told = "Features without effect, as they are constant inside every query: 2; drop them."
+    assert done.stderr.count(told) == 1
+    assert told not in invoke(command, odd_txt, *flags[:2]).stderr
+
+
+def test_inspect_tells_what_no_pair_sees(invoke, odd_txt):
+    result = json.loads(invoke("inspect", odd_txt, "--json").stdout)
+    assert result["constant_in_queries"] == {"features": 1, "first": [2]}
+    assert "constant in queries     2" in invoke("inspect", odd_txt).stdout
+
+
+def test_inspect_shows_the_scale_of_a_model(invoke, odd_txt, tmp_path):
+    path = tmp_path / "m.json"
+    assert invoke("train", odd_txt, "--model", path, "--scale", "standard").returncode == 0
+    model = load_model(path)
+    result = json.loads(invoke("inspect", path, "--json").stdout)
+    by_size = np.argsort(-np.abs(model.coef_ * model.scale_), kind="stable")
+    assert [one["feature"] for one in result["top_weights"]] == (by_size + 1).tolist()
+    assert [one["scale"] for one in result["top_weights"]] == model.scale_[by_size].tolist()
+    assert re.search("feature +name +weight +scale", invoke("inspect", path).stdout)

@@ -1,0 +1,175 @@
+"""Many problems along a path: each solution is that of the problem alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from objectives import make_objective
+
+from marginrank import RankingData, make_ranking
+from marginrank.objective.losses import LOSSES
+from marginrank.solvers import StopReason
+from marginrank.solvers.smooth import preconditioner
+from marginrank.solvers.smooth.newton import newton
+from marginrank.solvers.smooth.newton_paths import newton_paths
+
+RIDGES = 2.0 ** -np.arange(-6.0, 12.0, 3.0)
+SMOOTH = {name: loss for name, loss in LOSSES.items() if loss.smooth}
+
+
+def folds_of(reference, n_folds=3):
+    """Return the problems that lack a fold of queries each."""
+    number = np.arange(reference.n_queries) % n_folds
+    return [replace(reference, pairs=reference.pairs.without(number == k)) for k in range(n_folds)]
+
+
+def objective_of(data, loss="squared_hinge", **options):
+    return make_objective(data, LOSSES[loss], **options)
+
+
+def assert_optimal(problems, ridges, found, tol):
+    assert len(found) == len(problems) * len(ridges)
+    for problem, step, result in found:
+        alone = newton(problems[problem].with_ridge(float(ridges[step])), tol=1e-10)
+        assert result.stop.converged
+        assert result.objective <= alone.objective * (1.0 + tol)
+        assert result.objective - alone.objective <= result.gap * (1.0 + 1e-9)
+
+
+DATA = {
+    "queries": ((40, (2, 30), 10), {}, np.asarray),
+    "one document decides": ((30, 2, 3), {}, np.asarray),
+    "raw features": ((40, 20, 15), {"heavy_tail": 1.5, "correlation": 0.5}, np.asarray),
+    "fewer documents than features": ((6, 4, 30), {}, np.asarray),
+    "wide": ((8, 5, 300), {}, sp.csr_array),
+    "sparse": ((40, 20, 12), {"density": 0.3}, sp.csr_array),
+    "sampled": ((150, 100, 6), {"noise": 1.0}, np.asarray),
+}
+
+
+def data_of(name):
+    shape, options, layout = DATA[name]
+    X, y, qid = make_ranking(*shape, random_state=3, **options)
+    return RankingData(layout(X), y, qid)
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("tol", [1e-4, 1e-7])
+def test_each_solution_is_that_of_the_problem_alone(name, tol):
+    reference = objective_of(data_of(name), normalization="pairs")
+    problems = folds_of(reference)
+    found = list(newton_paths(reference, problems, RIDGES, tol=tol))
+    assert_optimal(problems, RIDGES, found, tol)
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("normalization", ["none", "query"])
+def test_every_smooth_loss(loss, normalization):
+    reference = objective_of(data_of("queries"), loss, normalization=normalization)
+    problems = [reference, *folds_of(reference)]
+    found = list(newton_paths(reference, problems, RIDGES, tol=1e-6))
+    assert_optimal(problems, RIDGES, found, 1e-6)
+
+
+def test_random_small_problems():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        n_queries, n_documents, n = rng.integers(2, 12), rng.integers(2, 9), rng.integers(1, 20)
+        X = rng.normal(size=(n_queries * n_documents, n)) * 10.0 ** rng.uniform(-3, 3, n)
+        X = np.round(X, rng.integers(0, 3))
+        y = rng.integers(0, 3, len(X))
+        qid = np.repeat(np.arange(n_queries), n_documents)
+        reference = objective_of(RankingData(X, y, qid))
+        if not reference.has_weight:
+            continue
+        problems = [p for p in folds_of(reference, 2) if p.has_weight]
+        ridges = np.sort(10.0 ** rng.uniform(-6, 6, 4))[::-1]
+        found = list(newton_paths(reference, problems, ridges, tol=1e-5))
+        for problem, step, result in found:
+            alone = newton(problems[problem].with_ridge(float(ridges[step])), tol=1e-9)
+            excess = result.objective - alone.objective
+            assert excess <= 1e-5 * alone.objective or excess <= alone.gap + result.gap
+            assert result.stop.converged or result.stop is StopReason.PRECISION
+
+
+@pytest.mark.parametrize("kind", ["plain", "separable", "rare", "raw"])
+def test_estimates_are_true_where_a_sample_stands_for_all(kind, monkeypatch):
+    """With small samples, so that many problems can be tried."""
+    monkeypatch.setattr(preconditioner, "SMALL_SAMPLE", 32)
+    rng = np.random.default_rng(0)
+    for seed in range(15):
+        n = int(rng.integers(1, 5))
+        X, y, qid = make_ranking(
+            int(rng.integers(20, 60)) * n,
+            10,
+            n,
+            noise=0.0 if kind == "separable" else 0.5,
+            heavy_tail=1.0 if kind == "raw" else 0.0,
+            random_state=seed,
+        )
+        if kind == "rare":
+            X[rng.random(X.shape) < 0.97] = 0.0
+        reference = objective_of(RankingData(X, y, qid), loss=rng.choice(list(SMOOTH)))
+        problems = folds_of(reference)
+        ridges = np.sort(10.0 ** rng.uniform(-6, 6, 8))[::-1]
+        found = list(newton_paths(reference, problems, ridges, tol=1e-4))
+        assert_optimal(problems, ridges, found, 1e-4)
+
+
+def test_solutions_of_a_problem_come_in_the_order_of_the_ridges():
+    reference = objective_of(data_of("queries"))
+    found = list(newton_paths(reference, folds_of(reference), RIDGES))
+    for problem in range(3):
+        assert [f.step for f in found if f.problem == problem] == list(range(len(RIDGES)))
+
+
+def test_results_do_not_depend_on_the_threads():
+    def weights(threads):
+        reference = objective_of(data_of("sampled"), threads=threads)
+        return [f.result.w for f in newton_paths(reference, folds_of(reference), RIDGES)]
+
+    np.testing.assert_array_equal(weights(1), weights(3))
+
+
+def test_a_problem_is_not_changed_by_its_neighbours():
+    reference = objective_of(data_of("queries"), normalization="pairs")
+    problems = folds_of(reference)
+    together = {
+        (f.problem, f.step): f.result.w for f in newton_paths(reference, problems, RIDGES, tol=1e-9)
+    }
+    for f in newton_paths(reference, problems[1:2], RIDGES, tol=1e-9):
+        np.testing.assert_allclose(f.result.w, together[1, f.step], rtol=1e-3, atol=1e-6)
+
+
+def test_neighbours_share_sweeps():
+    """Five problems read X hardly more often than one, and far less than five alone."""
+    reference = objective_of(data_of("sampled"), normalization="pairs")
+    ridges = 2.0 ** -np.arange(-5.0, 5.0)
+
+    def sweeps(problems):
+        before = reference.sweeps
+        for _ in newton_paths(reference, problems, ridges):
+            pass
+        return reference.sweeps - before
+
+    problems = folds_of(reference, 5)
+    alone = sum(sweeps([problem]) for problem in problems)
+    assert sweeps(problems) < 0.5 * alone
+
+
+def test_history_and_certificate_are_its_own():
+    reference = objective_of(data_of("queries"))
+    for _, _, result in newton_paths(reference, folds_of(reference), RIDGES, tol=1e-6):
+        assert result.gap >= 0
+        assert result.n_iter == len(result.history)
+        if result.history:
+            assert result.history[-1].objective == result.objective
+
+
+def test_values_that_overflow_are_refused_by_the_feature():
+    X, y, qid = make_ranking(10, 10, 4, random_state=0)
+    X[:, 2] *= 1e160
+    reference = objective_of(RankingData(X, y, qid))
+    with pytest.raises(ValueError, match=r"X\[:, 2\] has values so large"):
+        list(newton_paths(reference, [reference], RIDGES))
