@@ -13,16 +13,21 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import sklearn
+from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from core import FEATURES, Rows, make
-from marginrank import RankingData, _core
+from marginrank import RankingData, RankSVM, RankSVMCV, _core, rank_path
 from marginrank._base.threads import effective_threads, serial_blas
+from marginrank.metrics import make_ranking_scorer
 from marginrank.objective.objective import Objective
 from marginrank.objective.together import hess_vecs, points_at, scores_of
 from marginrank.training.linear import Parameters, make_objective
 
 TOGETHER = (1, 2, 4, 5, 8, 16)
 LIMITS = {8: 3.0}  # Hessian-vector products, against one
+CS = 2.0 ** np.arange(-15, 11)
+NOISE = 1.0  # of the labels, so that C matters
 
 
 def best(*functions: Callable[[], object], repeats: int) -> list[float]:
@@ -83,7 +88,55 @@ def shared_sweep_rows(data: RankingData, problems: list[Objective], threads: int
     ]
 
 
-SECTIONS = [shared_sweeps]
+def selection(scale: int) -> Rows:
+    """26 values of C and 5 folds, against one fit at C = 1; everything to tol 1e-4."""
+    rows: Rows = []
+    for normalization in ("none", "pairs"):
+        rows += selection_rows(scale, normalization)
+    return rows
+
+
+def selection_rows(scale: int, normalization: str) -> Rows:
+    """Measure one normalisation; the limits are for the default one."""
+    X, y, qid = make(scale, n_levels=5, noise=NOISE)
+    data = RankingData(X, y, qid)
+    options = {"tol": 1e-4, "normalization": normalization}
+    search = RankSVMCV(Cs=CS, cv=GroupKFold(5), refit=False, **options)
+    fit, path, cv = best(
+        lambda: RankSVM(**options).fit(data),
+        lambda: rank_path(data, Cs=CS, **options),
+        lambda: search.fit(data),
+        repeats=5,
+    )
+    grid, seconds = grid_search(X, y, qid, options)
+    chosen, expected = search.best_index_, grid.best_index_
+    means = grid.cv_results_["mean_test_score"]
+    limited = normalization == "none"
+    what = f"normalization={normalization}: "
+    return [
+        (f"{what}one fit [s]", f"{fit:.3f}", None),
+        (f"{what}path of 26 / one", f"{path / fit:.2f}", 5.0 if limited else None),
+        (f"{what}RankSVMCV, 130 fits / one", f"{cv / fit:.2f}", 15.0 if limited else None),
+        (f"{what}GridSearchCV / one", f"{seconds / fit:.1f}", None),
+        (f"{what}log2 C by RankSVMCV", f"{np.log2(CS[chosen]):.0f}", None),
+        (f"{what}log2 C by GridSearchCV", f"{np.log2(CS[expected]):.0f}", None),
+        (f"{what}what the latter gains, by itself", f"{means[expected] - means[chosen]:.1e}", None),
+    ]
+
+
+def grid_search(X, y, qid, options) -> tuple[GridSearchCV, float]:
+    """Return scikit-learn's search on the same folds, and its seconds."""
+    scorer = make_ranking_scorer("ndcg@10", ties="average")
+    search = GridSearchCV(
+        RankSVM(**options), {"C": CS}, cv=GroupKFold(5), scoring=scorer, refit=False
+    )
+    start = time.perf_counter()
+    with sklearn.config_context(enable_metadata_routing=True):
+        search.fit(X, y, qid=qid, groups=qid)
+    return search, time.perf_counter() - start
+
+
+SECTIONS = [shared_sweeps, selection]
 
 
 def main() -> None:
