@@ -98,7 +98,9 @@ def solve_paths(
                 yield from alone.solve(Cs, seed)
 
 
-def default_Cs(data: RankingData, parameters: Parameters, n_points: int) -> Floats:
+def default_Cs(
+    data: RankingData, parameters: Parameters, n_points: int, rows: Integers | None = None
+) -> Floats:
     """Return a grid of C, from where the regulariser outweighs the loss to where it has no say.
 
     In the middle is the C for which both have the same curvature at w = 0, on the average of all
@@ -112,10 +114,13 @@ def default_Cs(data: RankingData, parameters: Parameters, n_points: int) -> Floa
         Everything but C.
     n_points : int
         Length of the grid.
+    rows : ndarray, optional
+        Rows of the queries to look at; all by default.
     """
     check_integer("n_points", n_points, at_least=1)
     with serial_blas():
-        objective = Problems(data, parameters, [Part.of(data, 0, None)]).reference.with_ridge(0.0)
+        problems = Problems(data, parameters, [Part.of(data, 0, rows)])
+        objective = problems.objective(0, 1.0).with_ridge(0.0)
         share = GRID_SAMPLE / objective.n_active_documents
         objective = objective.sample(share, seed=0) if share < 1.0 else objective
         curvature = float(np.mean(objective.at_zero().hess_diag()))
@@ -194,8 +199,8 @@ class Problems:
             scale = self._scales[k]
             yield Solution(self._parts[k].number, step, to_raw(result, scale), scale)
 
-    def _objective(self, k: int, C: float) -> Objective:
-        """Return the objective of a part."""
+    def objective(self, k: int, C: float) -> Objective:
+        """Return the objective of part k."""
         pairs = self._pairs.without(self._parts[k].left_out)
         if not pairs.has_weight:
             raise ValueError(
@@ -209,7 +214,7 @@ class Problems:
         """Solve all at once."""
         found = newton_paths(
             self.reference,
-            [self._objective(k, 1.0) for k in range(len(self._parts))],
+            [self.objective(k, 1.0) for k in range(len(self._parts))],
             1.0 / Cs,
             tol=self._parameters.tol,
             max_iter=self._parameters.max_iter,
@@ -226,7 +231,7 @@ class Problems:
             w = None
             for step, C in enumerate(Cs):
                 result = minimise(
-                    self._objective(k, float(C)),
+                    self.objective(k, float(C)),
                     w0=w,
                     tol=self._parameters.tol,
                     max_iter=self._parameters.max_iter,
