@@ -44,6 +44,7 @@ PARAMETERS_OF_A_FUNCTION = 12
 MANY_PARAMETERS = {
     "marginrank.data.synthetic.make_ranking",
     "marginrank.training.path.sparse_path",
+    "marginrank.training.rank_path.rank_path",
 }
 
 

@@ -9,8 +9,21 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from marginrank import learning_curve_ranking, make_ranking, rank_features, sparse_path
-from marginrank.plots import COLORS, plot_feature_ranking, plot_learning_curve, plot_path
+from marginrank import (
+    RankSVMCV,
+    learning_curve_ranking,
+    make_ranking,
+    rank_features,
+    rank_path,
+    sparse_path,
+)
+from marginrank.plots import (
+    COLORS,
+    plot_feature_ranking,
+    plot_learning_curve,
+    plot_path,
+    plot_selection,
+)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +134,30 @@ def test_scores_and_the_best_on_the_other_side(data):
     assert texts == ["ndcg@3", f"best radius: {value:.3g}"]
     assert right.get_xscale() == "log"
     ax.figure.savefig(io.BytesIO(), format="png")
+
+
+def test_a_path_over_C_has_a_line_for_each_feature(data):
+    path = rank_path(*data, n_points=5, validation=data)
+    ax = plot_path(path)
+    assert len(ax.lines) == np.count_nonzero(np.any(path.coefs != 0, axis=0))
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), path.coefs[:, 0])
+    assert len(ax.figure.axes) == 2
+
+
+def test_a_selection_has_a_line_and_a_band_for_each_combination(data):
+    X, y, qid = data
+    model = RankSVMCV(n_points=4, cv=3, loss=["huber", "logistic"]).fit(X, y, qid=qid)
+    chosen = model.selection_
+    ax = plot_selection(chosen)
+    first, second, best = ax.lines
+    np.testing.assert_array_equal(first.get_ydata(), chosen.mean[:4])
+    np.testing.assert_array_equal(second.get_ydata(), chosen.mean[4:])
+    assert (first.get_label(), second.get_label()) == ("loss=huber", "loss=logistic")
+    assert (best.get_xdata(), best.get_ydata()) == (model.best_params_["C"], model.best_score_)
+    assert len(ax.collections) == 2
+    band = ax.collections[0].get_paths()[0].vertices
+    assert band[:, 1].max() == pytest.approx(np.max(chosen.mean[:4] + chosen.error[:4]))
+    assert (ax.get_xscale(), ax.get_xlabel(), ax.get_ylabel()) == ("log", "C", "ndcg@10")
 
 
 def test_a_learning_curve_has_two_lines_and_their_errors():

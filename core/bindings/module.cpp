@@ -30,6 +30,7 @@ NB_MODULE(_core, m) {
   bind_pairs(m);
   bind_text(m);
   bind_objective(m);
+  bind_together(m);
   bind_hessian(m);
   bind_coordinate_descent(m);
   bind_sgd(m);

@@ -8,6 +8,7 @@ namespace marginrank {
 void bind_matrix(nanobind::module_& m);
 void bind_pairs(nanobind::module_& m);
 void bind_objective(nanobind::module_& m);
+void bind_together(nanobind::module_& m);
 void bind_hessian(nanobind::module_& m);
 void bind_ranking(nanobind::module_& m);
 void bind_coordinate_descent(nanobind::module_& m);

@@ -7,28 +7,13 @@
 #include <tuple>
 #include <utility>
 
+#include "bindings/evaluation.hpp"
 #include "bindings/module.hpp"
-#include "bindings/pairs.hpp"
 #include "sweeps/query_squares.hpp"
 #include "sweeps/sweeper.hpp"
 
 namespace marginrank {
 namespace {
-
-// Columns value, value size and slope size of a QueryLoss, zero for queries without documents.
-class QueryLosses {
- public:
-  explicit QueryLosses(const Pairs& pairs)
-      : table_(new_matrix<double>(static_cast<std::size_t>(pairs.documents().n_queries),
-                                  sizeof(QueryLoss) / sizeof(double))) {
-    std::fill_n(table_.data(), table_.size(), 0.0);
-  }
-  QueryLoss* data() { return reinterpret_cast<QueryLoss*>(table_.data()); }
-  const Result2<double>& table() const { return table_; }
-
- private:
-  Result2<double> table_;
-};
 
 // Zero for each query: those without documents are not visited.
 auto zero_by_query(const Pairs& pairs) {
@@ -37,31 +22,22 @@ auto zero_by_query(const Pairs& pairs) {
   return values;
 }
 
-// The state of a point whose order a new one may start from; null if there is none.
-template <class State>
-const State* guess_from(const Point* like, const Pairs& pairs) {
-  return like && like->pairs().same_queries(pairs) ? like->get<State>() : nullptr;
-}
-
 // (QueryLoss by query, score gradient, gradient, scores, point) at w
 auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, const Point* like,
                  int threads) {
   const auto& pairs = nb::cast<const Pairs&>(owner);
   pairs.check_matrix(X);
   check_vector(w, X.n_columns(), "w must have an entry a column");
-  const std::size_t l = pairs.n_documents();
-  auto scores = new_array<double>(l), z = new_array<double>(l);
-  auto gradient = new_array<double>(w.size());
-  QueryLosses losses(pairs);
-  Point point(owner);
+  Evaluation result(owner, X);
   {
     const GilReleased released;
-    visit(X, point, [&](const auto& view, const auto& kernel, auto& state) {
-      evaluate(view, kernel, w.data(), scores.data(), losses.data(), z.data(), gradient.data(),
-               state, guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
+    visit(X, result.point, [&](const auto& view, const auto& kernel, auto& state) {
+      evaluate(view, kernel, w.data(), result.scores.data(), result.losses.data(), result.z.data(),
+               result.gradient.data(), state,
+               guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
     });
   }
-  return std::make_tuple(losses.table(), z, gradient, scores, std::move(point));
+  return std::move(result).tuple();
 }
 
 // (QueryLoss by query, score gradient, point) at given scores

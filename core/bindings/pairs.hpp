@@ -1,6 +1,7 @@
 // The pairs that Python holds, and the state of a point on them.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -44,6 +45,13 @@ class Pairs {
            documents().n_queries == other.documents().n_queries;
   }
 
+  // Whether both have the same documents in the same queries, so that a sweep may serve both.
+  bool same_documents(const Pairs& other) const {
+    const Documents &a = documents(), &b = other.documents();
+    return n_rows_ == other.n_rows_ && a.n_queries == b.n_queries &&
+           same(a.offsets, b.offsets, a.n_queries + 1) && same(a.rows, b.rows, a.n_documents());
+  }
+
   // Solvers make and drop points all the time; one is kept, as fresh memory costs a page fault
   // each.
   State new_point() {
@@ -57,6 +65,21 @@ class Pairs {
   }
   void recycle(State point) { spare_ = std::move(point); }
 
+  // An array of an entry a document, unset. One that Python drops is kept, for the same reason.
+  Result1<double> new_scores() {
+    struct Held {
+      std::unique_ptr<double[]> memory;
+      std::shared_ptr<std::unique_ptr<double[]>> spare;
+    };
+    auto* held = new Held{std::move(*spare_scores_), spare_scores_};
+    if (!held->memory) held->memory = std::make_unique_for_overwrite<double[]>(n_documents());
+    return Result1<double>(held->memory.get(), {n_documents()},
+                           nb::capsule(held, [](void* p) noexcept {
+                             const std::unique_ptr<Held> done(static_cast<Held*>(p));
+                             *done->spare = std::move(done->memory);
+                           }));
+  }
+
   void check_matrix(const Matrix& X) const {
     require(X.n_rows() == n_rows_, "the matrix has another number of rows than the pairs");
   }
@@ -66,10 +89,16 @@ class Pairs {
   Pairs(Index n_rows, K kernel, std::shared_ptr<const void> owners)
       : n_rows_(n_rows), kernel_(std::move(kernel)), owners_(std::move(owners)) {}
 
+  static bool same(const Index* a, const Index* b, Index count) {
+    return a == b || (a && b && std::equal(a, a + count, b));
+  }
+
   Index n_rows_;
   Kernel kernel_;
   std::shared_ptr<const void> owners_;
   std::optional<State> spare_;
+  std::shared_ptr<std::unique_ptr<double[]>> spare_scores_ =
+      std::make_shared<std::unique_ptr<double[]>>();
 };
 
 // The state of a point; keeps its pairs alive and gives its memory back to them.
@@ -85,7 +114,7 @@ class Point {
     if (pairs_) pairs_->recycle(std::move(state_));
   }
 
-  const Pairs& pairs() const { return *pairs_; }
+  Pairs& pairs() const { return *pairs_; }
 
   // f(kernel, state of this point for that kernel)
   template <class F>

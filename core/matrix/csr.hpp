@@ -67,12 +67,28 @@ class Csr {
   void accumulate_then_dots(const Index* rows, Range range, const double* z, double* out,
                             Range next, const double* v, double* u) const {
     for (Index i = range.first; i < range.last; ++i) {
-      const Index row = rows ? rows[i] : i;
-      for (I k = indptr_[row]; k < indptr_[row + 1]; ++k) {
-        out[indices_[k]] += static_cast<double>(data_[k]) * z[i];
-      }
+      add_row(rows ? rows[i] : i, z[i], out);
     }
     dots(rows, next, v, u);
+  }
+
+  // A row is in cache for all vectors; a few of them at once, as each has a sum to wait for.
+  void dots_of_many(const Index* rows, Range range, Index, const double* const* v, Index count,
+                    double* const* u) const {
+    for (Index i = range.first; i < range.last; ++i) {
+      Index k = 0;
+      for (; k + 4 <= count; k += 4) dots_of<4>(rows ? rows[i] : i, v + k, i, u + k);
+      for (; k < count; ++k) dots_of<1>(rows ? rows[i] : i, v + k, i, u + k);
+    }
+  }
+
+  void accumulate_many(const Index* rows, Range range, const double* const* z, Index count,
+                       double* const* out) const {
+    for (Index k = 0; k < count; ++k) {
+      for (Index i = range.first; i < range.last; ++i) {
+        add_row(rows ? rows[i] : i, z[k][i - range.first], out[k]);
+      }
+    }
   }
 
   void rank_update(const std::vector<Index>& rows, Index first, const Vec8* values,
@@ -102,6 +118,22 @@ class Csr {
   }
 
  private:
+  void add_row(Index row, double z, double* out) const {
+    for (I k = indptr_[row]; k < indptr_[row + 1]; ++k) {
+      out[indices_[k]] += static_cast<double>(data_[k]) * z;
+    }
+  }
+
+  template <Index vectors>
+  void dots_of(Index row, const double* const* v, Index i, double* const* u) const {
+    double s[vectors] = {};
+    for (I entry = indptr_[row]; entry < indptr_[row + 1]; ++entry) {
+      const auto x = static_cast<double>(data_[entry]);
+      for (Index k = 0; k < vectors; ++k) s[k] += x * v[k][indices_[entry]];
+    }
+    for (Index k = 0; k < vectors; ++k) u[k][i] = s[k];
+  }
+
   const T* data_;
   const I* indices_;
   const I* indptr_;

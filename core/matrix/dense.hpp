@@ -56,6 +56,17 @@ class Dense {
     simd().rows<T>().accumulate_then_dots(view(rows), range, z, out, next, v, u);
   }
 
+  // The same for several vectors at once: see RowKernels.
+  void dots_of_many(const Index* rows, Range range, Index stop, const double* const* v, Index count,
+                    double* const* u) const {
+    simd().rows<T>().dots_of_many(view(rows), range, stop, v, count, u);
+  }
+
+  void accumulate_many(const Index* rows, Range range, const double* const* z, Index count,
+                       double* const* out) const {
+    simd().rows<T>().accumulate_many(view(rows), range, z, count, out);
+  }
+
   // block[a] += sum over the given rows of x_a * values, for columns a from `first` on.
   void rank_update(const std::vector<Index>& rows, Index first, const Vec8* values,
                    Vec8* block) const {

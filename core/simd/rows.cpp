@@ -1,6 +1,7 @@
 // The kernels on rows, compiled once for each instruction set: see vectors.hpp.
 #include "simd/rows.hpp"
 
+#include "simd/row_tiles.hpp"
 #include "simd/vectors.hpp"
 
 namespace marginrank::MARGINRANK_SIMD {
@@ -163,7 +164,8 @@ void rank_update(const T* const* x, Index count, Index first, Index n, const Vec
 
 template <class T>
 constexpr RowKernels<T> row_kernels() {
-  return {&sum<T>, &raise_magnitudes<T>, &dots<T>, &accumulate_then_dots<T>, &rank_update<T>};
+  return {&sum<T>,          &raise_magnitudes<T>, &dots<T>,       &accumulate_then_dots<T>,
+          &dots_of_many<T>, &accumulate_many<T>,  &rank_update<T>};
 }
 
 }  // namespace

@@ -49,6 +49,16 @@ struct RowKernels {
   void (*accumulate_then_dots)(const DenseRows<T>& X, Range range, const double* z, double* out,
                                Range next, const double* v, double* u);
 
+  // u[k][i] = x_i . v[k] for the documents of `range` and k < count. Rows beyond the range that
+  // come before `stop` are fetched ahead. What comes out for one k is the same whatever the others.
+  void (*dots_of_many)(const DenseRows<T>& X, Range range, Index stop, const double* const* v,
+                       Index count, double* const* u);
+
+  // out[k] += sum of z[k][i - first] x_i over the documents of `range` from its first one on, for
+  // k < count; each as it is without the others.
+  void (*accumulate_many)(const DenseRows<T>& X, Range range, const double* const* z, Index count,
+                          double* const* out);
+
   // block[a] += sum over documents i of x[i][a] * values[i], for a in [first, n): the share of
   // `count` documents in eight columns of a Hessian.
   void (*rank_update)(const T* const* x, Index count, Index first, Index n, const Vec8* values,

@@ -5,6 +5,7 @@
 
 #include "base/buffer.hpp"
 #include "sweeps/queries.hpp"
+#include "sweeps/shared_sweeper.hpp"
 #include "sweeps/sweeper.hpp"
 
 namespace marginrank {
@@ -32,6 +33,18 @@ void evaluate(const Matrix& X, const Kernel& kernel, const double* w, double* sc
     losses[q] = kernel.evaluate(q, u, out, point, like, scratch);
   };
   Sweeper(X, problem, threads).sweep(w, scores, f, z, gradient);
+}
+
+// The same as a part of a sweep that several problems share.
+template <class Kernel>
+SharedProblem evaluating(const Kernel& kernel, const double* w, double* scores, QueryLoss* losses,
+                         double* z, double* gradient, typename Kernel::Point& point,
+                         const typename Kernel::Point* like) {
+  auto map = [&kernel, &point, losses, like](Index q, const double* u, double* out,
+                                             Scratch& scratch) {
+    losses[q] = kernel.evaluate(q, u, out, point, like, scratch);
+  };
+  return {w, scores, z, gradient, map, [&kernel](Index q) { return kernel.has_pairs(q); }};
 }
 
 // By query, the weight of the pairs that are active for the first piece at given scores.
@@ -68,6 +81,17 @@ void hess_vec(const Matrix& X, const Kernel& kernel, const typename Kernel::Poin
     kernel.prefetch(q + 1, point);
   };
   Sweeper(X, problem, threads).sweep(v, u, f, z.at(0), out);
+}
+
+// The same as a part of a sweep that several problems share.
+template <class Kernel>
+SharedProblem multiplying(const Kernel& kernel, const typename Kernel::Point& point,
+                          const double* v, double* u, double* out) {
+  auto map = [&kernel, &point](Index q, const double* in, double* result, Scratch& scratch) {
+    kernel.hess_vec(q, in, result, point, scratch);
+    kernel.prefetch(q + 1, point);
+  };
+  return {v, u, nullptr, out, map, [&kernel](Index q) { return kernel.has_pairs(q); }};
 }
 
 }  // namespace marginrank

@@ -186,6 +186,16 @@ def query_squares(X: Matrix, pairs: Pairs, size: Floats, threads: int) -> Floats
 def transpose_dot_by_group(
     X: Matrix, pairs: Pairs, z: Floats, bounds: Integers, threads: int
 ) -> Floats: ...
+def evaluate_together(
+    X: Matrix, pairs: list[Pairs], w: list[Floats], likes: list[Point | None], threads: int
+) -> list[tuple[Floats, Floats, Floats, Floats, Point]]: ...
+def hess_vec_together(
+    X: Matrix, points: list[Point], v: list[Floats], threads: int
+) -> list[tuple[Floats, Floats]]: ...
+def dot_together(X: Matrix, pairs: list[Pairs], v: list[Floats], threads: int) -> list[Floats]: ...
+def transpose_dot_together(
+    X: Matrix, pairs: list[Pairs], z: list[Floats], threads: int
+) -> list[Floats]: ...
 def coordinate_descent(
     H: Floats,
     u: Floats,

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import sklearn
 import xgboost
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import BaggingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
@@ -85,6 +86,10 @@ CASES = {
         lambda A, y, q, B: (
             (model := LogisticRegression().fit(A, y)).predict_proba(B) @ model.classes_
         ),
+    ),
+    "ensemble": (
+        BaggingRegressor(Ridge(), n_estimators=1, bootstrap=False),
+        lambda A, y, q, B: Ridge().fit(A, y).predict(B),
     ),
     "search": (
         GridSearchCV(

@@ -7,6 +7,7 @@ import pytest
 from marginrank import (
     KernelRankSVM,
     RankSVM,
+    RankSVMCV,
     SelectKBestRanking,
     SGDRankSVM,
     SparseRankSVM,
@@ -21,6 +22,7 @@ OTHERS = pd.DataFrame(X[:, :2], columns=["x", "y"])
 
 ESTIMATORS = [
     RankSVM(),
+    RankSVMCV(n_points=3, cv=2),
     SparseRankSVM(),
     SparseRankSVMCV(n_points=3, cv=2),
     SGDRankSVM(tol=0.1),

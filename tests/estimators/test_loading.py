@@ -5,6 +5,7 @@ import pytest
 from marginrank import (
     KernelRankSVM,
     RankSVM,
+    RankSVMCV,
     SGDRankSVM,
     SparseRankSVM,
     SparseRankSVMCV,
@@ -26,6 +27,7 @@ def test_every_estimator_that_a_file_may_name_has_a_class():
     ("estimator", "loaded"),
     [
         (RankSVM(C=0.1), RankSVM),
+        (RankSVMCV(n_points=3, cv=2), RankSVM),
         (SparseRankSVM(radius=0.5), SparseRankSVM),
         (SparseRankSVMCV(n_points=3, cv=2), SparseRankSVM),
         (SGDRankSVM(C=0.1, tol=0.1), SGDRankSVM),

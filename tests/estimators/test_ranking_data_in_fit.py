@@ -12,6 +12,7 @@ from marginrank import (
     KernelRankSVM,
     RankingData,
     RankSVM,
+    RankSVMCV,
     SelectKBestRanking,
     SGDRankSVM,
     SparseRankSVM,
@@ -19,6 +20,7 @@ from marginrank import (
     load_letor,
     make_ranking,
     rank_features,
+    rank_path,
     sparse_path,
 )
 from marginrank.data import ranking_data
@@ -32,6 +34,7 @@ N_FOLDS = 2
 
 RANKERS = [
     RankSVM(),
+    RankSVMCV(n_points=3, cv=N_FOLDS),
     SparseRankSVM(),
     SparseRankSVMCV(n_points=3, cv=N_FOLDS),
     SGDRankSVM(tol=0.1),
@@ -232,7 +235,7 @@ def test_a_matrix_still_needs_labels(estimator):
         estimator.fit(X)
 
 
-@pytest.mark.parametrize("function", [rank_features, sparse_path])
+@pytest.mark.parametrize("function", [rank_features, rank_path, sparse_path])
 def test_functions_refuse_what_the_data_brings(function):
     with pytest.raises(ValueError, match="y was given beside a RankingData"):
         function(data(), Y)

@@ -10,9 +10,11 @@ import pytest
 from marginrank import (
     KernelRankSVM,
     RankSVM,
+    RankSVMCV,
     SGDRankSVM,
     SparseRankSVM,
     SparseRankSVMCV,
+    rank_path,
     sparse_path,
 )
 from marginrank._base.parameters import ParameterError, declared
@@ -57,6 +59,14 @@ def test_paths_have_the_defaults_of_sparse_models(function):
     shown = inspect.signature(function).parameters
     expected = {name: defaults(SparseParameters)[name] for name in SHARED_WITH_A_FIT}
     assert {name: shown[name].default for name in SHARED_WITH_A_FIT} == expected
+
+
+@pytest.mark.parametrize("function", [rank_path, RankSVMCV.__init__])
+def test_paths_over_C_have_the_parameters_of_linear_models(function):
+    shown = inspect.signature(function).parameters
+    expected = defaults(LinearDeclaration)
+    for name in set(expected) - {"C", "lam", "tol"}:
+        assert shown[name].default == expected[name]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -53,8 +53,8 @@ def fit(estimator: Any, X: Any, y: Any, qid: Integers, weights: Mapping[str, Flo
         for name in weights:
             if name not in wanted:
                 raise ValueError(
-                    f"{name} was given, which fit of {type(estimator).__name__} does not take; "
-                    "leave it out."
+                    f"{name} was given, which fit of {type(estimator).__name__} does not take, or "
+                    "does not ask for by set_fit_request; leave it out."
                 )
         estimator.fit(X, y, **{name: offered[name] for name in wanted})
 
@@ -134,9 +134,10 @@ def _steps(estimator: Any) -> Iterator[Any]:
 def _request(step: Any, method: str) -> None:
     """Ask for what a method of a step takes, where nobody has said whether it gets that."""
     request = getattr(step, f"set_{method}_request", None)
-    if request is None:
-        return
-    said = getattr(_routing(step), method).requests
+    routing = _routing(step)
+    if request is None or isinstance(routing, MetadataRouter):
+        return  # what is made of steps passes on what they ask for
+    said = getattr(routing, method).requests
     taken = _parameters(step, method)
     forms = [name for name in (*IDS, SIZES) if name in taken]
     asked = {name: name == forms[0] for name in forms}

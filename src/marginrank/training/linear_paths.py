@@ -16,7 +16,7 @@ from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.gram import GramStore
-from marginrank.objective.losses import get_loss
+from marginrank.objective.losses import LOSSES, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.solvers import find_solver
 from marginrank.solvers.result import SolverResult, StopReason
@@ -36,6 +36,7 @@ from marginrank.training.scaling import (
 
 OCTAVES = 10  # of C, on each side of the middle of a default grid
 GRID_SAMPLE = 20_000  # documents that tell where the middle is
+SIDE_BY_SIDE = 10  # problems: each has about a hundred bytes a document while it is solved
 CHUNK_ENTRIES = 1 << 22  # of X, that are copied at a time to find a scale
 
 
@@ -104,7 +105,8 @@ def default_Cs(
     """Return a grid of C, from where the regulariser outweighs the loss to where it has no say.
 
     In the middle is the C for which both have the same curvature at w = 0, on the average of all
-    features: there the loss begins to matter.
+    features: there the loss begins to matter. The curvature is that of the squared hinge for all
+    losses, as some have none.
 
     Parameters
     ----------
@@ -119,8 +121,8 @@ def default_Cs(
     """
     check_integer("n_points", n_points, at_least=1)
     with serial_blas():
-        problems = Problems(data, parameters, [Part.of(data, 0, rows)])
-        objective = problems.objective(0, 1.0).with_ridge(0.0)
+        objective = Problems(data, parameters, [Part.of(data, 0, rows)]).objective(0, 1.0)
+        objective = replace(objective, loss=LOSSES["squared_hinge"], ridge=0.0)
         share = GRID_SAMPLE / objective.n_active_documents
         objective = objective.sample(share, seed=0) if share < 1.0 else objective
         curvature = float(np.mean(objective.at_zero().hess_diag()))
@@ -211,17 +213,20 @@ class Problems:
         return with_scale(replace(self._unscaled, pairs=pairs, grams=GramStore()), self._scales[k])
 
     def _together(self, Cs: Floats, seed: int) -> Iterator[Found]:
-        """Solve all at once."""
-        found = newton_paths(
-            self.reference,
-            [self.objective(k, 1.0) for k in range(len(self._parts))],
-            1.0 / Cs,
-            tol=self._parameters.tol,
-            max_iter=self._parameters.max_iter,
-            seed=seed,
-        )
-        for one in found:
-            yield one._replace(result=one.result.times(float(Cs[one.step])))
+        """Solve all at once, or as many at a time as there is room for."""
+        for first in range(0, len(self._parts), SIDE_BY_SIDE):
+            some = range(first, min(first + SIDE_BY_SIDE, len(self._parts)))
+            found = newton_paths(
+                self.reference,
+                [self.objective(k, 1.0) for k in some],
+                1.0 / Cs,
+                tol=self._parameters.tol,
+                max_iter=self._parameters.max_iter,
+                seed=seed,
+            )
+            for one in found:
+                result = one.result.times(float(Cs[one.step]))
+                yield Found(first + one.problem, one.step, result)
 
     def _apart(
         self, minimise: Callable[..., SolverResult], Cs: Floats, seed: int

@@ -155,16 +155,17 @@ def rank_path(
 
 def _walk(data: RankingData, parameters: Parameters, grid: Floats, seed: int) -> RankPath:
     """Solve at one value after another."""
-    results, seconds = [], []
+    models = []
     begin = perf_counter()
     for solution in solve_paths(data, parameters, grid, [None], seed=seed):
-        results.append(solution.result)
-        seconds.append(perf_counter() - begin)
+        found = solution.result  # with scores of all documents, which are not kept
+        models.append((found.w, found.objective, found.gap, found.stop, perf_counter() - begin))
+    coefs, objectives, gaps, stop_reasons, seconds = zip(*models, strict=True)
     return RankPath(
         values=grid,
-        coefs=np.array([result.w for result in results]),
-        objectives=np.array([result.objective for result in results]),
-        gaps=np.array([result.gap for result in results]),
+        coefs=np.array(coefs),
+        objectives=np.array(objectives),
+        gaps=np.array(gaps),
         seconds=np.diff(seconds, prepend=0.0),
-        stop_reasons=[result.stop for result in results],
+        stop_reasons=list(stop_reasons),
     )

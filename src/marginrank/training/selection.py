@@ -175,6 +175,8 @@ class Search:
         """
         check_choice("rule", rule, RULES)
         complete = [candidate for candidate in self.candidates if candidate.is_complete]
+        if not complete:
+            raise ValueError("no candidate was judged on all folds; give the search more time.")
         scores = np.array([candidate.scores for candidate in complete])
         mean, error = over_folds(scores, self._judge.metric)
         best = int(np.argmin(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))

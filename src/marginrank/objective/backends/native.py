@@ -1,5 +1,6 @@
 """The backend of this machine: C++ kernels on arrays in memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -8,7 +9,14 @@ import numpy as np
 from marginrank import _core
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores, State
+from marginrank.objective.backends.interface import (
+    Evaluation,
+    Kernels,
+    Matrix,
+    Scores,
+    SharedSweeps,
+    State,
+)
 from marginrank.objective.gram import Gram
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairSet
@@ -65,6 +73,10 @@ class NativeMatrix(Matrix):
         """Return what computes with it."""
         return NativeKernels(self, pairs, loss, threads)
 
+    def share(self, kernels: Sequence[Kernels]) -> "NativeSharedSweeps":
+        """Return sweeps that read X once for all."""
+        return NativeSharedSweeps(self.view, cast(Sequence[NativeKernels], kernels))
+
 
 class NativeKernels(Kernels):
     """C++ kernels; scores are NumPy vectors."""
@@ -76,12 +88,19 @@ class NativeKernels(Kernels):
         self._pairs = pairs.native(loss)
         self._threads = threads
 
+    @property
+    def pairs(self) -> _core.Pairs:
+        """What the C++ kernels take."""
+        return self._pairs
+
+    @property
+    def threads(self) -> int:
+        """Number of threads."""
+        return self._threads
+
     def evaluate(self, w: Floats, like: State | None) -> Evaluation:
         """Look at w: a sweep."""
-        losses, slopes, gradient, scores, state = _core.evaluate(
-            self._view, self._pairs, w, _native(like), self._threads
-        )
-        return Evaluation(Scores(scores), losses, Scores(slopes), State(state), gradient)
+        return _evaluation(_core.evaluate(self._view, self._pairs, w, _native(like), self._threads))
 
     def evaluate_scores(self, scores: Scores, like: State | None) -> Evaluation:
         """Look at some scores; no sweep."""
@@ -180,6 +199,50 @@ class NativeKernels(Kernels):
     def is_finite(self, a: Scores) -> bool:
         """Tell whether all entries are numbers."""
         return bool(np.isfinite(_vector(a)).all())
+
+
+class NativeSharedSweeps(SharedSweeps):
+    """C++ kernels that read X once for all.
+
+    Problems must have the same documents in the same queries, and may differ in pairs, in weights
+    and in the loss. What one gets is the same bit by bit whoever the others are.
+    """
+
+    def __init__(self, view: _core.Matrix, kernels: Sequence[NativeKernels]) -> None:
+        super().__init__(kernels)
+        self._view = view
+        self._pairs = [k.pairs for k in kernels]
+        self._threads = kernels[0].threads
+
+    def evaluate(self, ws: Sequence[Floats], likes: Sequence[State | None]) -> list[Evaluation]:
+        """Look at a w each; one sweep."""
+        found = _core.evaluate_together(
+            self._view, self._pairs, list(ws), [_native(like) for like in likes], self._threads
+        )
+        return [_evaluation(parts) for parts in found]
+
+    def scores(self, ws: Sequence[Floats]) -> list[Scores]:
+        """Return Xw for a w each; one sweep."""
+        found = _core.dot_together(self._view, self._pairs, list(ws), self._threads)
+        return [Scores(scores) for scores in found]
+
+    def combine(self, zs: Sequence[Scores]) -> list[Floats]:
+        """Return Xᵀz for a z each; one sweep."""
+        vectors = [_vector(z) for z in zs]
+        return _core.transpose_dot_together(self._view, self._pairs, vectors, self._threads)
+
+    def hess_vec(
+        self, states: Sequence[State], vs: Sequence[Floats]
+    ) -> list[tuple[Floats, Scores]]:
+        """Return XᵀAXv and Xv for a state and a v each; one sweep."""
+        points = [_native(state) for state in states]
+        found = _core.hess_vec_together(self._view, points, list(vs), self._threads)
+        return [(product, Scores(scores)) for product, scores in found]
+
+
+def _evaluation(parts: tuple[Floats, Floats, Floats, Floats, _core.Point]) -> Evaluation:
+    losses, slopes, gradient, scores, state = parts
+    return Evaluation(Scores(scores), losses, Scores(slopes), State(state), gradient)
 
 
 def _vector(scores: Scores) -> Floats:

@@ -1,0 +1,54 @@
+// What looking at weights gives to Python.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "bindings/pairs.hpp"
+
+namespace marginrank {
+
+// Columns value, value size and slope size of a QueryLoss, zero for queries without documents.
+class QueryLosses {
+ public:
+  explicit QueryLosses(const Pairs& pairs)
+      : table_(new_matrix<double>(static_cast<std::size_t>(pairs.documents().n_queries),
+                                  sizeof(QueryLoss) / sizeof(double))) {
+    std::fill_n(table_.data(), table_.size(), 0.0);
+  }
+  QueryLoss* data() { return reinterpret_cast<QueryLoss*>(table_.data()); }
+  const Result2<double>& table() const { return table_; }
+
+ private:
+  Result2<double> table_;
+};
+
+// The state of a point whose order a new one may start from; null if there is none.
+template <class State>
+const State* guess_from(const Point* like, const Pairs& pairs) {
+  return like && like->pairs().same_queries(pairs) ? like->get<State>() : nullptr;
+}
+
+// Results for a w, to be filled in.
+struct Evaluation {
+  Result1<double> scores, z, gradient;
+  QueryLosses losses;
+  Point point;
+
+  Evaluation(const nb::object& owner, const Matrix& X)
+      : Evaluation(owner, nb::cast<const Pairs&>(owner), static_cast<std::size_t>(X.n_columns())) {}
+
+  // (QueryLoss by query, score gradient, gradient, scores, point)
+  auto tuple() && { return std::make_tuple(losses.table(), z, gradient, scores, std::move(point)); }
+
+ private:
+  Evaluation(const nb::object& owner, const Pairs& pairs, std::size_t n_columns)
+      : scores(new_array<double>(pairs.n_documents())),
+        z(new_array<double>(pairs.n_documents())),
+        gradient(new_array<double>(n_columns)),
+        losses(pairs),
+        point(owner) {}
+};
+
+}  // namespace marginrank

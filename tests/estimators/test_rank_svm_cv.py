@@ -1,0 +1,231 @@
+"""RankSVMCV: what it chooses, by fits of RankSVM without each fold."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from marginrank import RankingData, RankSVM, RankSVMCV, load_model, make_ranking, metrics
+from marginrank.estimators import rank_svm_cv
+from marginrank.estimators._linear import check_seed
+from marginrank.training.folds import query_folds
+
+X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, noise=1.0, random_state=0)
+CS = 2.0 ** np.arange(-10, 4, 2)
+
+
+# With one value to choose from, weights are repeated rows: see SparseRankSVMCV.
+@parametrize_with_checks([RankSVMCV(Cs=[1.0], cv=2)])
+def test_scikit_learn_compatibility(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return RankSVMCV(Cs=CS, cv=4).fit(X, Y, qid=QID)
+
+
+def means(model):
+    return model.cv_results_["mean_test_score"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"loss": "logistic", "scoring": "average_precision", "normalization": "query"},
+        {"loss": "hinge", "pair_cost": "gain", "normalization": "pairs"},
+        {"scale": "standard", "margin": "label", "solver": "tron"},
+        {"scale": "query", "pair_selection": "adjacent", "scoring": "pairwise_accuracy"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_scores_are_those_of_models_fitted_without_the_fold(options, layout, monkeypatch):
+    monkeypatch.setattr(rank_svm_cv, "FOLD_TOL", 1e-8)
+    features = layout(X)
+    Cs = [0.01, 1.0]
+    model = RankSVMCV(Cs=Cs, cv=3, tol=1e-8, **options).fit(features, Y, qid=QID)
+    metric = metrics.get_metric(model.scoring)
+    own = {name: value for name, value in options.items() if name != "scoring"}
+    for f, fold in enumerate(query_folds(RankingData(X, Y, QID), 3, seed=check_seed(0))):
+        for k, C in enumerate(Cs):
+            alone = RankSVM(C=C, tol=1e-8, **own)
+            alone.fit(features[fold.train], Y[fold.train], qid=QID[fold.train])
+            scores = alone.predict(features[fold.test])
+            expected = metric(Y[fold.test], scores, qid=QID[fold.test])
+            assert model.cv_results_[f"split{f}_test_score"][k] == pytest.approx(expected, abs=1e-3)
+
+
+def test_the_last_fit_is_a_rank_svm_with_the_best_value(model):
+    best = int(np.argmax(means(model)))
+    assert model.best_index_ == best
+    assert model.best_params_ == {"C": CS[best]}
+    assert model.best_score_ == means(model)[best]
+    alone = RankSVM(C=CS[best]).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+    assert model.objective_ == alone.objective_
+    assert model.score(X, Y, qid=QID) == alone.score(X, Y, qid=QID)
+
+
+def test_it_picks_what_a_grid_search_picks():
+    model = RankSVMCV(Cs=CS, cv=GroupKFold(4)).fit(X, Y, qid=QID)
+
+    def ndcg(estimator, rows, labels):
+        return metrics.ndcg(labels, estimator.predict(X[rows]), QID[rows], k=10, ties="average")
+
+    class OnRows(RankSVM):
+        """RankSVM on numbers of rows, which bring their queries along."""
+
+        def fit(self, rows, y):
+            return super().fit(X[rows.ravel()], Y[rows.ravel()], qid=QID[rows.ravel()])
+
+        def predict(self, X):
+            return super().predict(X)
+
+    search = GridSearchCV(
+        OnRows(tol=1e-8),
+        {"C": CS},
+        cv=GroupKFold(4),
+        scoring=lambda estimator, rows, labels: ndcg(estimator, rows.ravel(), labels),
+        refit=False,
+    ).fit(np.arange(len(Y))[:, None], Y, groups=QID)
+    np.testing.assert_allclose(means(model), search.cv_results_["mean_test_score"], atol=2e-3)
+    assert model.best_params_ == search.best_params_
+
+
+def test_several_losses_normalisations_and_scales(model):
+    model = RankSVMCV(
+        n_points=3,
+        cv=3,
+        loss=["squared_hinge", "hinge"],
+        normalization=["none", "query"],
+        scale=["none", "standard"],
+    ).fit(X, Y, qid=QID)
+    params = model.cv_results_["params"]
+    assert len(params) == 3 * 2 * 2 * 2
+    assert set(params[0]) == {"C", "loss", "normalization", "scale"}
+    assert len({tuple(sorted(p.items())) for p in params}) == len(params)
+    chosen = model.best_params_
+    assert chosen == params[int(np.argmax(means(model)))]
+    alone = RankSVM(**chosen).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+
+
+def test_one_standard_error_takes_a_smaller_C(model):
+    simple = RankSVMCV(Cs=CS, cv=4, rule="one_se").fit(X, Y, qid=QID)
+    error = model.selection_.error[model.best_index_]
+    near = CS[means(model) >= model.best_score_ - error]
+    assert simple.best_params_["C"] == near.min() < model.best_params_["C"]
+
+
+def test_one_standard_error_needs_two_folds():
+    rows = np.arange(len(Y))
+    first = QID[0] == QID
+    with pytest.raises(ValueError, match="rule='one_se' needs a standard error"):
+        RankSVMCV(Cs=CS, cv=[(rows[~first], rows[first])], rule="one_se").fit(X, Y, qid=QID)
+
+
+def test_the_choice_does_not_depend_on_the_order_of_rows(model):
+    order = np.random.default_rng(0).permutation(len(Y))
+    shuffled = RankSVMCV(Cs=CS, cv=4).fit(X[order], Y[order], qid=QID[order])
+    np.testing.assert_allclose(means(shuffled), means(model), atol=1e-3)
+    assert shuffled.best_params_ == model.best_params_
+
+
+def test_the_choice_does_not_depend_on_the_threads(model):
+    one, three = (RankSVMCV(Cs=CS, cv=4, n_jobs=n).fit(X, Y, qid=QID) for n in (1, 3))
+    np.testing.assert_array_equal(one.selection_.scores, three.selection_.scores)
+    np.testing.assert_array_equal(one.coef_, three.coef_)
+
+
+def test_a_comparison_with_the_runner_up(model):
+    second = means(model).copy()
+    second[model.best_index_] = -np.inf
+    assert model.selection_.runner_up == np.argmax(second)
+    found = model.comparison_
+    assert found.metric == "ndcg@10"
+    assert found.difference >= 0
+    assert found.n_queries == 40
+    assert 0 < found.randomization_p <= 1
+
+
+def test_a_single_query_is_divided_by_documents():
+    features, labels, _ = make_ranking(1, 90, 5, noise=1.0, random_state=0)
+    model = RankSVMCV(n_points=4, cv=3, scoring="pairwise_accuracy").fit(features, labels)
+    assert model.selection_.scores.shape == (4, 3)
+    assert model.best_score_ > 0.6
+
+
+def test_without_refit_there_is_a_choice_and_no_model():
+    model = RankSVMCV(Cs=CS, cv=3, refit=False).fit(X, Y, qid=QID)
+    assert model.best_params_["C"] in CS
+    with pytest.raises((NotFittedError, AttributeError)):
+        model.predict(X)
+
+
+def test_the_saved_model_is_the_last_fit(model, tmp_path):
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert isinstance(loaded, RankSVM)
+    assert model.best_params_["C"] == loaded.C
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_weights_count(model):
+    weight = np.where(QID % 2, 1.0, 0.1)
+    weighted = RankSVMCV(Cs=CS, cv=4).fit(X, Y, qid=QID, query_weight=weight)
+    assert not np.array_equal(weighted.selection_.scores, model.selection_.scores)
+
+
+def test_a_default_grid_goes_from_one_side_to_the_other():
+    """At its ends, the loss hardly matters, and the regulariser hardly does."""
+    for normalization in ("none", "pairs"):
+        model = RankSVMCV(cv=2, normalization=normalization).fit(X, Y, qid=QID)
+        Cs = [p["C"] for p in model.cv_results_["params"]]
+        assert len(Cs) == 21
+        below, lowest, highest, above = (
+            RankSVM(C=C, normalization=normalization, tol=1e-12).fit(X, Y, qid=QID).coef_
+            for C in (Cs[0] / 100, Cs[0], Cs[-1], 100 * Cs[-1])
+        )
+        np.testing.assert_allclose(lowest, 100 * below, rtol=0.1, atol=0.05 * lowest.max())
+        assert np.linalg.norm(highest - above) < 0.1 * np.linalg.norm(above)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rule": "worst"}, "rule='worst'"),
+        ({"Cs": [1.0, -1.0]}, "Cs"),
+        ({"Cs": []}, "Cs must be a list"),
+        ({"n_points": 0}, "n_points"),
+        ({"loss": ["squared_hinge", "nothing"]}, "nothing"),
+        ({"scale": ["standard", "nothing"]}, "nothing"),
+        ({"scoring": "nothing"}, "nothing"),
+        ({"cv": 1}, "cv"),
+        ({"cv": 50}, "50 folds need as many queries, and there are 40"),
+        ({"loss": "hinge", "solver": "newton"}, "cannot minimise"),
+        ({"tol": 0.0}, "tol"),
+    ],
+    ids=str,
+)
+def test_wrong_parameters_are_refused_by_name(options, words):
+    with pytest.raises(ValueError, match=words):
+        RankSVMCV(**options).fit(X, Y, qid=QID)
+
+
+def test_a_fold_without_pairs_is_refused_by_its_number():
+    labels = np.where(QID[0] == QID, Y, 0.0)
+    rows = np.arange(len(Y))
+    first, second = rows[QID[0] == QID], rows[QID[-1] == QID]
+    with pytest.raises(ValueError, match="fold 2 has no pair to learn from"):
+        RankSVMCV(cv=[(first, second), (second, first)]).fit(X, labels, qid=QID)
+
+
+def test_clone_keeps_what_was_given():
+    model = RankSVMCV(Cs=[0.1, 1.0], scale=["none", "standard"], rule="one_se")
+    assert clone(model).get_params() == model.get_params()

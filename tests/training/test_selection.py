@@ -1,0 +1,110 @@
+"""Candidates, judges and the choice."""
+
+import numpy as np
+import pytest
+
+from marginrank import RankingData, RankSVM, make_ranking, metrics
+from marginrank.training.folds import query_folds
+from marginrank.training.judges import FoldJudge, HeldOutJudge
+from marginrank.training.linear import Parameters
+from marginrank.training.selection import Grid, Search, grids_of
+
+X, Y, QID = make_ranking(30, 15, 6, noise=1.0, random_state=0)
+DATA = RankingData(X, Y, QID)
+FOLDS = query_folds(DATA, 3)
+CS = np.array([0.001, 0.1, 10.0])
+
+
+def search_of(grids, judge=None, **options):
+    judge = FoldJudge(DATA, FOLDS, "ndcg@5", None) if judge is None else judge
+    search = Search(DATA, judge, **options)
+    for grid in grids:
+        for _ in search.try_grid(grid):
+            pass
+    return search
+
+
+def test_a_fold_is_judged_by_its_own_queries():
+    judge = FoldJudge(DATA, FOLDS, "average_precision", None)
+    w = np.arange(6.0)
+    rows = FOLDS[1].test
+    expected = metrics.average_precision(Y[rows], X[rows] @ w, QID[rows], ties="average")
+    assert judge.score(1, w) == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_array_equal(judge.parts[1], FOLDS[1].train)
+
+
+def test_ties_count_as_in_random_order():
+    order = np.lexsort((-Y, QID))
+    sorted_data = RankingData(X[order], Y[order], QID[order])
+    judge = HeldOutJudge(sorted_data, "ndcg@10", None)
+    assert judge.score(0, np.zeros(6)) < 0.8
+
+
+def test_data_held_out_are_judged_by_models_of_all_data():
+    held_out = RankingData(*make_ranking(20, 15, 6, noise=1.0, random_state=1))
+    search = search_of([Grid(0, Parameters(tol=1e-8), CS)], HeldOutJudge(held_out, "ndcg@5", None))
+    selection = search.selection()
+    for C, score in zip(CS, selection.mean, strict=True):
+        model = RankSVM(C=C, tol=1e-8).fit(X, Y, qid=QID)
+        expected = metrics.ndcg(held_out.y, model.predict(held_out), held_out.qid, k=5)
+        assert score == pytest.approx(expected, abs=1e-3)
+    assert np.isnan(selection.error).all()
+    assert search.compare(selection).n_queries == 20
+
+
+def test_a_search_that_is_left_chooses_among_what_is_complete():
+    search = Search(DATA, FoldJudge(DATA, FOLDS, "ndcg@5", None))
+    for trial in search.try_grid(Grid(0, Parameters(), CS)):
+        if trial.candidate == 1 and trial.part == 0:
+            break
+    selection = search.selection()
+    assert len(search.candidates) == 3
+    assert [candidate.parameters.C for candidate in selection.candidates] == [0.001]
+
+
+def test_a_search_that_is_left_at_once_has_nothing_to_choose():
+    search = Search(DATA, FoldJudge(DATA, FOLDS, "ndcg@5", None))
+    with pytest.raises(ValueError, match="no candidate was judged on all"):
+        search.selection()
+
+
+def test_every_combination_has_a_grid_of_its_own():
+    axes = {"loss": ["huber", "logistic"], "normalization": ["none", "pairs"]}
+    grids = grids_of(DATA, Parameters(), axes, Cs=None, n_points=5)
+    assert [grid.combination for grid in grids] == [0, 1, 2, 3]
+    assert [(g.parameters.loss, g.parameters.normalization) for g in grids] == [
+        ("huber", "none"),
+        ("huber", "pairs"),
+        ("logistic", "none"),
+        ("logistic", "pairs"),
+    ]
+    assert grids[1].Cs[0] > 10 * grids[0].Cs[0]
+    given = grids_of(DATA, Parameters(), axes, Cs=CS, n_points=5)
+    assert all(grid.Cs is CS for grid in given)
+
+
+def test_lambda_gives_way_to_C():
+    search = search_of([Grid(0, Parameters(lam=3.0), CS)])
+    chosen = search.selection().parameters
+    assert chosen.lam is None
+    assert chosen.loss_weight in CS
+
+
+def test_the_comparison_is_between_models_of_the_folds():
+    search = search_of([Grid(0, Parameters(), CS)])
+    selection = search.selection()
+    found = search.compare(selection)
+    values = []
+    for k in (selection.best, selection.runner_up):
+        scores = np.empty(len(Y))
+        for fold, w in zip(FOLDS, selection.candidates[k].weights, strict=True):
+            scores[fold.test] = X[fold.test] @ w
+        values.append(metrics.ndcg(Y, scores, QID, k=5, ties="average"))
+    assert (found.mean_a, found.mean_b) == pytest.approx(values, abs=1e-12)
+
+
+def test_a_single_candidate_has_no_runner_up():
+    search = search_of([Grid(0, Parameters(), CS[:1])])
+    selection = search.selection()
+    assert selection.runner_up is None
+    assert search.compare(selection) is None
