@@ -30,7 +30,7 @@ def _word(value: str | None) -> str:
 
 
 class Reporter:
-    """Tells of a search under way: by a bar on a terminal, else by a line a combination.
+    """Tells of a search under way: by a bar on a terminal, else by a line a combination or fold.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Reporter:
         self._metric = metric
         self._varied = varied
         self._verbose = verbose
-        self._grid: tuple[int | None, int] | None = None
+        self._stretch: tuple[int | None, int] | None = None
         self._last: Progress | None = None
 
     def __call__(self, progress: "Progress") -> None:
@@ -57,16 +57,17 @@ class Reporter:
         if self._bar is not None:
             self._bar(progress.done, progress.planned, self._best(progress))
         elif not self._verbose:
-            grid = progress.outer_fold, progress.candidate.combination
-            if self._last is not None and grid != self._grid:
+            fold = progress.outer_fold
+            stretch = fold, progress.candidate.combination if fold is None else 0
+            if self._last is not None and stretch != self._stretch:
                 self._tell(self._last)
-            self._grid = grid
+            self._stretch = stretch
         if self._verbose and progress.candidate.is_complete:
             self._tell_candidate(progress)
         self._last = progress
 
     def end(self) -> None:
-        """Tell of the last combination."""
+        """Tell of the end, for which there is no next model."""
         if self._last is not None and self._bar is None and not self._verbose:
             self._tell(self._last)
 
@@ -197,9 +198,9 @@ def sentences(described: Mapping[str, Any]) -> list[str]:
         chosen = described["candidates"][described["chosen"]]
         nested = described["nested"]
         told.append(
-            f"{described['metric']} of such a choice on queries that had no part in it: "
-            f"{plus_minus(nested['mean'], nested['error'])} (nested folds); the mean of the chosen "
-            f"candidate, {chosen['mean']:.4f}, is that of the best of many."
+            f"{described['metric']} to expect on other queries, by nested folds: "
+            f"{plus_minus(nested['mean'], nested['error'])}; that of the chosen candidate, "
+            f"{plus_minus(chosen['mean'], chosen['error'])}, is optimistic, as it decided."
         )
     untried = described["combinations"] - described["combinations_tried"]
     if untried:
@@ -210,8 +211,9 @@ def sentences(described: Mapping[str, Any]) -> list[str]:
 def _against_runner_up(described: Mapping[str, Any]) -> str:
     """Tell the chosen candidate's lead, and whether it is more than luck."""
     candidates, comparison = described["candidates"], described["comparison"]
-    others = described["varied"][1:]
-    a, b = (called(candidates[described[k]], others) for k in ("chosen", "runner_up"))
+    chosen, other = (candidates[described[k]] for k in ("chosen", "runner_up"))
+    differ = [name for name in described["varied"][1:] if chosen[name] != other[name]]
+    a, b = called(chosen, differ), called(other, differ)
     difference, p = comparison["difference"], comparison["randomization_p"]
     low, high = comparison["interval"]
     metric = described["metric"]

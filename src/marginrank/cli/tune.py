@@ -125,7 +125,7 @@ def _search(
                 on_trial=reporter,
             )
         except KeyboardInterrupt:
-            complain("interrupted before any candidate was judged; no model is written")
+            complain("interrupted before a candidate was chosen; no model is written")
             raise typer.Exit(INTERRUPTED) from None
         reporter.end()
     return tuning

@@ -131,12 +131,9 @@ class Tuning:
         ]
         members.sort(key=lambda k: Cs[k])
         for name, ends in (("smallest", members[:2]), ("largest", members[:-3:-1])):
-            is_end = len(ends) == 2 and ends[0] == best
-            if is_end and exceeds(selection.mean[best], selection.mean[ends[1]]):
-                told = (
-                    f"the best C, {Cs[best]:.4g}, is the {name} that was tried; try {name[:-2]}r "
-                )
-                return Message(told, "ones with ", Mention("C"), ".")
+            if len(ends) == 2 and ends[0] == best and _is_better(*selection.scores[ends]):
+                told = f"the best C, {Cs[best]:.4g}, is the {name} that was tried; try "
+                return Message(told, f"{name[:-2]}r ones with ", Mention("C"), ".")
         return None
 
 
@@ -195,6 +192,13 @@ def tune(
     folds = tuner.folds(n_folds)
     outer = [OuterFold(fold, tuner.inner_folds(fold, n_folds)) for fold in folds] if nested else []
     return tuner.tune(tuner.judge(folds), outer, budget)
+
+
+def _is_better(scores: Floats, others: Floats) -> bool:
+    """Tell whether scores on the same parts are higher, on average by more than an error."""
+    gains = (scores - others)[~np.isnan(scores - others)]
+    error = gains.std(ddof=1) / np.sqrt(gains.size) if gains.size > 1 else 0.0
+    return bool(exceeds(scores, others).any() and gains.mean() > error)
 
 
 def _check(
