@@ -231,10 +231,13 @@ class Problems:
     def _apart(
         self, minimise: Callable[..., SolverResult], Cs: Floats, seed: int
     ) -> Iterator[Found]:
-        """Solve one after another, each from the weights for the last C."""
-        for k in range(len(self._parts)):
-            w = None
-            for step, C in enumerate(Cs):
+        """Solve one after another, each from the weights of its part for the last C.
+
+        All parts come before the next C, so that whoever stops here has some C for all parts.
+        """
+        starts: list[Floats | None] = [None] * len(self._parts)
+        for step, C in enumerate(Cs):
+            for k, w in enumerate(starts):
                 result = minimise(
                     self.objective(k, float(C)),
                     w0=w,
@@ -244,7 +247,7 @@ class Problems:
                 )
                 if result.stop is StopReason.INTERRUPTED:
                     raise KeyboardInterrupt
-                w = result.w
+                starts[k] = result.w
                 yield Found(k, step, result)
 
 
