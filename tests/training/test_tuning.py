@@ -166,6 +166,12 @@ class TestInterrupt:
         np.testing.assert_array_equal(tuning.selection.mean, whole.mean[:n])
         assert SMALL.Cs[int(np.argmax(whole.mean[:n])) % 3] == tuning.parameters.C
 
+    @pytest.mark.parametrize("options", [{"solver": "tron"}, {"loss": "hinge"}], ids=str)
+    def test_solvers_that_work_alone_complete_one_candidate_after_another(self, options):
+        space = Space(Parameters(**options), {}, SMALL.Cs)
+        tuning = tune(DATA, space, n_folds=3, on_trial=interrupt_after(4))
+        assert [one.parameters.C for one in tuning.selection.candidates] == [0.001]
+
     def test_with_nothing_complete_there_is_no_choice(self):
         with pytest.raises(KeyboardInterrupt):
             tune(DATA, SPACE, n_folds=3, on_trial=interrupt_after(1))
