@@ -26,7 +26,7 @@ class Judge:
     C: float
 
     def __post_init__(self):
-        X = np.asarray(self.X, dtype=np.float64).astype(LONG)
+        X = np.asarray(self.X, dtype=LONG)
         used = self.pairs.weight > 0
         self.differences = X[self.pairs.preferred[used]] - X[self.pairs.other[used]]
         self.cost = LONG(self.C) * self.pairs.weight[used].astype(LONG)
@@ -34,7 +34,7 @@ class Judge:
 
     def value(self, w):
         """Return F(w)."""
-        w = np.asarray(w, dtype=np.float64).astype(LONG)
+        w = np.asarray(w, dtype=LONG)
         return w @ w / 2 + self.cost @ self._loss(self.differences @ w - self.shift)
 
     def _loss(self, t):
@@ -46,7 +46,7 @@ class Judge:
 
     def slopes(self, w):
         """Return −ℓ'(t) for each pair, which is a dual point once it is multiplied by its cost."""
-        t = self.differences @ np.asarray(w, dtype=np.float64).astype(LONG) - self.shift
+        t = self.differences @ np.asarray(w, dtype=LONG) - self.shift
         total = np.zeros_like(t)
         for piece in self.loss.pieces:
             slack = np.maximum(LONG(0), LONG(piece.theta) - t)
@@ -56,9 +56,7 @@ class Judge:
 
     def gradient(self, w):
         """Return ∇F(w) of a smooth loss."""
-        return np.asarray(w, dtype=np.float64).astype(LONG) - self.differences.T @ (
-            self.cost * self.slopes(w)
-        )
+        return np.asarray(w, dtype=LONG) - self.differences.T @ (self.cost * self.slopes(w))
 
     def lower(self, w):
         """Return F(w) − ½‖∇F(w)‖² for a smooth loss: F is 1-strongly convex."""

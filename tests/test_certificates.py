@@ -1,6 +1,7 @@
 """What a fit claims is true: held against an independent judge on thousands of small problems."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,6 +60,24 @@ def test_no_exception_and_no_false_claim(first):
         n_tight += upper - lower <= 1e-6 * upper
     # The judge itself knows the optimum of nearly all of them.
     assert n_tight >= 0.85 * n_judged > 0.6 * CHUNK
+
+
+@pytest.mark.parametrize("first", range(0, 300, CHUNK))
+def test_no_false_claim_of_scaled_features(first):
+    """The division rounds, too: what is claimed is held against X / σ in long arithmetic."""
+    for seed in range(first, first + CHUNK):
+        problem = small_problem(seed)
+        if not problem.has_pairs:
+            continue
+        scale = 10.0 ** np.random.default_rng(seed).uniform(-6, 6, problem.X.shape[1])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = RankSVM(scale=scale, **problem.parameters)
+            model.fit(problem.X * scale, problem.y, **problem.fit_parameters)
+        warned = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
+        judge = replace(problem.judge, X=(problem.X * scale).astype(LONG) / scale.astype(LONG))
+        model.coef_ = model.coef_.astype(LONG) * scale.astype(LONG)
+        assert not wrong_claims(model, judge, problem.parameters["tol"], warned), seed
 
 
 @pytest.mark.parametrize("seed", range(6))

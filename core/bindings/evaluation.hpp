@@ -37,14 +37,14 @@ struct Evaluation {
   Point point;
 
   Evaluation(const nb::object& owner, const Matrix& X)
-      : Evaluation(owner, nb::cast<const Pairs&>(owner), static_cast<std::size_t>(X.n_columns())) {}
+      : Evaluation(owner, nb::cast<Pairs&>(owner), static_cast<std::size_t>(X.n_columns())) {}
 
   // (QueryLoss by query, score gradient, gradient, scores, point)
   auto tuple() && { return std::make_tuple(losses.table(), z, gradient, scores, std::move(point)); }
 
  private:
-  Evaluation(const nb::object& owner, const Pairs& pairs, std::size_t n_columns)
-      : scores(new_array<double>(pairs.n_documents())),
+  Evaluation(const nb::object& owner, Pairs& pairs, std::size_t n_columns)
+      : scores(pairs.new_scores()),
         z(new_array<double>(pairs.n_documents())),
         gradient(new_array<double>(n_columns)),
         losses(pairs),

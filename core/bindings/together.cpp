@@ -35,14 +35,12 @@ std::vector<const double*> inputs(const Vectors& vectors) {
   return pointers;
 }
 
-// Arrays of n numbers for results.
+// Arrays for results, and where they are.
 class Results {
  public:
-  Results(std::size_t count, Index n) {
-    for (std::size_t k = 0; k < count; ++k) {
-      arrays_.push_back(new_array<double>(static_cast<std::size_t>(n)));
-      pointers_.push_back(arrays_[k].data());
-    }
+  void add(const Result1<double>& array) {
+    arrays_.push_back(array);
+    pointers_.push_back(array.data());
   }
   const std::vector<Result1<double>>& arrays() const { return arrays_; }
   const std::vector<double*>& pointers() const { return pointers_; }
@@ -106,11 +104,12 @@ auto hess_vec_together(const Matrix& X, const std::vector<const Point*>& points,
   return found;
 }
 
-auto dot_together(const Matrix& X, const std::vector<const Pairs*>& pairs, const Vectors& v,
+auto dot_together(const Matrix& X, const std::vector<Pairs*>& pairs, const Vectors& v,
                   int threads) {
-  check_problems(X, pairs);
+  check_problems(X, {pairs.begin(), pairs.end()});
   check_vectors(v, pairs.size(), X.n_columns(), "each problem needs a v with an entry a column");
-  const Results u(v.size(), static_cast<Index>(pairs[0]->n_documents()));
+  Results u;
+  for (Pairs* problem : pairs) u.add(problem->new_scores());
   {
     const GilReleased released;
     X.visit([&](const auto& view) {
@@ -125,7 +124,10 @@ auto transpose_dot_together(const Matrix& X, const std::vector<const Pairs*>& pa
   check_problems(X, pairs);
   check_vectors(z, pairs.size(), static_cast<Index>(pairs[0]->n_documents()),
                 "each problem needs a z with an entry a document");
-  const Results out(z.size(), X.n_columns());
+  Results out;
+  for (std::size_t k = 0; k < z.size(); ++k) {
+    out.add(new_array<double>(static_cast<std::size_t>(X.n_columns())));
+  }
   {
     const GilReleased released;
     X.visit([&](const auto& view) {

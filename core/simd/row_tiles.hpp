@@ -19,7 +19,7 @@ constexpr Index kTileRows = 6;
 #elif defined(__AVX__)
 constexpr Index kTileRows = 3;
 #else
-constexpr Index kTileRows = 1;
+constexpr Index kTileRows = 2;
 #endif
 
 template <Index n>
@@ -41,19 +41,26 @@ struct RowTile {
   template <class F>
   MARGINRANK_INLINE Index for_each4(F&& f) const {
     constexpr Index kLine = 64 / sizeof(T);
+    // One row after the other, as memory is far faster if it is read in its own order.
+    Index row = 0, column = 0;
+    auto fetch = [&] {
+      for (Index r = 0; r < n_later; ++r) {
+        __builtin_prefetch(later[row] + column);
+        column += kLine;
+        if (column >= n) {
+          column = 0;
+          ++row;
+        }
+      }
+    };
     Index j = 0;
     for (; j + kLine <= n; j += kLine) {
-      fetch(j);
+      fetch();
       for (Index k = 0; k < kLine; k += 4) f(j + k);
     }
-    if (j < n) fetch(j);
+    if (j < n) fetch();
     for (; j + 4 <= n; j += 4) f(j);
     return j;
-  }
-
- private:
-  MARGINRANK_INLINE void fetch(Index j) const {
-    for (Index r = 0; r < n_later; ++r) __builtin_prefetch(later[r] + j);
   }
 };
 
@@ -153,8 +160,9 @@ MARGINRANK_INLINE void for_each_tile(const DenseRows<T>& X, Index i, Index stop,
     const Index last = smaller(i + rows + rows * (t + 1) / n_tiles, stop);
     tile.n_later = 0;
     for (Index later = first; later < last; ++later) tile.later[tile.n_later++] = X[later];
-    const Index k = t * kTileVectors;
-    switch (count - k) {
+    // About as many vectors in each tile: with few, the processor would wait for their sums.
+    const Index k = count * t / n_tiles;
+    switch (count * (t + 1) / n_tiles - k) {
       case 1:
         f(tile, Constant<1>(), k);
         break;

@@ -170,5 +170,36 @@ def test_wrong_input_is_refused():
         QueryScaler().transform(X)
     with pytest.raises(ValueError, match="qid has 3 entries but X has 300 rows"):
         QueryScaler().fit(X, qid=[1, 2, 3])
-    with pytest.raises(ValueError, match="qid was given beside a RankingData"):
-        QueryScaler().fit_transform(RankingData(X, Y, QID), qid=QID)
+
+
+@pytest.mark.parametrize(("name", "value"), [("y", Y), ("qid", QID), ("group", [300])])
+def test_what_the_data_brings_is_not_given_again(name, value):
+    data = RankingData(X, Y, QID)
+    with pytest.raises(ValueError, match=f"^{name} was given beside a RankingData, .*drop"):
+        QueryScaler().fit(data, **{name: value})
+    if name != "y":
+        with pytest.raises(ValueError, match=f"^{name} was given beside a RankingData, .*drop"):
+            QueryScaler().fit(data).transform(data, **{name: value})
+
+
+def test_names_of_the_data_are_those_of_the_scaler():
+    named = RankingData(X, Y, QID, feature_names=list("abcde"))
+    scaler = QueryScaler().fit(named)
+    assert scaler.feature_names_in_.tolist() == list("abcde")
+    other = RankingData(X, Y, QID, feature_names=list("edcba"))
+    with pytest.raises(ValueError, match="feature 0 of the data is 'e', but 'a' in the fit"):
+        scaler.transform(other)
+    scaler.fit(X[:, :2], qid=QID)
+    assert not hasattr(scaler, "feature_names_in_")
+    assert scaler.n_features_in_ == 2
+
+
+def test_data_are_not_grouped_again(monkeypatch):
+    data = RankingData(X, Y, QID)
+    expected = QueryScaler().fit_transform(X, qid=QID)
+
+    def refuse(*_):
+        raise AssertionError("the data was grouped again")
+
+    monkeypatch.setattr("marginrank.estimators.query_scaler.group_rows", refuse)
+    np.testing.assert_array_equal(QueryScaler().fit_transform(data), expected)

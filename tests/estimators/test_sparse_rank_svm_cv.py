@@ -214,7 +214,7 @@ def test_rows_sorted_by_label_do_not_choose_the_empty_model():
 
 def test_the_spread_of_a_fold_is_that_of_its_training_documents():
     big = X * 10.0 ** np.arange(-6, 6)
-    model = SparseRankSVMCV(n_points=5, cv=3, scale="standard").fit(big, Y, qid=QID)
+    model = SparseRankSVMCV(n_points=5, cv=GroupKFold(3), scale="standard").fit(big, Y, qid=QID)
     np.testing.assert_allclose(model.scale_, big.std(axis=0), rtol=1e-12)
     np.testing.assert_array_equal(model.path_.scale, model.scale_)
     for k, (train, test) in enumerate(GroupKFold(3).split(big, Y, QID)):

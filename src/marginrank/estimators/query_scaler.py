@@ -101,7 +101,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_choice("method", self.method, METHODS)
         if isinstance(X, RankingData):
-            refuse_beside_data(qid=qid, group=group)
+            refuse_beside_data(y=y, qid=qid, group=group)
             set_features(self, features_of(X))
         else:
             features = check_features(X)

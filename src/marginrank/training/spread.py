@@ -186,27 +186,26 @@ def _dense_squares(block: Any, offsets: Integers) -> Floats:
 def _sparse_squares(block: Any, offsets: Integers) -> Floats:
     """Return the same of sparse rows.
 
-    By column, the entries of a query stand together: they are a cell, as long as there are any.
+    By column, with rows in their order, the entries of a query stand together: they are a cell.
     """
-    by_column = sp.csc_array(block, dtype=np.float64)
-    by_column.sort_indices()
+    by_column = block.tocsc()
+    values = by_column.data.astype(np.float64, copy=False)
     sizes = np.diff(offsets)
     query = np.repeat(np.arange(sizes.size), sizes)[by_column.indices]
+    begins = np.ones(values.size, dtype=bool)
+    begins[1:] = query[1:] != query[:-1]
     column = np.repeat(np.arange(block.shape[1]), np.diff(by_column.indptr))
-    if not column.size:
-        return np.zeros(block.shape[1])
-    begins = np.diff(query, prepend=-1) != 0
-    begins |= np.diff(column, prepend=-1) != 0
+    begins[1:] |= column[1:] != column[:-1]
     starts = np.flatnonzero(begins)
-    entries = np.diff(starts, append=column.size)
+    cell = np.cumsum(begins) - 1
     n_rows = sizes[query[starts]]
-    zeros = n_rows - entries
+    zeros = n_rows - np.diff(starts, append=values.size)
     # A cell without zeros may have an offset; one with zeros is as wide as its values are large.
-    shift = np.where(zeros == 0, by_column.data[starts], 0.0)
-    apart = by_column.data - np.repeat(shift, entries)
-    means = np.add.reduceat(apart, starts) / n_rows
-    apart -= np.repeat(means, entries)
-    squares = np.add.reduceat(apart**2, starts) + zeros * means**2
+    shift = np.where(zeros == 0, values[starts], 0.0)
+    apart = values - shift[cell]
+    means = np.bincount(cell, apart, starts.size) / n_rows
+    apart -= means[cell]
+    squares = np.bincount(cell, apart**2, starts.size) + zeros * means**2
     return np.bincount(column[starts], squares, block.shape[1]).astype(np.float64, copy=False)
 
 
@@ -246,8 +245,9 @@ def _height(X: Any) -> int:
     """Return how many rows are looked at at a time."""
     if not sp.issparse(X):
         return max(1, BLOCK_ENTRIES // int(X.shape[1]))
-    # Sums are made for every feature, so that a block should have an entry for most of them.
-    entries = max(BLOCK_ENTRIES, int(X.shape[1]))
+    # An entry has many numbers on the way. Sums are made for every feature, so that a block should
+    # have an entry for most of them.
+    entries = max(BLOCK_ENTRIES // 4, int(X.shape[1]))
     return max(1, entries * int(X.shape[0]) // max(int(X.nnz), 1))
 
 

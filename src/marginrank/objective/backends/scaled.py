@@ -7,6 +7,7 @@ sees w = u / σ, the weights of the features as they are. Nothing of the size of
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.backends.interface import (
@@ -66,7 +67,7 @@ class ScaledMatrix(Matrix):
 
     def share(self, kernels: Sequence[Kernels]) -> "ScaledSweeps":
         """Return sweeps for several kernels, each with a scale of its own."""
-        scaled = [kernel for kernel in kernels if isinstance(kernel, ScaledKernels)]
+        scaled = [cast(ScaledKernels, kernel) for kernel in kernels]
         shared = self.inner.share([kernel.inner for kernel in scaled])
         return ScaledSweeps(shared, [kernel.scale for kernel in scaled])
 

@@ -1,0 +1,115 @@
+"""What it takes to fit many models on one X, measured side by side in one run, as ratios.
+
+    python benchmarks/selection.py [--json results.json] [--quick] [--instruction-set NAME]
+
+A *sweep* is the time of one multi-threaded pass that sums X. All figures of a row take turns, and
+the best of their runs count, because a shared machine drifts. --quick uses a tenth of the data, to
+see that the script works; its ratios mean little.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from core import FEATURES, Rows, make
+from marginrank import RankingData, _core
+from marginrank._base.threads import effective_threads, serial_blas
+from marginrank.objective.objective import Objective
+from marginrank.objective.together import hess_vecs, points_at, scores_of
+from marginrank.training.linear import Parameters, make_objective
+
+TOGETHER = (1, 2, 4, 5, 8, 16)
+LIMITS = {8: 3.0}  # Hessian-vector products, against one
+
+
+def best(*functions: Callable[[], object], repeats: int) -> list[float]:
+    """Return the shortest seconds of each function, all taking turns."""
+    shortest = [np.inf for _ in functions]
+    for function in functions:
+        function()
+    for _ in range(repeats):
+        for k, function in enumerate(functions):
+            start = time.perf_counter()
+            function()
+            shortest[k] = min(shortest[k], time.perf_counter() - start)
+    return shortest
+
+
+def shared_sweeps(scale: int) -> Rows:
+    """Several problems in one sweep over X, against one problem alone."""
+    data = RankingData(*make(scale, n_levels=5))
+    threads = effective_threads(None)
+    problems = [
+        make_objective(data, Parameters(n_jobs=threads, C=10.0 ** (-k / 4)))
+        for k in range(max(TOGETHER))
+    ]
+    rows: Rows = []
+    with serial_blas():
+        for count in TOGETHER:
+            rows += shared_sweep_rows(data, problems[:count], threads)
+    return rows
+
+
+def shared_sweep_rows(data: RankingData, problems: list[Objective], threads: int) -> Rows:
+    """Measure one number of problems."""
+    count = len(problems)
+    rng = np.random.default_rng(0)
+    ws, vs = 0.1 * rng.normal(size=(2, count, FEATURES))
+    points = points_at(problems, list(ws), [None] * count)
+    one, kernels = problems[0], problems[0].kernels
+    shared = one.matrix.share([o.kernels for o in problems])
+    slopes = [point.score_gradient for point in points]
+    sweep, product, products, dot, dots, sum_, sums, look, looks = best(
+        lambda: data.matrix.sum(threads),
+        lambda: points[0].hess_vec(vs[0]),
+        lambda: hess_vecs(points, list(vs)),
+        lambda: kernels.scores(vs[0]),
+        lambda: scores_of(problems, list(vs)),
+        lambda: kernels.combine(slopes[0]),
+        lambda: shared.combine(slopes),
+        lambda: one.at(ws[0], like=points[0]),
+        lambda: points_at(problems, list(ws), points),
+        repeats=15,
+    )
+    return [
+        (f"{count} Hessian-vector products / one", f"{products / product:.2f}", LIMITS.get(count)),
+        (f"{count} Hessian-vector products [sweeps]", f"{products / sweep:.2f}", None),
+        (f"{count} X w / one", f"{dots / dot:.2f}", None),
+        (f"{count} X' z / one", f"{sums / sum_:.2f}", None),
+        (f"{count} values and gradients / one", f"{looks / look:.2f}", None),
+    ]
+
+
+SECTIONS = [shared_sweeps]
+
+
+def main() -> None:
+    """Run all sections, print the table, write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", help="write the figures to this file")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the data")
+    parser.add_argument(
+        "--instruction-set",
+        choices=_core.instruction_sets(),
+        default=_core.instruction_sets()[-1],
+        help="variant of the kernels; the best by default",
+    )
+    arguments = parser.parse_args()
+    _core.use_instruction_set(arguments.instruction_set)
+    scale = 24_000 if arguments.quick else 240_000
+    figures = {}
+    for section in SECTIONS:
+        print(f"\n{section.__doc__.splitlines()[0]}")
+        for name, value, limit in section(scale):
+            print(f"  {name:62s} {value:>10s}" + (f"   (at most {limit})" if limit else ""))
+            figures[name] = {"value": value, "limit": limit}
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(figures, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()
