@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.parameters import check_integer
+from marginrank._base.parameters import ParameterError, check_integer, given
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
@@ -35,6 +35,7 @@ from marginrank.training.scaling import (
 )
 
 OCTAVES = 10  # of C, on each side of the middle of a default grid
+SMALLEST_C = 1e-300  # of which the inverse is a number
 GRID_SAMPLE = 20_000  # documents that tell where the middle is
 SIDE_BY_SIDE = 10  # problems: each has about a hundred bytes a document while it is solved
 CHUNK_ENTRIES = 1 << 22  # of X, that are copied at a time to find a scale
@@ -195,6 +196,9 @@ class Problems:
         """Yield the models of all parts."""
         for C in (Cs[0], Cs[-1]):
             self._pairs.weighted(float(C), self._parameters.normalization)  # may be too large
+        if Cs[0] < SMALLEST_C:
+            told = f" is too small for a path, which divides by it; take at least {SMALLEST_C:g}."
+            raise ParameterError(given("C", float(Cs[0])), told)
         minimise = find_solver(self._parameters.solver, self.reference.loss)
         found = self._together(Cs, seed) if minimise is newton else self._apart(minimise, Cs, seed)
         for k, step, result in found:
