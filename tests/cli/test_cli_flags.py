@@ -41,6 +41,7 @@ def here(folder, monkeypatch):
 COMMANDS = (
     "train DATA --model out.json",
     "train-sparse DATA --model out.json",
+    "tune DATA --model out.json",
     "predict m.json DATA",
     "evaluate m.json DATA",
     "compare DATA --model-a m.json --model-b m.json",
@@ -116,6 +117,7 @@ def test_flags_of_what_convert_writes(invoke, here, tmp_path):
         ("--positive", "--positive is a flag of train-sparse, not of train."),
         ("--path=5", "--path is a flag of train-sparse, not of train."),
         ("--method pair", "--method is a flag of train-online, not of train."),
+        ("--budget 60", "--budget is a flag of tune, not of train."),
         ("--no-average", "--no-average is a flag of train-online, not of train."),
         ("--chunk-documents 9", "--chunk-documents is a flag of train-online, not of train."),
         # The spellings of earlier versions.

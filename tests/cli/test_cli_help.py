@@ -9,7 +9,7 @@ import pytest
 
 import marginrank
 
-TRAINING = ["train", "train-sparse", "train-online"]
+TRAINING = ["train", "train-sparse", "train-online", "tune"]
 COMMANDS = [
     *TRAINING,
     "predict",

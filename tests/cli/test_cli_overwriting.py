@@ -49,6 +49,8 @@ def contents(folder):
             "plot.png",
             "plot.png",
         ),
+        ("tune d.txt --test v.txt --model v.txt", "v.txt", "v.txt"),
+        ("tune d.txt --valid plot.png --plot plot.png --model o.json", "plot.png", "plot.png"),
         ("predict m.json d.txt --out m.json", "m.json", "m.json"),
         ("predict m.json d.txt --out d.txt", "d.txt", "d.txt"),
         ("predict m.json d.store --out d.store/X.npy", "d.store/X.npy", "d.store"),

@@ -222,3 +222,24 @@ def test_means_over_folds():
 def test_folds_do_without_scikit_learn():
     code = "import sys, marginrank.training.folds; sys.exit('sklearn' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_some_rows_are_divided_as_if_there_were_no_others():
+    X, y, qid = make_ranking(20, (3, 9), 2, random_state=0)
+    data = RankingData(X, y, qid)
+    rows = np.flatnonzero(qid % 3 > 0)
+    copied = query_folds(rows_of(data, rows), 4, seed=1)
+    for fold, alone in zip(query_folds(data, 4, seed=1, rows=rows), copied, strict=True):
+        np.testing.assert_array_equal(fold.train, rows[alone.train])
+        np.testing.assert_array_equal(fold.test, rows[alone.test])
+    with pytest.raises(ValueError, match="14 folds need as many queries, and there are 13"):
+        query_folds(data, 14, rows=rows)
+
+
+def test_some_rows_of_a_single_query_are_divided():
+    data = RankingData(np.zeros((9, 1)), np.arange(9))
+    rows = np.array([1, 2, 5, 7])
+    folds = query_folds(data, 2, rows=rows)
+    np.testing.assert_array_equal(np.sort(np.concatenate([f.test for f in folds])), rows)
+    with pytest.raises(ValueError, match="the only query has 4 sample"):
+        query_folds(data, 5, rows=rows)

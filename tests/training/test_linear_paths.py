@@ -109,3 +109,9 @@ def test_a_grid_scales_with_the_features_and_the_pairs():
 def test_features_that_tell_nothing_have_no_grid():
     with pytest.raises(ValueError, match="no feature of X tells"):
         default_Cs(RankingData(np.ones((4, 2)), [0, 1, 0, 1]), Parameters(), 5)
+
+
+def test_a_C_without_an_inverse_is_refused():
+    grid = np.array([1e-320, 1.0])
+    with pytest.raises(ValueError, match="C=1e-320 is too small for a path, which divides by it"):
+        next(solve_paths(data_of(), Parameters(), grid, [None]))

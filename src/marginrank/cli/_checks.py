@@ -32,13 +32,16 @@ def check_flags_of_data(
             )
 
 
-def check_flags_of_both(given: frozenset[str], files: Sequence[str], valid: str | None) -> None:
+def check_flags_of_both(
+    given: frozenset[str], files: Sequence[str], valid: str | None, test: str | None = None
+) -> None:
     """Refuse flags that describe neither the data nor what a model of it is judged on."""
+    judged = {name: path for name, path in (("valid", valid), ("test", test)) if path is not None}
     check_flags_of_data(given & {"group"}, files)
-    held_out = [] if valid is None else [valid]
-    check_flags_of_data(given - {"group"}, [*files, *held_out])
-    if valid is not None and "valid_group" in given and kind_of(valid) != "text":
-        raise ValueError(f"--valid-group is for text, but {valid} is none; drop it.")
+    check_flags_of_data(given - {"group"}, [*files, *judged.values()])
+    for name, path in judged.items():
+        if f"{name}_group" in given and kind_of(path) != "text":
+            raise ValueError(f"--{name}-group is for text, but {path} is none; drop it.")
 
 
 def check_needs(given: Collection[str], needs: Iterable[tuple[str, str]]) -> None:

@@ -57,6 +57,13 @@ class Phases:
             yield lambda done, total: status.update(f"{what} {done:,} of {total:,}")
 
     @contextmanager
+    def searching(self) -> Iterator[Callable[[int, int, str], None] | None]:
+        """Yield what to tell of how many models are done, and of the best so far, if anything."""
+        bar = _searching_bar() if self.on_terminal else nullcontext()
+        with bar as update:
+            yield update
+
+    @contextmanager
     def solving(self, verbose: bool) -> Iterator[Callable[[Any], None] | None]:
         """Yield what to do with each iteration of a fit: print it, show the last, or nothing."""
         if verbose:
@@ -87,6 +94,19 @@ def _reading_bar(what: str) -> Iterator[Read]:
     with bar:
         task = bar.add_task(printable(what), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
+
+
+@contextmanager
+def _searching_bar() -> Iterator[Callable[[int, int, str], None]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TextColumn("models"))
+    best = TextColumn("{task.description}", markup=False)
+    with Progress(*columns, best, console=_stderr(), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, best: bar.update(
+            task, completed=done, total=total, description=printable(best)
+        )
 
 
 def _stderr() -> Any:

@@ -20,6 +20,7 @@ from marginrank.cli import (
     train,
     train_online,
     train_sparse,
+    tune,
 )
 from marginrank.cli._command import Command, TrainingCommand
 from marginrank.cli._errors import exit_codes
@@ -49,6 +50,7 @@ COMMANDS = {
     "train-online": Entry(
         train_online.train_online, train_online.EXAMPLE, TrainingCommand, without=("group",)
     ),
+    "tune": Entry(tune.tune, tune.EXAMPLE, TrainingCommand),
     "predict": Entry(predict.predict, predict.EXAMPLE),
     "evaluate": Entry(evaluate.evaluate, evaluate.EXAMPLE),
     "compare": Entry(compare.compare, compare.EXAMPLE),

@@ -42,7 +42,9 @@ class OverFolds(NamedTuple):
     error: Floats
 
 
-def query_folds(data: RankingData, n_folds: int = 5, *, seed: int = 0) -> list[Fold]:
+def query_folds(
+    data: RankingData, n_folds: int = 5, *, seed: int = 0, rows: Integers | None = None
+) -> list[Fold]:
     """Divide the queries into folds at random.
 
     Metrics are means over queries, so folds are equal in queries, up to one: else a huge query
@@ -62,6 +64,8 @@ def query_folds(data: RankingData, n_folds: int = 5, *, seed: int = 0) -> list[F
         Number of folds, at most that of the queries.
     seed : int, default=0
         Seed of the division.
+    rows : ndarray of int64, optional
+        The documents to divide, ascending; all by default. The others are in no fold.
 
     Returns
     -------
@@ -78,24 +82,28 @@ def query_folds(data: RankingData, n_folds: int = 5, *, seed: int = 0) -> list[F
     """
     check_integer("n_folds", n_folds, at_least=2)
     rng = np.random.default_rng(seed)
-    if data.n_queries == 1:
-        if data.n_documents < n_folds:
+    if rows is None:
+        rows = np.arange(data.n_documents)
+    query_of_row = data.qid[rows]
+    sizes = np.bincount(query_of_row, minlength=data.n_queries)
+    present = np.flatnonzero(sizes)
+    if present.size == 1:
+        if rows.size < n_folds:
             raise ValueError(
-                f"{n_folds} folds need as many documents, and the only query has "
-                f"{data.n_documents} sample(s); take fewer folds."
+                f"{n_folds} folds need as many documents, and the only query has {rows.size} "
+                "sample(s); take fewer folds."
             )
-        fold_of_row = rng.permutation(np.arange(data.n_documents) % n_folds)
+        fold_of_row = rng.permutation(np.arange(rows.size) % n_folds)
     else:
-        if data.n_queries < n_folds:
+        if present.size < n_folds:
             raise ValueError(
-                f"{n_folds} folds need as many queries, and there are {data.n_queries}; take fewer "
+                f"{n_folds} folds need as many queries, and there are {present.size}; take fewer "
                 "folds."
             )
-        fold_of_row = _deal(data, n_folds, rng)[data.qid]
-    return [
-        Fold(k + 1, np.flatnonzero(fold_of_row != k), np.flatnonzero(fold_of_row == k))
-        for k in range(n_folds)
-    ]
+        fold_of_query = np.empty(data.n_queries, dtype=np.int64)
+        fold_of_query[present] = _deal(data.query_ids[present], sizes[present], n_folds, rng)
+        fold_of_row = fold_of_query[query_of_row]
+    return [Fold(k + 1, rows[fold_of_row != k], rows[fold_of_row == k]) for k in range(n_folds)]
 
 
 def folds_of(data: RankingData, cv: Any, seed: int = 0) -> list[Fold]:
@@ -209,10 +217,10 @@ def _scored(scores: Floats, metric: str, stacklevel: int) -> Booleans:
     return scored
 
 
-def _deal(data: RankingData, n_folds: int, rng: np.random.Generator) -> Integers:
-    """Return the fold of each query, by their number in the data."""
-    order = rng.permutation(queries_by_id(data.query_ids))
-    by_size = order[np.argsort(-data.queries.sizes[order], kind="stable")]
+def _deal(ids: NDArray[Any], sizes: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
+    """Return the fold of each query."""
+    order = rng.permutation(queries_by_id(ids))
+    by_size = order[np.argsort(-sizes[order], kind="stable")]
     n_rounds = -(-by_size.size // n_folds)
     dealt = rng.permuted(np.tile(np.arange(n_folds), (n_rounds, 1)), axis=1).ravel()
     fold_of_query = np.empty(by_size.size, dtype=np.int64)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.parameters import check_integer
+from marginrank._base.parameters import ParameterError, check_integer, given
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
@@ -35,6 +35,7 @@ from marginrank.training.scaling import (
 )
 
 OCTAVES = 10  # of C, on each side of the middle of a default grid
+SMALLEST_C = 1e-300  # of which the inverse is a number
 GRID_SAMPLE = 20_000  # documents that tell where the middle is
 SIDE_BY_SIDE = 10  # problems: each has about a hundred bytes a document while it is solved
 CHUNK_ENTRIES = 1 << 22  # of X, that are copied at a time to find a scale
@@ -99,7 +100,9 @@ def solve_paths(
                 yield from alone.solve(Cs, seed)
 
 
-def default_Cs(data: RankingData, parameters: Parameters, n_points: int) -> Floats:
+def default_Cs(
+    data: RankingData, parameters: Parameters, n_points: int, rows: Integers | None = None
+) -> Floats:
     """Return a grid of C, from where the regulariser outweighs the loss to where it has no say.
 
     In the middle is the C for which both have the same curvature at w = 0, on the average of all
@@ -114,10 +117,12 @@ def default_Cs(data: RankingData, parameters: Parameters, n_points: int) -> Floa
         Everything but C.
     n_points : int
         Length of the grid.
+    rows : ndarray, optional
+        Rows of the queries to look at; all by default.
     """
     check_integer("n_points", n_points, at_least=1)
     with serial_blas():
-        objective = Problems(data, parameters, [Part.of(data, 0, None)]).reference
+        objective = Problems(data, parameters, [Part.of(data, 0, rows)]).objective(0, 1.0)
         objective = replace(objective, loss=LOSSES["squared_hinge"], ridge=0.0)
         share = GRID_SAMPLE / objective.n_active_documents
         objective = objective.sample(share, seed=0) if share < 1.0 else objective
@@ -191,14 +196,17 @@ class Problems:
         """Yield the models of all parts."""
         for C in (Cs[0], Cs[-1]):
             self._pairs.weighted(float(C), self._parameters.normalization)  # may be too large
+        if Cs[0] < SMALLEST_C:
+            told = f" is too small for a path, which divides by it; take at least {SMALLEST_C:g}."
+            raise ParameterError(given("C", float(Cs[0])), told)
         minimise = find_solver(self._parameters.solver, self.reference.loss)
         found = self._together(Cs, seed) if minimise is newton else self._apart(minimise, Cs, seed)
         for k, step, result in found:
             scale = self._scales[k]
             yield Solution(self._parts[k].number, step, to_raw(result, scale), scale)
 
-    def _objective(self, k: int, C: float) -> Objective:
-        """Return the objective of a part."""
+    def objective(self, k: int, C: float) -> Objective:
+        """Return the objective of part k."""
         pairs = self._pairs.without(self._parts[k].left_out)
         if not pairs.has_weight:
             raise ValueError(
@@ -214,7 +222,7 @@ class Problems:
             some = range(first, min(first + SIDE_BY_SIDE, len(self._parts)))
             found = newton_paths(
                 self.reference,
-                [self._objective(k, 1.0) for k in some],
+                [self.objective(k, 1.0) for k in some],
                 1.0 / Cs,
                 tol=self._parameters.tol,
                 max_iter=self._parameters.max_iter,
@@ -227,12 +235,15 @@ class Problems:
     def _apart(
         self, minimise: Callable[..., SolverResult], Cs: Floats, seed: int
     ) -> Iterator[Found]:
-        """Solve one after another, each from the weights for the last C."""
-        for k in range(len(self._parts)):
-            w = None
-            for step, C in enumerate(Cs):
+        """Solve one after another, each from the weights of its part for the last C.
+
+        All parts come before the next C, so that whoever stops here has some C for all parts.
+        """
+        starts: list[Floats | None] = [None] * len(self._parts)
+        for step, C in enumerate(Cs):
+            for k, w in enumerate(starts):
                 result = minimise(
-                    self._objective(k, float(C)),
+                    self.objective(k, float(C)),
                     w0=w,
                     tol=self._parameters.tol,
                     max_iter=self._parameters.max_iter,
@@ -240,7 +251,7 @@ class Problems:
                 )
                 if result.stop is StopReason.INTERRUPTED:
                     raise KeyboardInterrupt
-                w = result.w
+                starts[k] = result.w
                 yield Found(k, step, result)
 
 

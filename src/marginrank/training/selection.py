@@ -236,13 +236,20 @@ def grids_of(
     n_points : int
         Length of the default grid.
     """
-    grids = []
-    for number, values in enumerate(product(*axes.values())):
-        parameters = replace(base, **dict(zip(axes, values, strict=True)))
+    return [
+        Grid(number, one, default_Cs(data, one, n_points) if Cs is None else Cs)
+        for number, one in enumerate(combinations(base, axes))
+    ]
+
+
+def combinations(base: Parameters, axes: Mapping[str, Sequence[Any]]) -> list[Parameters]:
+    """Return the parameters of each combination of some values, checked; the last varies first."""
+    found = [
+        replace(base, **dict(zip(axes, values, strict=True))) for values in product(*axes.values())
+    ]
+    for parameters in found:
         parameters.check()
-        grid = default_Cs(data, parameters, n_points) if Cs is None else Cs
-        grids.append(Grid(number, parameters, grid))
-    return grids
+    return found
 
 
 def _short(value: Any) -> str:

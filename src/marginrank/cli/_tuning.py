@@ -1,0 +1,170 @@
+"""Flags of tune: what to try, and how it is judged."""
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from marginrank._base.parameters import (
+    FLAG,
+    TEXT,
+    Mention,
+    Parameter,
+    ParameterError,
+    check_choice,
+    check_number,
+    check_parameters,
+    choice,
+    declared,
+    given,
+    integer,
+    number,
+    or_none,
+)
+from marginrank.cli._options import EVALUATION, OUTPUT
+from marginrank.training.declarations import LOSS_WEIGHT, LinearDeclaration
+
+if TYPE_CHECKING:
+    from marginrank.training.exploration import Space
+
+LISTS = "Model (several values with commas)"
+SEARCH = "Search"
+MOST_POINTS = 1000
+MOST_FOLDS = 1000
+NONE = "none"  # what the parameters whose default is None have for it on the command line
+AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization", "scale")
+SHARED = ("solver", "tol", "max_iter")  # by all candidates
+
+_OF_TRAIN = declared(LinearDeclaration)
+_DEFAULTS = {field.name: field.default for field in fields(LinearDeclaration)}
+
+
+def _listed(name: str) -> Any:
+    """Return a field for several values of a parameter of train."""
+    default = _DEFAULTS[name]
+    return Parameter(TEXT, _OF_TRAIN[name].help, LISTS).field(NONE if default is None else default)
+
+
+def _shared(name: str) -> Any:
+    """Return a field for a parameter of train."""
+    return _OF_TRAIN[name].field(_DEFAULTS[name])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Tried:
+    """What to try: all combinations of the values that are listed."""
+
+    C: str | None = Parameter(
+        or_none(TEXT), f"{LOSS_WEIGHT.help[:-1]}; by default a grid from the data.", LISTS, "-C"
+    ).field(None)
+    loss: str = _listed("loss")
+    pair_selection: str = _listed("pair_selection")
+    pair_cost: str = _listed("pair_cost")
+    margin: str = _listed("margin")
+    normalization: str = _listed("normalization")
+    scale: str = _listed("scale")
+    solver: str = _shared("solver")
+    tol: float = _shared("tol")
+    max_iter: int = _shared("max_iter")
+    points: int | None = Parameter(
+        or_none(integer(at_least=1, at_most=MOST_POINTS)),
+        "Length of the grid of C from the data: 21 by default, 11 with --budget.",
+        SEARCH,
+    ).field(None)
+    budget: float | None = Parameter(
+        or_none(number()),
+        "Seconds for the search: a coarse grid of C for all combinations, then finer ones around "
+        "the best.",
+        SEARCH,
+    ).field(None)
+
+    def __post_init__(self) -> None:
+        """Refuse values before anything is read."""
+        check_parameters(self)
+
+    def space(self, n_jobs: int | None) -> "Space":
+        """Return what is to be tried; refuse a wrong entry of a list by its name."""
+        from marginrank.training.exploration import Space
+        from marginrank.training.linear import Parameters
+
+        base = Parameters(n_jobs=n_jobs, **{name: getattr(self, name) for name in SHARED})
+        axes = {name: _entries(name, getattr(self, name)) for name in AXES}
+        Cs = None if self.C is None else _distinct("C", [_number(e) for e in _split(self.C)])
+        return Space(base, axes, Cs, self.points)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Judging:
+    """What candidates are judged by, and the model that is written."""
+
+    valid: str | None = Parameter(
+        or_none(TEXT), "Data to judge candidates on, instead of folds.", EVALUATION
+    ).field(None)
+    valid_group: str | None = Parameter(
+        or_none(TEXT), "File of query sizes for --valid, as --group for DATA.", EVALUATION
+    ).field(None)
+    folds: int = Parameter(
+        integer(at_least=2, at_most=MOST_FOLDS), "Number of folds of whole queries.", EVALUATION
+    ).field(5)
+    rule: str = Parameter(
+        choice(("best", "one_se")),
+        "The highest mean (best), or the smallest C within a standard error of it (one_se).",
+        EVALUATION,
+    ).field("best")
+    nested: bool = Parameter(
+        FLAG,
+        "Repeat the whole search without each fold, to estimate how good the chosen model is.",
+        EVALUATION,
+    ).field(False)
+    test: str | None = Parameter(or_none(TEXT), "Data to evaluate the model on.", EVALUATION).field(
+        None
+    )
+    test_group: str | None = Parameter(
+        or_none(TEXT), "File of query sizes for --test, as --group for DATA.", EVALUATION
+    ).field(None)
+    plot: str | None = Parameter(
+        or_none(TEXT), "File to draw the metric against C to, such as tune.png.", OUTPUT
+    ).field(None)
+
+    def __post_init__(self) -> None:
+        """Refuse values before anything is read."""
+        check_parameters(self)
+        if self.rule == "one_se" and self.valid is not None:
+            told = " needs the spread over folds, and --valid has none; drop one of them."
+            raise ParameterError(Mention("rule", self.rule), told)
+
+
+def _entries(name: str, listed: str) -> list[Any]:
+    """Return the values of a list, each checked as train does."""
+    values: list[Any] = []
+    for entry in _split(listed):
+        if name == "pair_cost":
+            from marginrank.objective.pair_weights import COSTS
+
+            check_choice(name, entry, (NONE, *COSTS))
+        else:
+            _OF_TRAIN[name].constraint.check(name, entry)
+        is_none = entry == NONE and _DEFAULTS[name] is None
+        values.append(None if is_none else entry)
+    return _distinct(name, values)
+
+
+def _split(listed: str) -> list[str]:
+    return [entry.strip() for entry in listed.split(",")]
+
+
+def _number(entry: str) -> float:
+    """Return a C."""
+    try:
+        value: Any = float(entry)
+    except ValueError:
+        value = entry
+    return check_number("C", value)
+
+
+def _distinct(name: str, values: list[Any]) -> list[Any]:
+    """Refuse an entry that is there twice."""
+    for k, value in enumerate(values):
+        if value in values[:k]:
+            raise ParameterError(
+                given(name, NONE if value is None else value), " is given twice; drop one of them."
+            )
+    return values

@@ -1,0 +1,173 @@
+"""marginrank tune."""
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from marginrank.cli import _models
+from marginrank.cli._checks import check_conflicts, check_flags_of_both, check_needs
+from marginrank.cli._data import Wanted, data_summary, open_data
+from marginrank.cli._errors import INTERRUPTED, complain
+from marginrank.cli._metrics import DEFAULT, Metric, find_metric, find_metrics, measure
+from marginrank.cli._options import DataFiles, OneMetric, Reading, Training, Validation
+from marginrank.cli._output import print_line, print_table
+from marginrank.cli._plots import check_plot, save_plot
+from marginrank.cli._task import Fitted, Task
+from marginrank.cli._ties import decided_by_ties
+from marginrank.cli._training import fit
+from marginrank.cli._tuned import Reporter, called, describe, print_tuning, train_command
+from marginrank.cli._tuning import Judging, Tried
+
+if TYPE_CHECKING:
+    from marginrank.data import RankingData
+    from marginrank.models import LinearModel
+    from marginrank.training.exploration import Space
+    from marginrank.training.tuning import Tuning
+
+EXAMPLE = """\
+tune train.txt --model model.json
+tune train.txt --model model.json --valid valid.txt --test test.txt
+tune train.txt --model model.json --loss squared_hinge,logistic --scale none,query --budget 60"""
+
+# A flag, and another that it says nothing without.
+NEEDS = (("valid_group", "valid"), ("test_group", "test"))
+# A flag, and another that leaves nothing for it to say.
+CONFLICTS = (("folds", "valid"), ("nested", "valid"), ("points", "C"))
+
+
+def tune(
+    data: DataFiles,
+    reading: Reading,
+    tried: Tried,
+    judging: Judging,
+    metric: OneMetric,
+    training: Training,
+) -> None:
+    """Choose C and other parameters of a linear model, train it with them and write it to a file.
+
+    Candidates are judged on folds of whole queries, or on --valid. The model is the one that train
+    makes of the chosen parameters. Ctrl-C ends the search, and the best so far is kept.
+    """
+    check_conflicts(reading.given, CONFLICTS)
+    check_needs(reading.given, NEEDS)
+    check_flags_of_both(reading.given, data, judging.valid, judging.test)
+    check_plot(judging.plot)
+    task = Task(data, reading, Validation(), training)
+    with task.phases.importing():
+        chosen = find_metric(metric.metric, gain=metric.gain, discount=metric.discount)
+    inputs = [judging.valid, judging.valid_group, judging.test, judging.test_group]
+    space = task.prepare(lambda: tried.space(reading.n_jobs), inputs=inputs, outputs=[judging.plot])
+    documents = open_data(data, reading, task.phases)
+    valid = _open(task, judging.valid, judging.valid_group, documents)
+    test = _open(task, judging.test, judging.test_group, documents)
+    tuning = _search(task, space, documents, valid, chosen, tried=tried, judging=judging)
+    _warn(tuning)
+    model = fit(
+        documents,
+        tuning.parameters,
+        task.phases,
+        random_state=training.random_state,
+        verbose=training.verbose,
+    )
+    task.write(model)
+    more: dict[str, Any] = {"selection": describe(tuning)}
+    more["repeat"] = train_command(data, reading, tuning.parameters, training)
+    if judging.plot is not None:
+        with task.phases.phase("plot", judging.plot):
+            _plot(tuning, judging.plot)
+    if test is not None:
+        with task.phases.phase("evaluate", judging.test):
+            more |= _evaluate(model, test, metric, reading.n_jobs)
+    _tell(task, Fitted(model, None, data_summary(documents)), more)
+    if tuning.is_interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _open(
+    task: Task, path: str | None, group: str | None, data: "RankingData"
+) -> "RankingData | None":
+    """Read data to judge by: before the search, so that an error costs nothing."""
+    if path is None:
+        return None
+    reading = replace(task.reading, group=group)
+    return open_data([path], reading, task.phases, Wanted(data.n_features, data.feature_names))
+
+
+def _search(
+    task: Task,
+    space: "Space",
+    data: "RankingData",
+    valid: "RankingData | None",
+    metric: Metric,
+    *,
+    tried: Tried,
+    judging: Judging,
+) -> "Tuning":
+    """Choose among the candidates, and show how far that has come."""
+    from marginrank.metrics._names import metric_name
+    from marginrank.training.tuning import tune
+
+    with task.phases.phase("tune"), task.phases.searching() as bar:
+        reporter = Reporter(bar, metric_name(metric), space.varied, verbose=task.training.verbose)
+        try:
+            tuning = tune(
+                data,
+                space,
+                validation=valid,
+                n_folds=judging.folds,
+                metric=metric,
+                rule=judging.rule,
+                nested=judging.nested,
+                budget=tried.budget,
+                random_state=task.training.random_state,
+                on_trial=reporter,
+            )
+        except KeyboardInterrupt:
+            complain("interrupted before a candidate was chosen; no model is written")
+            raise typer.Exit(INTERRUPTED) from None
+        reporter.end()
+    return tuning
+
+
+def _warn(tuning: "Tuning") -> None:
+    """Tell of a choice among less than was asked for."""
+    if tuning.is_interrupted:
+        n = len(tuning.selection.candidates)
+        best = called(vars(tuning.parameters), tuning.selection.varied)
+        told = f"interrupted; the best of {n} candidates so far is kept: {best}"
+        complain(f"{told}; Ctrl-C again to end without a model")
+    message = tuning.edge_message()
+    if message is not None:
+        warnings.warn(message, stacklevel=1)
+
+
+def _plot(tuning: "Tuning", path: str) -> None:
+    from marginrank.plots import plot_selection
+
+    save_plot(plot_selection(tuning.selection), path)
+
+
+def _evaluate(
+    model: "LinearModel", data: "RankingData", metric: OneMetric, n_jobs: int | None
+) -> dict[str, Any]:
+    """Return the usual metrics, and the one that was used for the choice."""
+    names = list(dict.fromkeys([metric.metric, *DEFAULT.split(",")]))
+    chosen = find_metrics(",".join(names), gain=metric.gain, discount=metric.discount)
+    scores = _models.scores(model, data, n_jobs)
+    values = measure(chosen, data, scores, skip=True)
+    return {"test": values, "ties": decided_by_ties(chosen, values, data, scores)}
+
+
+def _tell(task: Task, fitted: Fitted, more: dict[str, Any]) -> None:
+    """Print candidates, choice, fit and test."""
+    result = task.summary(fitted, **more)
+    if not task.training.json:
+        print_tuning(result["selection"])
+    task.tell(result, fitted)
+    if task.training.json:
+        return
+    if "test" in result:
+        print_table("Test", result["test"].items())
+    print_line(f"to repeat the fit: {result['repeat']}")

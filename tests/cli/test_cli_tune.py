@@ -1,0 +1,397 @@
+"""marginrank tune."""
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from marginrank import RankingData, load_letor, load_model, make_ranking, metrics
+from marginrank.cli import _progress
+from marginrank.cli._tuned import MOST_ROWS, Reporter, sentences, shown_candidates
+from marginrank.training import tuning as engine
+
+CS = "0.001,0.1,10"
+
+
+@pytest.fixture
+def tune(invoke, tmp_path, train_txt):
+    """Return a function that tunes on train.txt, into m.json, and returns what was printed."""
+
+    def tune(*flags, code=0):
+        command = ("tune", train_txt, "--model", tmp_path / "m.json")
+        done = invoke(*command, *[word for text in flags for word in str(text).split()])
+        assert done.returncode == code, done.stderr
+        return done
+
+    return tune
+
+
+def of_json(done):
+    return json.loads(done.stdout)
+
+
+def content(model):
+    """Return what is in a model file, but for the time that each iteration took."""
+    found = json.loads(model.read_text())
+    seconds = found["history"]["columns"].index("seconds")
+    for row in found["history"]["rows"]:
+        del row[seconds]
+    return found
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "-C 0.001,0.1,10 --folds 3",
+        "--points 3 --folds 3 --scale standard --tol 1e-9 --random-state 3 --n-jobs 1",
+        "-C 0.3 --loss hinge,huber --pair-cost ndcg,gain --normalization query --dtype float64",
+        "-C 0.3 --margin label --pair-selection adjacent --solver tron --max-iter 500 --folds 2",
+    ],
+)
+def test_the_model_is_that_of_the_train_command_it_prints(invoke, tune, tmp_path, flags):
+    result = of_json(tune(flags, "--json"))
+    model = tmp_path / "m.json"
+    written = content(model)
+    model.unlink()
+    program, *words = shlex.split(result["repeat"])
+    assert program == "marginrank"
+    assert invoke(*words).returncode == 0
+    assert content(model) == written
+
+
+def test_the_highest_mean_is_chosen(tune):
+    flags = f"-C {CS} --folds 3 --scale none,query --normalization none,pairs --metric ndcg@3"
+    result = of_json(tune(flags, "--json"))
+    selection = result["selection"]
+    candidates = selection["candidates"]
+    assert len(candidates) == 12
+    assert selection["metric"] == "ndcg@3"
+    assert selection["varied"] == ["C", "normalization", "scale"]
+    chosen = candidates[selection["chosen"]]
+    assert chosen["mean"] == max(candidate["mean"] for candidate in candidates)
+    for candidate in candidates:
+        assert candidate["mean"] == pytest.approx(np.mean(candidate["scores"]))
+        error = np.std(candidate["scores"], ddof=1) / np.sqrt(3)
+        assert candidate["error"] == pytest.approx(error)
+    for name in selection["varied"]:
+        assert result["parameters"][name] == chosen[name]
+    comparison = selection["comparison"]
+    runner_up = candidates[selection["runner_up"]]
+    assert comparison["n_queries"] == 30
+    # Queries count the same there, and folds here.
+    assert comparison["difference"] == pytest.approx(chosen["mean"] - runner_up["mean"], abs=1e-9)
+    assert 0 < comparison["randomization_p"] <= 1
+
+
+def test_tables_and_sentences(tune):
+    out = tune(f"-C {CS} --folds 3").stdout
+    table = out.split("\n\n")[0].splitlines()
+    assert table[0].split() == ["Candidates"]
+    assert table[1].split() == ["C", "ndcg@10"]
+    assert [line.split()[0] for line in table[2:]] == ["0.001", "0.1", "10"]
+    assert all(" ± " in line for line in table[2:])
+    assert sum(line.rstrip().endswith("best") for line in table[2:]) == 1
+    assert "ndcg@10 (p = " in out
+    assert "evidence of a difference." in out
+    assert "to repeat the fit: marginrank train " in out
+
+
+def test_held_out_data_judge_and_others_test(tune, train_txt, test_txt, tmp_path):
+    flags = f"-C {CS} --valid {train_txt} --test {test_txt} --metric err"
+    result = of_json(tune(flags, "--json"))
+    assert [len(one["scores"]) for one in result["selection"]["candidates"]] == [1, 1, 1]
+    assert all(one["error"] is None for one in result["selection"]["candidates"])
+    test = load_letor(test_txt)
+    scores = load_model(tmp_path / "m.json").predict(test.X)
+    assert next(iter(result["test"])) == "err"
+    expected = metrics.ndcg(test.y, scores, qid=test.qid, k=10)
+    assert result["test"]["ndcg@10"] == pytest.approx(expected)
+    assert "valid" not in result
+    out = tune(flags).stdout
+    assert "Test" in out
+    assert " ± " not in out
+
+
+def test_nested_folds_give_a_second_estimate(tune):
+    flags = f"-C {CS} --folds 3 --nested"
+    result = of_json(tune(flags, "--json"))
+    nested = result["selection"]["nested"]
+    assert len(nested["scores"]) == len(nested["chosen"]) == 3
+    assert nested["mean"] == pytest.approx(np.mean(nested["scores"]))
+    out = tune(flags).stdout
+    assert f"by nested folds: {nested['mean']:.4f} ± {nested['error']:.4f}" in out
+
+
+def test_one_standard_error(tune):
+    flags = "-C 1e-6,1e-4,0.01,1 --folds 3 --rule one_se"
+    selection = of_json(tune(flags, "--json"))["selection"]
+    best = max(selection["candidates"], key=lambda candidate: candidate["mean"])
+    chosen = selection["candidates"][selection["chosen"]]
+    within = [
+        one["C"] for one in selection["candidates"] if one["mean"] >= best["mean"] - best["error"]
+    ]
+    assert chosen["C"] == min(within) < best["C"]
+    lines = tune(flags).stdout.splitlines()
+    assert [line.split()[-1] for line in lines if line.split()[-1:] in (["best"], ["chosen"])] == [
+        "chosen",
+        "best",
+    ]
+
+
+def test_a_plot(tune, tmp_path):
+    tune(f"-C {CS} --folds 2 --scale none,query --plot {tmp_path / 'p.svg'}")
+    assert (tmp_path / "p.svg").read_text().count("<svg") == 1
+
+
+def test_a_budget_that_is_used_up(tune, monkeypatch):
+    """Time stands still until the first candidate is complete, and is up then."""
+    flags = f"-C {CS} --folds 2 --scale none,query --budget"
+    monkeypatch.setitem(engine.tune.__kwdefaults__, "clock", lambda: 0.0)
+    result = of_json(tune(flags, "1 --json"))["selection"]
+    assert len(result["candidates"]) > 6
+    assert not result["out_of_time"]
+    ticks = iter(range(10**6))
+    monkeypatch.setitem(engine.tune.__kwdefaults__, "clock", lambda: next(ticks))
+    result = of_json(tune(flags, "0.5 --json"))["selection"]
+    assert len(result["candidates"]) == 1
+    assert result["out_of_time"]
+    assert (result["combinations_tried"], result["combinations"]) == (1, 2)
+    assert "1 of 2 combinations were not tried." in tune(flags, "0.5").stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ("-C 0.1,x", "--C 'x' must be a finite number, more than 0."),
+        ("-C 0.1,,1", "--C '' must be a finite number, more than 0."),
+        ("-C 0.1,-1", "--C -1.0 must be a finite number, more than 0."),
+        ("-C 1,0.1,1.0", "--C 1.0 is given twice; drop one of them."),
+        (
+            "--loss logistic,hingee",
+            "--loss 'hingee' must be one of 'squared_hinge', 'hinge', 'huber', 'logistic'.",
+        ),
+        ("--pair-cost none,x", "--pair-cost 'x' must be one of 'none', 'gain', 'ndcg'."),
+        ("--scale none,none", "--scale 'none' is given twice; drop one of them."),
+        ("--scale x", "--scale 'x' must be one of 'none', 'standard', 'range', 'query'."),
+        ("--normalization query,x", "--normalization 'x' must be one of 'none', 'pairs', 'query'."),
+        ("--margin unit,x", "--margin 'x' must be one of 'unit', 'label', 'gain'."),
+        ("--rule x", "--rule 'x' must be one of 'best', 'one_se'."),
+        ("--folds 1", "--folds 1 must be an integer from 2 to 1000."),
+        ("--budget 0", "--budget 0.0 must be a finite number, more than 0."),
+        ("--points 3 -C 1", "--points has no meaning with --C."),
+        ("--valid v.txt --folds 3", "--folds has no meaning with --valid."),
+        ("--valid v.txt --nested", "--nested has no meaning with --valid."),
+        (
+            "--valid v.txt --rule one_se",
+            "--rule one_se needs the spread over folds, and --valid has none; drop one of them.",
+        ),
+        ("--valid-group g.txt", "--valid-group needs --valid."),
+        ("--test-group g.txt", "--test-group needs --test."),
+        (
+            "--test t.csv --test-group g.txt",
+            "--test-group is for text, but t.csv is none; drop it.",
+        ),
+        ("--lam 1", "--lam is a flag of train, not of tune."),
+        ("--metric ndcg@3,err", "--metric ndcg@3,err names 2 metrics; give one."),
+    ],
+)
+def test_what_is_wrong_is_told_before_data_is_read(invoke, tmp_path, flags, sentence):
+    done = invoke("tune", "not_read.txt", "--model", tmp_path / "m.json", *flags.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"marginrank: {sentence}\n"
+
+
+def test_a_solver_that_cannot_do_one_of_the_losses(invoke, tmp_path):
+    flags = ("--loss", "huber,hinge", "--solver", "newton")
+    done = invoke("tune", "not_read.txt", "--model", tmp_path / "m.json", *flags)
+    assert done.returncode == 2
+    assert "newton" in done.stderr
+    assert "hinge" in done.stderr
+    assert "not_read" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ("--folds 31", "31 folds need as many queries, and there are 30; take fewer folds."),
+        (
+            "--folds 30 --nested",
+            "--nested divides what fold 1 leaves once more: 30 folds need as many queries, and "
+            "there are 29; take fewer folds.",
+        ),
+    ],
+)
+def test_too_many_folds(tune, tmp_path, flags, sentence):
+    assert tune(flags, code=2).stderr.endswith(f"\nmarginrank: {sentence}\n")
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_fold_without_pairs(invoke, tmp_path):
+    text = tmp_path / "one.txt"
+    text.write_text("1 qid:1 1:1\n0 qid:1 1:2\n" + "0 qid:2 1:1\n0 qid:3 1:1\n")
+    done = invoke("tune", text, "--model", tmp_path / "m.json", "--folds", "3")
+    assert done.returncode == 2
+    assert "has no pair to learn from: in its training rows" in done.stderr
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_test_data_are_read_before_the_search(tune, tmp_path, monkeypatch):
+    (tmp_path / "bad.txt").write_text("1 qid:1 7:0.5\n")
+    monkeypatch.setattr(engine, "tune", None)
+    assert f"{tmp_path}/bad.txt:1:" in tune(f"--test {tmp_path}/bad.txt", code=2).stderr
+
+
+def test_a_C_at_the_end_of_its_grid_is_a_warning(tune, train_txt):
+    flags = f"--valid {train_txt} --metric pairwise_accuracy -C"
+    assert (
+        "warning: the best C, 0.01, is the largest that was tried; try larger ones with --C."
+        in (tune(flags, "1e-9,0.01").stderr)
+    )
+    assert "warning" not in tune(flags, "0.01").stderr
+
+
+def candidate(combination, C, mean):
+    return {"combination": combination, "C": C, "scale": None, "mean": mean, "error": 0.1}
+
+
+def test_of_many_candidates_the_table_has_the_chosen_combination_and_the_best_of_others():
+    per_grid = MOST_ROWS // 2
+    candidates = [
+        candidate(k, float(C), C * (k == 1) - C * (k == 2))
+        for k in range(3)
+        for C in range(per_grid)
+    ]
+    described = {"candidates": candidates, "chosen": 2 * per_grid - 1}
+    assert shown_candidates(described) == [0, *range(per_grid, 2 * per_grid), 2 * per_grid]
+    few = {"candidates": candidates[::-1][:MOST_ROWS], "chosen": 0}
+    assert len(shown_candidates(few)) == MOST_ROWS
+
+
+@pytest.mark.parametrize(
+    ("difference", "p", "sentence"),
+    [
+        (0.01, 0.31, "C=0.5 beats C=1 by 0.0100 ndcg (p = 0.31, 95% confidence interval"),
+        (-0.01, 0.31, "C=0.5 is behind C=1 by 0.0100 ndcg (p = 0.31, 95% confidence interval"),
+        (0.0, 1.0, "C=0.5 and C=1 have the same ndcg (p = 1, 95% confidence interval"),
+        (0.2, 0.002, "C=0.5 beats C=1 by 0.2000 ndcg (p = 0.002, 95% confidence interval"),
+    ],
+)
+def test_the_choice_against_the_runner_up(difference, p, sentence):
+    comparison = {"difference": difference, "randomization_p": p}
+    comparison |= {"confidence": 0.95, "interval": (-0.1, 0.25)}
+    described = {"candidates": [candidate(0, 1.0, 0.5), candidate(0, 0.5, 0.6)], "metric": "ndcg"}
+    described |= {"chosen": 1, "runner_up": 0, "varied": ["C", "scale"], "nested": None}
+    described |= {"comparison": comparison, "combinations": 1, "combinations_tried": 1}
+    (told,) = sentences(described)
+    evidence = "evidence" if p < 0.05 else "no evidence"
+    assert told == f"{sentence} -0.1000 … 0.2500): {evidence} of a difference."
+
+
+def test_progress_is_a_line_a_combination(tune):
+    lines = tune(f"-C {CS} --folds 2 --scale none,query --nested").stderr.splitlines()
+    told = [line for line in lines if " models; best so far: C=" in line]
+    planned = 2 * 12 - 12 + 2 * (2 * 6 + 1)
+    assert [line.split(";")[0] for line in told] == [
+        f"{done} of {planned} models" for done in (6, 12, 24, 37)
+    ]
+    lines = tune(f"-C {CS} --folds 2 --verbose").stderr.splitlines()
+    assert sum(line.startswith("C=") and "ndcg@10 0." in line for line in lines) == 3
+
+
+def test_progress_is_a_bar_on_a_terminal(tune, monkeypatch):
+    class Terminal(_progress.Phases):
+        def __init__(self):
+            super().__init__()
+            self.on_terminal = True
+
+    monkeypatch.setattr("marginrank.cli._task.Phases", Terminal)
+    done = tune(f"-C {CS} --folds 2")
+    assert " models; best so far" not in done.stderr
+    told = []
+    reporter = Reporter(lambda *told_now: told.append(told_now), "ndcg", ["loss"], verbose=False)
+    parameters = SimpleNamespace(C=0.5, loss="huber")
+    best = SimpleNamespace(parameters=parameters, combination=0, is_complete=True)
+    reporter(SimpleNamespace(done=3, planned=9, candidate=best, best=None, mean=0, outer_fold=None))
+    reporter(SimpleNamespace(done=4, planned=9, candidate=best, best=best, mean=0.25, outer_fold=1))
+    reporter.end()
+    assert told == [(3, 9, ""), (4, 9, "best so far: C=0.5, loss=huber, ndcg 0.2500")]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Return data on which a tight fit takes a while."""
+    X, y, qid = make_ranking(
+        500, 100, 60, heavy_tail=1.0, correlation=0.9, dtype=np.float32, random_state=0
+    )
+    path = tmp_path_factory.mktemp("tune") / "data.store"
+    RankingData(X, y, qid).save(path)
+    return path
+
+
+class Process:
+    """The command in a process of its own, which is interrupted at some lines of its progress."""
+
+    def __init__(self, store, folder, *flags):
+        command = [sys.executable, "-m", "marginrank", "tune", store, "--model", folder / "m.json"]
+        flags = [*flags, "--folds", "2", "--solver", "tron", "--verbose", "--json"]
+        self._process = subprocess.Popen(
+            [*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.lines = []
+
+    def interrupt_at(self, *beginnings):
+        for beginning in beginnings:
+            for line in self._process.stderr:
+                self.lines.append(line.rstrip("\n"))
+                if line.startswith(beginning):
+                    break
+            self._process.send_signal(signal.SIGINT)
+
+    def end(self):
+        """Return what was printed; the process must have ended as one that was interrupted."""
+        out, err = self._process.communicate(timeout=100)
+        self.lines += err.splitlines()
+        assert self._process.returncode == 130, self.lines
+        assert "Traceback" not in "".join(self.lines)
+        return out
+
+
+class TestInterrupt:
+    def test_the_best_so_far_is_fitted_and_written(self, invoke, store, tmp_path):
+        process = Process(store, tmp_path)
+        process.interrupt_at("C=")
+        result = json.loads(process.end())
+        (told,) = [line for line in process.lines if line.startswith("marginrank: interrupted")]
+        assert "so far is kept: C=" in told
+        selection = result["selection"]
+        assert selection["interrupted"]
+        assert 1 <= len(selection["candidates"]) < 21
+        written = content(tmp_path / "m.json")
+        assert written["parameters"] == result["parameters"]
+        assert load_model(tmp_path / "m.json").predict(np.ones((1, 60))).shape == (1,)
+        assert invoke(*shlex.split(result["repeat"])[1:]).returncode == 0
+        assert content(tmp_path / "m.json") == written
+
+    def test_twice_ends_without_a_model(self, store, tmp_path):
+        process = Process(store, tmp_path, "--tol", "1e-14", "-C", "1e-6,1")
+        process.interrupt_at("C=", "iter ")
+        assert process.end() == ""
+        assert process.lines[-1] == "marginrank: interrupted; no file is half-written"
+        assert list(tmp_path.iterdir()) == []
+
+    def test_before_a_candidate_is_complete(self, tune, tmp_path, monkeypatch):
+        def solve_paths(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("marginrank.training.selection.solve_paths", solve_paths)
+        done = tune(f"-C {CS}", code=130)
+        assert done.stdout == ""
+        assert done.stderr.splitlines()[-1] == (
+            "marginrank: interrupted before a candidate was chosen; no model is written"
+        )
+        assert list(tmp_path.iterdir()) == []
