@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from marginrank._base.cached import cached_property
 from marginrank._base.parameters import check_integer
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
@@ -17,9 +17,7 @@ from marginrank.training.linear_paths import default_Cs
 from marginrank.training.path import check_grid
 from marginrank.training.selection import Candidate, Grid, Search, combinations
 
-SEARCH_TOL = (
-    1e-5  # of the fits that are compared; at 1e-4, metrics of some hundred queries still move
-)
+SEARCH_TOL = 1e-5  # of the fits that are compared; at 1e-4, metrics of a few queries still move
 POINTS = 21  # of a grid of C from the data
 COARSE_POINTS = 11  # the same where finer grids follow
 FINEST = 0.25  # octaves between neighbours: closer ones differ by less than folds do
