@@ -190,8 +190,8 @@ def test_a_default_grid_goes_from_one_side_to_the_other():
             RankSVM(C=C, normalization=normalization, tol=1e-12).fit(X, Y, qid=QID).coef_
             for C in (Cs[0] / 100, Cs[0], Cs[-1], 100 * Cs[-1])
         )
-        np.testing.assert_allclose(lowest, 100 * below, rtol=0.1, atol=0.05 * lowest.max())
-        assert np.linalg.norm(highest - above) < 0.1 * np.linalg.norm(above)
+        np.testing.assert_allclose(lowest, 100 * below, atol=0.25 * np.abs(lowest).max())
+        assert np.linalg.norm(highest - above) < 0.02 * np.linalg.norm(above)
 
 
 @pytest.mark.parametrize(

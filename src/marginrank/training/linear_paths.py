@@ -34,9 +34,9 @@ from marginrank.training.scaling import (
     with_scale,
 )
 
-OCTAVES = 10  # of C, on each side of the middle of a default grid
+OCTAVES = (-6.0, 14.0)  # of C, around that for which loss and regulariser are of one curvature
 SMALLEST_C = 1e-300  # of which the inverse is a number
-GRID_SAMPLE = 20_000  # documents that tell where the middle is
+GRID_SAMPLE = 20_000  # documents that tell which that is
 SIDE_BY_SIDE = 10  # problems: each has about a hundred bytes a document while it is solved
 CHUNK_ENTRIES = 1 << 22  # of X, that are copied at a time to find a scale
 
@@ -105,8 +105,9 @@ def default_Cs(
 ) -> Floats:
     """Return a grid of C, from where the regulariser outweighs the loss to where it has no say.
 
-    In the middle is the C for which both have the same curvature at w = 0, on the average of all
-    features: there the loss begins to matter. The curvature is that of the squared hinge for all
+    It is laid around the C for which both have the same curvature at w = 0, on the average of all
+    features: there the loss begins to matter. It goes further up than down, as correlated features
+    have directions of far less curvature. The curvature is that of the squared hinge for all
     losses, as some have none.
 
     Parameters
@@ -129,8 +130,8 @@ def default_Cs(
         curvature = float(np.mean(objective.at_zero().hess_diag()))
     if not curvature > 0:
         raise ValueError("no feature of X tells documents with different labels apart; check X.")
-    octaves = np.linspace(-OCTAVES, OCTAVES, n_points) if n_points > 1 else np.zeros(1)
-    return 2.0 ** (octaves - np.round(np.log2(curvature)))  # a round number in the middle
+    octaves = np.linspace(*OCTAVES, n_points) if n_points > 1 else np.full(1, sum(OCTAVES) / 2)
+    return 2.0 ** (octaves - np.round(np.log2(curvature)))
 
 
 class Part(NamedTuple):

@@ -99,7 +99,7 @@ def rank_path(
         Labels and queries, if X is a matrix.
     Cs : array-like, optional
         The grid. By default it has `n_points` values, evenly spaced on a logarithmic scale, from
-        1/1,024 to 1,024 times the C for which loss and regulariser have the same curvature at
+        1/64 to 16,384 times the C for which loss and regulariser have the same curvature at
         w = 0, on the average of all features.
     n_points : int, default=21
         Length of the default grid.
