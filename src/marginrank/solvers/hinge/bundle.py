@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.optional import require
 from marginrank._base.types import Booleans, Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import meets
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.solvers.hinge.cutting_search import cutting_search
+from marginrank.solvers.hinge.plane_weights import plane_weights
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
@@ -35,11 +35,7 @@ STUCK = 100  # rounds in which the gap did not fall by a thousandth: it has come
 SPARE_PLANES = 60  # beside one a feature
 USED = 1e-10  # weight of a plane above rounding
 TOUCH = 0.1  # OCAS: where between the best point and the new w the loss is touched
-SMALLEST_PROXIMAL = 1e-14  # against a Gram matrix with a diagonal of about 1
-LARGEST_PROXIMAL = 1e-8
-PROXIMAL_STEPS = 5
-SETTLED = 1e-6  # change of a weight
-EQUALITY = 5  # how DAQP marks a constraint that holds with equality
+INSIDE = 4.0 * PRECISION  # a part of a gradient that rounding may have left outside the others' span
 
 
 def _solve_bundle(
@@ -119,7 +115,6 @@ class Bundle:
     """
 
     def __init__(self, magnitudes: Floats, ridge: float) -> None:
-        self._quadratic_programme = require("daqp", "bundle").solve
         self._ridge = ridge
         self._magnitudes = magnitudes  # of the features
         # The loss is not negative: the first plane is zero.
@@ -127,10 +122,11 @@ class Bundle:
         self._intercepts = np.zeros(1)
         self._slope_rounding = np.zeros(1)
         self._rounding = np.zeros(1)
-        self._gram = np.zeros((1, 1))
+        # Gradients as combinations of orthonormal rows: short where there are many features.
+        self._basis = np.zeros((0, magnitudes.size))
+        self._coordinates = np.zeros((1, 0))
         self._idle = np.zeros(1, dtype=np.int64)
         self._beta = np.ones(1)
-        self._proximal = SMALLEST_PROXIMAL
         self.lower = 0.0
 
     @property
@@ -160,20 +156,34 @@ class Bundle:
         """Add the plane intercept + gradientᵀ w, which must be below the loss up to rounding."""
         self._slope_rounding = np.append(self._slope_rounding, slope_rounding)
         self._rounding = np.append(self._rounding, rounding)
-        products = self._gradients @ gradient
-        self._gram = np.block(
-            [[self._gram, products[:, None]], [products, float(gradient @ gradient)]]
-        )
+        self._extend_basis(gradient)
         self._gradients = np.vstack([self._gradients, gradient])
         self._intercepts = np.append(self._intercepts, intercept)
         self._idle = np.append(self._idle, 0)
+        self._beta = np.append(self._beta, 0.0)
+
+    def _extend_basis(self, gradient: Floats) -> None:
+        """Add the coordinates of a gradient, and its direction if it is a new one."""
+        coordinates = np.zeros(len(self._basis))
+        rest = gradient
+        for _ in range(2):  # once leaves too much rounding
+            inside = self._basis @ rest
+            coordinates += inside
+            rest = rest - inside @ self._basis
+        length = float(np.linalg.norm(rest))
+        if length > INSIDE * float(np.linalg.norm(gradient)):
+            self._basis = np.vstack([self._basis, rest / length])
+            self._coordinates = np.pad(self._coordinates, ((0, 0), (0, 1)))
+            coordinates = np.append(coordinates, length)
+        self._coordinates = np.vstack([self._coordinates, coordinates])
 
     def minimise(self) -> Floats:
         """Return the w at which the regulariser plus the highest plane is smallest.
 
         Sets: lower
         """
-        beta = self._weights()
+        slopes = self._coordinates / np.sqrt(self._ridge)
+        self._beta = beta = plane_weights(slopes, self._intercepts, self._beta)
         w: Floats = -(beta @ self._gradients) / self._ridge
         self.lower = max(self.lower, self._bound(beta, w))
         self._idle = np.where(beta > USED, 0, self._idle + 1)
@@ -194,44 +204,6 @@ class Bundle:
         slope = float(beta @ self._slope_rounding) * self._magnitudes
         return value - flat - float(slope @ np.abs(w)) - 0.5 * float(slope @ slope) / self._ridge
 
-    def _weights(self) -> Floats:
-        """Solve the dual problem over the simplex.
-
-        More planes than features have a singular Gram matrix, which the solver does not take. A
-        small multiple of ½‖β − last β‖² makes it regular and vanishes as β settles; the multiple
-        grows until the solver is content.
-        """
-        beta = np.append(self._beta, np.zeros(self.size - self._beta.size))
-        steps = 0
-        while steps < PROXIMAL_STEPS:
-            found = self._proximal_step(beta)
-            if found is None and self._proximal < LARGEST_PROXIMAL:
-                self._proximal *= 10.0
-                continue
-            steps += 1
-            change = 0.0 if found is None else float(np.abs(found - beta).max())
-            beta = beta if found is None else found
-            if change <= SETTLED:
-                break
-        self._beta = beta
-        return beta
-
-    def _proximal_step(self, beta: Floats) -> Floats | None:
-        k = self.size
-        scale = max(float(np.trace(self._gram)) / self._ridge / k, 1e-300)
-        found, _, flag, _ = self._quadratic_programme(
-            self._gram / (self._ridge * scale) + self._proximal * np.eye(k),
-            -self._intercepts / scale - self._proximal * beta,
-            np.ones((1, k)),
-            np.ones(k + 1),
-            np.append(np.zeros(k), 1.0),
-            np.append(np.zeros(k), EQUALITY).astype(np.int32),
-            eps_prox=0.0,
-        )
-        found = np.maximum(found, 0.0)
-        total = float(found.sum())
-        return found / total if flag == 1 and total > 0 else None
-
     def _drop(self, idle: Booleans) -> None:
         if idle.any():
             keep = ~idle
@@ -239,6 +211,9 @@ class Bundle:
             self._intercepts = self._intercepts[keep]
             self._slope_rounding = self._slope_rounding[keep]
             self._rounding = self._rounding[keep]
-            self._gram = self._gram[np.ix_(keep, keep)]
+            self._coordinates = self._coordinates[keep]
             self._idle = self._idle[keep]
             self._beta = self._beta[keep]
+            if len(self._basis) > 2 * self.size:
+                basis, coordinates = np.linalg.qr(self._gradients.T)
+                self._basis, self._coordinates = basis.T, coordinates.T
