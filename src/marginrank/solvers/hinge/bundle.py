@@ -26,7 +26,7 @@ from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import meets
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.solvers.hinge.cutting_search import cutting_search
-from marginrank.solvers.hinge.plane_weights import plane_weights
+from marginrank.solvers.hinge.lowest_point import lowest_point
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
@@ -182,10 +182,12 @@ class Bundle:
 
         Sets: lower
         """
-        slopes = self._coordinates / np.sqrt(self._ridge)
-        self._beta = beta = plane_weights(slopes, self._intercepts, self._beta)
-        w: Floats = -(beta @ self._gradients) / self._ridge
-        self.lower = max(self.lower, self._bound(beta, w))
+        root = np.sqrt(self._ridge)
+        slopes = self._coordinates / root
+        v, beta = lowest_point(slopes, self._intercepts, self._beta)
+        w: Floats = v @ self._basis / root
+        self._beta = beta
+        self.lower = max(self.lower, self._bound(beta))
         self._idle = np.where(beta > USED, 0, self._idle + 1)
         self._drop((self._idle >= IDLE) | self._least_used(beta))
         return w
@@ -196,8 +198,9 @@ class Bundle:
         least[np.argsort(-beta, kind="stable")[self._magnitudes.size + SPARE_PLANES :]] = True
         return least
 
-    def _bound(self, beta: Floats, w: Floats) -> float:
+    def _bound(self, beta: Floats) -> float:
         """Return the dual value at β less what rounding may have added to it."""
+        w = -(beta @ self._gradients) / self._ridge
         value = float(beta @ self._intercepts) - 0.5 * self._ridge * float(w @ w)
         flat = float(beta @ (self._rounding + PRECISION * np.abs(self._intercepts)))
         # By this much the sum of the gradients may be off, and then the minimum of the planes.
