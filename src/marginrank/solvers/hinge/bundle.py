@@ -6,11 +6,9 @@ minimises ½ρ‖w‖² + max_k (b_k + g_kᵀw), through the dual of this small 
     max_β  Σ β_k b_k − ‖Σ β_k g_k‖² / 2ρ,   β ≥ 0, Σ β_k = 1,   w = −Σ β_k g_k / ρ.
 
 Its value is a lower bound on F*, and any β in the simplex gives one, so that the certificate does
-not depend on how well the small problem was solved. It is taken from the sum Σ β_k g_k itself, not
-from the Gram matrix, whose entries may be larger than it by more than the digits of a number, and
-what rounding may have added to it is taken off. DAQP solves it: a dual active-set method for
-small dense problems, which returns exact zeros for planes that are not used (an interior-point
-method would not), is accurate to rounding on nearly singular Gram matrices and needs microseconds.
+not depend on how well the small problem was solved. It is taken from the sum Σ β_k g_k itself, and
+what rounding may have added to it is taken off. The small problem is solved by
+:func:`~marginrank.solvers.hinge.lowest_point.lowest_point`.
 
 BMRM touches the loss at each new w. OCAS (Franc and Sonnenburg, 2009; named as future work by paper
 4) searches the line from the best point so far to the new w exactly, in score space, and touches
@@ -31,11 +29,14 @@ from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 IDLE = 30  # rounds after which a plane that was not used is dropped
-STUCK = 100  # rounds in which the gap did not fall by a thousandth: it has come down to rounding
+STUCK = 100  # rounds in which neither bound on F* moved: the gap has come down to rounding
+MOVED = 1e-11  # change of a bound, relative to itself: a long way off, the gap may fall by less
 SPARE_PLANES = 60  # beside one a feature
 USED = 1e-10  # weight of a plane above rounding
 TOUCH = 0.1  # OCAS: where between the best point and the new w the loss is touched
-INSIDE = 4.0 * PRECISION  # a part of a gradient that rounding may have left outside the others' span
+INSIDE = (
+    4.0 * PRECISION
+)  # a part of a gradient that rounding may have left outside the others' span
 
 
 def _solve_bundle(
@@ -55,14 +56,16 @@ def _solve_bundle(
     best = touched = start(objective, w, scores0)
     bundle = Bundle(objective.feature_magnitudes, objective.ridge)
     stop = StopReason.MAX_ITER
+    bounds: list[tuple[float, float]] = []
     try:
         for _ in range(max_iter):
             bundle.add(touched)
             w = bundle.minimise()
+            bounds.append((bundle.lower, best.value))
             if meets(tol, best.value, bundle.gap(best)):
                 stop = StopReason.CERTIFIED
                 break
-            if _is_stuck([line.gap for line in progress.history]):
+            if _is_stuck(bounds):
                 stop = StopReason.PRECISION
                 break
             if line_search:
@@ -78,8 +81,12 @@ def _solve_bundle(
     return progress.result(best, gap, stop, gap=gap)
 
 
-def _is_stuck(gaps: list[float]) -> bool:
-    return len(gaps) > STUCK and min(gaps[-STUCK:]) > 0.999 * min(gaps[:-STUCK])
+def _is_stuck(bounds: list[tuple[float, float]]) -> bool:
+    if len(bounds) <= STUCK:
+        return False
+    lower, upper = bounds[-1]
+    last_lower, last_upper = bounds[-1 - STUCK]
+    return lower <= (1.0 + MOVED) * last_lower and upper >= (1.0 - MOVED) * last_upper
 
 
 def bmrm(objective: Objective, **options: Any) -> SolverResult:

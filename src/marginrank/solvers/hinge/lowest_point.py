@@ -147,7 +147,8 @@ class _Hull:
         change /= self._lengths
         change = np.insert(change, self._reference, -change.sum())
         change *= np.copysign(1.0, change[-1])
-        return change / -change.min()
+        change /= -change.min()
+        return change
 
 
 def _solve(factor: Floats, right: Floats, transposed: bool = False) -> Floats:
