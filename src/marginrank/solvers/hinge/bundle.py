@@ -32,11 +32,8 @@ IDLE = 30  # rounds after which a plane that was not used is dropped
 STUCK = 100  # rounds in which neither bound on F* moved: the gap has come down to rounding
 MOVED = 1e-11  # change of a bound, relative to itself: a long way off, the gap may fall by less
 SPARE_PLANES = 60  # beside one a feature
-USED = 1e-10  # weight of a plane above rounding
 TOUCH = 0.1  # OCAS: where between the best point and the new w the loss is touched
-INSIDE = (
-    4.0 * PRECISION
-)  # a part of a gradient that rounding may have left outside the others' span
+OUTSIDE = 4.0 * PRECISION  # part of a gradient that rounding may leave outside a span
 
 
 def _solve_bundle(
@@ -178,7 +175,7 @@ class Bundle:
             coordinates += inside
             rest = rest - inside @ self._basis
         length = float(np.linalg.norm(rest))
-        if length > INSIDE * float(np.linalg.norm(gradient)):
+        if length > OUTSIDE * float(np.linalg.norm(gradient)):
             self._basis = np.vstack([self._basis, rest / length])
             self._coordinates = np.pad(self._coordinates, ((0, 0), (0, 1)))
             coordinates = np.append(coordinates, length)
@@ -195,7 +192,7 @@ class Bundle:
         w: Floats = v @ self._basis / root
         self._beta = beta
         self.lower = max(self.lower, self._bound(beta))
-        self._idle = np.where(beta > USED, 0, self._idle + 1)
+        self._idle = np.where(beta > 0.0, 0, self._idle + 1)
         self._drop((self._idle >= IDLE) | self._least_used(beta))
         return w
 
