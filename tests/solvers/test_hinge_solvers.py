@@ -298,3 +298,14 @@ def test_directions_of_dropped_planes_are_forgotten():
     assert np.count_nonzero(beta) > 1
     np.testing.assert_allclose(w, v / np.sqrt(0.5), rtol=1e-9, atol=1e-9)
     assert bundle.lower == pytest.approx(beta @ intercepts - 0.5 * v @ v, rel=1e-12)
+
+
+def test_a_steep_plane_is_in_use_with_a_tiny_weight():
+    """Next to the zero plane, 1 + 1e9 w has a weight of 1e-18; the other planes are below."""
+    bundle = Bundle(np.ones(2), ridge=1.0)
+    bundle.add_plane(np.array([1e9, 0.0]), 1.0)
+    for k in range(2 * IDLE):
+        bundle.add_plane(np.array([0.0, 1.0 + k]), -1.0)
+        w = bundle.minimise()
+    np.testing.assert_allclose(w, [-1e-9, 0.0], rtol=1e-12)
+    assert bundle.lower == pytest.approx(0.5e-18)
