@@ -1,19 +1,16 @@
-"""Hinge loss: the solvers against each other, cost an iteration against size, losses on OHSUMED.
+"""Hinge loss: the solvers against each other, as ratios of times measured in the same run.
 
-Speed is a ratio to something measured in the same run. The last two parts need real data, in the
-folder that MARGINRANK_DATA names.
+The cost of an iteration against size, and the losses on OHSUMED, are sections `growth` and `losses`
+of benchmarks/papers.
 """
 
 import argparse
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 
-from marginrank import RankingData, RankSVM, load_letor, make_ranking, metrics
+from marginrank import RankingData, make_ranking
 from marginrank._base.threads import serial_blas
-from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 from marginrank.solvers import SOLVERS
 from marginrank.training.linear import Parameters, make_objective
@@ -60,62 +57,12 @@ def _seconds(call) -> float:
     return time.perf_counter() - start
 
 
-def growth(folder: Path) -> None:
-    """Print the cost of a BMRM iteration on growing parts of cadata, and of 500,000 documents."""
-    data = load_letor(folder / "cadata" / "cadata.txt.gz")
-    order = np.random.default_rng(0).permutation(data.n_documents)
-    sizes = [1000, 2000, 5000, 10_000, data.n_documents]
-    print("\ncadata, real-valued labels: BMRM iterations")
-    seconds = []
-    for size in sizes:
-        rows = order[:size]
-        part = RankingData(data.X[rows], data.y[rows])
-        seconds.append(_iteration(part))
-        print(f"{size:9,} documents {1e3 * seconds[-1]:8.2f} ms")
-    exponent = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-    print(f"  exponent {exponent:.2f} (at most 1.15)")
-    X, y, _ = make_ranking(1, 500_000, 54, n_levels=None, random_state=0)
-    print(f"  500,000 documents: {_iteration(RankingData(X, y)):.3f} s (aim: 0.2)")
-
-
-def _iteration(data: RankingData, iterations: int = 20) -> float:
-    """Return the smallest time of an iteration."""
-    objective = make_objective(data, Parameters(loss="hinge", normalization="pairs", n_jobs=2))
-    times = [0.0]
-    with serial_blas():
-        SOLVERS["bmrm"].minimise(
-            objective,
-            tol=1e-14,
-            max_iter=iterations,
-            callback=lambda line: times.append(line.seconds),
-        )
-    return float(np.min(np.diff(times)))
-
-
-def losses(folder: Path) -> None:
-    """Print the mean test NDCG@10 of each loss over the five folds of OHSUMED."""
-    print("\nOHSUMED, C = 1e-4: mean test NDCG@10 (LETOR discount) over five folds")
-    parts = [folder / "OHSUMED" / f"S{k}.txt.gz" for k in range(1, 6)]
-    for loss in LOSSES:
-        values = []
-        for fold in range(5):
-            train = load_letor([parts[(fold + k) % 5] for k in range(3)])
-            test = load_letor(parts[(fold + 4) % 5])
-            model = RankSVM(C=1e-4, loss=loss).fit(train.X, train.y, qid=train.qid)
-            scores = model.predict(test.X)
-            values.append(metrics.ndcg(test.y, scores, qid=test.qid, k=10, discount="letor"))
-        print(f"  {loss:14s} {np.mean(values):.4f}")
-
-
 def main() -> None:
-    """Run all parts."""
+    """Read the command line and run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the data")
     arguments = parser.parse_args()
     solvers(24_000 if arguments.quick else 240_000)
-    if folder := os.environ.get("MARGINRANK_DATA"):
-        growth(Path(folder))
-        losses(Path(folder))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from marginrank.objective.losses import LOSSES, Loss, Piece
 from marginrank.solvers import SOLVERS, StopReason, solvers_for
 from marginrank.solvers.hinge.bundle import IDLE, Bundle, bmrm, ocas
 from marginrank.solvers.hinge.cutting_search import cutting_search
+from marginrank.solvers.hinge.lowest_point import lowest_point
 from marginrank.solvers.hinge.smoothing import smoothing
 
 HINGE = LOSSES["hinge"]
@@ -98,6 +99,51 @@ def test_bundle_methods_certify_the_optimum(method):
     assert result.stop is StopReason.CERTIFIED
     assert result.objective <= (1 + 1e-6) * best.objective
     assert result.objective - result.gap <= best.objective
+
+
+SCALES = {
+    "small C": (1e-6, 1.0),
+    "large C": (1e12, 1.0),
+    "large features": (1.0, 1e6),
+    "raw features": (1e3, 10.0 ** np.arange(-3, 5)),
+}
+
+
+@pytest.mark.parametrize(("C", "scale"), SCALES.values(), ids=SCALES)
+@pytest.mark.parametrize("method", [ocas, bmrm])
+def test_bundle_methods_take_slopes_of_any_size(method, C, scale):
+    """Next to the zero plane, planes with slopes of 1e17 have weights of 1e-17."""
+    X, y, qid = make_ranking(1, 500, 8, n_levels=None, random_state=0)
+    result = method(make_objective(RankingData(X * scale, y, qid), HINGE, C=C), tol=1e-6)
+    assert result.stop is StopReason.CERTIFIED
+
+
+@pytest.mark.parametrize("normalization", ["none", "pairs"])
+@pytest.mark.parametrize("method", [ocas, bmrm])
+def test_bundle_methods_certify_the_optimum_of_cadata(real_data, method, normalization):
+    X, y, qid = real_data("cadata/cadata.txt.gz")
+    data = RankingData((X - X.min(axis=0)) / np.ptp(X, axis=0), y, qid)
+    C = 100.0 if normalization == "none" else 1e10
+    objective = make_objective(data, HINGE, C=C, normalization=normalization)
+    result = method(objective, tol=1e-6)
+    assert result.stop is StopReason.CERTIFIED
+    assert result.objective <= (1 + 1e-6) * smoothing(objective, tol=1e-8).objective
+
+
+@pytest.mark.parametrize("method", [ocas, bmrm])
+def test_slow_progress_is_not_taken_for_rounding(method):
+    """The lower bound rises from far below: for many rounds the gap hardly falls."""
+    X, y, qid = make_ranking(1, 1000, 60, n_levels=None, random_state=0)
+    objective = make_objective(RankingData(X, y, qid), HINGE, C=1e6)
+    result = method(objective, tol=1e-12, max_iter=250)
+    assert result.stop is StopReason.MAX_ITER
+
+
+@pytest.mark.parametrize("method", [ocas, bmrm])
+def test_rounding_ends_a_bundle_method(method):
+    result = method(random_objective(20, 20, 4, C=1e-3), tol=1e-16)
+    assert result.stop is StopReason.PRECISION
+    assert result.gap <= 1e-11 * result.objective
 
 
 def test_the_line_search_saves_iterations():
@@ -235,3 +281,31 @@ def test_idle_planes_are_dropped():
     assert bundle.size <= IDLE + 2
     # max over β of 1 − ½ · (smallest g)², as the planes of larger gradient only cost
     assert bundle.lower == pytest.approx(0.5)
+
+
+def test_directions_of_dropped_planes_are_forgotten():
+    """Planes of many features that rise: older ones are dropped, and their directions with them."""
+    rng = np.random.default_rng(0)
+    gradients = rng.normal(size=(5 * IDLE, 400))
+    intercepts = 20.0 * np.arange(5 * IDLE)
+    bundle = Bundle(np.ones(400), ridge=0.5)
+    for gradient, intercept in zip(gradients, intercepts, strict=True):
+        bundle.add_plane(gradient, intercept)
+        w = bundle.minimise()
+    assert bundle.size <= 2 * IDLE
+    first = np.eye(1, 5 * IDLE)[0]
+    v, beta = lowest_point(gradients / np.sqrt(0.5), intercepts, first)
+    assert np.count_nonzero(beta) > 1
+    np.testing.assert_allclose(w, v / np.sqrt(0.5), rtol=1e-9, atol=1e-9)
+    assert bundle.lower == pytest.approx(beta @ intercepts - 0.5 * v @ v, rel=1e-12)
+
+
+def test_a_steep_plane_is_in_use_with_a_tiny_weight():
+    """Next to the zero plane, 1 + 1e9 w has a weight of 1e-18; the other planes are below."""
+    bundle = Bundle(np.ones(2), ridge=1.0)
+    bundle.add_plane(np.array([1e9, 0.0]), 1.0)
+    for k in range(2 * IDLE):
+        bundle.add_plane(np.array([0.0, 1.0 + k]), -1.0)
+        w = bundle.minimise()
+    np.testing.assert_allclose(w, [-1e-9, 0.0], rtol=1e-12)
+    assert bundle.lower == pytest.approx(0.5e-18)

@@ -6,11 +6,9 @@ minimises ½ρ‖w‖² + max_k (b_k + g_kᵀw), through the dual of this small 
     max_β  Σ β_k b_k − ‖Σ β_k g_k‖² / 2ρ,   β ≥ 0, Σ β_k = 1,   w = −Σ β_k g_k / ρ.
 
 Its value is a lower bound on F*, and any β in the simplex gives one, so that the certificate does
-not depend on how well the small problem was solved. It is taken from the sum Σ β_k g_k itself, not
-from the Gram matrix, whose entries may be larger than it by more than the digits of a number, and
-what rounding may have added to it is taken off. DAQP solves it: a dual active-set method for
-small dense problems, which returns exact zeros for planes that are not used (an interior-point
-method would not), is accurate to rounding on nearly singular Gram matrices and needs microseconds.
+not depend on how well the small problem was solved. It is taken from the sum Σ β_k g_k itself, and
+what rounding may have added to it is taken off. The small problem is solved by
+:func:`~marginrank.solvers.hinge.lowest_point.lowest_point`.
 
 BMRM touches the loss at each new w. OCAS (Franc and Sonnenburg, 2009; named as future work by paper
 4) searches the line from the best point so far to the new w exactly, in score space, and touches
@@ -21,25 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.optional import require
 from marginrank._base.types import Booleans, Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import meets
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.solvers.hinge.cutting_search import cutting_search
+from marginrank.solvers.hinge.lowest_point import lowest_point
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
 IDLE = 30  # rounds after which a plane that was not used is dropped
-STUCK = 100  # rounds in which the gap did not fall by a thousandth: it has come down to rounding
+STUCK = 100  # rounds in which neither bound on F* moved: the gap has come down to rounding
+MOVED = 1e-11  # change of a bound, relative to itself: a long way off, the gap may fall by less
 SPARE_PLANES = 60  # beside one a feature
-USED = 1e-10  # weight of a plane above rounding
 TOUCH = 0.1  # OCAS: where between the best point and the new w the loss is touched
-SMALLEST_PROXIMAL = 1e-14  # against a Gram matrix with a diagonal of about 1
-LARGEST_PROXIMAL = 1e-8
-PROXIMAL_STEPS = 5
-SETTLED = 1e-6  # change of a weight
-EQUALITY = 5  # how DAQP marks a constraint that holds with equality
+OUTSIDE = 4.0 * PRECISION  # part of a gradient that rounding may leave outside a span
 
 
 def _solve_bundle(
@@ -59,14 +53,16 @@ def _solve_bundle(
     best = touched = start(objective, w, scores0)
     bundle = Bundle(objective.feature_magnitudes, objective.ridge)
     stop = StopReason.MAX_ITER
+    bounds: list[tuple[float, float]] = []
     try:
         for _ in range(max_iter):
             bundle.add(touched)
             w = bundle.minimise()
+            bounds.append((bundle.lower, best.value))
             if meets(tol, best.value, bundle.gap(best)):
                 stop = StopReason.CERTIFIED
                 break
-            if _is_stuck([line.gap for line in progress.history]):
+            if _is_stuck(bounds):
                 stop = StopReason.PRECISION
                 break
             if line_search:
@@ -82,8 +78,12 @@ def _solve_bundle(
     return progress.result(best, gap, stop, gap=gap)
 
 
-def _is_stuck(gaps: list[float]) -> bool:
-    return len(gaps) > STUCK and min(gaps[-STUCK:]) > 0.999 * min(gaps[:-STUCK])
+def _is_stuck(bounds: list[tuple[float, float]]) -> bool:
+    if len(bounds) <= STUCK:
+        return False
+    lower, upper = bounds[-1]
+    last_lower, last_upper = bounds[-1 - STUCK]
+    return lower <= (1.0 + MOVED) * last_lower and upper >= (1.0 - MOVED) * last_upper
 
 
 def bmrm(objective: Objective, **options: Any) -> SolverResult:
@@ -119,7 +119,6 @@ class Bundle:
     """
 
     def __init__(self, magnitudes: Floats, ridge: float) -> None:
-        self._quadratic_programme = require("daqp", "bundle").solve
         self._ridge = ridge
         self._magnitudes = magnitudes  # of the features
         # The loss is not negative: the first plane is zero.
@@ -127,10 +126,11 @@ class Bundle:
         self._intercepts = np.zeros(1)
         self._slope_rounding = np.zeros(1)
         self._rounding = np.zeros(1)
-        self._gram = np.zeros((1, 1))
+        # Gradients as combinations of orthonormal rows: short where there are many features.
+        self._basis = np.zeros((0, magnitudes.size))
+        self._coordinates = np.zeros((1, 0))
         self._idle = np.zeros(1, dtype=np.int64)
         self._beta = np.ones(1)
-        self._proximal = SMALLEST_PROXIMAL
         self.lower = 0.0
 
     @property
@@ -160,23 +160,39 @@ class Bundle:
         """Add the plane intercept + gradientᵀ w, which must be below the loss up to rounding."""
         self._slope_rounding = np.append(self._slope_rounding, slope_rounding)
         self._rounding = np.append(self._rounding, rounding)
-        products = self._gradients @ gradient
-        self._gram = np.block(
-            [[self._gram, products[:, None]], [products, float(gradient @ gradient)]]
-        )
+        self._extend_basis(gradient)
         self._gradients = np.vstack([self._gradients, gradient])
         self._intercepts = np.append(self._intercepts, intercept)
         self._idle = np.append(self._idle, 0)
+        self._beta = np.append(self._beta, 0.0)
+
+    def _extend_basis(self, gradient: Floats) -> None:
+        """Add the coordinates of a gradient, and its direction if it is a new one."""
+        coordinates = np.zeros(len(self._basis))
+        rest = gradient
+        for _ in range(2):  # once leaves too much rounding
+            inside = self._basis @ rest
+            coordinates += inside
+            rest = rest - inside @ self._basis
+        length = float(np.linalg.norm(rest))
+        if length > OUTSIDE * float(np.linalg.norm(gradient)):
+            self._basis = np.vstack([self._basis, rest / length])
+            self._coordinates = np.pad(self._coordinates, ((0, 0), (0, 1)))
+            coordinates = np.append(coordinates, length)
+        self._coordinates = np.vstack([self._coordinates, coordinates])
 
     def minimise(self) -> Floats:
         """Return the w at which the regulariser plus the highest plane is smallest.
 
         Sets: lower
         """
-        beta = self._weights()
-        w: Floats = -(beta @ self._gradients) / self._ridge
-        self.lower = max(self.lower, self._bound(beta, w))
-        self._idle = np.where(beta > USED, 0, self._idle + 1)
+        root = np.sqrt(self._ridge)
+        slopes = self._coordinates / root
+        v, beta = lowest_point(slopes, self._intercepts, self._beta)
+        w: Floats = v @ self._basis / root
+        self._beta = beta
+        self.lower = max(self.lower, self._bound(beta))
+        self._idle = np.where(beta > 0.0, 0, self._idle + 1)
         self._drop((self._idle >= IDLE) | self._least_used(beta))
         return w
 
@@ -186,51 +202,14 @@ class Bundle:
         least[np.argsort(-beta, kind="stable")[self._magnitudes.size + SPARE_PLANES :]] = True
         return least
 
-    def _bound(self, beta: Floats, w: Floats) -> float:
+    def _bound(self, beta: Floats) -> float:
         """Return the dual value at β less what rounding may have added to it."""
+        w = -(beta @ self._gradients) / self._ridge
         value = float(beta @ self._intercepts) - 0.5 * self._ridge * float(w @ w)
         flat = float(beta @ (self._rounding + PRECISION * np.abs(self._intercepts)))
         # By this much the sum of the gradients may be off, and then the minimum of the planes.
         slope = float(beta @ self._slope_rounding) * self._magnitudes
         return value - flat - float(slope @ np.abs(w)) - 0.5 * float(slope @ slope) / self._ridge
-
-    def _weights(self) -> Floats:
-        """Solve the dual problem over the simplex.
-
-        More planes than features have a singular Gram matrix, which the solver does not take. A
-        small multiple of ½‖β − last β‖² makes it regular and vanishes as β settles; the multiple
-        grows until the solver is content.
-        """
-        beta = np.append(self._beta, np.zeros(self.size - self._beta.size))
-        steps = 0
-        while steps < PROXIMAL_STEPS:
-            found = self._proximal_step(beta)
-            if found is None and self._proximal < LARGEST_PROXIMAL:
-                self._proximal *= 10.0
-                continue
-            steps += 1
-            change = 0.0 if found is None else float(np.abs(found - beta).max())
-            beta = beta if found is None else found
-            if change <= SETTLED:
-                break
-        self._beta = beta
-        return beta
-
-    def _proximal_step(self, beta: Floats) -> Floats | None:
-        k = self.size
-        scale = max(float(np.trace(self._gram)) / self._ridge / k, 1e-300)
-        found, _, flag, _ = self._quadratic_programme(
-            self._gram / (self._ridge * scale) + self._proximal * np.eye(k),
-            -self._intercepts / scale - self._proximal * beta,
-            np.ones((1, k)),
-            np.ones(k + 1),
-            np.append(np.zeros(k), 1.0),
-            np.append(np.zeros(k), EQUALITY).astype(np.int32),
-            eps_prox=0.0,
-        )
-        found = np.maximum(found, 0.0)
-        total = float(found.sum())
-        return found / total if flag == 1 and total > 0 else None
 
     def _drop(self, idle: Booleans) -> None:
         if idle.any():
@@ -239,6 +218,9 @@ class Bundle:
             self._intercepts = self._intercepts[keep]
             self._slope_rounding = self._slope_rounding[keep]
             self._rounding = self._rounding[keep]
-            self._gram = self._gram[np.ix_(keep, keep)]
+            self._coordinates = self._coordinates[keep]
             self._idle = self._idle[keep]
             self._beta = self._beta[keep]
+            if len(self._basis) > 2 * self.size:
+                basis, coordinates = np.linalg.qr(self._gradients.T)
+                self._basis, self._coordinates = basis.T, coordinates.T

@@ -1,0 +1,159 @@
+"""The small quadratic programme of the bundle methods, by a primal active-set method.
+
+The v that minimises ½‖v‖² + max_k (b_k + g_kᵀv) is −Σ β_k g_k, where the weights β maximise
+
+    Σ β_k b_k − ½‖Σ β_k g_k‖²,   β ≥ 0, Σ β_k = 1.
+
+As in Wolfe's algorithm for the point of smallest norm (1976), the slopes g_k of the planes in use
+are affinely independent. A step goes to the best weights on these planes alone, with which they are
+equally high at v. Where a weight becomes zero on the way, the step ends and that plane goes. After
+a whole step the plane that is highest at v comes in, and if that is one of those in use, all is
+done.
+
+Slopes may be of any size: 1e9 where C is large and pairs are many. Next to a plane of slope zero
+such planes have weights of 1e-9, so that no tolerance can be one on weights. Without that plane
+their sum is v but for a rounding of slopes of 1e9, so that v is taken from the heights instead.
+"""
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from marginrank._base.types import Floats
+from marginrank.objective.objective import PRECISION
+
+ROUNDING = 4.0 * PRECISION  # of a sum, relative to its terms
+ROUNDS = 10  # for each plane, at most: where rounding rules, planes might come and go for ever
+
+
+def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floats, Floats]:
+    """Return the v at which ½‖v‖² plus the highest plane is lowest, and the weights β.
+
+    Parameters
+    ----------
+    slopes : ndarray of shape (n_planes, n)
+        The g_k.
+    intercepts : ndarray of shape (n_planes,)
+        The b_k.
+    beta : ndarray of shape (n_planes,)
+        Weights to start from, on affinely independent slopes: those of a part of the planes.
+    """
+    programme = _Programme(slopes, intercepts, beta)
+    for _ in range(ROUNDS * beta.size):
+        if not (programme.settle() and programme.take_in_highest()):
+            break
+    return programme.v, programme.beta
+
+
+class _Programme:
+    """Planes, those in use, and their weights."""
+
+    def __init__(self, slopes: Floats, intercepts: Floats, beta: Floats) -> None:
+        self.beta = beta.copy()
+        self.v: Floats = np.zeros(slopes.shape[1])
+        self._slopes = slopes
+        self._intercepts = intercepts
+        self._used = np.flatnonzero(beta)  # in the order in which they came
+
+    def take_in_highest(self) -> bool:
+        """Use the plane that is highest at v; False if it is in use already."""
+        heights = self._intercepts + self._slopes @ self.v
+        terms = np.abs(self._intercepts) + np.abs(self._slopes) @ np.abs(self.v)
+        top = self._used[np.argmax(heights[self._used])]
+        above = heights - heights[top] - ROUNDING * (terms + terms[top])
+        highest = np.argmax(above)
+        if above[highest] <= 0.0:
+            return False
+        self._used = np.append(self._used, highest)
+        return True
+
+    def settle(self) -> bool:
+        """Find the best weights on the planes in use; False if the last one gains nothing.
+
+        Sets: beta, v
+        """
+        while True:
+            before = self.beta[self._used]
+            hull = _Hull(self._slopes[self._used], self._intercepts[self._used])
+            change = hull.best_weights() - before if hull.is_regular else hull.free_change()
+            falls = np.flatnonzero(before + change <= 0.0)
+            if not falls.size:
+                self.beta[self._used] = before + change
+                self.v = hull.lowest_point()
+                return True
+            if not before[falls].all():
+                return False
+            shares = before[falls] / -change[falls]
+            after = np.maximum(before + shares.min() * change, 0.0)
+            after[falls[np.argmin(shares)]] = 0.0
+            self.beta[self._used] = after
+            self._used = self._used[after > 0.0]
+
+
+class _Hull:
+    """The affine hull of some planes: all weights of sum one, negative ones too.
+
+    One of the planes is the reference; the differences of the slopes of the others from its slope
+    are factored, each scaled to length one.
+    """
+
+    def __init__(self, slopes: Floats, intercepts: Floats) -> None:
+        norms = np.linalg.norm(slopes, axis=1)
+        # Its weight is what the others leave, with their rounding: the smallest slope bears that.
+        self._reference = int(np.argmin(norms))
+        self._slope = slopes[self._reference]
+        differences = np.delete(slopes, self._reference, axis=0) - self._slope
+        lengths = np.linalg.norm(differences, axis=1)
+        self._lengths = np.where(lengths > 0.0, lengths, 1.0)
+        rises = np.delete(intercepts, self._reference) - intercepts[self._reference]
+        self._rises = rises / self._lengths
+        self._basis, self._factor = np.linalg.qr((differences / self._lengths[:, None]).T)
+        left = np.zeros(lengths.size)  # of a difference, outside the span of those before it
+        left[: len(self._factor)] = np.abs(np.diag(self._factor))
+        terms = np.delete(norms, self._reference) + norms[self._reference]
+        self._dependent = np.flatnonzero(left * self._lengths <= ROUNDING * terms)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether the slopes are affinely independent."""
+        return not self._dependent.size
+
+    def lowest_point(self) -> Floats:
+        """Return the v at which ½‖v‖² plus the height is lowest, among those of equal heights."""
+        outside = self._slope
+        for _ in range(2):  # once leaves rounding of the slope, which may be larger than v
+            outside = outside - self._basis @ (outside @ self._basis)
+        v: Floats = self._basis @ self._heights_equal() - outside
+        return v
+
+    def best_weights(self) -> Floats:
+        """Return the weights with which the slopes add up to −v."""
+        missing = -(self._heights_equal() + self._slope @ self._basis)
+        weights = _solve(self._factor, missing) / self._lengths
+        return np.insert(weights, self._reference, 1.0 - weights.sum())
+
+    def _heights_equal(self) -> Floats:
+        """Return the part of v in the span of the differences, as coordinates."""
+        return _solve(self._factor, -self._rises, transposed=True)
+
+    def free_change(self) -> Floats:
+        """Return a change of the weights that changes no slope, and takes all of a plane's.
+
+        The last plane gets more: it is higher than the others, which are equally high.
+        """
+        column = self._dependent[0]
+        change = np.zeros(self._lengths.size)
+        change[column] = 1.0
+        change[:column] = -_solve(self._factor[:column, :column], self._factor[:column, column])
+        change /= self._lengths
+        change = np.insert(change, self._reference, -change.sum())
+        change *= np.copysign(1.0, change[-1])
+        change /= -change.min()
+        return change
+
+
+def _solve(factor: Floats, right: Floats, transposed: bool = False) -> Floats:
+    """Solve with an upper triangular matrix, which may be empty."""
+    if not right.size:
+        return right
+    solution: Floats = solve_triangular(factor, right, trans=int(transposed), check_finite=False)
+    return solution
