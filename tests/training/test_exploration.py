@@ -108,6 +108,20 @@ def test_a_limit_ends_it_but_not_before_a_candidate_is_complete(n_looks):
     assert first + n_looks - 1 == len(is_complete) == count.done < 9
 
 
+def test_the_best_so_far_is_the_one_that_would_be_chosen():
+    """Of equals, the smallest C: grids become finer around it."""
+
+    def constant(y, scores, qid=None, per_query=False):
+        return 0.5
+
+    run = Exploration(Search(DATA, FoldJudge(DATA, FOLDS, constant, None)), lambda: False)
+    space = Space(Parameters(), {"scale": [None, "query"]}, [0.5, 1.0])
+    for _ in run.explore(space.grids(DATA, 0, None), Count(12)):
+        chosen = run.search.selection().parameters if run.has_complete else None
+        assert chosen == (None if run.best is None else run.best.parameters)
+    assert run.best.parameters.C == 0.5
+
+
 def test_midpoints_are_between_neighbours():
     Cs = np.array([1.0, 4.0, 64.0])
     np.testing.assert_allclose(midpoints(Cs, 4.0), [2.0, 16.0])

@@ -104,7 +104,7 @@ class Exploration:
     Attributes
     ----------
     best : Candidate or None
-        The complete candidate with the highest mean, and of equals the first.
+        The complete candidate that would be chosen now.
     mean : float
         Its mean over the folds that have a value.
     has_complete : bool
@@ -139,8 +139,16 @@ class Exploration:
         """Take notice of a complete candidate."""
         self.has_complete = True
         scores = candidate.scores[~np.isnan(candidate.scores)]
-        if scores.size and (self.best is None or exceeds(scores.mean(), self.mean)):
-            self.best, self.mean = candidate, float(scores.mean())
+        if not scores.size:
+            return
+        mean = float(scores.mean())
+        is_equal = not exceeds(self.mean, mean)
+        if (
+            self.best is None
+            or exceeds(mean, self.mean)
+            or (is_equal and candidate.place < self.best.place)
+        ):
+            self.best, self.mean = candidate, max(mean, self.mean)
 
     def _finer_grids(self, count: Count) -> Iterator[Grid]:
         """Yield grids around the best C, each twice as fine, until that makes no difference."""
