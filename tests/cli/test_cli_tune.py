@@ -150,7 +150,7 @@ def test_a_plot(tune, tmp_path):
 
 def test_a_budget_that_is_used_up(tune, monkeypatch):
     """Time stands still until the first candidate is complete, and is up then."""
-    flags = f"-C {CS} --folds 2 --scale none,query --budget"
+    flags = "--points 3 --folds 2 --scale none,query --budget"
     monkeypatch.setitem(engine.tune.__kwdefaults__, "clock", lambda: 0.0)
     result = of_json(tune(flags, "1 --json"))["selection"]
     assert len(result["candidates"]) > 6
@@ -161,7 +161,15 @@ def test_a_budget_that_is_used_up(tune, monkeypatch):
     assert len(result["candidates"]) == 1
     assert result["out_of_time"]
     assert (result["combinations_tried"], result["combinations"]) == (1, 2)
-    assert "1 of 2 combinations were not tried." in tune(flags, "0.5").stdout
+    done = tune(flags, "0.5")
+    assert (
+        "\n5 of 6 candidates were not tried, among them all of 1 of 2 combinations: time was up.\n"
+        in (done.stdout)
+    )
+    assert "\n2 models; best so far: C=" in done.stderr
+    assert "\n2 of 3 candidates were not tried: time was up.\n" in (
+        tune("--points 3 --folds 2 --budget 0.5").stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -286,7 +294,7 @@ def test_the_choice_against_the_runner_up(difference, p, sentence):
     comparison |= {"confidence": 0.95, "interval": (-0.1, 0.25)}
     described = {"candidates": [candidate(0, 1.0, 0.5), candidate(0, 0.5, 0.6)], "metric": "ndcg"}
     described |= {"chosen": 1, "runner_up": 0, "varied": ["C", "scale"], "nested": None}
-    described |= {"comparison": comparison, "combinations": 1, "combinations_tried": 1}
+    described |= {"comparison": comparison, "candidates_untried": 0}
     (told,) = sentences(described)
     evidence = "evidence" if p < 0.05 else "no evidence"
     assert told == f"{sentence} -0.1000 … 0.2500): {evidence} of a difference."
@@ -295,9 +303,9 @@ def test_the_choice_against_the_runner_up(difference, p, sentence):
 def test_progress_is_a_line_a_combination(tune):
     lines = tune(f"-C {CS} --folds 2 --scale none,query --nested").stderr.splitlines()
     told = [line for line in lines if " models; best so far: C=" in line]
-    planned = 2 * 12 - 12 + 2 * (2 * 6 + 1)
+    planned = 12 + 2 * 12
     assert [line.split(";")[0] for line in told] == [
-        f"{done} of {planned} models" for done in (6, 12, 24, 37)
+        f"{done} of {planned} models" for done in (6, 12, 24, 36)
     ]
     lines = tune(f"-C {CS} --folds 2 --verbose").stderr.splitlines()
     assert sum(line.startswith("C=") and "ndcg@10 0." in line for line in lines) == 3

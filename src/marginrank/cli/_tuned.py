@@ -72,7 +72,7 @@ class Reporter:
             self._tell(self._last)
 
     def _tell(self, progress: "Progress") -> None:
-        write_err(f"{progress.done} of {progress.planned} models; {self._best(progress)}")
+        write_err(f"{_models_done(progress)}; {self._best(progress)}")
 
     def _best(self, progress: "Progress") -> str:
         if progress.best is None:
@@ -88,7 +88,13 @@ class Reporter:
         mean = f"{scores.mean():.4f}" if scores.size else "-"
         where = "" if fold is None else f"without fold {fold}: "
         told = f"{where}{called(vars(candidate.parameters), self._varied)}: {self._metric} {mean}"
-        write_err(f"{told} ({progress.done} of {progress.planned} models)")
+        write_err(f"{told} ({_models_done(progress)})")
+
+
+def _models_done(progress: "Progress") -> str:
+    if progress.planned is None:
+        return f"{progress.done} models"
+    return f"{progress.done} of {progress.planned} models"
 
 
 def describe(tuning: "Tuning") -> dict[str, Any]:
@@ -118,6 +124,7 @@ def describe(tuning: "Tuning") -> dict[str, Any]:
         "nested": None if tuning.nested is None else _describe_nested(tuning.nested, names),
         "combinations": tuning.n_combinations,
         "combinations_tried": tuning.n_tried,
+        "candidates_untried": tuning.n_untried,
         "out_of_time": tuning.is_out_of_time,
         "interrupted": tuning.is_interrupted,
     }
@@ -202,10 +209,19 @@ def sentences(described: Mapping[str, Any]) -> list[str]:
             f"{plus_minus(nested['mean'], nested['error'])}; that of the chosen candidate, "
             f"{plus_minus(chosen['mean'], chosen['error'])}, is optimistic, as it decided."
         )
-    untried = described["combinations"] - described["combinations_tried"]
-    if untried:
-        told.append(f"{untried} of {described['combinations']} combinations were not tried.")
+    if described["candidates_untried"]:
+        told.append(_untried(described))
     return told
+
+
+def _untried(described: Mapping[str, Any]) -> str:
+    """Tell of the candidates that the search did not come to."""
+    untried, n_tried = described["candidates_untried"], len(described["candidates"])
+    told = f"{untried} of {untried + n_tried} candidates were not tried"
+    combinations = described["combinations"] - described["combinations_tried"]
+    if combinations:
+        told += f", among them all of {combinations} of {described['combinations']} combinations"
+    return f"{told}: {'time was up' if described['out_of_time'] else 'it was interrupted'}."
 
 
 def _against_runner_up(described: Mapping[str, Any]) -> str:

@@ -72,7 +72,7 @@ class Tried:
     budget: float | None = Parameter(
         or_none(number()),
         "Seconds for the search: a coarse grid of C for all combinations, then finer ones around "
-        "the best.",
+        "the best; with -C, the values that are given and no others.",
         SEARCH,
     ).field(None)
 
