@@ -63,7 +63,7 @@ def tune(
     valid = _open(task, judging.valid, judging.valid_group, documents)
     test = _open(task, judging.test, judging.test_group, documents)
     tuning = _search(task, space, documents, valid, chosen, tried=tried, judging=judging)
-    _warn(tuning)
+    _warn(tuning, nested=judging.nested)
     model = fit(
         documents,
         tuning.parameters,
@@ -131,12 +131,14 @@ def _search(
     return tuning
 
 
-def _warn(tuning: "Tuning") -> None:
-    """Tell of a choice among less than was asked for."""
+def _warn(tuning: "Tuning", *, nested: bool) -> None:
+    """Tell of a choice among less than was asked for, or without the estimate that was."""
     if tuning.is_interrupted:
         n = len(tuning.selection.candidates)
         best = called(vars(tuning.parameters), tuning.selection.varied)
         told = f"interrupted; the best of {n} candidates so far is kept: {best}"
+        if nested:
+            told += "; there is no estimate by nested folds"
         complain(f"{told}; Ctrl-C again to end without a model")
     message = tuning.edge_message()
     if message is not None:
