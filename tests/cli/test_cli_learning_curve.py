@@ -32,7 +32,7 @@ def test_the_values_of_the_api(run, train_txt, curve):
 def test_table_and_verdict(run, train_txt, curve):
     done = run("learning-curve", train_txt, "-C", "0.1", "--folds", "3")
     lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    assert lines[0] == ["Learning", "curve"]
+    assert " ".join(lines[0]) == "Learning curve (over queries with pairs)"
     rows = lines[2:-1]
     assert [int(row[0]) for row in rows] == curve.sizes.tolist()
     assert [row[-3] for row in rows] == [f"{mean:.4f}" for mean in curve.valid_mean]

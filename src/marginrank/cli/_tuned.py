@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from marginrank.cli._flags import flag
 from marginrank.cli._options import Reading, Training
-from marginrank.cli._output import print_line, print_table
+from marginrank.cli._output import plus_minus, print_line, print_table
 from marginrank.cli._streams import write_err
 from marginrank.training.declarations import LinearDeclaration
 
@@ -189,11 +189,6 @@ def shown_candidates(described: Mapping[str, Any]) -> list[int]:
 
 def _highest(candidates: Sequence[Mapping[str, Any]]) -> int:
     return max(range(len(candidates)), key=lambda k: candidates[k]["mean"])
-
-
-def plus_minus(mean: float, error: float) -> str:
-    """Return a mean with its standard error, if it has one."""
-    return f"{mean:.4f}" if error != error else f"{mean:.4f} ± {error:.4f}"
 
 
 def sentences(described: Mapping[str, Any]) -> list[str]:

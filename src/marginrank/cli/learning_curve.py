@@ -23,7 +23,7 @@ from marginrank.cli._checks import (
 from marginrank.cli._data import Wanted, data_summary, open_data, open_judged
 from marginrank.cli._metrics import find_metric
 from marginrank.cli._options import EVALUATION, DataFiles, Json, OneMetric, Reading
-from marginrank.cli._output import print_json, print_line, print_table
+from marginrank.cli._output import plus_minus, print_json, print_line, print_table
 from marginrank.cli._plots import check_plot, save_plot
 from marginrank.cli._progress import Phases
 from marginrank.training.declarations import RANDOM_STATE, LinearDeclaration
@@ -167,12 +167,12 @@ def _print(result: Mapping[str, Any]) -> None:
         (
             point["queries"],
             round(float(point["pairs"])),
-            f"{point['train']:.4f} ± {point['train_error']:.4f}",
-            f"{point['valid']:.4f} ± {point['valid_error']:.4f}",
+            plus_minus(point["train"], point["train_error"]),
+            plus_minus(point["valid"], point["valid_error"]),
         )
         for point in result["points"]
     ]
     metric = result["metric"]
     header = ("queries", "pairs", f"{metric}, trained on", f"{metric}, held out")
-    print_table("Learning curve", rows, header=header)
+    print_table("Learning curve (over queries with pairs)", rows, header=header)
     print_line(result["verdict"])
