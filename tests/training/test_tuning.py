@@ -108,6 +108,18 @@ def test_a_metric_without_a_value_anywhere_is_told():
         tune(DATA, SMALL, validation=held_out, metric="auc")
 
 
+def test_a_C_that_nobody_gave_is_not_blamed_for_tiny_features():
+    tiny = RankingData(X * 1e-100, Y, QID)
+    with pytest.raises(
+        ValueError, match=r"features of X are so small .* take scale='standard', or"
+    ):
+        tune(tiny, Space(Parameters(), {}), n_folds=3)
+    with pytest.raises(ValueError, match=r"C=1e\+200 times the weights of all pairs is"):
+        tune(tiny, Space(Parameters(), {}, [1e200]), n_folds=3)
+    scaled = tune(tiny, Space(Parameters(scale="standard"), {}), n_folds=3)
+    assert np.isfinite(scaled.selection.mean).all()
+
+
 class TestBudget:
     @pytest.fixture
     def clock(self):

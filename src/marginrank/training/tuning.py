@@ -6,7 +6,8 @@ Whatever ends the search, the best candidate that was judged on all folds is the
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -202,12 +203,33 @@ def tune(
     _check(validation, rule, nested=nested, budget=budget)
     refuse_other_validation(validation, data.n_features, data.feature_names)
     tuner = Tuner(data, space, metric, rule, seed_from(random_state), clock, on_trial)
+    judge: Judge
+    outer: list[OuterFold] = []
     if validation is not None:
-        judge: Judge = HeldOutJudge(validation, metric, space.base.n_jobs)
-        return tuner.tune(judge, [], budget)
-    folds = tuner.folds(n_folds)
-    outer = [OuterFold(fold, tuner.inner_folds(fold, n_folds)) for fold in folds] if nested else []
-    return tuner.tune(tuner.judge(folds), outer, budget)
+        judge = HeldOutJudge(validation, metric, space.base.n_jobs)
+    else:
+        folds = tuner.folds(n_folds)
+        judge = tuner.judge(folds)
+        if nested:
+            outer = [OuterFold(fold, tuner.inner_folds(fold, n_folds)) for fold in folds]
+    with _blaming_features(space):
+        return tuner.tune(judge, outer, budget)
+
+
+@contextmanager
+def _blaming_features(space: Space) -> Iterator[None]:
+    """Say why a C that nobody gave cannot be computed with."""
+    try:
+        yield
+    except ParameterError as error:
+        if space.Cs is not None or error.parameter != "C":
+            raise
+        raise ParameterError(
+            "features of X are so small or large that values of C to go with them cannot be "
+            "computed with; take ",
+            given("scale", "standard"),
+            ", or multiply the features by a number.",
+        ) from error
 
 
 def _is_better(scores: Floats, others: Floats) -> bool:
