@@ -227,3 +227,14 @@ def test_the_spread_of_a_fold_is_that_of_its_training_documents():
             validation=(big[test] / scale, Y[test], QID[test]),
         )
         np.testing.assert_allclose(path.scores, model.scores_[:, k], atol=5e-3)
+
+
+def test_folds_without_a_pair_to_judge_by_are_left_out():
+    labels = np.where(QID < 2, 0, Y)  # NDCG is 0, not nan, where nothing is relevant
+    folds = list(GroupKFold(3).split(X, labels, QID))
+    without = (np.flatnonzero(QID > 1), np.flatnonzero(QID < 2))
+    model = SparseRankSVMCV(n_points=3, cv=[*folds, without])
+    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4, which is left out"):
+        model.fit(X, labels, qid=QID)
+    assert np.isnan(model.scores_[:, 3]).all()
+    np.testing.assert_allclose(model.path_.scores, model.scores_[:, :3].mean(axis=1))

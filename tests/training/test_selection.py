@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData, RankSVM, make_ranking, metrics
-from marginrank.training.folds import query_folds
+from marginrank.training.folds import Fold, query_folds
 from marginrank.training.judges import FoldJudge, HeldOutJudge
 from marginrank.training.linear import Parameters
 from marginrank.training.selection import Grid, Search, grids_of
@@ -108,3 +108,12 @@ def test_a_single_candidate_has_no_runner_up():
     selection = search.selection()
     assert selection.runner_up is None
     assert search.compare(selection) is None
+
+
+def test_documents_without_a_pair_judge_nothing():
+    labels = np.where(QID < 2, Y, 0)  # NDCG is 0, not nan, where nothing is relevant
+    data = RankingData(X, labels, QID)
+    judge = FoldJudge(data, [Fold(1, np.flatnonzero(QID < 2), np.flatnonzero(QID > 1))], "ndcg", 1)
+    assert np.isnan(judge.score(0, np.ones(6)))
+    nothing = RankingData(X, np.zeros(len(Y)), QID)
+    assert np.isnan(HeldOutJudge(nothing, "ndcg", None).score(0, np.ones(6)))

@@ -13,7 +13,13 @@ from marginrank.estimators._input import features_of, set_features
 from marginrank.estimators._linear import LinearRanker, check_seed
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
-from marginrank.training.folds import cost_by_label, folds_of, over_folds, rows_of
+from marginrank.training.folds import (
+    cost_by_label,
+    folds_of,
+    has_pairs,
+    over_folds,
+    rows_of,
+)
 from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, check_grid, sparse_path
 
 PATH_TOL = 1e-4  # neighbours on a grid differ by more
@@ -163,13 +169,14 @@ class SparseRankSVMCV(LinearRanker):
         folds = folds_of(data, self.cv, seed)
         path = self._path(data, values, seed)
         cost = cost_by_label(self.pair_cost, data.y)
-        on_folds = []
-        for fold in folds:
+        scores = np.full((path.values.size, len(folds)), np.nan)
+        for k, fold in enumerate(folds):
+            if not has_pairs(data.y[fold.test], data.qid[fold.test]):
+                continue
             train, test = (
                 rows_of(data, rows, n_jobs=self.n_jobs) for rows in (fold.train, fold.test)
             )
-            on_folds.append(self._path(train, path.values, seed, test, pair_cost=cost))
-        scores = np.array([fold.scores for fold in on_folds]).T
+            scores[:, k] = self._path(train, path.values, seed, test, pair_cost=cost).scores
         path = replace(path, metric=self.scoring, scores=over_folds(scores, self.scoring).mean)
         best_value = float(path.values[path.best])
         self.best_estimator_ = self._at(best_value).fit(data)

@@ -13,7 +13,7 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.metrics import compare, get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
 from marginrank.metrics.comparison import Comparison
-from marginrank.training.folds import Fold
+from marginrank.training.folds import Fold, has_pairs
 
 
 class Judged(NamedTuple):
@@ -45,6 +45,7 @@ class Judge(ABC):
         self.metric = metric_name(asked)
         self._evaluate = order_free(asked)
         self._threads = effective_threads(n_jobs)
+        self._with_pairs: dict[int, bool] = {}
 
     @property
     @abstractmethod
@@ -56,8 +57,15 @@ class Judge(ABC):
         """Return the documents that models without part k are judged by, with their scores."""
 
     def score(self, k: int, w: Floats) -> float:
-        """Return the metric of a model that has learned from part k; nan if it has no value."""
+        """Return the metric of a model that has learned from part k.
+
+        It is nan if the metric has no value, or there is no pair to judge by.
+        """
         y, (scores,), qid = self.judged(k, [w])
+        if k not in self._with_pairs:
+            self._with_pairs[k] = has_pairs(y, qid)
+        if not self._with_pairs[k]:
+            return np.nan
         return float(self._evaluate(y, scores, qid=qid))
 
     def compare(self, a: Sequence[Floats], b: Sequence[Floats]) -> Comparison | None:

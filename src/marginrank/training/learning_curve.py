@@ -278,6 +278,8 @@ class _Run:
             yield _Point(fit.n_pairs, self._score(train, w), self._score(curve.held_out, w))
 
     def _score(self, data: RankingData, w: Floats) -> float:
+        if not data.queries.n_pairs.any():
+            return np.nan
         scores = data.matrix.dot(w, None, effective_threads(self.parameters.n_jobs))
         return float(self.evaluate(data.y, scores, qid=data.qid))
 
