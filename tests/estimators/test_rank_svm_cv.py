@@ -159,11 +159,30 @@ def test_a_single_query_is_divided_by_documents():
     assert model.best_score_ > 0.6
 
 
-def test_without_refit_there_is_a_choice_and_no_model():
+def test_without_refit_there_is_a_choice_and_no_model(tmp_path):
     model = RankSVMCV(Cs=CS, cv=3, refit=False).fit(X, Y, qid=QID)
     assert model.best_params_["C"] in CS
-    with pytest.raises((NotFittedError, AttributeError)):
-        model.predict(X)
+    for use in (
+        lambda: model.predict(X),
+        lambda: model.rank(X),
+        lambda: model.score(X, Y, qid=QID),
+        lambda: model.save(tmp_path / "model.json"),
+    ):
+        with pytest.raises(NotFittedError, match="refit=False leaves no model"):
+            use()
+
+
+def test_without_refit_the_model_of_an_earlier_fit_is_gone():
+    model = RankSVMCV(Cs=CS[:2], cv=2).fit(X, Y, qid=QID)
+    model.set_params(refit=False).fit(-X, Y, qid=QID)
+    assert not hasattr(model, "best_estimator_")
+    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "stop_reason_")
+
+
+def test_before_a_fit_there_is_no_model():
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        RankSVMCV(refit=False).predict(X)
 
 
 def test_the_saved_model_is_the_last_fit(model, tmp_path):

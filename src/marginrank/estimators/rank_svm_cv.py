@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.parameters import check_choice, check_number
@@ -61,7 +62,7 @@ class RankSVMCV(LinearRanker):
         Choose the highest mean; or the smallest C, other parameters being those of the best, whose
         mean is not lower by more than one standard error of the best one's mean.
     refit : bool, default=True
-        Learn from all data with what was chosen. Without it there is no :meth:`predict`.
+        Learn from all data with what was chosen. Without it there is no model.
     loss, normalization, scale
         As in :class:`~marginrank.RankSVM`; or a list of names to choose from, as in
         ``scale=["none", "standard"]``.
@@ -188,6 +189,7 @@ class RankSVMCV(LinearRanker):
             for _ in search.try_grid(grid):
                 pass
         selection = search.selection(self.rule)
+        self._forget_model()
         self.n_splits_ = len(folds)
         self._keep(selection)
         self.comparison_ = search.compare(selection)
@@ -198,10 +200,40 @@ class RankSVMCV(LinearRanker):
                 setattr(self, name, getattr(self.best_estimator_, name))
         return self
 
+    def predict(self, X: Any) -> Floats:
+        """Return the scores Xw of the last fit; a higher score ranks higher.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+        """
+        self._require_model()
+        return super().predict(X)
+
     def to_linear_model(self) -> LinearModel:
         """Return the last fit as plain data, as model files hold it."""
-        check_is_fitted(self, "coef_")
+        self._require_model()
         return self.best_estimator_.to_linear_model()
+
+    def _require_model(self) -> None:
+        """Refuse to go on without weights: before a fit, and after one without the last fit."""
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise NotFittedError(
+                "refit=False leaves no model, only the choice of its parameters; set refit=True, "
+                "or fit RankSVM with best_params_."
+            )
+
+    def _forget_model(self) -> None:
+        """Drop the model of an earlier fit, which this one may not replace."""
+        for name in ("best_estimator_", *FOUND):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _keep(self, selection: Selection) -> None:
         """Store what was tried, and what was chosen."""

@@ -224,8 +224,8 @@ def _scored(scores: Floats, metric: str, stacklevel: int) -> Booleans:
             else (f"folds {', '.join(left_out)}", "are")
         )
         warnings.warn(
-            f"{metric} has no value on {which} of {scored.size}, which {are} left out: there may be "
-            "no query with different labels; check y and qid, or take fewer folds.",
+            f"{metric} has no value on {which} of {scored.size}, which {are} left out: there may "
+            "be no query with different labels; check y and qid, or take fewer folds.",
             stacklevel=stacklevel,
         )
     return scored
