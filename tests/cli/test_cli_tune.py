@@ -268,6 +268,8 @@ def test_of_many_candidates_the_table_has_the_chosen_combination_and_the_best_of
     ]
     described = {"candidates": candidates, "chosen": 2 * per_grid - 1}
     assert shown_candidates(described) == [0, *range(per_grid, 2 * per_grid), 2 * per_grid]
+    candidates[0]["mean"] = np.nan
+    assert shown_candidates(described)[0] == 1
     few = {"candidates": candidates[::-1][:MOST_ROWS], "chosen": 0}
     assert len(shown_candidates(few)) == MOST_ROWS
 

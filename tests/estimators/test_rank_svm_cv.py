@@ -257,3 +257,19 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
     assert np.isnan(model.cv_results_["split3_test_score"]).all()
     splits = [model.cv_results_[f"split{k}_test_score"] for k in range(3)]
     np.testing.assert_allclose(means(model), np.mean(splits, axis=0))
+
+
+def ndcg_of_long_weights(y, scores, qid=None, per_query=False):
+    """Return NDCG, which has no value for small scores."""
+    values = metrics.ndcg(y, scores, qid, per_query=True)
+    values = values if np.ptp(scores) > 0.1 else np.full_like(values, np.nan)
+    return values if per_query else float(np.mean(values))
+
+
+def test_candidates_without_a_mean_come_last():
+    model = RankSVMCV(Cs=[1e-30, 1e-20, 0.1, 1.0], cv=3, scoring=ndcg_of_long_weights)
+    model.fit(X, Y, qid=QID)
+    assert np.isnan(means(model)[:2]).all()
+    assert model.cv_results_["rank_test_score"].tolist()[:2] == [3, 3]
+    assert sorted(model.cv_results_["rank_test_score"][2:]) == [1, 2]
+    assert model.comparison_.difference >= 0

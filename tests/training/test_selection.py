@@ -117,3 +117,33 @@ def test_documents_without_a_pair_judge_nothing():
     assert np.isnan(judge.score(0, np.ones(6)))
     nothing = RankingData(X, np.zeros(len(Y)), QID)
     assert np.isnan(HeldOutJudge(nothing, "ndcg", None).score(0, np.ones(6)))
+
+
+def ndcg_of_long_weights(y, scores, qid=None, per_query=False):
+    """Return NDCG, which has no value for small scores."""
+    values = metrics.ndcg(y, scores, qid, per_query=True)
+    values = values if np.ptp(scores) > 0.5 else np.full_like(values, np.nan)
+    return values if per_query else float(np.mean(values))
+
+
+@pytest.mark.parametrize("Cs", [[1e-30, 0.01, 1.0], [1e-30, 1.0]])
+def test_candidates_without_a_mean_are_no_runners_up(Cs):
+    judge = FoldJudge(DATA, FOLDS, ndcg_of_long_weights, None)
+    search = search_of([Grid(0, Parameters(), np.array(Cs))], judge)
+    selection = search.selection()
+    assert np.isnan(selection.mean[0])
+    found = search.compare(selection)
+    if len(Cs) == 2:
+        assert selection.runner_up is None
+        assert found is None
+    else:
+        assert selection.runner_up == 3 - selection.best
+        assert found.difference >= 0
+
+
+def test_models_without_a_value_are_not_compared():
+    judge = FoldJudge(DATA, FOLDS, ndcg_of_long_weights, None)
+    large, small = [np.ones(6)] * 3, [np.full(6, 1e-9)] * 3
+    assert judge.compare(large, large) is not None
+    assert judge.compare(large, small) is None
+    assert judge.compare(small, large) is None

@@ -269,15 +269,17 @@ def _choices(value: Any) -> list[Any]:
 def _results(params: list[dict[str, Any]], selection: Selection) -> dict[str, Any]:
     """Return the scores as scikit-learn's GridSearchCV names them."""
     splits = {f"split{k}_test_score": scores for k, scores in enumerate(selection.scores.T)}
+    has_score = ~np.isnan(selection.scores).all(axis=0)  # as the mean is over these folds
     return {
         "params": np.array(params, dtype=object),
         **splits,
         "mean_test_score": selection.mean,
-        "std_test_score": np.nanstd(selection.scores, axis=1),
+        "std_test_score": np.std(selection.scores[:, has_score], axis=1),
         "rank_test_score": _ranks(selection.mean),
     }
 
 
 def _ranks(mean: Floats) -> Any:
-    """Return 1 for the highest mean, and the same rank for equals."""
-    return 1 + np.sum(mean[None, :] > mean[:, None], axis=1)
+    """Return 1 for the highest mean, the same rank for equals, and the last one for nan."""
+    known = np.where(np.isnan(mean), -np.inf, mean)
+    return 1 + np.sum(known[None, :] > known[:, None], axis=1)

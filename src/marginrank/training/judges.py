@@ -78,8 +78,8 @@ class Judge(ABC):
         of_a, of_b = (np.concatenate([one.scores[k] for one in judged]) for k in range(2))
         y = np.concatenate([one.y for one in judged])
         qid = np.concatenate([first + one.qid for first, one in zip(firsts, judged, strict=True)])
-        values = np.asarray(self._evaluate(y, of_a, qid=qid, per_query=True))
-        if np.count_nonzero(~np.isnan(values)) < 2:
+        values = [self._evaluate(y, scores, qid=qid, per_query=True) for scores in (of_a, of_b)]
+        if np.count_nonzero(~np.isnan(values).any(axis=0)) < 2:
             return None
         return replace(compare(y, of_a, of_b, qid, metric=self._evaluate), metric=self.metric)
 

@@ -109,10 +109,10 @@ class Selection:
 
     @property
     def runner_up(self) -> int | None:
-        """The candidate with the highest mean beside the chosen one, if there is another."""
+        """The candidate with the highest mean beside the chosen one, if another has a mean."""
         others = self.mean.copy()
-        others[self.best] = -np.inf
-        return int(np.argmax(others)) if others.size > 1 else None
+        others[self.best] = np.nan
+        return None if np.isnan(others).all() else int(np.nanargmax(others))
 
 
 class Search:

@@ -197,6 +197,8 @@ def tune(
 def _is_better(scores: Floats, others: Floats) -> bool:
     """Tell whether scores on the same parts are higher, on average by more than an error."""
     gains = (scores - others)[~np.isnan(scores - others)]
+    if not gains.size:
+        return False
     error = gains.std(ddof=1) / np.sqrt(gains.size) if gains.size > 1 else 0.0
     return bool(exceeds(scores, others).any() and gains.mean() > error)
 
