@@ -1,7 +1,10 @@
 """Candidates, judges and the choice."""
 
+import pickle
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from marginrank import RankingData, RankSVM, make_ranking, metrics
 from marginrank.training.folds import Fold, query_folds
@@ -97,7 +100,7 @@ def test_the_comparison_is_between_models_of_the_folds():
     values = []
     for k in (selection.best, selection.runner_up):
         scores = np.empty(len(Y))
-        for fold, w in zip(FOLDS, selection.candidates[k].weights, strict=True):
+        for fold, w in zip(FOLDS, search.weights(selection.candidates[k]), strict=True):
             scores[fold.test] = X[fold.test] @ w
         values.append(metrics.ndcg(Y, scores, QID, k=5, ties="average"))
     assert (found.mean_a, found.mean_b) == pytest.approx(values, abs=1e-12)
@@ -147,3 +150,17 @@ def test_models_without_a_value_are_not_compared():
     assert judge.compare(large, large) is not None
     assert judge.compare(large, small) is None
     assert judge.compare(small, large) is None
+
+
+def test_a_selection_does_not_hold_the_weights():
+    n_features = 10_000
+    wide = sp.csr_array((X.ravel(), np.tile(np.arange(6), len(X)), 6 * np.arange(len(X) + 1)))
+    wide.resize((len(X), n_features))
+    data = RankingData(wide, Y, QID)
+    judge = FoldJudge(data, FOLDS, "ndcg@5", None)
+    search = Search(data, judge)
+    for _ in search.try_grid(Grid(0, Parameters(), CS)):
+        pass
+    selection = search.selection()
+    assert len(pickle.dumps(selection)) < 8 * n_features
+    assert search.compare(selection) is not None

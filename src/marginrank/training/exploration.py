@@ -154,7 +154,7 @@ class Exploration:
             between = midpoints(np.sort(tried), best.parameters.C)
             if not between.size:
                 return
-            count.planned += between.size * len(best.weights)
+            count.planned += between.size * best.scores.size
             yield Grid(best.combination, best.parameters, between)
 
 
