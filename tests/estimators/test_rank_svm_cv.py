@@ -157,6 +157,7 @@ def test_a_single_query_is_divided_by_documents():
     model = RankSVMCV(n_points=4, cv=3, scoring="pairwise_accuracy").fit(features, labels)
     assert model.selection_.scores.shape == (4, 3)
     assert model.best_score_ > 0.6
+    assert model.comparison_.n_queries == 3  # its parts
 
 
 def test_without_refit_there_is_a_choice_and_no_model(tmp_path):

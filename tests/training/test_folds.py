@@ -249,3 +249,9 @@ def test_some_rows_of_a_single_query_are_divided():
 def test_pairs_are_of_one_query_and_different_labels():
     assert has_pairs(np.array([1, 0, 0]), np.array([0, 1, 0]))
     assert not has_pairs(np.array([1, 0, 1]), np.array([0, 1, 0]))
+
+
+def test_a_fold_that_is_there_twice_is_refused():
+    folds = [(fold.train, fold.test) for fold in query_folds(DATA, 3)]
+    with pytest.raises(ValueError, match="fold 4 is the same as fold 2; drop one of them"):
+        folds_of(DATA, [*folds, folds[1]])

@@ -5,6 +5,8 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.stats import ttest_rel
+from sklearn.model_selection import GroupShuffleSplit
 
 from marginrank import RankingData, RankSVM, make_ranking, metrics
 from marginrank.training.folds import Fold, query_folds
@@ -164,3 +166,22 @@ def test_a_selection_does_not_hold_the_weights():
     selection = search.selection()
     assert len(pickle.dumps(selection)) < 8 * n_features
     assert search.compare(selection) is not None
+
+
+def test_a_query_in_several_folds_is_one_observation():
+    splits = GroupShuffleSplit(7, random_state=0).split(X, Y, QID)
+    folds = [Fold(k, *rows) for k, rows in enumerate(splits, 1)]
+    judge = FoldJudge(DATA, folds, "ndcg@5", None)
+    a, b = np.random.default_rng(0).standard_normal((2, 7, 6))
+    found = judge.compare(a, b)
+    by_query = {}
+    for k, fold in enumerate(folds):
+        for q in np.unique(QID[fold.test]):
+            rows = np.flatnonzero(np.isin(QID, q))
+            values = [metrics.ndcg(Y[rows], X[rows] @ w[k], k=5) for w in (a, b)]
+            by_query.setdefault(q, []).append(values)
+    means = np.array([np.mean(values, axis=0) for values in by_query.values()])
+    assert found.n_queries == len(by_query)
+    assert (found.mean_a, found.mean_b) == pytest.approx(means.mean(axis=0), abs=1e-12)
+    expected = ttest_rel(*means.T)
+    assert found.t_test_p == pytest.approx(expected.pvalue, rel=1e-6)

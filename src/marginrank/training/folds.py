@@ -137,11 +137,17 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
     """Refuse folds that nothing can be learned from, or that would tell what they ask for.
 
     Both parts of a fold must have documents, training must have a pair, and no query may be in
-    both. The documents of a single query may be divided.
+    both. The documents of a single query may be divided. No fold may be there twice: it would count
+    twice, and make the others' spread look small.
     """
     labels = in_order(data.y)
     query_of_row = data.qid
+    seen: dict[int, int] = {}  # numbers by hash, as the rows of all folds may be large
     for fold in folds:
+        rows_hash = hash((fold.train.tobytes(), fold.test.tobytes()))
+        first = seen.setdefault(rows_hash, fold.number)
+        if first != fold.number:
+            raise ValueError(f"fold {fold.number} is the same as fold {first}; drop one of them.")
         for name, rows in (("train", fold.train), ("test", fold.test)):
             if not rows.size:
                 raise ValueError(f"fold {fold.number} has no rows to {name}; check cv.")
