@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -274,3 +274,13 @@ def test_candidates_without_a_mean_come_last():
     assert model.cv_results_["rank_test_score"].tolist()[:2] == [3, 3]
     assert sorted(model.cv_results_["rank_test_score"][2:]) == [1, 2]
     assert model.comparison_.difference >= 0
+
+
+def test_fits_to_folds_that_stop_early_are_one_warning():
+    model = RankSVMCV(Cs=[0.1, 1.0], cv=3, loss="hinge", solver="bmrm", max_iter=5, refit=False)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, Y, qid=QID)
+    (told,) = caught
+    assert str(told.message).startswith("6 of the 6 fits to folds did not come as close")
+    assert "increase max_iter or tol" in str(told.message)
+    assert told.filename == __file__

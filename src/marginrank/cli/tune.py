@@ -138,9 +138,9 @@ def _warn(tuning: "Tuning") -> None:
         best = called(vars(tuning.parameters), tuning.selection.varied)
         told = f"interrupted; the best of {n} candidates so far is kept: {best}"
         complain(f"{told}; Ctrl-C again to end without a model")
-    message = tuning.edge_message()
-    if message is not None:
-        warnings.warn(message, stacklevel=1)
+    for message in (tuning.convergence_message(), tuning.edge_message()):
+        if message is not None:
+            warnings.warn(message, stacklevel=1)
 
 
 def _plot(tuning: "Tuning", path: str) -> None:

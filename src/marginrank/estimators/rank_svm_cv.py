@@ -4,18 +4,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.parameters import check_choice, check_number
 from marginrank._base.types import Floats
 from marginrank.estimators._input import features_of, set_features
-from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import LinearModel
 from marginrank.training.folds import folds_of
 from marginrank.training.judges import FoldJudge
-from marginrank.training.linear import Parameters
+from marginrank.training.linear import Parameters, unfinished_message
 from marginrank.training.path import check_grid
 from marginrank.training.selection import RULES, Search, Selection, grids_of
 
@@ -185,9 +185,10 @@ class RankSVMCV(LinearRanker):
         judge = FoldJudge(data, folds, self.scoring, self.n_jobs)
         search = Search(data, judge, varied=varied, seed=seed)
         base = Parameters(tol=self.tol, **self._shared())
-        for grid in grids_of(data, base, axes, Cs=Cs, n_points=self.n_points):
-            for _ in search.try_grid(grid):
-                pass
+        grids = grids_of(data, base, axes, Cs=Cs, n_points=self.n_points)
+        is_close = [trial.is_close for grid in grids for trial in search.try_grid(grid)]
+        message = unfinished_message(is_close.count(False), len(is_close), "fits to folds")
+        warn_of(message, ConvergenceWarning, stacklevel=3)
         selection = search.selection(self.rule)
         self._forget_model()
         self.n_splits_ = len(folds)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.parameters import Mention, Message, ParameterError, check_integer
+from marginrank._base.parameters import Mention, ParameterError, check_integer
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData, as_ranking_data
@@ -23,7 +23,13 @@ from marginrank.training.folds import (
     rows_of,
 )
 from marginrank.training.held_out import refuse_other_validation, validation_data
-from marginrank.training.linear import Parameters, fit_linear, make_objective, seed_from
+from marginrank.training.linear import (
+    Parameters,
+    fit_linear,
+    make_objective,
+    seed_from,
+    unfinished_message,
+)
 
 MOST_SIZES = 6  # of the default: from 1/32 of the queries on
 CLEAR = 2.0  # standard errors that a gain must exceed
@@ -286,13 +292,9 @@ class _Run:
     def warn_unless_converged(self) -> None:
         """Tell of fits that stopped early."""
         unfinished = sum(not stop.converged for stop in self.stops)
-        if unfinished:
-            told = (
-                f"{unfinished} of the {len(self.stops)} fits did not come as close to the optimum "
-                "as they should; increase "
-            )
-            fix = Mention("max_iter"), " or ", Mention("tol"), ", or scale the features."
-            warnings.warn(Message(told, *fix), stacklevel=3)
+        message = unfinished_message(unfinished, len(self.stops))
+        if message is not None:
+            warnings.warn(message, stacklevel=3)
 
 
 def _collect(points: Sequence[Sequence[_Point]], sizes: Integers, metric: str) -> LearningCurve:

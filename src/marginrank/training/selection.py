@@ -14,7 +14,7 @@ from marginrank.metrics._options import exceeds
 from marginrank.metrics.comparison import Comparison
 from marginrank.training.folds import over_folds
 from marginrank.training.judges import Judge
-from marginrank.training.linear import Parameters
+from marginrank.training.linear import Parameters, is_close
 from marginrank.training.linear_paths import default_Cs, solve_paths
 
 RULES = ("best", "one_se")
@@ -29,11 +29,22 @@ class Grid(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A candidate was judged on one more part: the number of each, and the metric."""
+    """A candidate was judged on one more part.
+
+    Attributes
+    ----------
+    candidate, part : int
+        The number of each.
+    score : float
+        The metric.
+    is_close : bool
+        Whether the fit came as close to its optimum as was asked for.
+    """
 
     candidate: int
     part: int
     score: float
+    is_close: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +167,8 @@ class Search:
             candidate.scores[part] = self._judge.score(part, found.result.w)
             candidate.tried[part] = True
             self._weights.setdefault(candidate, {})[part] = found.result.w
-            yield Trial(number, part, float(candidate.scores[part]))
+            close = is_close(found.result, grid.parameters.tol)
+            yield Trial(number, part, float(candidate.scores[part]), close)
 
     def selection(self, rule: str = "best") -> Selection:
         """Choose among the candidates that were judged on all parts.

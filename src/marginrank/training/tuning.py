@@ -29,7 +29,7 @@ from marginrank.training.exploration import Count, Exploration, Space
 from marginrank.training.folds import Fold, check_folds, over_folds, query_folds
 from marginrank.training.held_out import refuse_other_validation
 from marginrank.training.judges import FoldJudge, HeldOutJudge, Judge
-from marginrank.training.linear import Parameters, seed_from
+from marginrank.training.linear import Parameters, is_close, seed_from, unfinished_message
 from marginrank.training.linear_paths import solve_paths
 from marginrank.training.selection import RULES, Candidate, Search, Selection
 
@@ -103,6 +103,8 @@ class Tuning:
         Whether the budget ended the search.
     is_interrupted : bool
         Whether Ctrl-C did.
+    n_fits, n_unfinished : int
+        Fits, and those that did not come as close to the optimum as was asked for.
     """
 
     selection: Selection
@@ -113,11 +115,17 @@ class Tuning:
     n_combinations: int
     is_out_of_time: bool
     is_interrupted: bool
+    n_fits: int
+    n_unfinished: int
 
     @property
     def n_tried(self) -> int:
         """Number of combinations with a complete candidate."""
         return len({candidate.combination for candidate in self.selection.candidates})
+
+    def convergence_message(self) -> Message | None:
+        """Return what to warn of, if some fits stopped early."""
+        return unfinished_message(self.n_unfinished, self.n_fits, "fits of the search")
 
     def edge_message(self) -> Message | None:
         """Return what to warn of, if values of C beyond those that were tried may be better."""
@@ -283,6 +291,8 @@ class Tuner:
             len(self.space.combinations),
             run.is_out_of_time,
             is_interrupted,
+            count.done,
+            count.unfinished,
         )
 
     def _exploration(self, judge: Judge, seconds: float | None) -> Exploration:
@@ -321,7 +331,7 @@ class Tuner:
             grid = np.array([best.C])
             (model,) = solve_paths(self.data, best, grid, [fold.train], seed=self.seed)
             scores[k] = judge.score(k, model.result.w)
-            count.done += 1
+            count.add(is_close=is_close(model.result, best.tol))
             chosen.append(best)
         mean, error = over_folds(scores, judge.metric)
         return Nested(chosen, scores, float(mean), float(error))
