@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -238,3 +239,18 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
         model.fit(X, labels, qid=QID)
     assert np.isnan(model.scores_[:, 3]).all()
     np.testing.assert_allclose(model.path_.scores, model.scores_[:, :3].mean(axis=1))
+
+
+def test_fits_that_stop_early_are_one_warning_beside_that_of_the_last_fit():
+    with pytest.warns(ConvergenceWarning) as caught:
+        SparseRankSVMCV(n_points=3, cv=3, max_iter=1).fit(X, Y, qid=QID)
+    search, last = (str(warning.message) for warning in caught)
+    assert "of the 12 fits did not come as close to the optimum as they should" in search
+    assert last.startswith("The fit stopped because")
+    assert caught[0].filename == __file__
+
+
+def test_features_without_effect_are_one_warning():
+    with pytest.warns(UserWarning, match="Features without effect") as caught:
+        SparseRankSVMCV(n_points=3, cv=3, scale="standard").fit(np.c_[X, QID], Y, qid=QID)
+    assert len(caught) == 1

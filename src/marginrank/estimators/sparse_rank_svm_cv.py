@@ -5,12 +5,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.parameters import check_choice, check_number
 from marginrank.data import RankingData
 from marginrank.estimators._input import features_of, set_features
-from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import LinearModel
 from marginrank.training.folds import (
@@ -20,9 +21,16 @@ from marginrank.training.folds import (
     over_folds,
     rows_of,
 )
-from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, check_grid, sparse_path
+from marginrank.training.linear import unfinished_message
+from marginrank.training.path import (
+    PATH_TOL,
+    SHARED_WITH_A_FIT,
+    SparsePath,
+    check_grid,
+    fit_path,
+)
+from marginrank.training.sparse import SparseParameters
 
-PATH_TOL = 1e-4  # neighbours on a grid differ by more
 FOUND = (
     "coef_",
     "scale_",
@@ -170,13 +178,18 @@ class SparseRankSVMCV(LinearRanker):
         path = self._path(data, values, seed)
         cost = cost_by_label(self.pair_cost, data.y)
         scores = np.full((path.values.size, len(folds)), np.nan)
+        paths = [path]
         for k, fold in enumerate(folds):
             if not has_pairs(data.y[fold.test], data.qid[fold.test]):
                 continue
             train, test = (
                 rows_of(data, rows, n_jobs=self.n_jobs) for rows in (fold.train, fold.test)
             )
-            scores[:, k] = self._path(train, path.values, seed, test, pair_cost=cost).scores
+            paths.append(self._path(train, path.values, seed, test, pair_cost=cost))
+            scores[:, k] = paths[-1].scores
+        unfinished = sum(one.n_unfinished for one in paths)
+        message = unfinished_message(unfinished, len(paths) * path.values.size, has_tol=False)
+        warn_of(message, ConvergenceWarning, stacklevel=3)
         path = replace(path, metric=self.scoring, scores=over_folds(scores, self.scoring).mean)
         best_value = float(path.values[path.best])
         self.best_estimator_ = self._at(best_value).fit(data)
@@ -201,17 +214,21 @@ class SparseRankSVMCV(LinearRanker):
         **changed: Any,
     ) -> SparsePath:
         """Return the models over the grid, or over the default one if `values` is None."""
-        return sparse_path(
-            data,
-            **{"Cs" if self.parameter == "C" else "radii": values},
-            parameter=self.parameter,
-            n_points=self.n_points,
-            validation=held_out,
-            metric=self.scoring,
+        parameters = SparseParameters(
+            radius=1.0 if self.parameter == "radius" else None,
             tol=max(self.tol, PATH_TOL),
-            random_state=seed,
             **(self._shared() | changed),
         )
+        path, _ = fit_path(
+            data,
+            parameters,
+            values,
+            n_points=self.n_points,
+            held_out=held_out,
+            metric=self.scoring,
+            random_state=seed,
+        )
+        return path
 
     def _at(self, value: float) -> SparseRankSVM:
         """Return the estimator with a value of the grid, not fitted."""
