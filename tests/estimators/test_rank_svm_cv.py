@@ -8,7 +8,18 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import RankingData, RankSVM, RankSVMCV, load_model, make_ranking, metrics
+from marginrank import (
+    RankingData,
+    RankSVM,
+    RankSVMCV,
+    SparseRankSVMCV,
+    learning_curve_ranking,
+    load_model,
+    make_ranking,
+    metrics,
+    rank_path,
+    sparse_path,
+)
 from marginrank.estimators._linear import check_seed
 from marginrank.training.folds import query_folds
 
@@ -284,3 +295,29 @@ def test_fits_to_folds_that_stop_early_are_one_warning():
     assert str(told.message).startswith("6 of the 6 fits to folds did not come as close")
     assert "increase max_iter or tol" in str(told.message)
     assert told.filename == __file__
+
+
+@pytest.mark.parametrize("kind", [RankSVMCV, SparseRankSVMCV])
+@pytest.mark.parametrize(
+    ("scoring", "name"),
+    [
+        (metrics.make_ranking_scorer("ndcg@5"), "ndcg@5(ties='average')"),
+        (metrics.ndcg, "ndcg"),
+    ],
+)
+def test_scorers_and_functions_are_metrics(kind, scoring, name):
+    grid = {"Cs": CS} if kind is RankSVMCV else {"values": CS}
+    model = kind(cv=3, scoring=scoring, **grid).fit(X, Y, qid=QID)
+    named = kind(cv=3, scoring=name.partition("(")[0], **grid).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.coef_, named.coef_)
+    found = model.selection_ if kind is RankSVMCV else model.path_
+    assert found.metric == name
+
+
+def test_a_scorer_judges_paths_and_curves():
+    scorer = metrics.make_ranking_scorer("ndcg@5")
+    valid = {"validation": (X, Y, QID), "metric": scorer}
+    for path in (rank_path(X, Y, QID, Cs=CS, **valid), sparse_path(X, Y, QID, Cs=CS, **valid)):
+        assert path.metric.startswith("ndcg@5")
+    curve = learning_curve_ranking(X, Y, QID, cv=2, sizes=[5, 10], metric=scorer)
+    assert curve.metric.startswith("ndcg@5")

@@ -17,9 +17,8 @@ from marginrank.data import RankingData
 from marginrank.data.ranking_data import refuse_beside_data
 from marginrank.estimators import _queries_of_fits as queries_of_fits
 from marginrank.estimators._linear import check_seed
-from marginrank.metrics import get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
-from marginrank.metrics.scorers import RankingScorer
+from marginrank.metrics.scorers import metric_of
 from marginrank.training.folds import Fold, folds_of, has_pairs, over_folds
 
 
@@ -210,7 +209,7 @@ def _judge(estimator: Any, documents: _Documents, metrics: Mapping[str, Metric])
 
 def _metrics(scoring: Sequence[Any]) -> dict[str, Metric]:
     """Return the metrics by name, with ties as in random order."""
-    asked = [get_metric(one.metric if isinstance(one, RankingScorer) else one) for one in scoring]
+    asked = [metric_of(one) for one in scoring]
     if not asked:
         raise ValueError("scoring has no metric; give at least one.")
     return {metric_name(metric): order_free(metric) for metric in asked}

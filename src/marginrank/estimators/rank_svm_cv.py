@@ -56,8 +56,9 @@ class RankSVMCV(LinearRanker):
         splitter of scikit-learn, which gets the queries as groups; or the rows of each fold. The
         documents of a single query are divided at random.
     scoring : str or callable, default="ndcg@10"
-        The metric, as :func:`~marginrank.metrics.get_metric` takes it. Folds on which it has no
-        value are left out, with a warning.
+        The metric, as :func:`~marginrank.metrics.get_metric` takes it, or a scorer of
+        :func:`~marginrank.metrics.make_ranking_scorer`. Folds on which it has no value, or that
+        have no pair to judge by, are left out, with a warning.
     rule : {"best", "one_se"}, default="best"
         Choose the highest mean; or the smallest C, other parameters being those of the best, whose
         mean is not lower by more than one standard error of the best one's mean.

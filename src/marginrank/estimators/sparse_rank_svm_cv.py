@@ -13,6 +13,8 @@ from marginrank.data import RankingData
 from marginrank.estimators._input import features_of, set_features
 from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
+from marginrank.metrics._names import metric_name
+from marginrank.metrics.scorers import metric_of
 from marginrank.models import LinearModel
 from marginrank.training.folds import (
     cost_by_label,
@@ -67,9 +69,10 @@ class SparseRankSVMCV(LinearRanker):
         Number of folds of whole queries, drawn at random and equal in queries; or a splitter of
         scikit-learn, which gets the queries as groups; or the rows of each fold. A query in both
         parts of a fold is refused. The documents of a single query are divided at random.
-    scoring : str, default="ndcg@10"
-        The metric, by a name that :func:`~marginrank.metrics.get_metric` knows. Folds on which it
-        has no value are left out, with a warning.
+    scoring : str or callable, default="ndcg@10"
+        The metric, as :func:`~marginrank.metrics.get_metric` takes it, or a scorer of
+        :func:`~marginrank.metrics.make_ranking_scorer`. Folds on which it has no value, or that
+        have no pair to judge by, are left out, with a warning.
     l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, scale, n_jobs
         As in :class:`~marginrank.SparseRankSVM`. The spread of features is that of the documents
         of each fit: held-out ones do not count.
@@ -116,7 +119,7 @@ class SparseRankSVMCV(LinearRanker):
         n_points: int = 50,
         values: ArrayLike | None = None,
         cv: Any = 5,
-        scoring: str = "ndcg@10",
+        scoring: Any = "ndcg@10",
         l1_ratio: float = 1.0,
         positive: bool = False,
         loss: str = "squared_hinge",
@@ -190,7 +193,8 @@ class SparseRankSVMCV(LinearRanker):
         unfinished = sum(one.n_unfinished for one in paths)
         message = unfinished_message(unfinished, len(paths) * path.values.size, has_tol=False)
         warn_of(message, ConvergenceWarning, stacklevel=3)
-        path = replace(path, metric=self.scoring, scores=over_folds(scores, self.scoring).mean)
+        metric = metric_name(metric_of(self.scoring))
+        path = replace(path, metric=metric, scores=over_folds(scores, metric).mean)
         best_value = float(path.values[path.best])
         self.best_estimator_ = self._at(best_value).fit(data)
         self.scores_, self.path_, self.values_ = scores, path, path.values

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.metrics import get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
 from marginrank.metrics.comparison import Comparison, compare_values
+from marginrank.metrics.scorers import metric_of
 from marginrank.training.folds import Fold, has_pairs
 
 
@@ -30,7 +30,8 @@ class Judge(ABC):
     Parameters
     ----------
     metric : str or callable
-        As :func:`~marginrank.metrics.get_metric` takes it.
+        As :func:`~marginrank.metrics.get_metric` takes it, or a scorer of
+        :func:`~marginrank.metrics.make_ranking_scorer`.
     n_jobs : int, optional
         Number of threads.
 
@@ -41,7 +42,7 @@ class Judge(ABC):
     """
 
     def __init__(self, metric: str | Metric, n_jobs: int | None) -> None:
-        asked = get_metric(metric)
+        asked = metric_of(metric)
         self.metric = metric_name(asked)
         self._evaluate = order_free(asked)
         self._threads = effective_threads(n_jobs)

@@ -12,8 +12,8 @@ from marginrank._base.parameters import Mention, ParameterError, check_integer
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.metrics import get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
+from marginrank.metrics.scorers import metric_of
 from marginrank.solvers.result import StopReason
 from marginrank.training.folds import (
     cost_by_label,
@@ -154,7 +154,7 @@ def learning_curve_ranking(
     >>> curve.sizes.tolist(), curve.valid_scores.shape
     ([3, 5, 10, 19, 38, 75], (6, 4))
     """
-    asked = get_metric(metric)
+    asked = metric_of(metric)
     settings = Parameters(**parameters)
     settings.check()
     n_jobs = settings.n_jobs

@@ -21,9 +21,9 @@ from marginrank._base.parameters import (
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.metrics import get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
 from marginrank.metrics._options import exceeds
+from marginrank.metrics.scorers import metric_of
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers.result import Callback, SolverResult, StopReason
@@ -247,7 +247,7 @@ def fit_path(
         As in :func:`sparse_path`.
     """
     parameters.check()
-    asked = get_metric(metric)
+    asked = metric_of(metric)
     evaluate = order_free(asked)
     with serial_blas():
         objective = parameters.objective(data)
