@@ -63,6 +63,8 @@ class TrainingCommand(Command):
             able = [str(other.name) for other in self.others() if flag in other.flags()]
             if not able:
                 return
-            sentence = f"{flag} is a flag of {' and '.join(able)}, not of {self.name}."
+            *others, last = able
+            listed = f"{', '.join(others)} and {last}" if others else last
+            sentence = f"{flag} is a flag of {listed}, not of {self.name}."
         complain(sentence)
         raise typer.Exit(BAD_INPUT)
