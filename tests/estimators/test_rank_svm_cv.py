@@ -321,3 +321,21 @@ def test_a_scorer_judges_paths_and_curves():
         assert path.metric.startswith("ndcg@5")
     curve = learning_curve_ranking(X, Y, QID, cv=2, sizes=[5, 10], metric=scorer)
     assert curve.metric.startswith("ndcg@5")
+
+
+def test_results_are_laid_out_as_those_of_a_grid_search():
+    model = RankSVMCV(Cs=CS[:2], cv=2, scale=[None, "standard"], refit=False).fit(X, Y, qid=QID)
+    grid = {"C": CS[:2], "scale": [None, "standard"]}
+    search = GridSearchCV(RankSVM(), grid, cv=2, refit=False).fit(X, Y)
+    found, expected = model.cv_results_, search.cv_results_
+    assert set(expected) - set(found) == {
+        f"{which}_{what}_time" for which in ("mean", "std") for what in ("fit", "score")
+    }
+    assert set(found) <= set(expected)
+    for name, values in found.items():
+        assert type(values) is type(expected[name])
+        assert len(values) == 4
+    for k, params in enumerate(found["params"]):
+        assert params == {"C": found["param_C"][k], "scale": found["param_scale"][k]}
+    assert not np.ma.getmaskarray(found["param_scale"]).any()
+    assert found["param_scale"].dtype == expected["param_scale"].dtype

@@ -86,9 +86,10 @@ class RankSVMCV(LinearRanker):
         see ``marginrank tune --nested``.
     best_index_ : int
         Its place in `cv_results_`.
-    cv_results_ : dict of ndarray
-        The scores as scikit-learn's GridSearchCV has them: "params", "split0_test_score", …,
-        "mean_test_score", "std_test_score", "rank_test_score".
+    cv_results_ : dict
+        What was tried, as scikit-learn's GridSearchCV tells it: "param_C" and so on, "params",
+        "split0_test_score", …, "mean_test_score", "std_test_score" and "rank_test_score". There are
+        no times, as the fits run side by side. Means and deviations are over folds with a score.
     selection_ : Selection
         The candidates with their scores, for :func:`~marginrank.plots.plot_selection`.
     comparison_ : Comparison or None
@@ -273,12 +274,19 @@ def _results(params: list[dict[str, Any]], selection: Selection) -> dict[str, An
     splits = {f"split{k}_test_score": scores for k, scores in enumerate(selection.scores.T)}
     has_score = ~np.isnan(selection.scores).all(axis=0)  # as the mean is over these folds
     return {
-        "params": np.array(params, dtype=object),
+        **{f"param_{name}": _values(name, params) for name in params[0]},
+        "params": params,
         **splits,
         "mean_test_score": selection.mean,
         "std_test_score": np.std(selection.scores[:, has_score], axis=1),
         "rank_test_score": _ranks(selection.mean),
     }
+
+
+def _values(name: str, params: list[dict[str, Any]]) -> Any:
+    """Return the values of a parameter, as GridSearchCV has them: none is masked."""
+    values = np.array([one[name] for one in params], dtype=np.float64 if name == "C" else object)
+    return np.ma.MaskedArray(values, mask=np.zeros(len(params), dtype=bool))
 
 
 def _ranks(mean: Floats) -> Any:
