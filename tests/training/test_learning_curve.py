@@ -175,6 +175,11 @@ def test_wrong_parameters_are_refused(options, message):
         learning_curve_ranking(X, Y, QID, **options)
 
 
+def test_unknown_parameters_are_refused_by_name():
+    with pytest.raises(TypeError, match="learning_curve_ranking has no parameter 'foo'"):
+        learning_curve_ranking(X, Y, QID, foo=1)
+
+
 def test_progress_counts_the_fits():
     told = []
     learning_curve_ranking(

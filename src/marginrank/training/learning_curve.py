@@ -1,8 +1,8 @@
 """How good a linear model is by the number of queries that it was trained on."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,6 +155,7 @@ def learning_curve_ranking(
     ([3, 5, 10, 19, 38, 75], (6, 4))
     """
     asked = metric_of(metric)
+    _refuse_unknown(parameters)
     settings = Parameters(**parameters)
     settings.check()
     n_jobs = settings.n_jobs
@@ -174,6 +175,17 @@ def learning_curve_ranking(
                 progress(done, len(curves) * steps.size)
     run.warn_unless_converged()
     return _collect(points, steps, metric_name(asked))
+
+
+def _refuse_unknown(parameters: Mapping[str, Any]) -> None:
+    """Refuse what is no parameter of a fit, in the way that Python does."""
+    known = [field.name for field in fields(Parameters)]
+    for name in parameters:
+        if name not in known:
+            raise TypeError(
+                f"learning_curve_ranking has no parameter {name!r}; beside its own it has "
+                f"{', '.join(known)}."
+            )
 
 
 class _Point(NamedTuple):
