@@ -192,7 +192,7 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
     numbers = np.unique(combination).tolist()
     has_room = len(numbers) <= MOST_LINES_OVER
     if ax is None:
-        ax = _new_axes(6.4, 4.8 if has_room else 4.8 + LINE_OF_LEGEND * len(numbers) / 2)
+        ax = _new_axes(6.4, 4.8 if has_room else 4.8 + LINE_OF_LEGEND * (len(numbers) + 2))
     for number in numbers:
         members = np.flatnonzero(combination == number)
         members = members[np.argsort(Cs[members])]
@@ -209,8 +209,7 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
     if has_room:
         ax.legend()
     else:
-        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.12)}
-        ax.legend(**below, ncols=2, fontsize="small")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), fontsize="small")
     return ax
 
 
