@@ -63,8 +63,7 @@ class TrainingCommand(Command):
             able = [str(other.name) for other in self.others() if flag in other.flags()]
             if not able:
                 return
-            *others, last = able
-            listed = f"{', '.join(others)} and {last}" if others else last
-            sentence = f"{flag} is a flag of {listed}, not of {self.name}."
+            commands = " and ".join(filter(None, [", ".join(able[:-1]), able[-1]]))
+            sentence = f"{flag} is a flag of {commands}, not of {self.name}."
         complain(sentence)
         raise typer.Exit(BAD_INPUT)
