@@ -5,7 +5,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.parameters import check_choice, check_number
 from marginrank._base.types import Floats
@@ -203,29 +202,14 @@ class RankSVMCV(LinearRanker):
                 setattr(self, name, getattr(self.best_estimator_, name))
         return self
 
-    def predict(self, X: Any) -> Floats:
-        """Return the scores Xw of the last fit; a higher score ranks higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-        """
-        self._require_model()
-        return super().predict(X)
-
     def to_linear_model(self) -> LinearModel:
         """Return the last fit as plain data, as model files hold it."""
         self._require_model()
         return self.best_estimator_.to_linear_model()
 
     def _require_model(self) -> None:
-        """Refuse to go on without weights: before a fit, and after one without the last fit."""
-        check_is_fitted(self)
+        """Refuse to go on without weights, also after a fit that left out the last one."""
+        super()._require_model()
         if not hasattr(self, "best_estimator_"):
             raise NotFittedError(
                 "refit=False leaves no model, only the choice of its parameters; set refit=True, "
