@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
@@ -158,6 +159,20 @@ def test_a_selection_has_a_line_and_a_band_for_each_combination(data):
     band = ax.collections[0].get_paths()[0].vertices
     assert band[:, 1].max() == pytest.approx(np.max(chosen.mean[:4] + chosen.error[:4]))
     assert (ax.get_xscale(), ax.get_xlabel(), ax.get_ylabel()) == ("log", "C", "ndcg@10")
+
+
+def test_the_legend_of_many_lines_does_not_cover_them():
+    data = make_ranking(20, 10, 4, random_state=0)
+    for losses in (["huber"], ["huber", "logistic", "squared_hinge"]):
+        others = {"normalization": ["none", "pairs"], "scale": ["none", "standard"]}
+        others = others if len(losses) > 1 else {}
+        model = RankSVMCV(Cs=[0.01, 1.0], cv=2, loss=losses, **others)
+        ax = plot_selection(model.fit(*data[:2], qid=data[2]).selection_)
+        FigureCanvasAgg(ax.figure).draw()
+        axes, legend = ax.get_window_extent(), ax.get_legend().get_window_extent()
+        assert axes.overlaps(legend) == (len(losses) == 1)
+        assert min(legend.x0, legend.y0) >= 0
+        assert min(axes.width, axes.height) > 350
 
 
 def test_a_learning_curve_has_two_lines_and_their_errors():

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from marginrank.training.selection import Selection
 
 COLORS = {1: "C0", -1: "C1"}
+MOST_LINES_OVER = 3  # that leave room for a legend among them
+LINE_OF_LEGEND = 0.2  # inches
 DIRECTIONS = {1: "higher values first", -1: "lower values first"}
 
 
@@ -173,7 +175,7 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
     -------
     matplotlib.axes.Axes
         A line for each combination of other parameters, with these as the label if there are
-        several.
+        several. The legend of more than three lines is below the axes.
 
     Examples
     --------
@@ -185,11 +187,13 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
     >>> ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()
     ('C', 'ndcg@10', 'log')
     """
-    if ax is None:
-        ax = _new_axes(6.4, 4.8)
     Cs = np.array([candidate.parameters.C for candidate in selection.candidates])
     combination = np.array([candidate.combination for candidate in selection.candidates])
-    for number in np.unique(combination).tolist():
+    numbers = np.unique(combination).tolist()
+    has_room = len(numbers) <= MOST_LINES_OVER
+    if ax is None:
+        ax = _new_axes(6.4, 4.8 if has_room else 4.8 + LINE_OF_LEGEND * (len(numbers) + 2))
+    for number in numbers:
         members = np.flatnonzero(combination == number)
         members = members[np.argsort(Cs[members])]
         mean, error = selection.mean[members], np.nan_to_num(selection.error[members])
@@ -202,7 +206,10 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
     ax.set_xscale("log")
     ax.set_xlabel("C")
     ax.set_ylabel(selection.metric, parse_math=False)
-    ax.legend()
+    if has_room:
+        ax.legend()
+    else:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), fontsize="small")
     return ax
 
 

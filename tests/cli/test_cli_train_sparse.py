@@ -93,7 +93,7 @@ def test_a_path_that_says_little_is_a_warning(run, tmp_path, train_txt):
     done = run(*flags, "--path", "3", "--metrics", "auc", code=2)
     assert "auc has no value on the validation data" in done.stderr
     done = run(*flags, "--path", "3", "--max-iter", "1", "--metrics", "ndcg@3", "--json")
-    assert "of the 3 models of the path did not come as close" in done.stderr
+    assert done.stderr.count("of the 3 models of the path did not come as close") == 1
     assert "; increase --max-iter, or scale the features.\n" in done.stderr
     assert not all(point["converged"] for point in json.loads(done.stdout)["path"]["points"])
 
@@ -171,3 +171,12 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
 def test_wrong_values_are_refused_before_reading(refused, tmp_path, flags, start):
     sentence = refused("train-sparse", "not_read.txt", "--model", tmp_path / "m.json", *flags)
     assert sentence.startswith(start)
+
+
+def test_features_without_effect_are_one_warning_of_a_path(run, tmp_path, train_txt):
+    constant = tmp_path / "constant.txt"
+    lines = train_txt.read_text().splitlines()
+    constant.write_text("".join(f"{line.partition('#')[0].rstrip()} 99:1\n" for line in lines))
+    flags = ("--model", tmp_path / "m.json", "--valid", constant, "--scale", "standard")
+    done = run("train-sparse", constant, *flags, "--path", "3", "--json")
+    assert done.stderr.count("Features without effect") == 1

@@ -264,6 +264,13 @@ def test_a_C_at_the_end_of_its_grid_is_a_warning(tune, train_txt):
     assert "warning" not in tune(flags, "0.01").stderr
 
 
+def test_fits_that_stop_early_are_one_warning(tune):
+    flags = "--loss hinge --solver bmrm --max-iter 2 --folds 2 --nested -C 0.1,1 --tol 1e-8"
+    told = tune(flags).stderr
+    assert told.count("12 of the 12 fits of the search did not come as close") == 1
+    assert "increase --max-iter or --tol, or scale the features.\n" in told
+
+
 def candidate(combination, C, mean):
     return {"combination": combination, "C": C, "scale": None, "mean": mean, "error": 0.1}
 
@@ -277,6 +284,8 @@ def test_of_many_candidates_the_table_has_the_chosen_combination_and_the_best_of
     ]
     described = {"candidates": candidates, "chosen": 2 * per_grid - 1}
     assert shown_candidates(described) == [0, *range(per_grid, 2 * per_grid), 2 * per_grid]
+    candidates[0]["mean"] = np.nan
+    assert shown_candidates(described)[0] == 1
     few = {"candidates": candidates[::-1][:MOST_ROWS], "chosen": 0}
     assert len(shown_candidates(few)) == MOST_ROWS
 

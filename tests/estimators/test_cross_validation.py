@@ -293,3 +293,12 @@ class Constant(BaseEstimator):
 
     def predict(self, X):
         return np.zeros(len(X))
+
+
+def test_folds_without_a_pair_to_judge_by_are_left_out():
+    labels = np.where(QID < 2, 0, Y)  # NDCG is 0, not nan, where nothing is relevant
+    without = (np.flatnonzero(QID > 1), np.flatnonzero(QID < 2))
+    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4"):
+        result = cross_validate_ranking(Ridge(), X, labels, IDS, cv=[*FOLD_ROWS, without])
+    assert np.isnan(result["test_score"][3])
+    assert result.mean["ndcg@10"] == pytest.approx(result["test_score"][:3].mean())

@@ -4,11 +4,22 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import RankingData, RankSVM, RankSVMCV, load_model, make_ranking, metrics
+from marginrank import (
+    RankingData,
+    RankSVM,
+    RankSVMCV,
+    SparseRankSVMCV,
+    learning_curve_ranking,
+    load_model,
+    make_ranking,
+    metrics,
+    rank_path,
+    sparse_path,
+)
 from marginrank.estimators._linear import check_seed
 from marginrank.training.folds import query_folds
 
@@ -157,13 +168,33 @@ def test_a_single_query_is_divided_by_documents():
     model = RankSVMCV(n_points=4, cv=3, scoring="pairwise_accuracy").fit(features, labels)
     assert model.selection_.scores.shape == (4, 3)
     assert model.best_score_ > 0.6
+    assert model.comparison_.n_queries == 3  # its parts
 
 
-def test_without_refit_there_is_a_choice_and_no_model():
+def test_without_refit_there_is_a_choice_and_no_model(tmp_path):
     model = RankSVMCV(Cs=CS, cv=3, refit=False).fit(X, Y, qid=QID)
     assert model.best_params_["C"] in CS
-    with pytest.raises((NotFittedError, AttributeError)):
-        model.predict(X)
+    for use in (
+        lambda: model.predict(X),
+        lambda: model.rank(X),
+        lambda: model.score(X, Y, qid=QID),
+        lambda: model.save(tmp_path / "model.json"),
+    ):
+        with pytest.raises(NotFittedError, match="refit=False leaves no model"):
+            use()
+
+
+def test_without_refit_the_model_of_an_earlier_fit_is_gone():
+    model = RankSVMCV(Cs=CS[:2], cv=2).fit(X, Y, qid=QID)
+    model.set_params(refit=False).fit(-X, Y, qid=QID)
+    assert not hasattr(model, "best_estimator_")
+    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "stop_reason_")
+
+
+def test_before_a_fit_there_is_no_model():
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        RankSVMCV(refit=False).predict(X)
 
 
 def test_the_saved_model_is_the_last_fit(model, tmp_path):
@@ -227,3 +258,84 @@ def test_a_fold_without_pairs_is_refused_by_its_number():
 def test_clone_keeps_what_was_given():
     model = RankSVMCV(Cs=[0.1, 1.0], scale=["none", "standard"], rule="one_se")
     assert clone(model).get_params() == model.get_params()
+
+
+def test_folds_without_a_pair_to_judge_by_are_left_out():
+    labels = np.where(QID < 2, 0, Y)  # NDCG is 0, not nan, where nothing is relevant
+    folds = list(GroupKFold(3).split(X, labels, QID))
+    without = (np.flatnonzero(QID > 1), np.flatnonzero(QID < 2))
+    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4, which is left out"):
+        model = RankSVMCV(Cs=CS, cv=[*folds, without]).fit(X, labels, qid=QID)
+    assert np.isnan(model.cv_results_["split3_test_score"]).all()
+    splits = [model.cv_results_[f"split{k}_test_score"] for k in range(3)]
+    np.testing.assert_allclose(means(model), np.mean(splits, axis=0))
+
+
+def ndcg_of_long_weights(y, scores, qid=None, per_query=False):
+    """Return NDCG, which has no value for small scores."""
+    values = metrics.ndcg(y, scores, qid, per_query=True)
+    values = values if np.ptp(scores) > 0.1 else np.full_like(values, np.nan)
+    return values if per_query else float(np.mean(values))
+
+
+def test_candidates_without_a_mean_come_last():
+    model = RankSVMCV(Cs=[1e-30, 1e-20, 0.1, 1.0], cv=3, scoring=ndcg_of_long_weights)
+    model.fit(X, Y, qid=QID)
+    assert np.isnan(means(model)[:2]).all()
+    assert model.cv_results_["rank_test_score"].tolist()[:2] == [3, 3]
+    assert sorted(model.cv_results_["rank_test_score"][2:]) == [1, 2]
+    assert model.comparison_.difference >= 0
+
+
+def test_fits_to_folds_that_stop_early_are_one_warning():
+    model = RankSVMCV(Cs=[0.1, 1.0], cv=3, loss="hinge", solver="bmrm", max_iter=5, refit=False)
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, Y, qid=QID)
+    (told,) = caught
+    assert str(told.message).startswith("6 of the 6 fits to folds did not come as close")
+    assert "increase max_iter or tol" in str(told.message)
+    assert told.filename == __file__
+
+
+@pytest.mark.parametrize("kind", [RankSVMCV, SparseRankSVMCV])
+@pytest.mark.parametrize(
+    ("scoring", "name"),
+    [
+        (metrics.make_ranking_scorer("ndcg@5"), "ndcg@5(ties='average')"),
+        (metrics.ndcg, "ndcg"),
+    ],
+)
+def test_scorers_and_functions_are_metrics(kind, scoring, name):
+    grid = {"Cs": CS} if kind is RankSVMCV else {"values": CS}
+    model = kind(cv=3, scoring=scoring, **grid).fit(X, Y, qid=QID)
+    named = kind(cv=3, scoring=name.partition("(")[0], **grid).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.coef_, named.coef_)
+    found = model.selection_ if kind is RankSVMCV else model.path_
+    assert found.metric == name
+
+
+def test_a_scorer_judges_paths_and_curves():
+    scorer = metrics.make_ranking_scorer("ndcg@5")
+    valid = {"validation": (X, Y, QID), "metric": scorer}
+    for path in (rank_path(X, Y, QID, Cs=CS, **valid), sparse_path(X, Y, QID, Cs=CS, **valid)):
+        assert path.metric.startswith("ndcg@5")
+    curve = learning_curve_ranking(X, Y, QID, cv=2, sizes=[5, 10], metric=scorer)
+    assert curve.metric.startswith("ndcg@5")
+
+
+def test_results_are_laid_out_as_those_of_a_grid_search():
+    model = RankSVMCV(Cs=CS[:2], cv=2, scale=[None, "standard"], refit=False).fit(X, Y, qid=QID)
+    grid = {"C": CS[:2], "scale": [None, "standard"]}
+    search = GridSearchCV(RankSVM(), grid, cv=2, refit=False).fit(X, Y)
+    found, expected = model.cv_results_, search.cv_results_
+    assert set(expected) - set(found) == {
+        f"{which}_{what}_time" for which in ("mean", "std") for what in ("fit", "score")
+    }
+    assert set(found) <= set(expected)
+    for name, values in found.items():
+        assert type(values) is type(expected[name])
+        assert len(values) == 4
+    for k, params in enumerate(found["params"]):
+        assert params == {"C": found["param_C"][k], "scale": found["param_scale"][k]}
+    assert not np.ma.getmaskarray(found["param_scale"]).any()
+    assert found["param_scale"].dtype == expected["param_scale"].dtype

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -227,3 +228,29 @@ def test_the_spread_of_a_fold_is_that_of_its_training_documents():
             validation=(big[test] / scale, Y[test], QID[test]),
         )
         np.testing.assert_allclose(path.scores, model.scores_[:, k], atol=5e-3)
+
+
+def test_folds_without_a_pair_to_judge_by_are_left_out():
+    labels = np.where(QID < 2, 0, Y)  # NDCG is 0, not nan, where nothing is relevant
+    folds = list(GroupKFold(3).split(X, labels, QID))
+    without = (np.flatnonzero(QID > 1), np.flatnonzero(QID < 2))
+    model = SparseRankSVMCV(n_points=3, cv=[*folds, without])
+    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4, which is left out"):
+        model.fit(X, labels, qid=QID)
+    assert np.isnan(model.scores_[:, 3]).all()
+    np.testing.assert_allclose(model.path_.scores, model.scores_[:, :3].mean(axis=1))
+
+
+def test_fits_that_stop_early_are_one_warning_beside_that_of_the_last_fit():
+    with pytest.warns(ConvergenceWarning) as caught:
+        SparseRankSVMCV(n_points=3, cv=3, max_iter=1).fit(X, Y, qid=QID)
+    search, last = (str(warning.message) for warning in caught)
+    assert "of the 12 fits did not come as close to the optimum as they should" in search
+    assert last.startswith("The fit stopped because")
+    assert caught[0].filename == __file__
+
+
+def test_features_without_effect_are_one_warning():
+    with pytest.warns(UserWarning, match="Features without effect") as caught:
+        SparseRankSVMCV(n_points=3, cv=3, scale="standard").fit(np.c_[X, QID], Y, qid=QID)
+    assert len(caught) == 1

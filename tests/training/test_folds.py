@@ -13,6 +13,7 @@ from marginrank.training.folds import (
     check_folds,
     cost_by_label,
     folds_of,
+    has_pairs,
     over_folds,
     query_folds,
     rows_of,
@@ -243,3 +244,14 @@ def test_some_rows_of_a_single_query_are_divided():
     np.testing.assert_array_equal(np.sort(np.concatenate([f.test for f in folds])), rows)
     with pytest.raises(ValueError, match="the only query has 4 sample"):
         query_folds(data, 5, rows=rows)
+
+
+def test_pairs_are_of_one_query_and_different_labels():
+    assert has_pairs(np.array([1, 0, 0]), np.array([0, 1, 0]))
+    assert not has_pairs(np.array([1, 0, 1]), np.array([0, 1, 0]))
+
+
+def test_a_fold_that_is_there_twice_is_refused():
+    folds = [(fold.train, fold.test) for fold in query_folds(DATA, 3)]
+    with pytest.raises(ValueError, match="fold 4 is the same as fold 2; drop one of them"):
+        folds_of(DATA, [*folds, folds[1]])

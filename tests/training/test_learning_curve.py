@@ -177,6 +177,11 @@ def test_wrong_parameters_are_refused(options, message):
         learning_curve_ranking(X, Y, QID, **options)
 
 
+def test_unknown_parameters_are_refused_by_name():
+    with pytest.raises(TypeError, match="learning_curve_ranking has no parameter 'foo'"):
+        learning_curve_ranking(X, Y, QID, foo=1)
+
+
 def test_progress_counts_the_fits():
     told = []
     learning_curve_ranking(
@@ -296,3 +301,14 @@ def test_features_that_tell_nothing_are_refused():
 
 def test_one_fold_has_no_verdict():
     assert curve_of([[0.5], [0.6], [0.7]]).verdict.startswith("One fold cannot tell whether more")
+
+
+def test_folds_without_a_pair_to_judge_by_are_left_out():
+    labels = np.where(QID < 8, Y, 0)
+    rows = [np.flatnonzero(np.isin(QID % 4, k)) for k in range(2)]
+    folds = [(np.setdiff1d(np.arange(len(Y)), test), test) for test in rows]
+    without = (np.flatnonzero(QID < 8), np.flatnonzero(QID >= 8))
+    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 3 of 3"):
+        curve = learning_curve_ranking(X, labels, QID, cv=[*folds, without], sizes=[2, 4])
+    assert np.isnan(curve.valid_scores[:, 2]).all()
+    np.testing.assert_allclose(curve.valid_mean, curve.valid_scores[:, :2].mean(axis=1))

@@ -219,3 +219,18 @@ def test_a_path_of_scaled_features(parameter):
 def test_a_path_without_a_scale_has_none():
     X, y, qid = make_ranking(10, 10, 3, random_state=0)
     assert sparse_path(X, y, qid, n_points=2).scale is None
+
+
+def test_models_that_stop_early_are_one_warning():
+    with pytest.warns(UserWarning, match="of the 3 models of the path did not come as") as caught:
+        path = sparse_path(X, Y, QID, n_points=3, max_iter=1)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert str(caught[0].message).startswith(f"{path.n_unfinished} of the 3")
+
+
+def test_features_without_effect_are_one_warning():
+    with pytest.warns(UserWarning, match="Features without effect") as caught:
+        sparse_path(np.c_[X, QID], Y, QID, n_points=3, scale="standard")
+    assert len(caught) == 1
+    assert caught[0].filename == __file__

@@ -70,3 +70,18 @@ def test_norms_grow_with_C():
 def test_wrong_options_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
         rank_path(X, Y, QID, **options)
+
+
+def test_models_that_stop_early_are_one_warning():
+    n = len(CS)
+    with pytest.warns(UserWarning, match=f"{n} of the {n} models of the path did not") as caught:
+        rank_path(X, Y, QID, Cs=CS, loss="hinge", solver="bmrm", max_iter=2)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+def test_features_without_effect_are_one_warning():
+    with pytest.warns(UserWarning, match=r"Features without effect.* X\[:, 8\]") as caught:
+        rank_path(np.c_[X, QID], Y, QID, Cs=CS, scale="standard")
+    assert len(caught) == 1
+    assert caught[0].filename == __file__

@@ -1,10 +1,15 @@
 """Candidates, judges and the choice."""
 
+import pickle
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from scipy.stats import ttest_rel
+from sklearn.model_selection import GroupShuffleSplit
 
 from marginrank import RankingData, RankSVM, make_ranking, metrics
-from marginrank.training.folds import query_folds
+from marginrank.training.folds import Fold, query_folds
 from marginrank.training.judges import FoldJudge, HeldOutJudge
 from marginrank.training.linear import Parameters
 from marginrank.training.selection import Grid, Search, grids_of
@@ -108,7 +113,7 @@ def test_the_comparison_is_between_models_of_the_folds():
     values = []
     for k in (selection.best, selection.runner_up):
         scores = np.empty(len(Y))
-        for fold, w in zip(FOLDS, selection.candidates[k].weights, strict=True):
+        for fold, w in zip(FOLDS, search.weights(selection.candidates[k]), strict=True):
             scores[fold.test] = X[fold.test] @ w
         values.append(metrics.ndcg(Y, scores, QID, k=5, ties="average"))
     assert (found.mean_a, found.mean_b) == pytest.approx(values, abs=1e-12)
@@ -119,3 +124,75 @@ def test_a_single_candidate_has_no_runner_up():
     selection = search.selection()
     assert selection.runner_up is None
     assert search.compare(selection) is None
+
+
+def test_documents_without_a_pair_judge_nothing():
+    labels = np.where(QID < 2, Y, 0)  # NDCG is 0, not nan, where nothing is relevant
+    data = RankingData(X, labels, QID)
+    judge = FoldJudge(data, [Fold(1, np.flatnonzero(QID < 2), np.flatnonzero(QID > 1))], "ndcg", 1)
+    assert np.isnan(judge.score(0, np.ones(6)))
+    nothing = RankingData(X, np.zeros(len(Y)), QID)
+    assert np.isnan(HeldOutJudge(nothing, "ndcg", None).score(0, np.ones(6)))
+
+
+def ndcg_of_long_weights(y, scores, qid=None, per_query=False):
+    """Return NDCG, which has no value for small scores."""
+    values = metrics.ndcg(y, scores, qid, per_query=True)
+    values = values if np.ptp(scores) > 0.5 else np.full_like(values, np.nan)
+    return values if per_query else float(np.mean(values))
+
+
+@pytest.mark.parametrize("Cs", [[1e-30, 0.01, 1.0], [1e-30, 1.0]])
+def test_candidates_without_a_mean_are_no_runners_up(Cs):
+    judge = FoldJudge(DATA, FOLDS, ndcg_of_long_weights, None)
+    search = search_of([Grid(0, Parameters(), np.array(Cs))], judge)
+    selection = search.selection()
+    assert np.isnan(selection.mean[0])
+    found = search.compare(selection)
+    if len(Cs) == 2:
+        assert selection.runner_up is None
+        assert found is None
+    else:
+        assert selection.runner_up == 3 - selection.best
+        assert found.difference >= 0
+
+
+def test_models_without_a_value_are_not_compared():
+    judge = FoldJudge(DATA, FOLDS, ndcg_of_long_weights, None)
+    large, small = [np.ones(6)] * 3, [np.full(6, 1e-9)] * 3
+    assert judge.compare(large, large) is not None
+    assert judge.compare(large, small) is None
+    assert judge.compare(small, large) is None
+
+
+def test_a_selection_does_not_hold_the_weights():
+    n_features = 10_000
+    wide = sp.csr_array((X.ravel(), np.tile(np.arange(6), len(X)), 6 * np.arange(len(X) + 1)))
+    wide.resize((len(X), n_features))
+    data = RankingData(wide, Y, QID)
+    judge = FoldJudge(data, FOLDS, "ndcg@5", None)
+    search = Search(data, judge)
+    for _ in search.try_grid(Grid(0, Parameters(), CS)):
+        pass
+    selection = search.selection()
+    assert len(pickle.dumps(selection)) < 8 * n_features
+    assert search.compare(selection) is not None
+
+
+def test_a_query_in_several_folds_is_one_observation():
+    splits = GroupShuffleSplit(7, random_state=0).split(X, Y, QID)
+    folds = [Fold(k, *rows) for k, rows in enumerate(splits, 1)]
+    judge = FoldJudge(DATA, folds, "ndcg@5", None)
+    a, b = np.random.default_rng(0).standard_normal((2, 7, 6))
+    found = judge.compare(a, b)
+    by_query = {}
+    for k, fold in enumerate(folds):
+        for q in np.unique(QID[fold.test]):
+            rows = np.flatnonzero(np.isin(QID, q))
+            values = [metrics.ndcg(Y[rows], X[rows] @ w[k], k=5) for w in (a, b)]
+            by_query.setdefault(q, []).append(values)
+    means = np.array([np.mean(values, axis=0) for values in by_query.values()])
+    assert found.n_queries == len(by_query)
+    assert (found.mean_a, found.mean_b) == pytest.approx(means.mean(axis=0), abs=1e-12)
+    expected = ttest_rel(*means.T)
+    assert found.t_test_p == pytest.approx(expected.pvalue, rel=1e-6)

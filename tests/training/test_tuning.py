@@ -307,3 +307,18 @@ def test_mq2008_is_ranked_as_well_as_by_the_protocol_of_the_papers(real_data, fi
         chosen = tune(data, Space(Parameters(), {}, grid), validation=valid).parameters
         w = fit_linear(data, chosen, seed=seed_from(0)).result.w
         assert ndcg(test, slice(None), w) >= ndcg(test, slice(None), by_protocol.coef_)
+
+
+def test_folds_without_a_pair_to_judge_by_are_left_out():
+    y = np.where(QID < 4, Y, 0)
+    data = RankingData(X, y, QID)
+    folds = query_folds(data, 6, seed=seed_from(0))
+    without = [fold.number for fold in folds if not (QID[fold.test] < 4).any()]
+    assert without
+    numbers = ", ".join(map(str, without))
+    with pytest.warns(UserWarning, match=f"ndcg@10 has no value on folds {numbers} of 6"):
+        found = tune(data, SMALL, n_folds=6, nested=True)
+    kept = [k for k in range(6) if k + 1 not in without]
+    np.testing.assert_allclose(found.selection.mean, found.selection.scores[:, kept].mean(axis=1))
+    assert np.flatnonzero(np.isnan(found.nested.scores)).tolist() == [k - 1 for k in without]
+    assert found.nested.mean == pytest.approx(np.mean(found.nested.scores[kept]))

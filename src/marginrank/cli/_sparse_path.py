@@ -4,7 +4,6 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from marginrank._base.parameters import Mention, Message
 from marginrank.cli._metrics import Metric
 from marginrank.cli._output import print_table
 from marginrank.cli._plots import save_plot
@@ -31,18 +30,25 @@ def walk_path(
     verbose: bool,
 ) -> "SparsePath":
     """Fit the path, and score it on the data held out."""
-    from marginrank.training.path import SHARED_WITH_A_FIT, sparse_path
+    from marginrank.training.path import PATH_TOL, SHARED_WITH_A_FIT, fit_path
+    from marginrank.training.sparse import SparseParameters
 
+    of_path = SparseParameters(
+        tol=PATH_TOL,
+        radius=1.0 if parameter == "radius" else None,
+        **{name: getattr(parameters, name) for name in SHARED_WITH_A_FIT},
+    )
     with phases.phase("path"), phases.solving(verbose) as callback:
-        path = sparse_path(
+        # The last fit, which follows, warns of features without effect.
+        path, _ = fit_path(
             data,
+            of_path,
+            None,
             n_points=n_points,
-            parameter=parameter,
-            validation=held_out,
+            held_out=held_out,
             metric=metric,
             random_state=random_state,
             callback=callback,
-            **{name: getattr(parameters, name) for name in SHARED_WITH_A_FIT},
         )
     _warn(path)
     return path
@@ -50,14 +56,11 @@ def walk_path(
 
 def _warn(path: "SparsePath") -> None:
     """Tell of models that are not what was asked for, and of a choice that is none."""
-    unfinished = sum(not stop.converged for stop in path.stop_reasons)
-    if unfinished:
-        told = (
-            f"{unfinished} of the {len(path.values)} models of the path did not come as close to "
-            "the optimum as they should; increase "
-        )
-        fix = Mention("max_iter"), ", or scale the features."
-        warnings.warn(Message(told, *fix), stacklevel=2)
+    from marginrank.training.path import early_message
+
+    message = early_message(path)
+    if message is not None:
+        warnings.warn(message, stacklevel=2)
     if path.scores is not None and len(path.scores) > 1 and path.scores.max() == path.scores.min():
         warnings.warn(
             f"{path.metric} is the same for all models, so that the sparsest is kept; check the "

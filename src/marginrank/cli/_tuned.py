@@ -1,7 +1,7 @@
 """What tune tells: of a search under way, of the candidates, and how to repeat the last fit."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +143,7 @@ def print_tuning(described: Mapping[str, Any]) -> None:
     """Print candidates, the choice against the runner-up, and the estimate without its bias."""
     candidates, varied = described["candidates"], described["varied"]
     shown = shown_candidates(described)
-    marks = {_highest(candidates): "best", described["chosen"]: "chosen"}
+    marks = {_highest(candidates, range(len(candidates))): "best", described["chosen"]: "chosen"}
     if described["rule"] == "best":
         marks = {described["chosen"]: "best"}
     rows = [
@@ -178,8 +178,7 @@ def shown_candidates(described: Mapping[str, Any]) -> list[int]:
     best: dict[int, int] = {}
     for k in order:
         number = candidates[k]["combination"]
-        if number not in best or candidates[k]["mean"] > candidates[best[number]]["mean"]:
-            best[number] = k
+        best[number] = _highest(candidates, [best.get(number, k), k])
     return [
         k
         for k in order
@@ -187,8 +186,14 @@ def shown_candidates(described: Mapping[str, Any]) -> list[int]:
     ]
 
 
-def _highest(candidates: Sequence[Mapping[str, Any]]) -> int:
-    return max(range(len(candidates)), key=lambda k: candidates[k]["mean"])
+def _highest(candidates: Sequence[Mapping[str, Any]], numbers: Iterable[int]) -> int:
+    """Return the first with the highest mean; nan, where the metric has no value, is below all."""
+
+    def place(k: int) -> tuple[bool, float]:
+        mean = candidates[k]["mean"]
+        return mean == mean, mean
+
+    return max(numbers, key=place)
 
 
 def sentences(described: Mapping[str, Any]) -> list[str]:

@@ -137,9 +137,9 @@ def _warn(tuning: "Tuning", *, nested: bool) -> None:
         if nested:
             told += "; there is no estimate by nested folds"
         complain(f"{told}; Ctrl-C again to end without a model")
-    message = tuning.edge_message()
-    if message is not None:
-        warnings.warn(message, stacklevel=1)
+    for message in (tuning.convergence_message(), tuning.edge_message()):
+        if message is not None:
+            warnings.warn(message, stacklevel=1)
 
 
 def _plot(tuning: "Tuning", path: str) -> None:

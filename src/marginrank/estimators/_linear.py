@@ -63,7 +63,7 @@ class LinearRanker(BaseEstimator):
         -------
         ndarray of shape (n_documents,)
         """
-        check_is_fitted(self)
+        self._require_model()
         X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
         scores: Floats = matrix.dot(self.coef_, None, threads)
@@ -142,7 +142,7 @@ class LinearRanker(BaseEstimator):
 
     def to_linear_model(self) -> LinearModel:
         """Return the fitted model as plain data, as model files hold it."""
-        check_is_fitted(self)
+        self._require_model()
         training = None
         if hasattr(self, "objective_"):
             training = Training(
@@ -157,6 +157,10 @@ class LinearRanker(BaseEstimator):
             estimator=type(self).__name__,
             scale=getattr(self, "scale_", None),
         )
+
+    def _require_model(self) -> None:
+        """Refuse to go on without weights."""
+        check_is_fitted(self)
 
     @classmethod
     def from_linear_model(cls, model: LinearModel) -> Self:

@@ -17,10 +17,9 @@ from marginrank.data import RankingData
 from marginrank.data.ranking_data import refuse_beside_data
 from marginrank.estimators import _queries_of_fits as queries_of_fits
 from marginrank.estimators._linear import check_seed
-from marginrank.metrics import get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
-from marginrank.metrics.scorers import RankingScorer
-from marginrank.training.folds import Fold, folds_of, over_folds
+from marginrank.metrics.scorers import metric_of
+from marginrank.training.folds import Fold, folds_of, has_pairs, over_folds
 
 
 class RankingCV(dict[str, Any]):
@@ -130,7 +129,8 @@ def cross_validate_ranking(
         A dictionary with an array of an entry a fold for each of "fit_time", "score_time",
         "test_score" and, if wanted, "train_score", "estimator". If `scoring` is a list, the names
         are "test_ndcg@10" and so on. Its attributes `mean` and `standard_error` are by metric, and
-        ``table()`` is text. A fold on which a metric has no value has nan, with a warning.
+        ``table()`` is text. A fold on which a metric has no value, or that has
+        no query with different labels to judge by, has nan, with a warning.
 
     Examples
     --------
@@ -146,6 +146,7 @@ def cross_validate_ranking(
     metrics = _metrics(scoring if several else [scoring])
     grouped, documents = _documents(X, y, qid, sample_weight)
     folds = folds_of(grouped, cv, check_seed(random_state))
+    without_pairs = [not has_pairs(grouped.y[f.test], grouped.qid[f.test]) for f in folds]
     sides = ("test", "train") if return_train_score else ("test",)
     runs = Parallel(n_jobs=n_jobs)(
         delayed(_run)(clone(estimator), documents, fold, metrics, sides) for fold in folds
@@ -160,6 +161,8 @@ def cross_validate_ranking(
         for k, name in enumerate(metrics):
             key = f"{side}_{name if several else 'score'}"
             results[key] = np.array([run.values[side][k] for run in runs])
+            if side == "test":
+                results[key][without_pairs] = np.nan
     key = "test_{}" if several else "test_score"
     return RankingCV(results, {name: results[key.format(name)] for name in metrics})
 
@@ -206,7 +209,7 @@ def _judge(estimator: Any, documents: _Documents, metrics: Mapping[str, Metric])
 
 def _metrics(scoring: Sequence[Any]) -> dict[str, Metric]:
     """Return the metrics by name, with ties as in random order."""
-    asked = [get_metric(one.metric if isinstance(one, RankingScorer) else one) for one in scoring]
+    asked = [metric_of(one) for one in scoring]
     if not asked:
         raise ValueError("scoring has no metric; give at least one.")
     return {metric_name(metric): order_free(metric) for metric in asked}

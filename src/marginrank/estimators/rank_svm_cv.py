@@ -4,17 +4,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from marginrank._base.parameters import check_choice, check_number
 from marginrank._base.types import Floats
 from marginrank.estimators._input import features_of, set_features
-from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import LinearModel
 from marginrank.training.folds import folds_of
 from marginrank.training.judges import FoldJudge
-from marginrank.training.linear import Parameters
+from marginrank.training.linear import Parameters, unfinished_message
 from marginrank.training.path import check_grid
 from marginrank.training.selection import RULES, Search, Selection, grids_of
 
@@ -55,13 +55,14 @@ class RankSVMCV(LinearRanker):
         splitter of scikit-learn, which gets the queries as groups; or the rows of each fold. The
         documents of a single query are divided at random.
     scoring : str or callable, default="ndcg@10"
-        The metric, as :func:`~marginrank.metrics.get_metric` takes it. Folds on which it has no
-        value are left out, with a warning.
+        The metric, as :func:`~marginrank.metrics.get_metric` takes it, or a scorer of
+        :func:`~marginrank.metrics.make_ranking_scorer`. Folds on which it has no value, or that
+        have no pair to judge by, are left out, with a warning.
     rule : {"best", "one_se"}, default="best"
         Choose the highest mean; or the smallest C, other parameters being those of the best, whose
         mean is not lower by more than one standard error of the best one's mean.
     refit : bool, default=True
-        Learn from all data with what was chosen. Without it there is no :meth:`predict`.
+        Learn from all data with what was chosen. Without it there is no model.
     loss, normalization, scale
         As in :class:`~marginrank.RankSVM`; or a list of names to choose from, as in
         ``scale=["none", "standard"]``.
@@ -84,9 +85,10 @@ class RankSVMCV(LinearRanker):
         see ``marginrank tune --nested``.
     best_index_ : int
         Its place in `cv_results_`.
-    cv_results_ : dict of ndarray
-        The scores as scikit-learn's GridSearchCV has them: "params", "split0_test_score", …,
-        "mean_test_score", "std_test_score", "rank_test_score".
+    cv_results_ : dict
+        What was tried, as scikit-learn's GridSearchCV tells it: "param_C" and so on, "params",
+        "split0_test_score", …, "mean_test_score", "std_test_score" and "rank_test_score". There are
+        no times, as the fits run side by side. Means and deviations are over folds with a score.
     selection_ : Selection
         The candidates with their scores, for :func:`~marginrank.plots.plot_selection`.
     comparison_ : Comparison or None
@@ -184,10 +186,12 @@ class RankSVMCV(LinearRanker):
         judge = FoldJudge(data, folds, self.scoring, self.n_jobs)
         search = Search(data, judge, varied=varied, seed=seed)
         base = Parameters(tol=self.tol, **self._shared())
-        for grid in grids_of(data, base, axes, Cs=Cs, n_points=self.n_points):
-            for _ in search.try_grid(grid):
-                pass
+        grids = grids_of(data, base, axes, Cs=Cs, n_points=self.n_points)
+        is_close = [trial.is_close for grid in grids for trial in search.try_grid(grid)]
+        message = unfinished_message(is_close.count(False), len(is_close), "fits to folds")
+        warn_of(message, ConvergenceWarning, stacklevel=3)
         selection = search.selection(self.rule)
+        self._forget_model()
         self.n_splits_ = len(folds)
         self._keep(selection)
         self.comparison_ = search.compare(selection)
@@ -200,8 +204,23 @@ class RankSVMCV(LinearRanker):
 
     def to_linear_model(self) -> LinearModel:
         """Return the last fit as plain data, as model files hold it."""
-        check_is_fitted(self, "coef_")
+        self._require_model()
         return self.best_estimator_.to_linear_model()
+
+    def _require_model(self) -> None:
+        """Refuse to go on without weights, also after a fit that left out the last one."""
+        super()._require_model()
+        if not hasattr(self, "best_estimator_"):
+            raise NotFittedError(
+                "refit=False leaves no model, only the choice of its parameters; set refit=True, "
+                "or fit RankSVM with best_params_."
+            )
+
+    def _forget_model(self) -> None:
+        """Drop the model of an earlier fit, which this one may not replace."""
+        for name in ("best_estimator_", *FOUND):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _keep(self, selection: Selection) -> None:
         """Store what was tried, and what was chosen."""
@@ -237,15 +256,24 @@ def _choices(value: Any) -> list[Any]:
 def _results(params: list[dict[str, Any]], selection: Selection) -> dict[str, Any]:
     """Return the scores as scikit-learn's GridSearchCV names them."""
     splits = {f"split{k}_test_score": scores for k, scores in enumerate(selection.scores.T)}
+    has_score = ~np.isnan(selection.scores).all(axis=0)  # as the mean is over these folds
     return {
-        "params": np.array(params, dtype=object),
+        **{f"param_{name}": _values(name, params) for name in params[0]},
+        "params": params,
         **splits,
         "mean_test_score": selection.mean,
-        "std_test_score": np.nanstd(selection.scores, axis=1),
+        "std_test_score": np.std(selection.scores[:, has_score], axis=1),
         "rank_test_score": _ranks(selection.mean),
     }
 
 
+def _values(name: str, params: list[dict[str, Any]]) -> Any:
+    """Return the values of a parameter, as GridSearchCV has them: none is masked."""
+    values = np.array([one[name] for one in params], dtype=np.float64 if name == "C" else object)
+    return np.ma.MaskedArray(values, mask=np.zeros(len(params), dtype=bool))
+
+
 def _ranks(mean: Floats) -> Any:
-    """Return 1 for the highest mean, and the same rank for equals."""
-    return 1 + np.sum(mean[None, :] > mean[:, None], axis=1)
+    """Return 1 for the highest mean, the same rank for equals, and the last one for nan."""
+    known = np.where(np.isnan(mean), -np.inf, mean)
+    return 1 + np.sum(known[None, :] > known[:, None], axis=1)

@@ -5,18 +5,34 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from marginrank._base.parameters import check_choice, check_number
 from marginrank.data import RankingData
 from marginrank.estimators._input import features_of, set_features
-from marginrank.estimators._linear import LinearRanker, check_seed
+from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
+from marginrank.metrics._names import metric_name
+from marginrank.metrics.scorers import metric_of
 from marginrank.models import LinearModel
-from marginrank.training.folds import cost_by_label, folds_of, over_folds, rows_of
-from marginrank.training.path import SHARED_WITH_A_FIT, SparsePath, check_grid, sparse_path
+from marginrank.training.folds import (
+    cost_by_label,
+    folds_of,
+    has_pairs,
+    over_folds,
+    rows_of,
+)
+from marginrank.training.linear import unfinished_message
+from marginrank.training.path import (
+    PATH_TOL,
+    SHARED_WITH_A_FIT,
+    SparsePath,
+    check_grid,
+    fit_path,
+)
+from marginrank.training.sparse import SparseParameters
 
-PATH_TOL = 1e-4  # neighbours on a grid differ by more
 FOUND = (
     "coef_",
     "scale_",
@@ -53,9 +69,10 @@ class SparseRankSVMCV(LinearRanker):
         Number of folds of whole queries, drawn at random and equal in queries; or a splitter of
         scikit-learn, which gets the queries as groups; or the rows of each fold. A query in both
         parts of a fold is refused. The documents of a single query are divided at random.
-    scoring : str, default="ndcg@10"
-        The metric, by a name that :func:`~marginrank.metrics.get_metric` knows. Folds on which it
-        has no value are left out, with a warning.
+    scoring : str or callable, default="ndcg@10"
+        The metric, as :func:`~marginrank.metrics.get_metric` takes it, or a scorer of
+        :func:`~marginrank.metrics.make_ranking_scorer`. Folds on which it has no value, or that
+        have no pair to judge by, are left out, with a warning.
     l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, scale, n_jobs
         As in :class:`~marginrank.SparseRankSVM`. The spread of features is that of the documents
         of each fit: held-out ones do not count.
@@ -102,7 +119,7 @@ class SparseRankSVMCV(LinearRanker):
         n_points: int = 50,
         values: ArrayLike | None = None,
         cv: Any = 5,
-        scoring: str = "ndcg@10",
+        scoring: Any = "ndcg@10",
         l1_ratio: float = 1.0,
         positive: bool = False,
         loss: str = "squared_hinge",
@@ -163,14 +180,21 @@ class SparseRankSVMCV(LinearRanker):
         folds = folds_of(data, self.cv, seed)
         path = self._path(data, values, seed)
         cost = cost_by_label(self.pair_cost, data.y)
-        on_folds = []
-        for fold in folds:
+        scores = np.full((path.values.size, len(folds)), np.nan)
+        paths = [path]
+        for k, fold in enumerate(folds):
+            if not has_pairs(data.y[fold.test], data.qid[fold.test]):
+                continue
             train, test = (
                 rows_of(data, rows, n_jobs=self.n_jobs) for rows in (fold.train, fold.test)
             )
-            on_folds.append(self._path(train, path.values, seed, test, pair_cost=cost))
-        scores = np.array([fold.scores for fold in on_folds]).T
-        path = replace(path, metric=self.scoring, scores=over_folds(scores, self.scoring).mean)
+            paths.append(self._path(train, path.values, seed, test, pair_cost=cost))
+            scores[:, k] = paths[-1].scores
+        unfinished = sum(one.n_unfinished for one in paths)
+        message = unfinished_message(unfinished, len(paths) * path.values.size, has_tol=False)
+        warn_of(message, ConvergenceWarning, stacklevel=3)
+        metric = metric_name(metric_of(self.scoring))
+        path = replace(path, metric=metric, scores=over_folds(scores, metric).mean)
         best_value = float(path.values[path.best])
         self.best_estimator_ = self._at(best_value).fit(data)
         self.scores_, self.path_, self.values_ = scores, path, path.values
@@ -194,17 +218,21 @@ class SparseRankSVMCV(LinearRanker):
         **changed: Any,
     ) -> SparsePath:
         """Return the models over the grid, or over the default one if `values` is None."""
-        return sparse_path(
-            data,
-            **{"Cs" if self.parameter == "C" else "radii": values},
-            parameter=self.parameter,
-            n_points=self.n_points,
-            validation=held_out,
-            metric=self.scoring,
+        parameters = SparseParameters(
+            radius=1.0 if self.parameter == "radius" else None,
             tol=max(self.tol, PATH_TOL),
-            random_state=seed,
             **(self._shared() | changed),
         )
+        path, _ = fit_path(
+            data,
+            parameters,
+            values,
+            n_points=self.n_points,
+            held_out=held_out,
+            metric=self.scoring,
+            random_state=seed,
+        )
+        return path
 
     def _at(self, value: float) -> SparseRankSVM:
         """Return the estimator with a value of the grid, not fitted."""

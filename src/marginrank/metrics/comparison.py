@@ -109,16 +109,36 @@ def compare(
     if group is not None:
         qid = _numbers(len(np.asarray(scores_a)), qid, group)
     a, b = _values_by_query(measure, y, scores_a, scores_b, qid)
+    return compare_values(
+        metric_name(measure),
+        a,
+        b,
+        n_resamples=int(n_resamples),
+        confidence=float(confidence),
+        random_state=random_state,
+    )
+
+
+def compare_values(
+    metric: str,
+    a: Floats,
+    b: Floats,
+    *,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    random_state: Any = 0,
+) -> Comparison:
+    """Compare two rankings by the values of a metric in the same queries, at least two."""
     p, interval = _t_test(a - b, confidence)
     return Comparison(
-        metric=metric_name(measure),
+        metric=metric,
         mean_a=float(np.mean(a)),
         mean_b=float(np.mean(b)),
         difference=float(np.mean(a - b)),
         interval=interval,
-        confidence=float(confidence),
+        confidence=confidence,
         t_test_p=p,
-        randomization_p=_randomization_test(a - b, int(n_resamples), random_state),
+        randomization_p=_randomization_test(a - b, n_resamples, random_state),
         n_queries=a.size,
     )
 

@@ -41,6 +41,11 @@ def _predict(estimator: Any, X: Any, qid: ArrayLike | None) -> Any:
         return estimator.predict(X, qid=qid) if asks else estimator.predict(X)
 
 
+def metric_of(scoring: "str | Metric | RankingScorer") -> Metric:
+    """Return the metric that a name, a function or a scorer of ours stands for."""
+    return get_metric(scoring.metric if isinstance(scoring, RankingScorer) else scoring)
+
+
 def make_ranking_scorer(metric: str | Metric = "ndcg", **options: Any) -> RankingScorer:
     """Make a scikit-learn scorer from a ranking metric.
 

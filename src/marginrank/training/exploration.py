@@ -85,11 +85,20 @@ class Space:
 
 
 class Count:
-    """Models of candidates that are fitted; with a limit of time, nobody knows how many will be."""
+    """Models of candidates that are fitted, those of them that stopped early, and all of them.
+
+    With a limit of time, nobody knows how many there will be.
+    """
 
     def __init__(self, planned: int | None) -> None:
         self.done = 0
+        self.unfinished = 0
         self.planned = planned
+
+    def add(self, *, is_close: bool) -> None:
+        """Count a model that is fitted."""
+        self.done += 1
+        self.unfinished += not is_close
 
 
 class Exploration:
@@ -133,7 +142,7 @@ class Exploration:
         for grid in chain(grids, finer):
             for trial in self.search.try_grid(grid):
                 candidate = self.search.candidates[trial.candidate]
-                count.done += 1
+                count.add(is_close=trial.is_close)
                 if candidate.is_complete:
                     self._note(candidate)
                 yield candidate

@@ -137,16 +137,22 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
     """Refuse folds that nothing can be learned from, or that would tell what they ask for.
 
     Both parts of a fold must have documents, training must have a pair, and no query may be in
-    both. The documents of a single query may be divided.
+    both. The documents of a single query may be divided. No fold may be there twice: it would count
+    twice, and make the others' spread look small.
     """
     labels = in_order(data.y)
     query_of_row = data.qid
+    seen: dict[int, int] = {}  # numbers by hash, as the rows of all folds may be large
     for fold in folds:
+        rows_hash = hash((fold.train.tobytes(), fold.test.tobytes()))
+        first = seen.setdefault(rows_hash, fold.number)
+        if first != fold.number:
+            raise ValueError(f"fold {fold.number} is the same as fold {first}; drop one of them.")
         for name, rows in (("train", fold.train), ("test", fold.test)):
             if not rows.size:
                 raise ValueError(f"fold {fold.number} has no rows to {name}; check cv.")
         _refuse_shared(data, query_of_row, fold)
-        if not _has_pairs(labels[fold.train], query_of_row[fold.train]):
+        if not has_pairs(labels[fold.train], query_of_row[fold.train]):
             raise ValueError(
                 f"fold {fold.number} has no pair to learn from: in its training rows, no query has "
                 "documents with different labels; check y and qid, or take other folds."
@@ -184,6 +190,20 @@ def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
     return lambda preferred, other: matrix[place[preferred], place[other]]
 
 
+def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
+    """Tell whether a query has documents with different labels.
+
+    Where none has, any ranking is as good as any other: a metric that has a value there, as NDCG
+    has 0 without a relevant document, says nothing about a model.
+    """
+    labels = in_order(y)
+    order = np.argsort(query_of_row, kind="stable")
+    labels = labels[order]
+    starts = np.flatnonzero(np.diff(query_of_row[order], prepend=-1))
+    lowest, highest = np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
+    return bool((lowest < highest).any())
+
+
 def over_folds(scores: Floats, metric: str, *, stacklevel: int = 3) -> OverFolds:
     """Return mean and standard error of scores over folds, which are the last axis.
 
@@ -210,8 +230,8 @@ def _scored(scores: Floats, metric: str, stacklevel: int) -> Booleans:
             else (f"folds {', '.join(left_out)}", "are")
         )
         warnings.warn(
-            f"{metric} has no value on {which} of {scored.size}, which {are} left out; check y and "
-            "qid, or take fewer folds.",
+            f"{metric} has no value on {which} of {scored.size}, which {are} left out: there may "
+            "be no query with different labels; check y and qid, or take fewer folds.",
             stacklevel=stacklevel,
         )
     return scored
@@ -302,12 +322,3 @@ def _refuse_shared(data: RankingData, query_of_row: Integers, fold: Fold) -> Non
             f"{what} in the training rows and in the test rows of fold {fold.number}; keep whole "
             "queries on one side, as a number of folds or GroupKFold does."
         )
-
-
-def _has_pairs(labels: Floats, query_of_row: Integers) -> bool:
-    """Tell whether a query has documents with different labels."""
-    order = np.argsort(query_of_row, kind="stable")
-    labels = labels[order]
-    starts = np.flatnonzero(np.diff(query_of_row[order], prepend=-1))
-    lowest, highest = np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
-    return bool((lowest < highest).any())

@@ -2,18 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.metrics import compare, get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
-from marginrank.metrics.comparison import Comparison
-from marginrank.training.folds import Fold
+from marginrank.metrics.comparison import Comparison, compare_values
+from marginrank.metrics.scorers import metric_of
+from marginrank.training.folds import Fold, has_pairs
 
 
 class Judged(NamedTuple):
@@ -30,7 +30,8 @@ class Judge(ABC):
     Parameters
     ----------
     metric : str or callable
-        As :func:`~marginrank.metrics.get_metric` takes it.
+        As :func:`~marginrank.metrics.get_metric` takes it, or a scorer of
+        :func:`~marginrank.metrics.make_ranking_scorer`.
     n_jobs : int, optional
         Number of threads.
 
@@ -41,10 +42,11 @@ class Judge(ABC):
     """
 
     def __init__(self, metric: str | Metric, n_jobs: int | None) -> None:
-        asked = get_metric(metric)
+        asked = metric_of(metric)
         self.metric = metric_name(asked)
         self._evaluate = order_free(asked)
         self._threads = effective_threads(n_jobs)
+        self._with_pairs: dict[int, bool] = {}
 
     @property
     @abstractmethod
@@ -56,24 +58,46 @@ class Judge(ABC):
         """Return the documents that models without part k are judged by, with their scores."""
 
     def score(self, k: int, w: Floats) -> float:
-        """Return the metric of a model that has learned from part k; nan if it has no value."""
+        """Return the metric of a model that has learned from part k.
+
+        It is nan if the metric has no value, or there is no pair to judge by.
+        """
         y, (scores,), qid = self.judged(k, [w])
+        if not self._has_pairs(k, y, qid):
+            return np.nan
         return float(self._evaluate(y, scores, qid=qid))
 
     def compare(self, a: Sequence[Floats], b: Sequence[Floats]) -> Comparison | None:
         """Compare two candidates, with weights for each part, query by query.
 
-        None if fewer than two queries have a value of the metric.
+        A query that is in several folds has the mean of its values. None if fewer than two queries
+        have a value of the metric.
         """
-        judged = [self.judged(k, ws) for k, ws in enumerate(zip(a, b, strict=True))]
-        firsts = np.cumsum([0, *(int(one.qid.max()) + 1 for one in judged)])[:-1]
-        of_a, of_b = (np.concatenate([one.scores[k] for one in judged]) for k in range(2))
-        y = np.concatenate([one.y for one in judged])
-        qid = np.concatenate([first + one.qid for first, one in zip(firsts, judged, strict=True)])
-        values = np.asarray(self._evaluate(y, of_a, qid=qid, per_query=True))
-        if np.count_nonzero(~np.isnan(values)) < 2:
+        parts = [self._by_query(k, ws) for k, ws in enumerate(zip(a, b, strict=True))]
+        query, of_a, of_b = (np.concatenate(column) for column in zip(*parts, strict=True))
+        known = ~(np.isnan(of_a) | np.isnan(of_b))
+        # A query is one observation, however many folds it is tested in.
+        queries, place = np.unique(query[known], return_inverse=True)
+        if queries.size < 2:
             return None
-        return replace(compare(y, of_a, of_b, qid, metric=self._evaluate), metric=self.metric)
+        n_folds = np.bincount(place)
+        means = (np.bincount(place, values[known]) / n_folds for values in (of_a, of_b))
+        return compare_values(self.metric, *means)
+
+    def _by_query(self, k: int, ws: Sequence[Floats]) -> tuple[NDArray[Any], ...]:
+        """Return the queries that part k is judged by, and the metric of each model in them."""
+        y, scores, qid = self.judged(k, ws)
+        if not self._has_pairs(k, y, qid):
+            return (np.empty(0, dtype=np.int64), *(np.empty(0) for _ in ws))
+        first = np.unique(qid, return_index=True)[1]
+        values = (self._evaluate(y, one, qid=qid, per_query=True) for one in scores)
+        return (qid[np.sort(first)], *(np.asarray(one, dtype=np.float64) for one in values))
+
+    def _has_pairs(self, k: int, y: NDArray[Any], qid: Integers) -> bool:
+        """Tell whether part k has a pair to judge by; looked for once."""
+        if k not in self._with_pairs:
+            self._with_pairs[k] = has_pairs(y, qid)
+        return self._with_pairs[k]
 
 
 class FoldJudge(Judge):
@@ -95,7 +119,9 @@ class FoldJudge(Judge):
         """Return the test rows of a fold."""
         rows, data = self._folds[k].test, self._data
         scores = [data.matrix.dot(w, rows, self._threads) for w in ws]
-        return Judged(data.y[rows], scores, data.qid[rows])
+        # The parts of the only query count as queries.
+        qid = data.qid[rows] if data.n_queries > 1 else np.full(rows.size, k)
+        return Judged(data.y[rows], scores, qid)
 
 
 class HeldOutJudge(Judge):

@@ -1,19 +1,19 @@
 """How good a linear model is by the number of queries that it was trained on."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.parameters import Mention, Message, ParameterError, check_integer
+from marginrank._base.parameters import Mention, ParameterError, check_integer
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.metrics import get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
+from marginrank.metrics.scorers import metric_of
 from marginrank.solvers.result import StopReason
 from marginrank.training.folds import (
     cost_by_label,
@@ -23,7 +23,13 @@ from marginrank.training.folds import (
     rows_of,
 )
 from marginrank.training.held_out import refuse_other_validation, validation_data
-from marginrank.training.linear import Parameters, fit_linear, make_objective, seed_from
+from marginrank.training.linear import (
+    Parameters,
+    fit_linear,
+    make_objective,
+    seed_from,
+    unfinished_message,
+)
 from marginrank.training.linear_paths import default_Cs
 
 MOST_SIZES = 6  # of the default: from 1/32 of the queries on
@@ -171,7 +177,8 @@ def learning_curve_ranking(
     >>> curve.sizes.tolist(), curve.valid_scores.shape
     ([3, 5, 10, 19, 38, 75], (6, 4))
     """
-    asked = get_metric(metric)
+    asked = metric_of(metric)
+    _refuse_unknown(parameters)
     settings = Parameters(**parameters)
     settings.check()
     n_jobs = settings.n_jobs
@@ -192,6 +199,17 @@ def learning_curve_ranking(
                 progress(done, len(curves) * steps.size)
     run.warn_unless_converged()
     return _collect(points, steps, metric_name(asked))
+
+
+def _refuse_unknown(parameters: Mapping[str, Any]) -> None:
+    """Refuse what is no parameter of a fit, in the way that Python does."""
+    known = [field.name for field in fields(Parameters)]
+    for name in parameters:
+        if name not in known:
+            raise TypeError(
+                f"learning_curve_ranking has no parameter {name!r}; beside its own it has "
+                f"{', '.join(known)}."
+            )
 
 
 class _Point(NamedTuple):
@@ -328,13 +346,9 @@ class _Run:
     def warn_unless_converged(self) -> None:
         """Tell of fits that stopped early."""
         unfinished = sum(not stop.converged for stop in self.stops)
-        if unfinished:
-            told = (
-                f"{unfinished} of the {len(self.stops)} fits did not come as close to the optimum "
-                "as they should; increase "
-            )
-            fix = Mention("max_iter"), " or ", Mention("tol"), ", or scale the features."
-            warnings.warn(Message(told, *fix), stacklevel=3)
+        message = unfinished_message(unfinished, len(self.stops))
+        if message is not None:
+            warnings.warn(message, stacklevel=3)
 
 
 def _collect(points: Sequence[Sequence[_Point]], sizes: Integers, metric: str) -> LearningCurve:

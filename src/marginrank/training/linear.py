@@ -130,22 +130,49 @@ def relative_distance(result: SolverResult) -> float:
     return 0.0 if distance == 0.0 else np.inf
 
 
+def is_close(result: SolverResult, tol: float) -> bool:
+    """Tell whether a fit came as close to the optimum as was asked for."""
+    at_limit = result.stop is StopReason.PRECISION
+    return result.stop.converged or (at_limit and relative_distance(result) <= tol)
+
+
 def convergence_message(result: SolverResult, tol: float) -> Message | None:
     """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
-    if result.stop.converged:
-        return None
-    distance = relative_distance(result)
-    if result.stop is StopReason.PRECISION and distance <= tol:
+    if is_close(result, tol):
         return None
     return Message(
         "The fit stopped because ",
         result.stop.value,
-        f", at most about {distance:.1e} above the optimum, relatively; increase ",
+        f", at most about {relative_distance(result):.1e} above the optimum, relatively; increase ",
         Mention("max_iter"),
         " or ",
         Mention("tol"),
         ", or scale the features.",
     )
+
+
+def unfinished_message(
+    n_unfinished: int, n_fits: int, fits: str = "fits", *, has_tol: bool = True
+) -> Message | None:
+    """Return what to warn of, if some of many fits did not come as close as was asked for.
+
+    Parameters
+    ----------
+    n_unfinished, n_fits : int
+        How many these are, and all.
+    fits : str
+        What they are called.
+    has_tol : bool
+        Whether whoever reads it can change `tol`.
+    """
+    if not n_unfinished:
+        return None
+    told = (
+        f"{n_unfinished} of the {n_fits} {fits} did not come as close to the optimum as they "
+        "should; increase "
+    )
+    or_tol = (" or ", Mention("tol")) if has_tol else ()
+    return Message(told, Mention("max_iter"), *or_tol, ", or scale the features.")
 
 
 def check_start(w0: Floats | None) -> None:

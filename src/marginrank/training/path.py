@@ -1,5 +1,6 @@
 """Choosing a model: paths of sparse models over the strength of their regularisation."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from marginrank._base.parameters import (
     Mention,
+    Message,
     ParameterError,
     check_choice,
     check_integer,
@@ -19,16 +21,16 @@ from marginrank._base.parameters import (
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.metrics import get_metric
 from marginrank.metrics._names import Metric, metric_name, order_free
 from marginrank.metrics._options import exceeds
+from marginrank.metrics.scorers import metric_of
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 from marginrank.training.held_out import refuse_other_validation, validation_data
-from marginrank.training.linear import seed_from
-from marginrank.training.scaling import Scale, find_scale, with_scale
+from marginrank.training.linear import seed_from, unfinished_message
+from marginrank.training.scaling import Scale, effect_message, find_scale, with_scale
 from marginrank.training.sparse import SparseParameters, first_C, first_radius
 
 # Parameters of a path that a fit of one of its models has, too.
@@ -44,6 +46,7 @@ SHARED_WITH_A_FIT = (
     "n_jobs",
 )
 
+PATH_TOL = 1e-4  # neighbours on a grid differ by more
 SPAN = 1000.0  # from the first value of a grid to the last
 
 
@@ -96,6 +99,11 @@ class SparsePath:
         return np.asarray(norms, dtype=np.float64)
 
     @property
+    def n_unfinished(self) -> int:
+        """Number of models that did not come as close to the optimum as was asked for."""
+        return sum(not stop.converged for stop in self.stop_reasons)
+
+    @property
     def best(self) -> int:
         """Index of the model with the highest score; the sparsest of equals up to rounding."""
         return best_score(self.scores, self.metric, "sparse_path")
@@ -124,7 +132,7 @@ def sparse_path(
     l1_ratio: float = 1.0,
     positive: bool = False,
     loss: str = "squared_hinge",
-    tol: float = 1e-4,
+    tol: float = PATH_TOL,
     max_iter: int = 1000,
     pair_selection: str = "all",
     pair_cost: Any = None,
@@ -194,27 +202,78 @@ def sparse_path(
         normalization=normalization,
         scale=scale,
         n_jobs=n_jobs,
+        radius=1.0 if parameter == "radius" else None,
     )
-    if parameter == "radius":
-        parameters = replace(parameters, radius=1.0)
+    path, divisor = fit_path(
+        data,
+        parameters,
+        grid,
+        n_points=n_points,
+        held_out=held_out,
+        metric=metric,
+        random_state=random_state,
+        callback=callback,
+    )
+    for message in (effect_message(divisor, data.feature_names), early_message(path)):
+        if message is not None:
+            warnings.warn(message, stacklevel=2)
+    return path
+
+
+def fit_path(
+    data: RankingData,
+    parameters: SparseParameters,
+    grid: Floats | None,
+    *,
+    n_points: int,
+    held_out: RankingData | None,
+    metric: str | Metric,
+    random_state: int,
+    callback: Callback | None = None,
+) -> tuple[SparsePath, Scale | None]:
+    """Return a path and its scale, without a word: whoever fits several warns once.
+
+    Parameters
+    ----------
+    data : RankingData
+        The training data.
+    parameters : SparseParameters
+        Those of all models: with any radius, the grid is of radii, else of C, which is 1.
+    grid : ndarray or None
+        The grid, ascending; None for the default one of `n_points`.
+    held_out : RankingData or None
+        Data to score each model on, with the features of the training data.
+    metric, random_state, callback
+        As in :func:`sparse_path`.
+    """
     parameters.check()
-    asked = get_metric(metric)
+    asked = metric_of(metric)
     evaluate = order_free(asked)
     with serial_blas():
         objective = parameters.objective(data)
-        divisor = find_scale(data, scale)
-        objective = with_scale(objective, divisor)
+        scale = find_scale(data, parameters.scale)
+        objective = with_scale(objective, scale)
         if grid is None:
             grid = _default_grid(objective, parameters, n_points)
         path = _walk(objective, parameters, grid, seed_from(random_state), callback)
-        path = _in_raw_units(path, divisor)
+        path = _in_raw_units(path, scale)
     if held_out is None:
-        return path
+        return path, scale
     scores = [
-        evaluate(held_out.y, _predict(held_out, path.coefs[[k]], n_jobs), qid=held_out.qid)
+        evaluate(
+            held_out.y, _predict(held_out, path.coefs[[k]], parameters.n_jobs), qid=held_out.qid
+        )
         for k in range(grid.size)
     ]
-    return replace(path, metric=metric_name(asked), scores=np.array(scores, dtype=np.float64))
+    scored = replace(path, metric=metric_name(asked), scores=np.array(scores, dtype=np.float64))
+    return scored, scale
+
+
+def early_message(path: SparsePath) -> Message | None:
+    """Return what to warn of, if models of a path stopped early."""
+    return unfinished_message(
+        path.n_unfinished, path.values.size, "models of the path", has_tol=False
+    )
 
 
 def _walk(

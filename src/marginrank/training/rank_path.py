@@ -1,5 +1,6 @@
 """Paths of linear models over C."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -8,15 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from marginrank._base.parameters import Message
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.metrics._names import Metric
 from marginrank.solvers.result import StopReason
 from marginrank.training.held_out import refuse_other_validation, validation_data
 from marginrank.training.judges import HeldOutJudge
-from marginrank.training.linear import Parameters, seed_from
+from marginrank.training.linear import Parameters, is_close, seed_from, unfinished_message
 from marginrank.training.linear_paths import default_Cs, solve_paths
 from marginrank.training.path import best_score, check_grid
+from marginrank.training.scaling import effect_message
 
 
 @dataclass(frozen=True)
@@ -146,22 +149,29 @@ def rank_path(
     refuse_other_validation(held_out, data.n_features, data.feature_names)
     judge = None if held_out is None else HeldOutJudge(held_out, metric, n_jobs)
     grid = default_Cs(data, parameters, n_points) if given is None else given
-    path = _walk(data, parameters, grid, seed_from(random_state))
+    path, messages = _walk(data, parameters, grid, seed_from(random_state))
+    for message in messages:
+        warnings.warn(message, stacklevel=2)
     if judge is None:
         return path
     scores = np.array([judge.score(0, w) for w in path.coefs])
     return replace(path, metric=judge.metric, scores=scores)
 
 
-def _walk(data: RankingData, parameters: Parameters, grid: Floats, seed: int) -> RankPath:
-    """Solve at one value after another."""
+def _walk(
+    data: RankingData, parameters: Parameters, grid: Floats, seed: int
+) -> tuple[RankPath, list[Message]]:
+    """Solve at one value after another; return what to warn of, too."""
     models = []
+    unfinished, scale = 0, None
     begin = perf_counter()
     for solution in solve_paths(data, parameters, grid, [None], seed=seed):
+        scale = solution.scale
+        unfinished += not is_close(solution.result, parameters.tol)
         found = solution.result  # with scores of all documents, which are not kept
         models.append((found.w, found.objective, found.gap, found.stop, perf_counter() - begin))
     coefs, objectives, gaps, stop_reasons, seconds = zip(*models, strict=True)
-    return RankPath(
+    path = RankPath(
         values=grid,
         coefs=np.array(coefs),
         objectives=np.array(objectives),
@@ -169,3 +179,8 @@ def _walk(data: RankingData, parameters: Parameters, grid: Floats, seed: int) ->
         seconds=np.diff(seconds, prepend=0.0),
         stop_reasons=list(stop_reasons),
     )
+    messages = (
+        effect_message(scale, data.feature_names),
+        unfinished_message(unfinished, grid.size, "models of the path"),
+    )
+    return path, [message for message in messages if message is not None]

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginrank._base.parameters import ParameterError, check_choice, given
-from marginrank._base.types import Floats
+from marginrank._base.types import Booleans, Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.metrics._options import exceeds
 from marginrank.metrics.comparison import Comparison
 from marginrank.training.folds import over_folds
 from marginrank.training.judges import Judge
-from marginrank.training.linear import Parameters
+from marginrank.training.linear import Parameters, is_close
 from marginrank.training.linear_paths import default_Cs, solve_paths
 
 RULES = ("best", "one_se")
@@ -29,16 +29,27 @@ class Grid(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A candidate was judged on one more part: the number of each, and the metric."""
+    """A candidate was judged on one more part.
+
+    Attributes
+    ----------
+    candidate, part : int
+        The number of each.
+    score : float
+        The metric.
+    is_close : bool
+        Whether the fit came as close to its optimum as was asked for.
+    """
 
     candidate: int
     part: int
     score: float
+    is_close: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
-    """Parameters that are tried, and what came out so far.
+    """Parameters that are tried, and how they do so far; the search alone has the weights.
 
     Attributes
     ----------
@@ -48,14 +59,14 @@ class Candidate:
         All of them, with C.
     scores : ndarray of shape (n_parts,)
         The metric on each part; nan where it has no value, or was not tried.
-    weights : list of ndarray or None
-        What was learned for each part.
+    tried : ndarray of bool, shape (n_parts,)
+        The parts that were tried.
     """
 
     combination: int
     parameters: Parameters
     scores: Floats
-    weights: list[Floats | None]
+    tried: Booleans
 
     @property
     def place(self) -> tuple[int, float]:
@@ -63,14 +74,9 @@ class Candidate:
         return self.combination, self.parameters.C
 
     @property
-    def complete_weights(self) -> list[Floats]:
-        """The weights, without parts that were not tried."""
-        return [w for w in self.weights if w is not None]
-
-    @property
     def is_complete(self) -> bool:
         """Whether all parts were tried."""
-        return len(self.complete_weights) == len(self.weights)
+        return bool(self.tried.all())
 
 
 @dataclass(frozen=True)
@@ -114,10 +120,10 @@ class Selection:
 
     @property
     def runner_up(self) -> int | None:
-        """The candidate with the highest mean beside the chosen one, if there is another."""
+        """The candidate with the highest mean beside the chosen one, if another has a mean."""
         others = self.mean.copy()
-        others[self.best] = -np.inf
-        return int(np.argmax(others)) if others.size > 1 else None
+        others[self.best] = np.nan
+        return None if np.isnan(others).all() else int(np.nanargmax(others))
 
 
 class Search:
@@ -146,6 +152,7 @@ class Search:
         self, data: RankingData, judge: Judge, *, varied: Sequence[str] = (), seed: int = 0
     ) -> None:
         self.candidates: list[Candidate] = []
+        self._weights: dict[Candidate, dict[int, Floats]] = {}
         self._varied = tuple(varied)
         self._data = data
         self._judge = judge
@@ -157,16 +164,16 @@ class Search:
         first = len(self.candidates)
         for C in grid.Cs:
             parameters = replace(grid.parameters, C=float(C), lam=None)
-            scores = np.full(len(parts), np.nan)
-            self.candidates.append(
-                Candidate(grid.combination, parameters, scores, [None] * len(parts))
-            )
+            scores, tried = np.full(len(parts), np.nan), np.zeros(len(parts), dtype=bool)
+            self.candidates.append(Candidate(grid.combination, parameters, scores, tried))
         for found in solve_paths(self._data, grid.parameters, grid.Cs, parts, seed=self._seed):
             number, part = first + found.step, found.part
             candidate = self.candidates[number]
             candidate.scores[part] = self._judge.score(part, found.result.w)
-            candidate.weights[part] = found.result.w
-            yield Trial(number, part, float(candidate.scores[part]))
+            candidate.tried[part] = True
+            self._weights.setdefault(candidate, {})[part] = found.result.w
+            close = is_close(found.result, grid.parameters.tol)
+            yield Trial(number, part, float(candidate.scores[part]), close)
 
     def selection(self, rule: str = "best") -> Selection:
         """Choose among the candidates that were judged on all parts.
@@ -198,8 +205,13 @@ class Search:
         other = selection.runner_up
         if other is None:
             return None
-        chosen, second = (selection.candidates[k] for k in (selection.best, other))
-        return self._judge.compare(chosen.complete_weights, second.complete_weights)
+        chosen, second = (self.weights(selection.candidates[k]) for k in (selection.best, other))
+        return self._judge.compare(chosen, second)
+
+    def weights(self, candidate: Candidate) -> list[Floats]:
+        """Return what was learned for each part of a candidate that is complete."""
+        by_part = self._weights[candidate]
+        return [by_part[part] for part in range(len(by_part))]
 
 
 def _simplest(candidates: Sequence[Candidate], mean: Floats, error: Floats, best: int) -> int:

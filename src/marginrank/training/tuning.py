@@ -30,7 +30,7 @@ from marginrank.training.exploration import Count, Exploration, Space
 from marginrank.training.folds import Fold, check_folds, over_folds, query_folds
 from marginrank.training.held_out import refuse_other_validation
 from marginrank.training.judges import FoldJudge, HeldOutJudge, Judge
-from marginrank.training.linear import Parameters, seed_from
+from marginrank.training.linear import Parameters, seed_from, unfinished_message
 from marginrank.training.linear_paths import solve_paths
 from marginrank.training.selection import RULES, Candidate, Search, Selection
 
@@ -108,6 +108,8 @@ class Tuning:
         Whether the budget ended the search.
     is_interrupted : bool
         Whether Ctrl-C did.
+    n_fits, n_unfinished : int
+        Fits, and those that did not come as close to the optimum as was asked for.
     """
 
     selection: Selection
@@ -120,6 +122,8 @@ class Tuning:
     incomplete: list[Candidate]
     is_out_of_time: bool
     is_interrupted: bool
+    n_fits: int
+    n_unfinished: int
 
     @property
     def n_tried(self) -> int:
@@ -130,6 +134,10 @@ class Tuning:
     def n_untried(self) -> int:
         """Number of candidates of the first grids that are not complete."""
         return max(self.n_candidates - len(self.selection.candidates), 0)
+
+    def convergence_message(self) -> Message | None:
+        """Return what to warn of, if some fits stopped early."""
+        return unfinished_message(self.n_unfinished, self.n_fits, "fits of the search")
 
     def edge_message(self) -> Message | None:
         """Return what to warn of, if values of C beyond those of its grid may be better."""
@@ -235,6 +243,8 @@ def _blaming_features(space: Space) -> Iterator[None]:
 def _is_better(scores: Floats, others: Floats) -> bool:
     """Tell whether scores on the same parts are higher, on average by more than an error."""
     gains = (scores - others)[~np.isnan(scores - others)]
+    if not gains.size:
+        return False
     error = gains.std(ddof=1) / np.sqrt(gains.size) if gains.size > 1 else 0.0
     return bool(exceeds(scores, others).any() and gains.mean() > error)
 
@@ -321,6 +331,8 @@ class Tuner:
             [candidate for candidate in run.search.candidates if not candidate.is_complete],
             run.is_out_of_time,
             is_interrupted,
+            count.done,
+            count.unfinished,
         )
 
     def _exploration(self, judge: Judge, seconds: float | None) -> Exploration:
