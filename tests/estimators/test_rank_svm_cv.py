@@ -231,6 +231,8 @@ def test_a_default_grid_goes_from_one_side_to_the_other():
         ({"rule": "worst"}, "rule='worst'"),
         ({"Cs": [1.0, -1.0]}, "Cs"),
         ({"Cs": []}, "Cs must be a list"),
+        ({"Cs": 5}, "Cs must be a list"),
+        ({"Cs": "0.1"}, "Cs must be a list"),
         ({"n_points": 0}, "n_points"),
         ({"loss": ["squared_hinge", "nothing"]}, "nothing"),
         ({"scale": ["standard", "nothing"]}, "nothing"),
@@ -253,6 +255,11 @@ def test_a_fold_without_pairs_is_refused_by_its_number():
     first, second = rows[QID[0] == QID], rows[QID[-1] == QID]
     with pytest.raises(ValueError, match="fold 2 has no pair to learn from"):
         RankSVMCV(cv=[(first, second), (second, first)]).fit(X, labels, qid=QID)
+
+
+def test_a_value_that_is_listed_twice_is_tried_once():
+    model = RankSVMCV(Cs=[1.0, 0.1, 1.0], cv=2).fit(X, Y, qid=QID)
+    assert [p["C"] for p in model.cv_results_["params"]] == [0.1, 1.0]
 
 
 def test_clone_keeps_what_was_given():

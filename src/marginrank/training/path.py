@@ -358,14 +358,14 @@ def _given_grid(
 def check_grid(name: str, values: ArrayLike) -> Floats:
     """Return the values of a grid, ascending; refuse wrong ones by the name they were given as."""
     try:
-        grid = np.sort(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+        grid = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         grid = np.empty(0)
-    if grid.ndim != 1 or not grid.size:
+    if grid.ndim != 1 or not grid.size:  # a number alone may be meant as a number of points
         raise ParameterError(Mention(name), " must be a list of numbers with at least one entry.")
     for value in grid:
         check_number(name, float(value))
-    return grid
+    return np.unique(grid)
 
 
 def _predict(data: RankingData, coef: Any, n_jobs: int | None) -> Floats:
