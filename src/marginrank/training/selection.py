@@ -185,7 +185,7 @@ class Search:
         if not complete:
             raise ValueError("no candidate was judged on all folds; give the search more time.")
         scores = np.array([candidate.scores for candidate in complete])
-        mean, error = over_folds(scores, self._judge.metric)
+        mean, error = over_folds(scores, self._judge.metric, stacklevel=4)
         best = int(np.argmin(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))
         if rule == "one_se":
             best = _simplest(complete, mean, error, best)
