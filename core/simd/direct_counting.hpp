@@ -16,18 +16,29 @@ class RunningSums {
   MARGINRANK_INLINE void run(const Walk<P>& walk, Position first, Position last, Level shift,
                              const double* values) {
     const Index m = walk.windows.size;
+    // Members would go through memory with every document, as the compiler cannot tell them from
+    // the snapshots.
+    Vec4 low[channels], high[channels];
+    for (int c = 0; c < channels; ++c) {
+      low[c] = low_[c];
+      high[c] = high_[c];
+    }
     for (Position i = first;; ++i) {
       for (int c = 0; c < channels; ++c) {
-        store4(snapshots_[i - first][c].lane, low_[c]);
-        store4(snapshots_[i - first][c].lane + 4, high_[c]);
+        store4(snapshots_[i - first][c].lane, low[c]);
+        store4(snapshots_[i - first][c].lane + 4, high[c]);
       }
       if (i == last) break;
       const double* lanes = reach<P>(walk.level(i) + shift);
       for (int c = 0; c < channels; ++c) {
         const double value = values[c * m + walk.at(i)];
-        low_[c] += load4(lanes) * value;
-        high_[c] += load4(lanes + 4) * value;
+        low[c] += load4(lanes) * value;
+        high[c] += load4(lanes + 4) * value;
       }
+    }
+    for (int c = 0; c < channels; ++c) {
+      low_[c] = low[c];
+      high_[c] = high[c];
     }
     first_ = first;
   }

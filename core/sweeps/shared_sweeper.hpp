@@ -38,7 +38,8 @@ class SharedSweeper {
         documents_(documents),
         threads_(threads),
         blocks_(make_blocks(documents, X.bytes_per_row())),
-        by_column_(X.n_columns() > kManyColumns) {}
+        by_column_(X.n_columns() > kManyColumns),
+        chunk_(chunk_size(X.bytes_per_row())) {}
 
   void sweep(std::span<const SharedProblem> problems) const {
     for_each_batch(problems.size(), [&](std::size_t first, std::size_t count) {
@@ -59,7 +60,15 @@ class SharedSweeper {
   }
 
  private:
-  static constexpr Index kChunk = 64;  // documents; fewer would leave many rows outside of tiles
+  static constexpr Index kFewestDocuments = 64;  // fewer would leave many rows outside of tiles
+
+  // Documents of a chunk: as many as stay in cache, with what the problems keep of each. With
+  // fewer, memory would be read in shorter pieces.
+  static Index chunk_size(double bytes_per_row) {
+    constexpr double kChunkBytes = 256 << 10, kMostDocuments = 512;
+    const double fitting = std::min(kChunkBytes / std::max(bytes_per_row, 1.0), kMostDocuments);
+    return std::max(static_cast<Index>(fitting), kFewestDocuments);
+  }
 
   // Pointers of the problems of a batch, as the matrix takes them.
   struct Batch {
@@ -79,10 +88,12 @@ class SharedSweeper {
     }
   };
 
-  // Work space of a thread: z of a chunk where it is not kept, and what the matrix is to add up.
+  // Work space of a thread: z of a chunk, own memory for it where it is not kept, and what the
+  // matrix is to add up.
   struct ChunkScratch {
     Scratch pairs;
-    std::vector<std::vector<double>> z;
+    std::vector<std::vector<double>> own;
+    std::vector<const double*> z;
     std::vector<const double*> from;
     std::vector<double*> to;
   };
@@ -126,40 +137,65 @@ class SharedSweeper {
   // Whole queries, a chunk at a time: its rows stay in cache from their scores to their sums.
   void sweep_block(const Block& block, std::span<const SharedProblem> problems, const Batch& batch,
                    double* part, ChunkScratch& scratch) const {
-    scratch.z.resize(problems.size());
-    for (Index q = block.queries.first, end; q < block.queries.last; q = end) {
-      const Index first = documents_.offsets[q];
-      for (end = q + 1; end < block.queries.last && documents_.offsets[end] < first + kChunk;) {
-        ++end;
-      }
-      const Range docs{first, documents_.offsets[end]};
+    for (Range chunk{block.queries.first, 0}; chunk.first < block.queries.last;
+         chunk.first = chunk.last) {
+      chunk.last = end_of_run(chunk.first, block.queries.last, chunk_);
+      const Range docs = documents_of(chunk);
       X_.dots_of_many(documents_.rows, docs, block.documents.last, batch.v.data(),
                       static_cast<Index>(problems.size()), batch.u.data());
-      scratch.from.clear();
-      scratch.to.clear();
-      for (std::size_t k = 0; k < problems.size(); ++k) {
-        std::vector<double>& own = scratch.z[k];
-        if (!problems[k].z) own.resize(std::max(own.size(), static_cast<std::size_t>(docs.size())));
-        double* const z = problems[k].z ? problems[k].z + first : own.data();
-        if (!map_chunk(problems[k], {q, end}, z, scratch.pairs)) continue;  // z is zero
-        scratch.from.push_back(z);
-        scratch.to.push_back(part + width(k));
+      map_chunk(problems, chunk, scratch);
+      for (Range run{chunk.first, 0}; run.first < chunk.last; run.first = run.last) {
+        run.last = end_of_run(run.first, chunk.last, kFewestDocuments);
+        accumulate_run(problems, run, docs.first, part, scratch);
       }
-      X_.accumulate_many(documents_.rows, docs, scratch.from.data(),
-                         static_cast<Index>(scratch.from.size()), scratch.to.data());
     }
   }
 
-  // Tells whether any of the queries has pairs.
-  bool map_chunk(const SharedProblem& problem, Range queries, double* z, Scratch& scratch) const {
-    const Index first = documents_.offsets[queries.first];
-    bool any = false;
-    for (Index q = queries.first; q < queries.last; ++q) {
-      const Index at = documents_.offsets[q];
-      problem.map(q, problem.u + at, z + (at - first), scratch);
-      any = any || problem.has_pairs(q);
+  // z of each problem for the queries of a chunk.
+  void map_chunk(std::span<const SharedProblem> problems, Range queries,
+                 ChunkScratch& scratch) const {
+    const Range docs = documents_of(queries);
+    scratch.own.resize(problems.size());
+    scratch.z.clear();
+    for (std::size_t k = 0; k < problems.size(); ++k) {
+      std::vector<double>& own = scratch.own[k];
+      if (!problems[k].z) own.resize(std::max(own.size(), static_cast<std::size_t>(docs.size())));
+      double* const z = problems[k].z ? problems[k].z + docs.first : own.data();
+      scratch.z.push_back(z);
+      for (Index q = queries.first; q < queries.last; ++q) {
+        const Index at = documents_.offsets[q];
+        problems[k].map(q, problems[k].u + at, z + (at - docs.first), scratch.pairs);
+      }
     }
-    return any;
+  }
+
+  // Adds the queries of a run to the sums, for the problems that have pairs in any of them: z is
+  // zero for the others. z starts at the document `origin`.
+  void accumulate_run(std::span<const SharedProblem> problems, Range queries, Index origin,
+                      double* part, ChunkScratch& scratch) const {
+    const Range docs = documents_of(queries);
+    scratch.from.clear();
+    scratch.to.clear();
+    for (std::size_t k = 0; k < problems.size(); ++k) {
+      Index q = queries.first;
+      while (q < queries.last && !problems[k].has_pairs(q)) ++q;
+      if (q == queries.last) continue;
+      scratch.from.push_back(scratch.z[k] + (docs.first - origin));
+      scratch.to.push_back(part + width(k));
+    }
+    X_.accumulate_many(documents_.rows, docs, scratch.from.data(),
+                       static_cast<Index>(scratch.from.size()), scratch.to.data());
+  }
+
+  // The end of as many queries from `first` on as have that many documents, or `last`.
+  Index end_of_run(Index first, Index last, Index n_documents) const {
+    Index end = first + 1;
+    while (end < last && documents_.offsets[end] < documents_.offsets[first] + n_documents) ++end;
+    return end;
+  }
+
+  Range documents_of(Range queries) const {
+    return {documents_.offsets[queries.first], documents_.offsets[queries.last]};
   }
 
   void dots(const Block& block, const double* const* v, std::span<double* const> u) const {
@@ -210,6 +246,7 @@ class SharedSweeper {
   int threads_;
   std::vector<Block> blocks_;
   bool by_column_;
+  Index chunk_;
 };
 
 }  // namespace marginrank

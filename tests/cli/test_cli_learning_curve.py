@@ -15,7 +15,7 @@ def curve(train_txt):
 
 
 def test_the_values_of_the_api(run, train_txt, curve):
-    done = run("learning-curve", train_txt, "-C", "0.1", "--cv", "3", "--json")
+    done = run("learning-curve", train_txt, "-C", "0.1", "--folds", "3", "--json")
     result = json.loads(done.stdout)
     assert result["metric"] == "ndcg@10"
     assert result["verdict"] == curve.verdict
@@ -30,9 +30,9 @@ def test_the_values_of_the_api(run, train_txt, curve):
 
 
 def test_table_and_verdict(run, train_txt, curve):
-    done = run("learning-curve", train_txt, "-C", "0.1", "--cv", "3")
+    done = run("learning-curve", train_txt, "-C", "0.1", "--folds", "3")
     lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    assert lines[0] == ["Learning", "curve"]
+    assert " ".join(lines[0]) == "Learning curve (over queries with pairs)"
     rows = lines[2:-1]
     assert [int(row[0]) for row in rows] == curve.sizes.tolist()
     assert [row[-3] for row in rows] == [f"{mean:.4f}" for mean in curve.valid_mean]
@@ -40,7 +40,7 @@ def test_table_and_verdict(run, train_txt, curve):
 
 
 def test_validation_data_sizes_and_metric(run, train_txt, test_txt):
-    flags = ("--valid", test_txt, "--sizes", "5,10,20", "--cv", "2", "--metric", "ndcg@3")
+    flags = ("--valid", test_txt, "--sizes", "5,10,20", "--folds", "2", "--metric", "ndcg@3")
     done = run("learning-curve", train_txt, *flags, "--gain", "linear", "--json")
     result = json.loads(done.stdout)
     assert result["metric"] == "ndcg@3(gain='linear')"
@@ -54,7 +54,7 @@ def test_validation_data_sizes_and_metric(run, train_txt, test_txt):
 
 
 def test_plot(run, train_txt, tmp_path):
-    run("learning-curve", train_txt, "--cv", "2", "--plot", tmp_path / "curve.png")
+    run("learning-curve", train_txt, "--folds", "2", "--plot", tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert os.listdir(tmp_path) == ["curve.png"]
 
@@ -63,8 +63,8 @@ def test_plot(run, train_txt, tmp_path):
     ("flags", "word"),
     [
         (("--sizes", "few"), "--sizes few must be numbers with commas"),
-        (("--cv", "0"), "--cv 0 must be an integer of at least 1"),
-        (("--cv", "1"), "--cv 1 must be an integer of at least 2"),
+        (("--folds", "0"), "--folds 0 must be an integer of at least 1"),
+        (("--folds", "1"), "--folds 1 must be an integer of at least 2"),
         (("--metric", "ngcd"), "use one of"),
         (("-C", "1", "--lam", "1"), "--C has no meaning with --lam"),
         (("-C", "-1"), "--C -1.0 must be"),
@@ -82,7 +82,7 @@ def test_refused_before_any_data_is_read(run, flags, word):
     ("flags", "word"),
     [
         (("--sizes", "5,500"), "--sizes must be whole numbers of queries, up to "),
-        (("--cv", "31"), "31 folds need as many queries, and there are 30"),
+        (("--folds", "31"), "31 folds need as many queries, and there are 30"),
     ],
 )
 def test_refused_by_what_is_wrong(refused, train_txt, flags, word):

@@ -106,3 +106,26 @@ def test_inspect_shows_the_scale_of_a_model(invoke, odd_txt, tmp_path):
     assert [one["feature"] for one in result["top_weights"]] == (by_size + 1).tolist()
     assert [one["scale"] for one in result["top_weights"]] == model.scale_[by_size].tolist()
     assert re.search("feature +name +weight +scale", invoke("inspect", path).stdout)
+
+
+def test_inspect_shows_what_the_largest_weights_are_sorted_by(invoke, odd_txt, tmp_path):
+    path = tmp_path / "m.json"
+    assert invoke("train", odd_txt, "--model", path, "--scale", "standard").returncode == 0
+    model = load_model(path)
+    effects = np.sort(np.abs(model.coef_ * model.scale_))[::-1]
+    lines = invoke("inspect", path).stdout.splitlines()
+    first = lines.index(next(line for line in lines if line.startswith("Largest weights"))) + 2
+    assert re.search("weight . scale", lines[first - 1])
+    shown = [abs(float(line.split()[-1])) for line in lines[first : first + 3]]
+    np.testing.assert_allclose(shown, effects, rtol=1e-4)
+
+
+def test_inspect_tells_weights_that_rounding_left_of_zeros(invoke, odd_txt, tmp_path):
+    path = tmp_path / "m.json"
+    assert invoke("train", odd_txt, "--model", path, "--scale", "standard").returncode == 0
+    content = json.loads(path.read_text())
+    content["coef"][1] = 1e-17
+    path.write_text(json.dumps(content))
+    result = json.loads(invoke("inspect", path, "--json").stdout)
+    assert (result["nonzero_weights"], result["effective_weights"]) == (3, 2)
+    assert "2, and 1 that are zero but for rounding" in invoke("inspect", path).stdout

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -242,6 +243,33 @@ def test_text_without_queries_is_a_warning(run, ungrouped):
     done = run("train", train_txt, "--model", ungrouped / "m.json")
     assert done.stderr.count(warning) == 1
     assert "warning" not in run("predict", ungrouped / "m.json", train_txt).stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("train", "valid"),
+        ("train-sparse", "valid"),
+        ("train-online", "valid"),
+        ("tune", "valid"),
+        ("tune", "test"),
+        ("learning-curve", "valid"),
+    ],
+)
+def test_data_to_judge_by_have_a_flag_of_their_own_for_queries(
+    invoke, train_txt, tmp_path, command, name
+):
+    judged = tmp_path / "judged.txt"
+    lines = train_txt.read_text().splitlines()[:20]
+    judged.write_text("".join(f"{re.sub('qid:[0-9]+ ', '', line)}\n" for line in lines))
+    flags = [] if command == "learning-curve" else ["--model", tmp_path / "m.json"]
+    flags += ["-C", "0.1"] if command == "tune" else []
+    done = invoke(command, train_txt, f"--{name}", judged, *flags)
+    assert done.returncode == 0, done.stderr
+    assert (
+        f"{judged} has no qid: all documents are taken as one query; give --{name}-group if they "
+        "are not.\n"
+    ) in done.stderr
 
 
 def test_group_sizes_that_do_not_fit_are_named(refused, ungrouped):

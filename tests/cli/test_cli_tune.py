@@ -5,6 +5,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -85,7 +86,7 @@ def test_the_highest_mean_is_chosen(tune):
     assert comparison["n_queries"] == 30
     # Queries count the same there, and folds here.
     assert comparison["difference"] == pytest.approx(chosen["mean"] - runner_up["mean"], abs=1e-9)
-    assert 0 < comparison["randomization_p"] <= 1
+    assert 0 < comparison["t_test_p"] <= 1
 
 
 def test_tables_and_sentences(tune):
@@ -150,7 +151,7 @@ def test_a_plot(tune, tmp_path):
 
 def test_a_budget_that_is_used_up(tune, monkeypatch):
     """Time stands still until the first candidate is complete, and is up then."""
-    flags = f"-C {CS} --folds 2 --scale none,query --budget"
+    flags = "--points 3 --folds 2 --scale none,query --budget"
     monkeypatch.setitem(engine.tune.__kwdefaults__, "clock", lambda: 0.0)
     result = of_json(tune(flags, "1 --json"))["selection"]
     assert len(result["candidates"]) > 6
@@ -161,7 +162,15 @@ def test_a_budget_that_is_used_up(tune, monkeypatch):
     assert len(result["candidates"]) == 1
     assert result["out_of_time"]
     assert (result["combinations_tried"], result["combinations"]) == (1, 2)
-    assert "1 of 2 combinations were not tried." in tune(flags, "0.5").stdout
+    done = tune(flags, "0.5")
+    assert (
+        "\n5 of 6 candidates were not tried, among them all of 1 of 2 combinations: time was up.\n"
+        in (done.stdout)
+    )
+    assert "\n2 models; best so far: C=" in done.stderr
+    assert "\n2 of 3 candidates were not tried: time was up.\n" in (
+        tune("--points 3 --folds 2 --budget 0.5").stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -258,7 +267,7 @@ def test_a_C_at_the_end_of_its_grid_is_a_warning(tune, train_txt):
 def test_fits_that_stop_early_are_one_warning(tune):
     flags = "--loss hinge --solver bmrm --max-iter 2 --folds 2 --nested -C 0.1,1 --tol 1e-8"
     told = tune(flags).stderr
-    assert told.count("14 of the 14 fits of the search did not come as close") == 1
+    assert told.count("12 of the 12 fits of the search did not come as close") == 1
     assert "increase --max-iter or --tol, or scale the features.\n" in told
 
 
@@ -281,32 +290,67 @@ def test_of_many_candidates_the_table_has_the_chosen_combination_and_the_best_of
     assert len(shown_candidates(few)) == MOST_ROWS
 
 
+def described(**more):
+    """Return the description of two candidates, of which the second was chosen."""
+    candidates = [candidate(0, 1.0, 0.5), candidate(0, 0.5, 0.6)]
+    common = {"candidates": candidates, "metric": "ndcg", "varied": ["C", "scale"]}
+    common |= {"chosen": 1, "runner_up": 0, "comparison": None, "nested": None}
+    return common | {"candidates_untried": 0} | more
+
+
 @pytest.mark.parametrize(
-    ("difference", "p", "sentence"),
+    ("difference", "p", "interval", "sentence"),
     [
-        (0.01, 0.31, "C=0.5 beats C=1 by 0.0100 ndcg (p = 0.31, 95% confidence interval"),
-        (-0.01, 0.31, "C=0.5 is behind C=1 by 0.0100 ndcg (p = 0.31, 95% confidence interval"),
-        (0.0, 1.0, "C=0.5 and C=1 have the same ndcg (p = 1, 95% confidence interval"),
-        (0.2, 0.002, "C=0.5 beats C=1 by 0.2000 ndcg (p = 0.002, 95% confidence interval"),
+        (0.01, 0.31, (-0.1, 0.25), "C=0.5 beats C=1 by 0.0100 ndcg (p = 0.31, 95%"),
+        (-0.01, 0.31, (-0.1, 0.25), "C=0.5 is behind C=1 by 0.0100 ndcg (p = 0.31, 95%"),
+        (0.0, 1.0, (-0.1, 0.1), "C=0.5 and C=1 have the same ndcg (p = 1, 95%"),
+        (0.2, 0.002, (0.1, 0.3), "C=0.5 beats C=1 by 0.2000 ndcg (p = 0.002, 95%"),
     ],
 )
-def test_the_choice_against_the_runner_up(difference, p, sentence):
-    comparison = {"difference": difference, "randomization_p": p}
-    comparison |= {"confidence": 0.95, "interval": (-0.1, 0.25)}
-    described = {"candidates": [candidate(0, 1.0, 0.5), candidate(0, 0.5, 0.6)], "metric": "ndcg"}
-    described |= {"chosen": 1, "runner_up": 0, "varied": ["C", "scale"], "nested": None}
-    described |= {"comparison": comparison, "combinations": 1, "combinations_tried": 1}
-    (told,) = sentences(described)
+def test_the_choice_against_the_runner_up(difference, p, interval, sentence):
+    comparison = {"difference": difference, "t_test_p": p, "confidence": 0.95, "interval": interval}
+    (told,) = sentences(described(comparison=comparison))
     evidence = "evidence" if p < 0.05 else "no evidence"
-    assert told == f"{sentence} -0.1000 … 0.2500): {evidence} of a difference."
+    low, high = interval
+    expected = (
+        f"{sentence} confidence interval {low:.4f} … {high:.4f}): {evidence} of a difference."
+    )
+    assert told == expected
+
+
+def test_few_queries_are_judged_by_the_interval_that_is_told():
+    """Five differences of the same sign: no random swaps can be below 2/2⁵."""
+    y, qid = np.tile([1, 0, 0, 0], 5), np.repeat(np.arange(5), 4)
+    worse = np.array([[4 + k, 5, 6, 7] for k in (0, 0, 0, 0, 1.5)]).ravel()
+    found = metrics.compare(y, np.tile([4, 3, 2, 1], 5), worse, qid)
+    assert found.randomization_p > 0.05
+    assert found.interval[0] > 0
+    (told,) = sentences(described(comparison=asdict(found)))
+    assert told.endswith("): evidence of a difference.")
+
+
+@pytest.mark.parametrize(
+    ("mean", "known"),
+    [
+        (0.59, "is optimistic, as it decided."),
+        (0.6, "is no higher here, though it decided."),
+        (0.61, "is no higher here, though it decided."),
+    ],
+)
+def test_the_nested_estimate_beside_that_of_the_choice(mean, known):
+    (told,) = sentences(described(nested={"mean": mean, "error": 0.01}))
+    assert told == (
+        f"ndcg to expect on other queries, by nested folds: {mean:.4f} ± 0.0100; that of the "
+        f"chosen candidate, 0.6000 ± 0.1000, {known}"
+    )
 
 
 def test_progress_is_a_line_a_combination(tune):
     lines = tune(f"-C {CS} --folds 2 --scale none,query --nested").stderr.splitlines()
     told = [line for line in lines if " models; best so far: C=" in line]
-    planned = 2 * 12 - 12 + 2 * (2 * 6 + 1)
+    planned = 12 + 2 * 12
     assert [line.split(";")[0] for line in told] == [
-        f"{done} of {planned} models" for done in (6, 12, 24, 37)
+        f"{done} of {planned} models" for done in (6, 12, 24, 36)
     ]
     lines = tune(f"-C {CS} --folds 2 --verbose").stderr.splitlines()
     assert sum(line.startswith("C=") and "ndcg@10 0." in line for line in lines) == 3
@@ -392,6 +436,18 @@ class TestInterrupt:
         assert process.end() == ""
         assert process.lines[-1] == "marginrank: interrupted; no file is half-written"
         assert list(tmp_path.iterdir()) == []
+
+    def test_in_nested_folds_the_choice_is_complete_and_its_estimate_is_missing(
+        self, tune, monkeypatch
+    ):
+        def solve_paths(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("marginrank.training.tuning.solve_paths", solve_paths)
+        done = tune(f"-C {CS} --folds 2 --nested --json", code=130)
+        assert "the best of 3 candidates so far is kept: C=" in done.stderr
+        assert "; there is no estimate by nested folds; Ctrl-C again" in done.stderr
+        assert of_json(done)["selection"]["nested"] is None
 
     def test_before_a_candidate_is_complete(self, tune, tmp_path, monkeypatch):
         def solve_paths(*_, **__):

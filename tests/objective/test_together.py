@@ -144,6 +144,12 @@ def test_each_gets_what_it_gets_alone(sizes, shuffled, layout):
     assert_shared(make_problems(make_data(sizes, layout=layout, shuffled=shuffled), 7))
 
 
+@pytest.mark.parametrize("n_features", [150, 700])
+def test_chunks_shorter_than_blocks(n_features):
+    # 21 columns let all queries of a block be one chunk
+    assert_shared(make_problems(make_data(SIZES["mixed"], n_features), 7))
+
+
 @pytest.mark.parametrize("count", range(1, 18))
 def test_any_number_of_problems(count):
     assert_shared(make_problems(make_data(SIZES["mixed"]), count))

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from objectives import make_objective
 
 from marginrank import RankingData, make_ranking
+from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers import StopReason
 from marginrank.solvers.smooth import preconditioner
@@ -29,6 +30,7 @@ def objective_of(data, loss="squared_hinge", **options):
 
 
 def assert_optimal(problems, ridges, found, tol):
+    found = list(found)
     assert len(found) == len(problems) * len(ridges)
     for problem, step, result in found:
         alone = newton(problems[problem].with_ridge(float(ridges[step])), tol=1e-10)
@@ -44,7 +46,7 @@ DATA = {
     "fewer documents than features": ((6, 4, 30), {}, np.asarray),
     "wide": ((8, 5, 300), {}, sp.csr_array),
     "sparse": ((40, 20, 12), {"density": 0.3}, sp.csr_array),
-    "sampled": ((150, 100, 6), {"noise": 1.0}, np.asarray),
+    "sampled": ((200, 100, 6), {"noise": 1.0}, np.asarray),
 }
 
 
@@ -115,6 +117,41 @@ def test_estimates_are_true_where_a_sample_stands_for_all(kind, monkeypatch):
         ridges = np.sort(10.0 ** rng.uniform(-6, 6, 8))[::-1]
         found = list(newton_paths(reference, problems, ridges, tol=1e-4))
         assert_optimal(problems, ridges, found, 1e-4)
+
+
+def hostile_features(kind, rng, X, qid):
+    """Make features of which a sample tells too little, or too much."""
+    if kind == "outliers":
+        X[rng.integers(len(X), size=3), 0] *= 10.0 ** rng.integers(2, 7)
+    elif kind == "a query of large values":
+        X[qid == rng.integers(500), 1] *= 100.0
+    elif kind == "heavy tails":
+        X[:, :3] = np.sign(X[:, :3]) * np.abs(X[:, :3]) ** 4
+        X[:, 3] = np.exp(3.0 * X[:, 3])
+    else:
+        X[qid < 100] *= 100.0
+        X[qid < 100, 0] = 0.0
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+@pytest.mark.parametrize(
+    "kind", ["outliers", "a query of large values", "heavy tails", "queries of two kinds"]
+)
+def test_estimates_are_true_where_a_sample_misleads(kind, seed):
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(500), 40)
+    X = rng.normal(size=(len(qid), 10))
+    y = np.clip(np.round(X @ rng.normal(size=10) / 2 + rng.normal(size=len(qid)) + 1), 0, 4)
+    hostile_features(kind, rng, X, qid)
+    reference = objective_of(RankingData(X, y, qid), threads=2)
+    parts = [qid < 100, qid >= 100, np.arange(500)[qid] % 3 == 0]
+    left_out = [~np.isin(np.arange(500), qid[part]) for part in parts]
+    problems = [replace(reference, pairs=reference.pairs.without(some)) for some in left_out]
+    problems = [replace(problem, grams=GramStore()) for problem in [reference, *problems]]
+    ridges = 10.0 ** np.arange(6.0, -1.0, -2.0)
+    assert_optimal(problems, ridges, newton_paths(reference, problems, ridges, tol=1e-4), 1e-4)
+    alone = reference.with_ridge(100.0)
+    assert newton(alone, tol=1e-4).objective <= newton(alone, tol=1e-10).objective * (1.0 + 1e-4)
 
 
 def test_solutions_of_a_problem_come_in_the_order_of_the_ridges():

@@ -14,8 +14,9 @@ DATA = RankingData(*make_ranking(30, 10, 5, noise=1.0, random_state=0))
 FOLDS = query_folds(DATA, 3)
 
 
-def exploration(is_time_up=None):
-    return Exploration(Search(DATA, FoldJudge(DATA, FOLDS, "ndcg@5", None)), is_time_up)
+def exploration(is_time_up=None, metric="ndcg@5", *, refines=False):
+    search = Search(DATA, FoldJudge(DATA, FOLDS, metric, None))
+    return Exploration(search, is_time_up, refines=refines)
 
 
 def test_a_space_has_all_combinations_and_the_precision_of_a_search():
@@ -75,12 +76,12 @@ def test_without_a_limit_every_candidate_is_tried_once():
     assert run.best.scores.mean() == run.mean
 
 
-def test_with_a_limit_grids_become_finer_around_the_best():
+def test_grids_become_finer_around_the_best():
     space = Space(Parameters(), {"scale": [None, "query"]}, [1e-4, 1e-2, 1.0])
-    count, run = Count(18), exploration(lambda: False)
+    count, run = Count(None), exploration(lambda: False, refines=True)
     for _ in run.explore(space.grids(DATA, 0, None), count):
         pass
-    assert count.done == count.planned > 18
+    assert count.done == 3 * len(run.search.candidates) > 18
     coarse, finer = run.search.candidates[:6], run.search.candidates[6:]
     assert {candidate.combination for candidate in finer} == {run.best.combination}
     assert max(c.scores.mean() for c in coarse) <= run.mean
@@ -106,6 +107,20 @@ def test_a_limit_ends_it_but_not_before_a_candidate_is_complete(n_looks):
     # It is not asked whether time is up before that.
     first = is_complete.index(True) + 1
     assert first + n_looks - 1 == len(is_complete) == count.done < 9
+
+
+def test_the_best_so_far_is_the_one_that_would_be_chosen():
+    """Of equals, the smallest C: grids become finer around it."""
+
+    def constant(y, scores, qid=None, per_query=False):
+        return 0.5
+
+    run = exploration(metric=constant, refines=True)
+    space = Space(Parameters(), {"scale": [None, "query"]}, [0.5, 1.0])
+    for _ in run.explore(space.grids(DATA, 0, None), Count(12)):
+        chosen = run.search.selection().parameters if run.has_complete else None
+        assert chosen == (None if run.best is None else run.best.parameters)
+    assert run.best.parameters.C == 0.5
 
 
 def test_midpoints_are_between_neighbours():

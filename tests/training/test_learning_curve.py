@@ -14,6 +14,7 @@ from marginrank.training.linear import seed_from
 X, Y, QID = make_ranking(40, (5, 15), 6, random_state=0)
 NAMES = np.array([f"query {q}" for q in QID])
 DATA = RankingData(X, Y, NAMES)
+HAS_PAIRS = (DATA.queries.n_pairs > 0)[DATA.qid]
 
 
 def pairs_of(rows):
@@ -63,7 +64,8 @@ def test_scores_are_those_of_models_with_the_same_weight_of_a_pair(seen):
             rows = np.flatnonzero(np.isin(NAMES, data.query_ids))
             C = 1e-3 * DATA.n_pairs / data.n_pairs
             alone = RankSVM(C=C).fit(X[rows], Y[rows], qid=QID[rows])
-            for scores, part in ((curve.train_scores, rows), (curve.valid_scores, fold.test)):
+            judged = fold.test[HAS_PAIRS[fold.test]]
+            for scores, part in ((curve.train_scores, rows), (curve.valid_scores, judged)):
                 expected = metrics.ndcg(Y[part], alone.predict(X[part]), QID[part], k=10)
                 assert scores[k, f] == pytest.approx(expected, abs=2e-3)
     for name, scores in (("train", curve.train_scores), ("valid", curve.valid_scores)):
@@ -197,8 +199,9 @@ def test_fits_that_stop_early_are_told_of():
 def curve_of(valid, sizes=(10, 20, 40)):
     nothing = np.zeros(len(sizes))
     valid = np.asarray(valid, dtype=np.float64)
+    scores = valid, valid, valid
     return LearningCurve(
-        "ndcg@10", np.array(sizes), valid, valid, valid, nothing, nothing, nothing, nothing
+        "ndcg@10", np.array(sizes), *scores, nothing, nothing, np.nanmean(valid, axis=1), nothing
     )
 
 
@@ -222,8 +225,18 @@ def test_the_gain_is_that_of_the_last_doubling_fold_by_fold():
         ),
         (
             [0.59, 0.62, 0.6],
+            "It cannot be told whether more queries would help: from 20 to 40 queries, ndcg@10 "
+            "changed by +0.0033 ± 0.0088, which may be chance.",
+        ),
+        (
+            [0.6, 0.601, 0.601],
             "More queries would likely not help: from 20 to 40 queries, ndcg@10 changed by "
-            "+0.0033 ± 0.0088, which may be chance.",
+            "+0.0007 ± 0.0003.",
+        ),
+        (
+            [0.6, 0.6, 0.6],
+            "More queries would likely not help: from 20 to 40 queries, ndcg@10 changed by "
+            "+0.0000 ± 0.0000.",
         ),
         (
             [0.5, 0.51, 0.52],
@@ -234,6 +247,56 @@ def test_the_gain_is_that_of_the_last_doubling_fold_by_fold():
 )
 def test_the_verdict_weighs_the_gain_against_its_error(last, sentence):
     assert curve_of([[0.5] * 3, [0.6] * 3, last]).verdict == sentence
+
+
+def test_the_error_of_a_gain_on_validation_data_is_over_its_queries():
+    """Not over orders, which all end with the same model."""
+    held_out = RankingData(*make_ranking(25, 10, 6, random_state=1))
+    options = {"validation": held_out, "sizes": [10, 20, 30], "C": 1e-3}
+    curve = learning_curve_ranking(X, Y, QID, cv=3, **options)
+    assert curve.valid_by_query.shape == (3, np.count_nonzero(held_out.queries.n_pairs))
+    np.testing.assert_allclose(curve.valid_by_query.mean(axis=1), curve.valid_mean)
+    gains = curve.valid_by_query[2] - curve.valid_by_query[0]
+    assert curve.gain.before == 10
+    assert curve.gain.error == pytest.approx(gains.std(ddof=1) / np.sqrt(gains.size))
+    alone = learning_curve_ranking(X, Y, QID, cv=1, **options)
+    assert alone.gain.error > 0
+    assert not alone.verdict.startswith("One")
+
+
+@pytest.mark.parametrize("held_out", ["fold", "validation"])
+def test_both_scores_are_over_queries_with_pairs(held_out):
+    """Queries without a pair change nothing, whatever a metric would say of them."""
+    n = len(Y)
+    more = np.vstack([X, X[:50]])
+    labels, queries = np.append(Y, np.zeros(50)), np.append(QID, 1000 + np.arange(50) // 5)
+    validations = [None, None] if held_out == "fold" else [(X, Y, QID), (more, labels, queries)]
+    rows = np.arange(n)
+    folds = [(rows[k == QID % 2], rows[k != QID % 2]) for k in (0, 1)]
+    with_more = [(train, np.append(test, np.arange(n, n + 50))) for train, test in folds]
+    cvs = [folds, with_more] if held_out == "fold" else [2, 2]
+    alone, beside = (
+        learning_curve_ranking(*data, validation=validation, cv=cv, C=1e-3)
+        for data, validation, cv in zip(
+            [(X, Y, QID), (more, labels, queries)], validations, cvs, strict=True
+        )
+    )
+    np.testing.assert_allclose(beside.valid_mean, alone.valid_mean, rtol=1e-4)
+
+
+def test_a_fold_without_pairs_to_judge_by_is_left_out():
+    rows = np.arange(len(Y))
+    folds = [(rows[k != QID], rows[k == QID]) for k in (0, 1, 2)]
+    labels = np.where(QID == 1, 0, Y)
+    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 2 of 3, which is left out"):
+        curve = learning_curve_ranking(X, labels, QID, cv=folds)
+    assert np.isnan(curve.valid_scores[:, 1]).all()
+    assert np.isfinite([*curve.valid_mean, *curve.gain]).all()
+
+
+def test_features_that_tell_nothing_are_refused():
+    with pytest.raises(ValueError, match="no feature of X tells documents with different labels"):
+        learning_curve_ranking(np.ones_like(X), Y, QID)
 
 
 def test_one_fold_has_no_verdict():

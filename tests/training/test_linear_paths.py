@@ -106,6 +106,25 @@ def test_a_grid_scales_with_the_features_and_the_pairs():
     assert default_Cs(data_of(), parameters, 1)[0] == grid[2]
 
 
+def test_a_grid_is_not_that_of_one_huge_feature():
+    noise = 1e6 * np.random.default_rng(0).normal(size=(len(Y), 1))
+    grid = default_Cs(data_of(), Parameters(), 5)
+    beside = default_Cs(RankingData(np.hstack([X, noise]), Y, QID), Parameters(), 5)
+    np.testing.assert_allclose(np.log2(beside), np.log2(grid), atol=1.5)
+
+
+def test_a_grid_is_wider_where_features_differ_in_scale():
+    scales = 10.0 ** np.arange(8)
+    grid = default_Cs(RankingData(X * scales, Y, QID), Parameters(), 5)
+    assert grid[-1] / grid[0] > 2.0**40
+
+
+@pytest.mark.parametrize(("factor", "words"), [(1e200, "so large that"), (1e-200, "so small that")])
+def test_values_that_cannot_be_squared_have_no_grid(factor, words):
+    with pytest.raises(ValueError, match=words):
+        default_Cs(RankingData(factor * X, Y, QID), Parameters(), 5)
+
+
 def test_features_that_tell_nothing_have_no_grid():
     with pytest.raises(ValueError, match="no feature of X tells"):
         default_Cs(RankingData(np.ones((4, 2)), [0, 1, 0, 1]), Parameters(), 5)

@@ -73,6 +73,17 @@ def test_a_search_that_is_left_at_once_has_nothing_to_choose():
         search.selection()
 
 
+def test_of_equals_the_first_combination_and_its_smallest_C_is_chosen():
+    """However late it was tried: finer grids come after coarse ones."""
+
+    def constant(y, scores, qid=None, per_query=False):
+        return np.full(np.unique(qid).size, 0.5) if per_query else 0.5
+
+    grids = [Grid(k, Parameters(), np.array(Cs)) for k, Cs in ((1, [0.01]), (0, [1.0]), (0, [0.1]))]
+    selection = search_of(grids, FoldJudge(DATA, FOLDS, constant, None)).selection()
+    assert (selection.candidates[selection.best].combination, selection.parameters.C) == (0, 0.1)
+
+
 def test_every_combination_has_a_grid_of_its_own():
     axes = {"loss": ["huber", "logistic"], "normalization": ["none", "pairs"]}
     grids = grids_of(DATA, Parameters(), axes, Cs=None, n_points=5)

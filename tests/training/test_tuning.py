@@ -10,11 +10,13 @@ from marginrank.training import linear_paths
 from marginrank.training.exploration import Space
 from marginrank.training.folds import query_folds, rows_of
 from marginrank.training.linear import Parameters, fit_linear, seed_from
+from marginrank.training.selection import Search
 from marginrank.training.tuning import tune
 
 X, Y, QID = make_ranking(30, 10, 5, noise=1.0, random_state=0)
 DATA = RankingData(X, Y, QID)
 SPACE = Space(Parameters(), {"loss": ["squared_hinge", "logistic"]}, [0.001, 0.1, 10.0])
+FROM_DATA = Space(Parameters(), SPACE.axes, n_points=3)
 SMALL = Space(Parameters(), {}, [0.001, 0.1, 10.0])
 
 
@@ -106,6 +108,18 @@ def test_a_metric_without_a_value_anywhere_is_told():
         tune(DATA, SMALL, validation=held_out, metric="auc")
 
 
+def test_a_C_that_nobody_gave_is_not_blamed_for_tiny_features():
+    tiny = RankingData(X * 1e-100, Y, QID)
+    with pytest.raises(
+        ValueError, match=r"features of X are so small .* take scale='standard', or"
+    ):
+        tune(tiny, Space(Parameters(), {}), n_folds=3)
+    with pytest.raises(ValueError, match=r"C=1e\+200 times the weights of all pairs is"):
+        tune(tiny, Space(Parameters(), {}, [1e200]), n_folds=3)
+    scaled = tune(tiny, Space(Parameters(scale="standard"), {}), n_folds=3)
+    assert np.isfinite(scaled.selection.mean).all()
+
+
 class TestBudget:
     @pytest.fixture
     def clock(self):
@@ -114,19 +128,31 @@ class TestBudget:
         return lambda: next(seconds)
 
     def test_all_combinations_come_before_finer_grids(self, clock):
-        tuning = tune(DATA, SPACE, n_folds=3, budget=1e6, clock=clock)
+        tuning = tune(DATA, FROM_DATA, n_folds=3, budget=1e6, clock=clock)
         candidates = tuning.selection.candidates
         assert [c.combination for c in candidates[:6]] == [0, 0, 0, 1, 1, 1]
         chosen = candidates[tuning.selection.best].combination
         assert len(candidates) > 6
         assert {c.combination for c in candidates[6:]} == {chosen}
         assert not tuning.is_out_of_time
+        assert tuning.n_untried == 0
+
+    def test_values_of_C_that_are_given_are_all_that_is_tried(self, clock):
+        bounded = tune(DATA, SPACE, n_folds=3, budget=1e6, clock=clock).selection
+        whole = tune(DATA, SPACE, n_folds=3).selection
+        np.testing.assert_array_equal(bounded.scores, whole.scores)
 
     def test_it_ends_when_time_is_up(self, clock):
         tuning = tune(DATA, SPACE, n_folds=3, budget=3, clock=clock)
         assert tuning.is_out_of_time
         assert 1 <= len(tuning.selection.candidates) < 6
         assert (tuning.n_tried, tuning.n_combinations) == (1, 2)
+        assert tuning.n_untried == 6 - len(tuning.selection.candidates)
+
+    def test_nobody_knows_how_many_models_there_will_be(self, clock):
+        seen = []
+        tune(DATA, SPACE, n_folds=3, budget=3, clock=clock, on_trial=seen.append)
+        assert {progress.planned for progress in seen} == {None}
 
     def test_the_least_time_is_enough_for_a_candidate(self, clock):
         tuning = tune(DATA, SPACE, n_folds=3, budget=1e-9, clock=clock)
@@ -218,9 +244,8 @@ class TestNested:
     def test_progress_counts_all_models(self):
         seen = []
         tune(DATA, SMALL, n_folds=3, nested=True, on_trial=seen.append)
-        assert {progress.planned for progress in seen} == {3 * 3 + 3 * (3 * 3 + 1)}
-        # The last fit of each outer fold counts, but is no candidate.
-        assert seen[-1].done == seen[-1].planned - 1
+        assert {progress.planned for progress in seen} == {3 * 3 + 3 * 3 * 3}
+        assert seen[-1].done == seen[-1].planned
         assert [p.outer_fold for p in seen] == [None] * 9 + [1] * 9 + [2] * 9 + [3] * 9
 
     def test_the_documents_of_a_single_query_are_divided(self):
@@ -253,6 +278,20 @@ def test_a_best_C_at_the_end_of_its_grid_is_told():
     )
     alone = tune(DATA, Space(Parameters(), {}, [top]), validation=held_out)
     assert alone.edge_message() is None
+
+
+@pytest.mark.parametrize("n_done", [2, 3])
+def test_an_end_that_was_merely_not_reached_is_no_end(n_done):
+    """Interrupted after some of three values of C, of which the last so far is the best."""
+    held_out = RankingData(*make_ranking(20, 10, 5, noise=1.0, random_state=1))
+    rising = iter([0.1, 0.2, 0.3])
+    options = {"validation": held_out, "metric": lambda y, scores, qid, **_: next(rising)}
+    space = Space(Parameters(solver="tron"), {}, SMALL.Cs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Search, "compare", lambda *_: None)
+        tuning = tune(DATA, space, on_trial=interrupt_after(n_done), **options)
+    assert len(tuning.selection.candidates) == n_done
+    assert (tuning.edge_message() is None) == (n_done == 2)
 
 
 @pytest.mark.parametrize("first", [1, 4])

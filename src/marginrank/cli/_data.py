@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from marginrank._base.parameters import ParameterError
 from marginrank.cli._files import name_of, naming
+from marginrank.cli._flags import flag
 from marginrank.cli._options import COLUMNS, Reading
 from marginrank.cli._progress import Phases
 from marginrank.cli._streams import check_piped
@@ -36,6 +37,7 @@ class Wanted:
     text_dtype: Literal["given", "widest", "smallest"] = "given"
     labels: bool = True
     queries: bool = True
+    group: str = "group"  # the parameter that gives the sizes of the queries
 
 
 def kind_of(path: str) -> str:
@@ -78,12 +80,27 @@ def open_data(
         text = _read_text(files, reading, wanted, progress)
     if wanted.queries and text.qid is None and text.group is None:
         warnings.warn(
-            f"{what} has no qid: all documents are taken as one query; give --group if they are "
-            "not.",
+            f"{what} has no qid: all documents are taken as one query; give {flag(wanted.group)} "
+            "if they are not.",
             stacklevel=1,
         )
     with phases.phase("group"), naming(what):
         return text.to_data(reading.n_jobs)
+
+
+def open_judged(
+    name: Literal["valid", "test"],
+    path: str | None,
+    group: str | None,
+    reading: Reading,
+    phases: Phases,
+    wanted: Wanted,
+) -> "RankingData | None":
+    """Read what the flag `name` gives to judge models of other data by, if anything."""
+    if path is None:
+        return None
+    own = replace(reading, group=group)
+    return open_data([path], own, phases, replace(wanted, group=f"{name}_group"))
 
 
 def _open_store(path: str, wanted: Wanted) -> "RankingData":

@@ -14,6 +14,7 @@ N_BINS = 10
 BAR = 30  # characters
 SHOWN = 10  # features that are constant inside queries
 MANY_FEATURES = 1 << 20  # more are not looked at one by one
+NEGLIGIBLE = 1e-9  # of the largest weight of a scaled feature: what rounding leaves of a zero
 
 
 def describe_data(data: "RankingData") -> dict[str, Any]:
@@ -116,7 +117,8 @@ def _bar(share: float) -> str:
 def describe_model(model: Any, top: int) -> dict[str, Any]:
     """Return the parameters of a model and its largest weights by magnitude.
 
-    If features were scaled, that of the weights of scaled features counts. Of a model that has no
+    If features were scaled, that of the weights of scaled features counts: weight times scale. It
+    also tells weights that matter from those that are zero but for rounding. Of a model that has no
     weights of features, only its kind, its features and their scale.
     """
     import numpy as np
@@ -131,14 +133,18 @@ def describe_model(model: Any, top: int) -> dict[str, Any]:
             "feature_names": names,
             "scale": getattr(model, "scale", None),  # models of other libraries have none
         }
-    scale = np.ones(model.coef.size) if model.scale is None else model.scale
-    largest = np.argsort(-np.abs(model.coef * scale), kind="stable")[:top].tolist()
+    scale = model.scale
+    effects = model.coef if scale is None else model.coef * scale
+    sizes = np.abs(effects)
+    least = 0.0 if scale is None else NEGLIGIBLE * sizes.max(initial=0.0)
+    largest = np.argsort(-sizes, kind="stable")[:top].tolist()
     weights = [
         {
             "feature": i + 1,
             "name": names[i] if names is not None else None,
             "weight": float(model.coef[i]),
-            "scale": None if model.scale is None else float(scale[i]),
+            "scale": None if scale is None else float(scale[i]),
+            "effect": None if scale is None else float(effects[i]),
         }
         for i in largest
     ]
@@ -146,6 +152,7 @@ def describe_model(model: Any, top: int) -> dict[str, Any]:
         "kind": model.estimator,
         "features": model.coef.size,
         "nonzero_weights": int(np.count_nonzero(model.coef)),
+        "effective_weights": int(np.count_nonzero(sizes > least)),
         "parameters": model.parameters,
         "top_weights": weights,
     }
@@ -161,10 +168,16 @@ def print_model(model: Mapping[str, Any]) -> None:
             rows.append(("scale", _listed(numbers, len(model["scale"]))))
         print_table("Model without weights of features", rows)
         return
-    rows = [("features", model["features"]), ("non-zero weights", model["nonzero_weights"])]
+    nonzero, effective = model["nonzero_weights"], model["effective_weights"]
+    known = effective
+    if nonzero > effective:
+        known = f"{effective:,}, and {nonzero - effective:,} that are zero but for rounding"
+    rows = [("features", model["features"]), ("non-zero weights", known)]
     print_table(model["kind"], [*rows, *model["parameters"].items()])
-    shown = ["feature", "name", "weight"]
+    shown = {"feature": "feature", "name": "name", "weight": "weight"}
+    title = "Largest weights"
     if any(one["scale"] is not None for one in model["top_weights"]):
-        shown.append("scale")
+        shown |= {"scale": "scale", "effect": "weight × scale"}
+        title += " by weight × scale"
     weights = [tuple(one[column] for column in shown) for one in model["top_weights"]]
-    print_table("Largest weights", weights, header=tuple(shown))
+    print_table(title, weights, header=tuple(shown.values()))

@@ -76,3 +76,8 @@ def text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value)
+
+
+def plus_minus(mean: float, error: float) -> str:
+    """Return a mean with its standard error, if it has one."""
+    return f"{mean:.4f}" if error != error else f"{mean:.4f} ± {error:.4f}"

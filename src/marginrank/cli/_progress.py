@@ -57,7 +57,7 @@ class Phases:
             yield lambda done, total: status.update(f"{what} {done:,} of {total:,}")
 
     @contextmanager
-    def searching(self) -> Iterator[Callable[[int, int, str], None] | None]:
+    def searching(self) -> Iterator[Callable[[int, int | None, str], None] | None]:
         """Yield what to tell of how many models are done, and of the best so far, if anything."""
         bar = _searching_bar() if self.on_terminal else nullcontext()
         with bar as update:
@@ -97,7 +97,7 @@ def _reading_bar(what: str) -> Iterator[Read]:
 
 
 @contextmanager
-def _searching_bar() -> Iterator[Callable[[int, int, str], None]]:
+def _searching_bar() -> Iterator[Callable[[int, int | None, str], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TextColumn("models"))

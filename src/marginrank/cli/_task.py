@@ -1,7 +1,6 @@
 """What the commands that learn have in common: everything before and after the fit."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from marginrank.cli import _models
@@ -14,7 +13,7 @@ from marginrank.cli._checks import (
     check_writable,
     refuse_stdin_twice,
 )
-from marginrank.cli._data import Wanted, open_data
+from marginrank.cli._data import Wanted, open_judged
 from marginrank.cli._files import naming
 from marginrank.cli._metrics import Metric, find_metrics, measure
 from marginrank.cli._options import Reading, Training, Validation
@@ -94,10 +93,8 @@ class Task:
 
     def open_valid(self, wanted: Wanted) -> "RankingData | None":
         """Read the validation data: before the fit, so that an error costs nothing."""
-        if self.validation.valid is None:
-            return None
-        reading = replace(self.reading, group=self.validation.valid_group)
-        return open_data([self.validation.valid], reading, self.phases, wanted)
+        valid, group = self.validation.valid, self.validation.valid_group
+        return open_judged("valid", valid, group, self.reading, self.phases, wanted)
 
     def write(self, model: "LinearModel") -> None:
         """Write the model."""

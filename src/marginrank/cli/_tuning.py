@@ -62,7 +62,13 @@ class Tried:
     normalization: str = _listed("normalization")
     scale: str = _listed("scale")
     solver: str = _shared("solver")
-    tol: float = _shared("tol")
+    tol: float = (
+        _OF_TRAIN["tol"]
+        ._replace(
+            help=f"{_OF_TRAIN['tol'].help[:-1]}; candidates have 1e-5, or this if it is larger."
+        )
+        .field(_DEFAULTS["tol"])
+    )
     max_iter: int = _shared("max_iter")
     points: int | None = Parameter(
         or_none(integer(at_least=1, at_most=MOST_POINTS)),
@@ -72,7 +78,7 @@ class Tried:
     budget: float | None = Parameter(
         or_none(number()),
         "Seconds for the search: a coarse grid of C for all combinations, then finer ones around "
-        "the best.",
+        "the best; with -C, the values that are given and no others.",
         SEARCH,
     ).field(None)
 

@@ -1,7 +1,7 @@
 """marginrank learning-curve."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from marginrank._base.parameters import (
@@ -20,16 +20,15 @@ from marginrank.cli._checks import (
     check_flags_of_both,
     check_needs,
 )
-from marginrank.cli._data import Wanted, data_summary, open_data
+from marginrank.cli._data import Wanted, data_summary, open_data, open_judged
 from marginrank.cli._metrics import find_metric
 from marginrank.cli._options import EVALUATION, DataFiles, Json, OneMetric, Reading
-from marginrank.cli._output import print_json, print_line, print_table
+from marginrank.cli._output import plus_minus, print_json, print_line, print_table
 from marginrank.cli._plots import check_plot, save_plot
 from marginrank.cli._progress import Phases
 from marginrank.training.declarations import RANDOM_STATE, LinearDeclaration
 
 if TYPE_CHECKING:
-    from marginrank.data import RankingData
     from marginrank.training.learning_curve import LearningCurve
 
 EXAMPLE = """\
@@ -49,7 +48,7 @@ class Curve:
         "double up to all, six of them at most.",
         CURVE,
     ).field(None)
-    cv: int = Parameter(
+    folds: int = Parameter(
         integer(at_least=1),
         "Number of folds of whole queries; with --valid, of random orders of the queries.",
         CURVE,
@@ -69,7 +68,7 @@ class Curve:
         """Refuse values before anything is read."""
         check_parameters(self)
         if self.valid is None:
-            check_integer("cv", self.cv, at_least=2)
+            check_integer("folds", self.folds, at_least=2)
 
     def numbers(self) -> list[float] | None:
         """Return the sizes as numbers."""
@@ -108,14 +107,15 @@ def learning_curve(
         _check(options)
     check_files([*files, curve.valid, reading.group, curve.valid_group], [curve.plot])
     data = open_data(files, reading, phases)
-    held_out = _open_valid(curve, reading, phases, data)
+    wanted = Wanted(data.n_features, data.feature_names)
+    held_out = open_judged("valid", curve.valid, curve.valid_group, reading, phases, wanted)
     with phases.phase("curve"), phases.counting("fits") as progress:
         from marginrank.training.learning_curve import learning_curve_ranking
 
         found = learning_curve_ranking(
             data,
             sizes=sizes,
-            cv=curve.cv,
+            cv=curve.folds,
             validation=held_out,
             metric=chosen,
             random_state=curve.random_state,
@@ -134,15 +134,6 @@ def _check(options: dict[str, Any]) -> None:
     from marginrank.training.linear import Parameters
 
     Parameters(**options).check()
-
-
-def _open_valid(
-    curve: Curve, reading: Reading, phases: Phases, data: "RankingData"
-) -> "RankingData | None":
-    if curve.valid is None:
-        return None
-    reading = replace(reading, group=curve.valid_group)
-    return open_data([curve.valid], reading, phases, Wanted(data.n_features, data.feature_names))
 
 
 def _plot(curve: "LearningCurve", path: str) -> None:
@@ -176,12 +167,12 @@ def _print(result: Mapping[str, Any]) -> None:
         (
             point["queries"],
             round(float(point["pairs"])),
-            f"{point['train']:.4f} ± {point['train_error']:.4f}",
-            f"{point['valid']:.4f} ± {point['valid_error']:.4f}",
+            plus_minus(point["train"], point["train_error"]),
+            plus_minus(point["valid"], point["valid_error"]),
         )
         for point in result["points"]
     ]
     metric = result["metric"]
     header = ("queries", "pairs", f"{metric}, trained on", f"{metric}, held out")
-    print_table("Learning curve", rows, header=header)
+    print_table("Learning curve (over queries with pairs)", rows, header=header)
     print_line(result["verdict"])

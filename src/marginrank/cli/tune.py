@@ -1,14 +1,13 @@
 """marginrank tune."""
 
 import warnings
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from marginrank.cli import _models
 from marginrank.cli._checks import check_conflicts, check_flags_of_both, check_needs
-from marginrank.cli._data import Wanted, data_summary, open_data
+from marginrank.cli._data import Wanted, data_summary, open_data, open_judged
 from marginrank.cli._errors import INTERRUPTED, complain
 from marginrank.cli._metrics import DEFAULT, Metric, find_metric, find_metrics, measure
 from marginrank.cli._options import DataFiles, OneMetric, Reading, Training, Validation
@@ -60,10 +59,9 @@ def tune(
     inputs = [judging.valid, judging.valid_group, judging.test, judging.test_group]
     space = task.prepare(lambda: tried.space(reading.n_jobs), inputs=inputs, outputs=[judging.plot])
     documents = open_data(data, reading, task.phases)
-    valid = _open(task, judging.valid, judging.valid_group, documents)
-    test = _open(task, judging.test, judging.test_group, documents)
+    valid, test = _open_judged(task, judging, documents)
     tuning = _search(task, space, documents, valid, chosen, tried=tried, judging=judging)
-    _warn(tuning)
+    _warn(tuning, nested=judging.nested)
     model = fit(
         documents,
         tuning.parameters,
@@ -85,14 +83,13 @@ def tune(
         raise typer.Exit(INTERRUPTED)
 
 
-def _open(
-    task: Task, path: str | None, group: str | None, data: "RankingData"
-) -> "RankingData | None":
-    """Read data to judge by: before the search, so that an error costs nothing."""
-    if path is None:
-        return None
-    reading = replace(task.reading, group=group)
-    return open_data([path], reading, task.phases, Wanted(data.n_features, data.feature_names))
+def _open_judged(
+    task: Task, judging: Judging, data: "RankingData"
+) -> "tuple[RankingData | None, RankingData | None]":
+    """Read validation and test data: before the search, so that an error costs nothing."""
+    rest = task.reading, task.phases, Wanted(data.n_features, data.feature_names)
+    valid = open_judged("valid", judging.valid, judging.valid_group, *rest)
+    return valid, open_judged("test", judging.test, judging.test_group, *rest)
 
 
 def _search(
@@ -131,12 +128,14 @@ def _search(
     return tuning
 
 
-def _warn(tuning: "Tuning") -> None:
-    """Tell of a choice among less than was asked for."""
+def _warn(tuning: "Tuning", *, nested: bool) -> None:
+    """Tell of a choice among less than was asked for, or without the estimate that was."""
     if tuning.is_interrupted:
         n = len(tuning.selection.candidates)
         best = called(vars(tuning.parameters), tuning.selection.varied)
         told = f"interrupted; the best of {n} candidates so far is kept: {best}"
+        if nested:
+            told += "; there is no estimate by nested folds"
         complain(f"{told}; Ctrl-C again to end without a model")
     for message in (tuning.convergence_message(), tuning.edge_message()):
         if message is not None:

@@ -36,7 +36,8 @@ class Space:
     Cs : sequence of float, optional
         The values of C; by default a grid from the data for each combination.
     n_points : int, optional
-        Length of the default grid; by default 21, or 11 where finer grids follow.
+        Length of the default grid; by default 21, or 11 where finer grids follow. They do with a
+        limit of time, but not where the values of C are given.
     """
 
     base: Parameters
@@ -84,9 +85,12 @@ class Space:
 
 
 class Count:
-    """Models that are fitted, those of them that stopped early, and all as far as is known."""
+    """Models of candidates that are fitted, those of them that stopped early, and all of them.
 
-    def __init__(self, planned: int) -> None:
+    With a limit of time, nobody knows how many there will be.
+    """
+
+    def __init__(self, planned: int | None) -> None:
         self.done = 0
         self.unfinished = 0
         self.planned = planned
@@ -105,12 +109,14 @@ class Exploration:
     search : Search
         What tries the candidates.
     is_time_up : callable or None
-        Tells whether to stop; None if there is no limit, and no finer grids.
+        Tells whether to stop; None if there is no limit.
+    refines : bool
+        Whether finer grids follow.
 
     Attributes
     ----------
     best : Candidate or None
-        The complete candidate with the highest mean, and of equals the first.
+        The complete candidate that would be chosen now.
     mean : float
         Its mean over the folds that have a value.
     has_complete : bool
@@ -119,17 +125,20 @@ class Exploration:
         Whether the time ended it.
     """
 
-    def __init__(self, search: Search, is_time_up: Callable[[], bool] | None) -> None:
+    def __init__(
+        self, search: Search, is_time_up: Callable[[], bool] | None, *, refines: bool
+    ) -> None:
         self.search = search
         self.best: Candidate | None = None
         self.mean = -np.inf
         self.has_complete = False
         self.is_out_of_time = False
         self._is_time_up = is_time_up
+        self._refines = refines
 
     def explore(self, grids: Iterator[Grid], count: Count) -> Iterator[Candidate]:
-        """Try grids, then finer ones if there is a limit of time; yield after each model."""
-        finer = () if self._is_time_up is None else self._finer_grids(count)
+        """Try grids, then finer ones if there are to be any; yield after each model."""
+        finer = self._finer_grids() if self._refines else ()
         for grid in chain(grids, finer):
             for trial in self.search.try_grid(grid):
                 candidate = self.search.candidates[trial.candidate]
@@ -145,10 +154,18 @@ class Exploration:
         """Take notice of a complete candidate."""
         self.has_complete = True
         scores = candidate.scores[~np.isnan(candidate.scores)]
-        if scores.size and (self.best is None or exceeds(scores.mean(), self.mean)):
-            self.best, self.mean = candidate, float(scores.mean())
+        if not scores.size:
+            return
+        mean = float(scores.mean())
+        is_equal = not exceeds(self.mean, mean)
+        if (
+            self.best is None
+            or exceeds(mean, self.mean)
+            or (is_equal and candidate.place < self.best.place)
+        ):
+            self.best, self.mean = candidate, max(mean, self.mean)
 
-    def _finer_grids(self, count: Count) -> Iterator[Grid]:
+    def _finer_grids(self) -> Iterator[Grid]:
         """Yield grids around the best C, each twice as fine, until that makes no difference."""
         while self.best is not None:
             best = self.best
@@ -160,7 +177,6 @@ class Exploration:
             between = midpoints(np.sort(tried), best.parameters.C)
             if not between.size:
                 return
-            count.planned += between.size * best.scores.size
             yield Grid(best.combination, best.parameters, between)
 
 

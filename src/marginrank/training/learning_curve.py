@@ -30,9 +30,11 @@ from marginrank.training.linear import (
     seed_from,
     unfinished_message,
 )
+from marginrank.training.linear_paths import default_Cs
 
 MOST_SIZES = 6  # of the default: from 1/32 of the queries on
 CLEAR = 2.0  # standard errors that a gain must exceed
+LITTLE = 0.005  # share of the score; who has less to gain need not gather queries
 
 Progress = Callable[[int, int], None]
 
@@ -50,6 +52,9 @@ class Gain(NamedTuple):
 class LearningCurve:
     """Scores by the number of training queries.
 
+    All are over queries with pairs: others teach nothing, and a score that counts them cannot be
+    held against that of the training queries.
+
     Attributes
     ----------
     metric : str
@@ -61,7 +66,10 @@ class LearningCurve:
     train_scores, valid_scores : ndarray of shape (n_sizes, n_folds)
         The metric on the queries that a model was trained on, and on those held out.
     train_mean, train_error, valid_mean, valid_error : ndarray of shape (n_sizes,)
-        Means over the folds, and their standard errors.
+        Means over the folds, and their standard errors. With validation data there are orders in
+        the place of folds, and the last error is 0, as all of them end with all queries.
+    valid_by_query : ndarray of shape (n_sizes, n_queries), or None
+        With validation data, the metric on each of its queries, averaged over the orders.
     """
 
     metric: str
@@ -73,16 +81,21 @@ class LearningCurve:
     train_error: Floats
     valid_mean: Floats
     valid_error: Floats
+    valid_by_query: Floats | None = None
 
     @property
     def gain(self) -> Gain:
-        """What the last doubling brought on the queries held out, fold by fold."""
+        """What the last doubling brought on the queries held out.
+
+        Its error is over the folds, or over the queries of validation data: the orders in which
+        training queries are taken do not tell what other queries to judge by would say.
+        """
         halves = np.flatnonzero(2 * self.sizes <= self.sizes[-1] + 1)  # half of 25 is 13
         before = int(halves[-1]) if halves.size else 0
-        gains = self.valid_scores[-1] - self.valid_scores[before]
-        gains = gains[~np.isnan(gains)]
-        error = gains.std(ddof=1) / np.sqrt(gains.size) if gains.size > 1 else np.nan
-        return Gain(int(self.sizes[before]), int(self.sizes[-1]), float(gains.mean()), float(error))
+        mean = float(np.nanmean(self.valid_scores[-1] - self.valid_scores[before]))
+        units = self.valid_scores if self.valid_by_query is None else self.valid_by_query
+        error = _standard_error(units[-1] - units[before])
+        return Gain(int(self.sizes[before]), int(self.sizes[-1]), mean, error)
 
     @property
     def verdict(self) -> str:
@@ -90,13 +103,22 @@ class LearningCurve:
         before, after, mean, error = self.gain
         told = f"from {before:,} to {after:,} queries, {self.metric} changed by {mean:+.4f}"
         if np.isnan(error):
-            return f"One fold cannot tell whether more queries would help: {told}."
+            unit = "fold" if self.valid_by_query is None else "query"
+            return f"One {unit} cannot tell whether more queries would help: {told}."
         told += f" ± {error:.4f}"
         if mean > CLEAR * error:
             return f"More queries would likely help: {told}."
         if mean < -CLEAR * error:
             return f"More queries made it worse, so that some may be of another kind: {told}."
-        return f"More queries would likely not help: {told}, which may be chance."
+        if mean + CLEAR * error < LITTLE * abs(self.valid_mean[-1]):
+            return f"More queries would likely not help: {told}."
+        return f"It cannot be told whether more queries would help: {told}, which may be chance."
+
+
+def _standard_error(values: Floats) -> float:
+    """Return the standard error of the mean of those that there are; nan if there is but one."""
+    values = values[~np.isnan(values)]
+    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else np.nan
 
 
 def learning_curve_ranking(
@@ -117,7 +139,8 @@ def learning_curve_ranking(
     The queries of a smaller size are among those of the larger ones. C is held per pair: with
     ``normalization="none"`` the loss is a sum over pairs, so that the same C would regularise small
     samples more. A model of some queries has C times the weight of all pairs of the data over the
-    weight of its own, so that C means what it means in a fit of all data.
+    weight of its own, so that C means what it means in a fit of all data. Queries without a pair
+    count neither in training nor in scores.
 
     Parameters
     ----------
@@ -162,6 +185,7 @@ def learning_curve_ranking(
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)
     refuse_other_validation(held_out, data.n_features, data.feature_names)
+    default_Cs(data, settings, n_points=1)  # refuses features that tell nothing
     seed = seed_from(random_state)
     curves = list(_curves(data, held_out, cv, seed, n_jobs))
     steps = _sizes(sizes, min(curve.order.size for curve in curves))
@@ -189,18 +213,23 @@ def _refuse_unknown(parameters: Mapping[str, Any]) -> None:
 
 
 class _Point(NamedTuple):
-    """A model of some queries."""
+    """A model of some queries; the last is empty if it is not judged query by query."""
 
     n_pairs: int
     train_score: float
     valid_score: float
+    valid_by_query: Floats
 
 
 class _Curve(NamedTuple):
-    """Queries to train on, in the order in which they are taken, and documents to judge by."""
+    """Queries to train on, in the order in which they are taken, and documents to judge by.
+
+    There are none where no query that is held out has pairs.
+    """
 
     order: Integers
-    held_out: RankingData
+    held_out: RankingData | None
+    is_judged_by_query: bool
 
 
 def _curves(
@@ -210,13 +239,22 @@ def _curves(
     everything = np.arange(data.n_queries)
     if held_out is not None:
         check_integer("cv", cv, at_least=1)
+        judged = _with_pairs(held_out, np.arange(held_out.n_documents), n_jobs)
         for number in range(cv):
-            yield _Curve(_order(data, everything, [seed, number]), held_out)
+            order = _order(data, everything, [seed, number])
+            yield _Curve(order, judged, is_judged_by_query=True)
         return
     _refuse_few(data.n_queries)
     for fold in folds_of(data, cv, seed):
         order = _order(data, data.qid[fold.train], [seed, fold.number])
-        yield _Curve(order, rows_of(data, fold.test, n_jobs=n_jobs))
+        judged = _with_pairs(data, fold.test, n_jobs)
+        yield _Curve(order, judged, is_judged_by_query=False)
+
+
+def _with_pairs(data: RankingData, rows: Integers, n_jobs: int | None) -> RankingData | None:
+    """Return those of some documents whose queries have pairs, if there are any."""
+    rows = rows[data.queries.n_pairs[data.qid[rows]] > 0]
+    return rows_of(data, rows, n_jobs=n_jobs) if rows.size else None
 
 
 def _order(data: RankingData, queries: Integers, seed: list[int]) -> Integers:
@@ -293,13 +331,17 @@ class _Run:
                 raise KeyboardInterrupt
             self.stops.append(fit.result.stop)
             w = fit.result.w
-            yield _Point(fit.n_pairs, self._score(train, w), self._score(curve.held_out, w))
+            held_out, by_query = curve.held_out, curve.is_judged_by_query
+            yield _Point(
+                fit.n_pairs,
+                float(self._judge(train, w)),
+                np.nan if held_out is None else float(self._judge(held_out, w)),
+                self._judge(held_out, w, per_query=True) if held_out and by_query else np.empty(0),
+            )
 
-    def _score(self, data: RankingData, w: Floats) -> float:
-        if not data.queries.n_pairs.any():
-            return np.nan
+    def _judge(self, data: RankingData, w: Floats, **options: bool) -> Any:
         scores = data.matrix.dot(w, None, effective_threads(self.parameters.n_jobs))
-        return float(self.evaluate(data.y, scores, qid=data.qid))
+        return self.evaluate(data.y, scores, qid=data.qid, **options)
 
     def warn_unless_converged(self) -> None:
         """Tell of fits that stopped early."""
@@ -310,7 +352,11 @@ class _Run:
 
 
 def _collect(points: Sequence[Sequence[_Point]], sizes: Integers, metric: str) -> LearningCurve:
-    n_pairs, train, valid = np.moveaxis(np.array(points, dtype=np.float64), 2, 0).swapaxes(1, 2)
+    n_pairs, train, valid = (
+        np.array([[point[field] for point in curve] for curve in points], dtype=np.float64).T
+        for field in range(3)
+    )
+    by_query = np.mean([[point.valid_by_query for point in curve] for curve in points], axis=0)
     train_mean, train_error = over_folds(train, metric, stacklevel=4)
     valid_mean, valid_error = over_folds(valid, metric, stacklevel=4)
     return LearningCurve(
@@ -323,4 +369,5 @@ def _collect(points: Sequence[Sequence[_Point]], sizes: Integers, metric: str) -
         train_error=train_error,
         valid_mean=valid_mean,
         valid_error=valid_error,
+        valid_by_query=by_query if by_query.size else None,
     )

@@ -34,7 +34,7 @@ from marginrank.training.scaling import (
     with_scale,
 )
 
-OCTAVES = (-6.0, 14.0)  # of C, around that for which loss and regulariser are of one curvature
+BELOW, ABOVE = -6.0, 14.0  # octaves of C, from where loss and regulariser are of one curvature
 SMALLEST_C = 1e-300  # of which the inverse is a number
 GRID_SAMPLE = 20_000  # documents that tell which that is
 SIDE_BY_SIDE = 10  # problems: each has about a hundred bytes a document while it is solved
@@ -105,8 +105,9 @@ def default_Cs(
 ) -> Floats:
     """Return a grid of C, from where the regulariser outweighs the loss to where it has no say.
 
-    It is laid around the C for which both have the same curvature at w = 0, on the average of all
-    features: there the loss begins to matter. It goes further up than down, as correlated features
+    Where both have the same curvature at w = 0, the loss begins to matter. For a feature, that is
+    at a C that depends on its scale; the middle half of the features counts, so that a few of very
+    large or small values do not decide. The grid goes further up than down, as correlated features
     have directions of far less curvature. The curvature is that of the squared hinge for all
     losses, as some have none.
 
@@ -127,11 +128,23 @@ def default_Cs(
         objective = replace(objective, loss=LOSSES["squared_hinge"], ridge=0.0)
         share = GRID_SAMPLE / objective.n_active_documents
         objective = objective.sample(share, seed=0) if share < 1.0 else objective
-        curvature = float(np.mean(objective.at_zero().hess_diag()))
-    if not curvature > 0:
-        raise ValueError("no feature of X tells documents with different labels apart; check X.")
-    octaves = np.linspace(*OCTAVES, n_points) if n_points > 1 else np.full(1, sum(OCTAVES) / 2)
-    return 2.0 ** (octaves - np.round(np.log2(curvature)))
+        curvature = objective.at_zero().hess_diag()
+    overflow = np.flatnonzero(~np.isfinite(curvature))
+    if overflow.size:
+        raise ValueError(
+            f"X[:, {overflow[0]}] has values so large that sums overflow; scale the feature."
+        )
+    if not np.any(curvature > 0):
+        raise ValueError(
+            "no feature of X tells documents with different labels apart, or all values are so "
+            "small that squares of them are zero; check X."
+        )
+    weakest, strongest = np.round(np.log2(np.quantile(curvature[curvature > 0], (0.25, 0.75))))
+    lowest, highest = BELOW - strongest, ABOVE - weakest
+    if n_points == 1:
+        return np.full(1, 2.0 ** ((lowest + highest) / 2))
+    octaves: Floats = np.linspace(lowest, highest, n_points)
+    return 2.0**octaves
 
 
 class Part(NamedTuple):

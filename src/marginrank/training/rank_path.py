@@ -103,7 +103,7 @@ def rank_path(
     Cs : array-like, optional
         The grid. By default it has `n_points` values, evenly spaced on a logarithmic scale, from
         1/64 to 16,384 times the C for which loss and regulariser have the same curvature at
-        w = 0, on the average of all features.
+        w = 0, along a feature of the upper quartile and of the lower quartile of curvatures.
     n_points : int, default=21
         Length of the default grid.
     loss, solver, max_iter, pair_selection, pair_cost, margin, normalization, scale, n_jobs

@@ -69,6 +69,11 @@ class Candidate:
     tried: Booleans
 
     @property
+    def place(self) -> tuple[int, float]:
+        """What decides between equals: the first combination, and the smallest C."""
+        return self.combination, self.parameters.C
+
+    @property
     def is_complete(self) -> bool:
         """Whether all parts were tried."""
         return bool(self.tried.all())
@@ -176,9 +181,9 @@ class Search:
         Parameters
         ----------
         rule : {"best", "one_se"}
-            The highest mean, and of equals up to rounding the first; or the smallest C, with all
-            other parameters those of the best, whose mean is not below that by more than its
-            standard error.
+            The highest mean, and of equals up to rounding the first combination, and its smallest
+            C; or the smallest C, with all other parameters those of the best, whose mean is not
+            below that by more than its standard error.
         """
         check_choice("rule", rule, RULES)
         complete = [candidate for candidate in self.candidates if candidate.is_complete]
@@ -186,7 +191,8 @@ class Search:
             raise ValueError("no candidate was judged on all folds; give the search more time.")
         scores = np.array([candidate.scores for candidate in complete])
         mean, error = over_folds(scores, self._judge.metric, stacklevel=4)
-        best = int(np.argmin(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))
+        equals = np.flatnonzero(~(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))
+        best = int(min(equals, key=lambda k: complete[k].place))
         if rule == "one_se":
             best = _simplest(complete, mean, error, best)
         return Selection(self._judge.metric, self._varied, complete, scores, mean, error, best)

@@ -1,12 +1,13 @@
 """Model selection as a task: what to try, for how long, and what came of it.
 
-Every combination of parameters is tried on a grid of C. If there is a budget of time, the grids are
-coarse at first, and those after them are finer, around the best C so far. Whatever ends the search,
-the best candidate that was judged on all folds is there to be fitted.
+Every combination of parameters is tried on a grid of C. If there is a budget of time, and no C are
+given, the grids are coarse at first, and those after them are finer, around the best C so far.
+Whatever ends the search, the best candidate that was judged on all folds is there to be fitted.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ from marginrank.training.exploration import Count, Exploration, Space
 from marginrank.training.folds import Fold, check_folds, over_folds, query_folds
 from marginrank.training.held_out import refuse_other_validation
 from marginrank.training.judges import FoldJudge, HeldOutJudge, Judge
-from marginrank.training.linear import Parameters, is_close, seed_from, unfinished_message
+from marginrank.training.linear import Parameters, seed_from, unfinished_message
 from marginrank.training.linear_paths import solve_paths
 from marginrank.training.selection import RULES, Candidate, Search, Selection
 
@@ -41,8 +42,10 @@ class Progress(NamedTuple):
 
     Attributes
     ----------
-    done, planned : int
-        Models that are fitted, and that there will be as far as is known.
+    done : int
+        Models of candidates that are fitted.
+    planned : int or None
+        How many there will be; None with a budget, as time decides.
     candidate : Candidate
         What was fitted last.
     best : Candidate or None
@@ -54,7 +57,7 @@ class Progress(NamedTuple):
     """
 
     done: int
-    planned: int
+    planned: int | None
     candidate: Candidate
     best: Candidate | None
     mean: float
@@ -97,8 +100,10 @@ class Tuning:
         The chosen candidate against the runner-up, query by query.
     nested : Nested or None
         An estimate that is not too good to be true, if it was asked for and not interrupted.
-    n_combinations : int
-        How many there are to try.
+    n_combinations, n_candidates : int
+        How many there are to try, without finer grids.
+    incomplete : list of Candidate
+        Those that were begun, but not judged on all folds.
     is_out_of_time : bool
         Whether the budget ended the search.
     is_interrupted : bool
@@ -113,6 +118,8 @@ class Tuning:
     comparison: Comparison | None
     nested: Nested | None
     n_combinations: int
+    n_candidates: int
+    incomplete: list[Candidate]
     is_out_of_time: bool
     is_interrupted: bool
     n_fits: int
@@ -123,24 +130,34 @@ class Tuning:
         """Number of combinations with a complete candidate."""
         return len({candidate.combination for candidate in self.selection.candidates})
 
+    @property
+    def n_untried(self) -> int:
+        """Number of candidates of the first grids that are not complete."""
+        return max(self.n_candidates - len(self.selection.candidates), 0)
+
     def convergence_message(self) -> Message | None:
         """Return what to warn of, if some fits stopped early."""
         return unfinished_message(self.n_unfinished, self.n_fits, "fits of the search")
 
     def edge_message(self) -> Message | None:
-        """Return what to warn of, if values of C beyond those that were tried may be better."""
+        """Return what to warn of, if values of C beyond those of its grid may be better."""
         selection = self.selection
         best = int(np.nanargmax(selection.mean))
-        Cs = np.array([candidate.parameters.C for candidate in selection.candidates])
+        combination, C = selection.candidates[best].place
         members = [
-            k
-            for k, candidate in enumerate(selection.candidates)
-            if candidate.combination == selection.candidates[best].combination
+            k for k, one in enumerate(selection.candidates) if one.combination == combination
         ]
-        members.sort(key=lambda k: Cs[k])
-        for name, ends in (("smallest", members[:2]), ("largest", members[:-3:-1])):
-            if len(ends) == 2 and ends[0] == best and _is_better(*selection.scores[ends]):
-                told = f"the best C, {Cs[best]:.4g}, is the {name} that was tried; try "
+        members.sort(key=lambda k: selection.candidates[k].parameters.C)
+        not_reached = [
+            one.parameters.C for one in self.incomplete if one.combination == combination
+        ]
+        for name, ends, is_end in (
+            ("smallest", members[:2], min(not_reached, default=np.inf) > C),
+            ("largest", members[:-3:-1], max(not_reached, default=0.0) < C),
+        ):
+            is_best = is_end and len(ends) == 2 and ends[0] == best
+            if is_best and _is_better(*selection.scores[ends]):
+                told = f"the best C, {C:.4g}, is the {name} that was tried; try "
                 return Message(told, f"{name[:-2]}r ones with ", Mention("C"), ".")
         return None
 
@@ -182,8 +199,8 @@ def tune(
         Repeat the choice without the queries of each fold, and judge what is chosen on them.
     budget : float, optional
         Seconds for the search, `nested` included: it begins with coarse grids, and goes on with
-        finer ones around the best C. It ends with the fit that is under way when time is up, and
-        not before one candidate is complete.
+        finer ones around the best C, unless the values of C are given. It ends with the fit that is
+        under way when time is up, and not before one candidate is complete.
     random_state : int
         Seed of the folds, and of the samples that speed up the fits.
     clock : callable
@@ -194,12 +211,33 @@ def tune(
     _check(validation, rule, nested=nested, budget=budget)
     refuse_other_validation(validation, data.n_features, data.feature_names)
     tuner = Tuner(data, space, metric, rule, seed_from(random_state), clock, on_trial)
+    judge: Judge
+    outer: list[OuterFold] = []
     if validation is not None:
-        judge: Judge = HeldOutJudge(validation, metric, space.base.n_jobs)
-        return tuner.tune(judge, [], budget)
-    folds = tuner.folds(n_folds)
-    outer = [OuterFold(fold, tuner.inner_folds(fold, n_folds)) for fold in folds] if nested else []
-    return tuner.tune(tuner.judge(folds), outer, budget)
+        judge = HeldOutJudge(validation, metric, space.base.n_jobs)
+    else:
+        folds = tuner.folds(n_folds)
+        judge = tuner.judge(folds)
+        if nested:
+            outer = [OuterFold(fold, tuner.inner_folds(fold, n_folds)) for fold in folds]
+    with _blaming_features(space):
+        return tuner.tune(judge, outer, budget)
+
+
+@contextmanager
+def _blaming_features(space: Space) -> Iterator[None]:
+    """Say why a C that nobody gave cannot be computed with."""
+    try:
+        yield
+    except ParameterError as error:
+        if space.Cs is not None or error.parameter != "C":
+            raise
+        raise ParameterError(
+            "features of X are so small or large that values of C to go with them cannot be "
+            "computed with; take ",
+            given("scale", "standard"),
+            ", or multiply the features by a number.",
+        ) from error
 
 
 def _is_better(scores: Floats, others: Floats) -> bool:
@@ -269,7 +307,7 @@ class Tuner:
         n_points = self.space.points(coarse=budget is not None)
         n_candidates = self.space.n_candidates(n_points)
         n_parts = len(judge.parts) + sum(len(one.inner) for one in outer)
-        count = Count(n_candidates * n_parts + len(outer))
+        count = Count(n_candidates * n_parts if budget is None else None)
         run = self._exploration(judge, share)
         nested, is_interrupted = None, False
         try:
@@ -289,6 +327,8 @@ class Tuner:
             run.search.compare(selection),
             nested,
             len(self.space.combinations),
+            n_candidates,
+            [candidate for candidate in run.search.candidates if not candidate.is_complete],
             run.is_out_of_time,
             is_interrupted,
             count.done,
@@ -299,9 +339,9 @@ class Tuner:
         """Return a search that begins now."""
         search = Search(self.data, judge, varied=self.space.varied, seed=self.seed)
         if seconds is None:
-            return Exploration(search, None)
+            return Exploration(search, None, refines=False)
         end = self.clock() + seconds
-        return Exploration(search, lambda: self.clock() >= end)
+        return Exploration(search, lambda: self.clock() >= end, refines=self.space.Cs is None)
 
     def _report(
         self,
@@ -331,7 +371,6 @@ class Tuner:
             grid = np.array([best.C])
             (model,) = solve_paths(self.data, best, grid, [fold.train], seed=self.seed)
             scores[k] = judge.score(k, model.result.w)
-            count.add(is_close=is_close(model.result, best.tol))
             chosen.append(best)
         mean, error = over_folds(scores, judge.metric)
         return Nested(chosen, scores, float(mean), float(error))

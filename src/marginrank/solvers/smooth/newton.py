@@ -268,8 +268,8 @@ def _conjugate_gradient(
 
     Each step raises the decrement by some gain. It ends when the gains to come are small. With a
     faithful preconditioner they are about k times the last one after k steps (Nash and Sofer,
-    1990). Otherwise they are bounded by the quadrature of Gauss and Radau, which knows where the
-    spectrum begins (Meurant and Tichý, 2013).
+    1990), and about half of rᵀP⁻¹r. Otherwise they are bounded by the quadrature of Gauss and
+    Radau, which knows where the spectrum begins (Meurant and Tichý, 2013).
     """
     d, d_scores, decrement, _, n_products = start
     faithful, lowest = preconditioner.faithful, preconditioner.lowest
@@ -295,7 +295,8 @@ def _conjugate_gradient(
         beta = rho / rho_before
         p = z + beta * p
         if faithful:
-            to_come = n_products * gain
+            # Where a sample lacks a document of huge values, the first steps gain next to nothing.
+            to_come = max(n_products * gain, 0.5 * rho)
         else:
             # By rounding alone is alpha larger; then there is the plain bound on rᵀH⁻¹r.
             over = radau - alpha

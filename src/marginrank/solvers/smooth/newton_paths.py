@@ -7,9 +7,9 @@ every problem makes a step, and all of them read X together, twice: for Xd and f
 What makes a step cheap:
 
 * At the solution for one ridge, value and gradient for another are known without reading X.
-* All problems share one Hessian, of a sample of the documents, without a ridge: with the ridge of
-  each it is an approximation of its own Hessian, and close enough for a step without conjugate
-  gradients. It is made anew where steps leave much to do.
+* Each problem has a Hessian of a sample of its documents, without a ridge. With any ridge it is an
+  approximation of the Hessian that is close enough for a step without conjugate gradients. It is
+  made anew where steps leave much to do.
 * Where neighbours on a path are so close that the approximation promises next to nothing, the
   solution for one is that for the other.
 
@@ -29,7 +29,7 @@ from marginrank.objective.together import make_gradients, points_at, scores_of
 from marginrank.solvers.progress import Progress, refuse_huge
 from marginrank.solvers.result import SolverResult, StopReason
 from marginrank.solvers.smooth.line_search import line_search
-from marginrank.solvers.smooth.newton import SAFETY, NewtonIteration, growing_samples
+from marginrank.solvers.smooth.newton import NewtonIteration, growing_samples
 from marginrank.solvers.smooth.preconditioner import (
     Factorised,
     factorised,
@@ -38,7 +38,8 @@ from marginrank.solvers.smooth.preconditioner import (
     tells_shape,
 )
 
-RIDGES_PER_OCTAVE = 8  # at which it is factorised; in between, the nearest does
+CONFIRMED = 2.0  # by which entries of a sample's Hessian may exceed those of another
+CAUTION = 4.0  # on the decrement by a sample's Hessian as an estimate of F − F*
 SLOPE_TOL = 0.2  # of a line search: the next direction mends what it leaves
 STALE = 0.02  # of the decrement, left by a step: more asks for a new Hessian, which costs less
 POOR = 0.5  # the same: more says that such steps will not do
@@ -85,8 +86,6 @@ def newton_paths(
     seed : int
         For the samples.
     """
-    sample = stand_in(reference.with_ridge(0.0), seed)
-    shape = None if sample is None else SharedHessian(sample, reference)
     first = float(ridges[0])
     w = _start(reference.with_ridge(first), max_iter, seed)
     starts = [problem.with_ridge(first) for problem in problems]
@@ -98,26 +97,24 @@ def newton_paths(
         for number, point in enumerate(points)
     ]
     while walkers:
-        if shape is None:
-            for walker in walkers:
+        yield from _round([walker for walker in walkers if walker.shape.is_known])
+        for walker in walkers:
+            if not walker.shape.is_known:
                 yield walker.solve_alone()
-        else:
-            yield from _round(walkers, shape)
         walkers = [walker for walker in walkers if not walker.is_done]
 
 
-def _round(walkers: Sequence["Walker"], shape: "SharedHessian") -> Iterator[Found]:
+def _round(walkers: Sequence["Walker"]) -> Iterator[Found]:
     """Let every walker make a step, and yield what has become solutions by it."""
-    directions = [shape.direction(walker.point) for walker in walkers]
+    if not walkers:
+        return
+    directions = [walker.direction() for walker in walkers]
     images = scores_of([walker.point.objective for walker in walkers], directions)
     for walker, direction, image in zip(walkers, directions, images, strict=True):
         walker.step(direction, image)
     make_gradients([walker.point for walker in walkers])
     for walker in walkers:
-        yield from walker.judge(shape)
-    stale = next((walker for walker in walkers if walker.is_stale), None)
-    if stale is not None:
-        shape.renew(stale.point.w)
+        yield from walker.judge()
 
 
 def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
@@ -129,41 +126,52 @@ def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
     return w
 
 
-class SharedHessian:
-    """The Hessian of a sample of all documents, factorised for one ridge after another.
+class Shape:
+    """The Hessian of a sample, without a ridge, factorised for one ridge after another.
 
-    The sample has no ridge.
+    A document of huge values that is in the sample stands for many, as if there were many such:
+    then the Hessian is too large, and a step promises less than there is to gain. So what a second
+    sample does not confirm is taken back. A Hessian that is too small promises too much, and costs
+    steps only.
     """
 
-    def __init__(self, sample: Objective, reference: Objective) -> None:
-        self._sample = sample
-        self._weight = float(np.sum(reference.pairs.weights))
-        self._factors: dict[int, Factorised | None] = {}
-        self.renew(np.zeros(reference.n_features))
+    def __init__(self, point: Point, seed: int) -> None:
+        objective = point.objective.with_ridge(0.0)
+        samples = [stand_in(objective, seed + k) for k in range(2)]
+        self._samples = [sample for sample in samples if sample is not None]
+        self._hessian: Floats | None = None
+        self._ridge = np.nan
+        self._factor: Factorised | None = None
+        self.renew(point.w)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a Hessian: not where a sample would be most of the data."""
+        return len(self._samples) == 2
 
     def renew(self, w: Floats) -> None:
-        """Make the Hessian at w."""
-        point = self._sample.at(w)
-        self._hessian = point.hessian() if tells_shape(point) else None
-        self._factors.clear()
+        """Make the Hessian at w, if the sample tells enough there."""
+        self._ridge, self._factor, self._hessian = np.nan, None, None
+        if not self.is_known:
+            return
+        sample, other = (objective.at(w) for objective in self._samples)
+        if not (tells_shape(sample) and tells_shape(other)):
+            return
+        hessian = sample.hessian()
+        refuse_overflow(hessian, sample.objective)
+        diagonal, confirmed = np.diag(hessian), CONFIRMED * other.hess_diag()
+        in_excess = diagonal > confirmed
+        share = np.divide(confirmed, diagonal, out=np.ones_like(diagonal), where=in_excess)
+        self._hessian = hessian * np.sqrt(share) * np.sqrt(share)[:, None]
 
     def direction(self, point: Point) -> Floats:
         """Return −P⁻¹∇F(w), where P is about the Hessian at a point; zero where there is no P."""
-        objective = point.objective
-        share = float(np.sum(objective.pairs.weights)) / self._weight
-        factor = self._factor(objective.ridge / share)
-        return np.zeros_like(point.w) if factor is None else factor.direction(point) / share
-
-    def _factor(self, ridge: float) -> Factorised | None:
-        if self._hessian is None:
-            return None
-        key = round(RIDGES_PER_OCTAVE * float(np.log2(ridge)))
-        if key not in self._factors:
+        ridge = point.objective.ridge
+        if self._hessian is not None and ridge != self._ridge:
             hessian = self._hessian.copy()
-            hessian[np.diag_indices_from(hessian)] += 2.0 ** (key / RIDGES_PER_OCTAVE)
-            refuse_overflow(hessian, self._sample)
-            self._factors[key] = factorised(hessian)
-        return self._factors[key]
+            hessian[np.diag_indices_from(hessian)] += ridge
+            self._ridge, self._factor = ridge, factorised(hessian)
+        return np.zeros_like(point.w) if self._factor is None else self._factor.direction(point)
 
 
 class Walker:
@@ -173,8 +181,8 @@ class Walker:
     ----------
     point : Point
         Where it is.
-    is_stale : bool
-        Whether its last step left something to do that a better Hessian would have done.
+    shape : Shape
+        Its Hessian.
     is_done : bool
         Whether it has come to the end.
     """
@@ -182,7 +190,7 @@ class Walker:
     def __init__(
         self, number: int, point: Point, ridges: Floats, *, tol: float, max_iter: int, seed: int
     ) -> None:
-        self.is_stale = False
+        self.shape = Shape(point, seed)
         self.is_done = False
         self._number = number
         self._ridges = ridges
@@ -201,6 +209,10 @@ class Walker:
         self._is_stuck = False
         self._progress = Progress(point.objective, None)
 
+    def direction(self) -> Floats:
+        """Return where to go."""
+        return self.shape.direction(self.point)
+
     def step(self, direction: Floats, image: Scores) -> None:
         """Go as far in a direction as it leads down."""
         self._rounds += 1
@@ -211,26 +223,30 @@ class Walker:
             self._kept = (self.point.value - step.value) / self._promised
             self.point = step
 
-    def judge(self, shape: SharedHessian) -> Iterator[Found]:
-        """Yield what has been solved, and say what is needed for the next step."""
+    def judge(self) -> Iterator[Found]:
+        """Yield what has been solved, and be ready for the next step."""
         if self._is_stuck:
-            self.is_stale = True
             yield self.solve_alone()
+            self.shape.renew(self.point.w)
             return
-        left = _decrement(self.point, shape.direction(self.point))
+        left = self._left()
         estimate = self._estimate(left)
         self._progress.record(self.point, estimate, 0)
-        self.is_stale = left > STALE * self._promised
+        is_stale = left > STALE * self._promised
         self._n_poor += not left <= POOR * self._promised
         stop = self._stop(estimate)
         if stop is None and (self._n_poor == PATIENCE or self._rounds == MAX_ROUNDS):
             yield self.solve_alone()
         while stop is not None:
             yield self._found(self._progress.result(self.point, estimate, stop))
-            if self.is_done:
-                return
-            estimate = self._estimate(_decrement(self.point, shape.direction(self.point)))
-            stop = self._stop(estimate)
+            estimate = self._estimate(self._left())
+            stop = None if self.is_done else self._stop(estimate)
+        if is_stale and not self.is_done:
+            self.shape.renew(self.point.w)
+
+    def _left(self) -> float:
+        """Return what the next step promises to gain."""
+        return _decrement(self.point, self.direction())
 
     def solve_alone(self) -> Found:
         """Solve for the present ridge without the others."""
@@ -250,7 +266,7 @@ class Walker:
 
     def _estimate(self, left: float) -> float:
         """Return about how far above the optimum it is, by what a step promises."""
-        return SAFETY * max(self._kept, 1.0) * left
+        return CAUTION * max(self._kept, 1.0) * left
 
     def _stop(self, estimate: float) -> StopReason | None:
         if is_certified(self.point, self._tol):
