@@ -271,8 +271,10 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
     labels = np.where(QID < 2, 0, Y)  # NDCG is 0, not nan, where nothing is relevant
     folds = list(GroupKFold(3).split(X, labels, QID))
     without = (np.flatnonzero(QID > 1), np.flatnonzero(QID < 2))
-    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4, which is left out"):
-        model = RankSVMCV(Cs=CS, cv=[*folds, without]).fit(X, labels, qid=QID)
+    model = RankSVMCV(Cs=CS, cv=[*folds, without])
+    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4, which") as caught:
+        model.fit(X, labels, qid=QID)
+    assert caught[0].filename == __file__
     assert np.isnan(model.cv_results_["split3_test_score"]).all()
     splits = [model.cv_results_[f"split{k}_test_score"] for k in range(3)]
     np.testing.assert_allclose(means(model), np.mean(splits, axis=0))
