@@ -16,6 +16,9 @@ from marginrank.metrics.scorers import metric_of
 from marginrank.training.folds import Fold, has_pairs
 
 
+RESAMPLES = 2000  # more would take longer than the fits of a small grid
+
+
 class Judged(NamedTuple):
     """Documents with labels and the scores of models that have not seen them."""
 
@@ -82,7 +85,7 @@ class Judge(ABC):
             return None
         n_folds = np.bincount(place)
         means = (np.bincount(place, values[known]) / n_folds for values in (of_a, of_b))
-        return compare_values(self.metric, *means)
+        return compare_values(self.metric, *means, n_resamples=RESAMPLES)
 
     def _by_query(self, k: int, ws: Sequence[Floats]) -> tuple[NDArray[Any], ...]:
         """Return the queries that part k is judged by, and the metric of each model in them."""
