@@ -15,7 +15,6 @@ from marginrank.metrics.comparison import Comparison, compare_values
 from marginrank.metrics.scorers import metric_of
 from marginrank.training.folds import Fold, has_pairs
 
-
 RESAMPLES = 2000  # more would take longer than the fits of a small grid
 
 
