@@ -122,7 +122,7 @@ def install(env: Path, package: str, extra: str, options: list[str]) -> None:
     """Install an extra, and the package itself unless it is there."""
     command: list[str | Path] = [env / "bin" / "pip", "install", "-qq", f"{package}[{extra}]"]
     for option in options:
-        command += ["-C", f"cmake.define.{option}"]
+        command += [f"--config-settings=cmake.define.{option}"]  # -C is pip 23.1
     if run(command) != 0:
         sys.exit("The build failed: fix the first error pip shows above, then run this again.")
 

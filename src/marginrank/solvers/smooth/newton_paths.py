@@ -74,7 +74,7 @@ def newton_paths(
     Parameters
     ----------
     reference : Objective
-        All documents, with a smooth loss; the others are like it, up to weights.
+        All documents, with a smooth loss: its samples tell where to start.
     problems : sequence of Objective
         What to minimise, on the documents of `reference`, with any ridge.
     ridges : ndarray
@@ -82,7 +82,7 @@ def newton_paths(
     tol : float
         Relative distance to the optimal objective, (F − F*) / F*.
     max_iter : int
-        Limit on the iterations for one problem and ridge.
+        Limit on the iterations of `newton`, where a problem is left to it.
     seed : int
         For the samples.
     """
