@@ -33,8 +33,9 @@ What to do next, with data of your own (LETOR text, .csv, .parquet):
 
   marginrank inspect train.txt                                    what is in it
   marginrank train train.txt --model model.json --valid valid.txt
+  marginrank tune train.txt --model tuned.json                    the right C
   marginrank evaluate model.json test.txt                         how good it is
-  marginrank compare test.txt --model-a model.json --model-b other.json
+  marginrank compare test.txt --model-a model.json --model-b tuned.json
   marginrank predict model.json test.txt --out scores.txt
 
 or in Python: RankSVM(C=0.01).fit(X, y, qid=qid).predict(X); more in README.md."""
