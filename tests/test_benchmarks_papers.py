@@ -1,4 +1,4 @@
-"""benchmarks/papers runs, and what it prints agrees with fits made here."""
+"""benchmarks/papers.py runs, and what it prints agrees with fits made here."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 
 from marginrank import RankingData, RankSVM, dump_letor, load_letor, make_ranking, metrics
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "papers"
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "papers.py"
 # Trains as LIBLINEAR-ranksvm and SVM^rank do, and takes their arguments.
 TRAINER = """#!{python}
 import sys

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from report import Figures, show, times
-from stopping import line_of_rule, slope_at_zero
-from study import Study, fit, part
+from paper_sections.report import Figures, show, times
+from paper_sections.stopping import line_of_rule, slope_at_zero
+from paper_sections.study import Study, fit, part
 
 from marginrank import RankingData, RankSVM
 

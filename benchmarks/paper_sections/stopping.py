@@ -7,8 +7,8 @@ from its history, and a second fit ends there.
 from collections.abc import Sequence
 
 import numpy as np
+from paper_sections.study import fit
 from scipy.stats import rankdata
-from study import fit
 
 from marginrank import Iteration, RankingData, RankSVM
 

@@ -1,8 +1,8 @@
 """Paper 1, table 2, and paper 2, table 1: whether the data are the papers'."""
 
 import numpy as np
-from report import Figures, show
-from study import Study
+from paper_sections.report import Figures, show
+from paper_sections.study import Study
 
 from marginrank import RankingData, load_letor
 

@@ -3,9 +3,9 @@
 from itertools import pairwise
 
 import numpy as np
-from pointwise import EXPONENTS
-from report import Figures, percent, power, show, times
-from study import Split, Study, explicit_pairs, fit, part, seconds
+from paper_sections.pointwise import EXPONENTS
+from paper_sections.report import Figures, percent, power, show, times
+from paper_sections.study import Split, Study, explicit_pairs, fit, part, seconds
 
 from marginrank import RankingData, RankSVM
 

@@ -1,6 +1,6 @@
 """Tables and figures of papers 1, 2, 4 and 5 beside what marginrank finds on the same data.
 
-    python benchmarks/papers [--json results.json] [--quick] [--only SECTION ...]
+    python benchmarks/papers.py [--json results.json] [--quick] [--only SECTION ...]
         [--liblinear-ranksvm PATH] [--svm-rank PATH]
 
 Needs the folder that MARGINRANK_DATA names. Times are ratios to something measured in the same run.
@@ -15,14 +15,14 @@ import os
 import time
 from pathlib import Path
 
-from convergence import convergence
-from counting import adjacent, counting
-from data_sets import data_sets
-from pointwise import accuracy, selection, trees
-from programs import ProgramError, programs
-from prsvm import auc, losses
-from study import Study
-from tree_rank_svm import growth
+from paper_sections.convergence import convergence
+from paper_sections.counting import adjacent, counting
+from paper_sections.data_sets import data_sets
+from paper_sections.pointwise import accuracy, selection, trees
+from paper_sections.programs import ProgramError, programs
+from paper_sections.prsvm import auc, losses
+from paper_sections.study import Study
+from paper_sections.tree_rank_svm import growth
 
 SECTIONS = {
     "data": data_sets,

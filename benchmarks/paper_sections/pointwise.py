@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from report import Figures, digits, percent, power, show, times
+from paper_sections.report import Figures, digits, percent, power, show, times
+from paper_sections.stopping import fit_to_rule, slope_at_zero
+from paper_sections.study import Split, Study, fit, seconds
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.svm import LinearSVR
-from stopping import fit_to_rule, slope_at_zero
-from study import Split, Study, fit, seconds
 
 from marginrank import RankingData, RankSVM, metrics
 from marginrank.models import foreign_scores

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from report import Figures, digits, exponent, show, times
-from study import Split, Study, explicit_pairs, fit, part, seconds
+from paper_sections.report import Figures, digits, exponent, show, times
+from paper_sections.study import Split, Study, explicit_pairs, fit, part, seconds
 
 from marginrank import RankingData, RankSVM, metrics
 

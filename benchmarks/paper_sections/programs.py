@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from report import Figures, show, times
-from study import Study, fit, part
+from paper_sections.report import Figures, show, times
+from paper_sections.study import Study, fit, part
 
 from marginrank import RankingData, RankSVM, dump_letor, load_letor, load_model
 from marginrank.training.linear import Parameters, make_objective

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from report import Figures, exponent, show, times
-from study import Study, explicit_pairs, fit, part
+from paper_sections.report import Figures, exponent, show, times
+from paper_sections.study import Study, explicit_pairs, fit, part
 
 from marginrank import RankingData, RankSVM, make_ranking
 
