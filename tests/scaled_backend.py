@@ -15,6 +15,14 @@ def toy(data):
     return _scaled(data, "toy")
 
 
+def on_torch(data):
+    return _scaled(data, "torch")
+
+
+def parts(data):
+    return _scaled(data, "parts")
+
+
 def _scaled(data, inner):
     scale = 2.0 ** np.resize([-4, 1, 0, 9, -2, 5], data.n_features)  # exact in any precision
     if sp.issparse(data.X):

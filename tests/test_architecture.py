@@ -26,11 +26,13 @@ ALLOWED_IMPORTS = {
     "metrics":    "_core _base data objective",
     "training":   "_core _base data objective solvers metrics",
     "models":     "_core _base data objective solvers metrics training",
-    "estimators": "_core _base data objective solvers metrics training models",
+    "export":     "_base metrics models",
+    "estimators": "_core _base data objective solvers metrics training models export",
+    "dask":       "_core _base data objective solvers metrics training models export estimators",
     "plots":      "_core _base data objective solvers metrics training models",
-    "cli":        "_core _base data objective solvers metrics training models plots",
+    "cli":        "_core _base data objective solvers metrics training models export plots",
     "__main__":   "cli",
-    "__init__":   "_base data solvers metrics training estimators",  # the public names
+    "__init__":   "_base data solvers metrics training models estimators",  # the public names
 }  # fmt: skip
 
 MODULES_AT_THE_TOP = 3  # __init__, __main__ and plots

@@ -65,6 +65,14 @@ def test_fits_of_all_instruction_sets_agree(instruction_sets):
         np.testing.assert_allclose(coef, coefs[0], rtol=1e-5)
 
 
+def test_every_instruction_set_is_compiled_and_the_best_that_runs_here_is_used(instruction_sets):
+    compiled = _core.compiled_instruction_sets()
+    assert compiled[: len(instruction_sets)] == instruction_sets
+    for name in compiled[len(instruction_sets) :]:
+        with pytest.raises(ValueError, match="no instruction set of that name"):
+            _core.use_instruction_set(name)
+
+
 def test_an_instruction_set_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="no instruction set of that name"):
         _core.use_instruction_set("x86-64-v5")

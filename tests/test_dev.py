@@ -1,9 +1,12 @@
-"""What the commands install, and when; what the sanitizers leave out and what they report."""
+"""What the commands install and call, and when; what the sanitizers leave out and report."""
 
 import importlib.util
 from pathlib import Path
 
+import check_wheel
 import pytest
+
+from marginrank import _core
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -78,6 +81,96 @@ def test_the_extra_of_the_demo_is_enough_for_the_command_line():
     assert {needs.partition(">=")[0] for needs in extras["cli"]} == {"typer", "rich"}
     assert any(needs.startswith("marginrank[test") for needs in extras["dev"])
     assert any("cli" in needs for needs in extras["test"])
+
+
+def test_lower_bounds_are_installed_as_they_are_declared(dev, environment):
+    dev.prepare(environment, "test", [], ["numpy==1.26"])
+    assert asked(environment) == ["install -qq .[test] numpy==1.26"]
+    bounds = [needs.partition("==") for needs in dev.lowest_versions()]
+    assert [name for name, *_ in bounds] == ["numpy", "scipy", "scikit-learn", "threadpoolctl"]
+    assert all(version[0].isdigit() for *_, version in bounds)
+
+
+PROGRAM = """#!/bin/sh
+echo "{name} PATH=$PATH CXX=$CXX $@" >> "{log}"
+case "{name} $1" in
+  "{fails}"*) exit 1;;
+  "pip wheel") mkdir "$5"; : > "$5/{wheel}";;
+  "auditwheel repair") mkdir "$3"; : > "$3/{wheel}";;
+esac
+"""
+
+
+@pytest.fixture
+def programs(dev, tmp_path, monkeypatch):
+    """Return a function that makes new environments have programs that say how they are called."""
+    monkeypatch.setattr(dev, "ROOT", tmp_path)
+    monkeypatch.setattr(dev.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("CXX", "c++")
+
+    def programs(wheel, fails="nothing"):
+        def create(env):
+            (env / "bin").mkdir(parents=True)
+            for name in ("pip", "python", "auditwheel", "abi3audit"):
+                path = env / "bin" / name
+                log = tmp_path / "asked"
+                path.write_text(PROGRAM.format(name=name, log=log, wheel=wheel, fails=fails))
+                path.chmod(0o755)
+
+        monkeypatch.setattr(dev, "create", create)
+
+    return programs
+
+
+@pytest.mark.parametrize(("tag", "audited"), [("cp311-cp311", False), ("cp312-abi3", True)])
+def test_a_wheel_is_repaired_and_audited_if_it_is_for_several_versions(
+    dev, programs, tmp_path, tag, audited
+):
+    name = f"marginrank-1.0-{tag}-manylinux_2_28_x86_64.whl"
+    programs(name)
+    assert dev.build_wheel() == tmp_path / "dist" / name
+    called = [line.split()[0] for line in asked(tmp_path)]
+    assert called == ["pip", "pip", "auditwheel"] + ["abi3audit"] * audited
+
+
+@pytest.mark.parametrize("fails", ["pip install", "auditwheel", "abi3audit"])
+def test_a_wheel_that_does_not_pass_is_not_kept(dev, programs, tmp_path, fails):
+    programs("marginrank-1.0-cp312-abi3-linux_x86_64.whl", fails)
+    with pytest.raises(SystemExit, match="No wheel that works"):
+        dev.build_wheel()
+    assert not (tmp_path / "dist").exists()
+
+
+def test_a_wheel_is_tried_where_nothing_can_be_compiled(dev, programs, tmp_path):
+    programs("")
+    dev.try_wheel(tmp_path / "some.whl")
+    install, check, demo = asked(tmp_path)
+    for command in (install, check, demo):
+        path = Path(command.partition("PATH=")[2].split()[0])  # a single folder
+        assert (path.name, path.parent.name) == ("bin", "env")
+        assert " CXX=false " in command
+    assert install.endswith(f"install -qq --only-binary :all: {tmp_path}/some.whl[cli]")
+    assert check.endswith("tests/check_wheel.py")
+    assert demo.endswith("-m marginrank demo")
+
+
+def test_a_wheel_that_does_not_work_is_told(dev, programs, tmp_path):
+    programs("", fails="python -m")
+    with pytest.raises(SystemExit, match="No wheel that works"):
+        dev.try_wheel(tmp_path / "some.whl")
+
+
+def test_an_installed_package_is_checked_by_a_fit(monkeypatch, capsys):
+    monkeypatch.setattr(check_wheel.platform, "machine", lambda: "any")
+    check_wheel.main()
+    assert "has kernels for baseline" in capsys.readouterr().out
+
+
+def test_a_wheel_without_all_kernels_does_not_pass(monkeypatch):
+    monkeypatch.setattr(check_wheel.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(_core, "compiled_instruction_sets", lambda: ["baseline"])
+    with pytest.raises(SystemExit, match="lacks kernels for x86-64-v3, x86-64-v4"):
+        check_wheel.main()
 
 
 OURS = "    #1 0x7f (/lib/python3/site-packages/marginrank/_core.cpython-311.so+0x1)"

@@ -220,7 +220,7 @@ def flags_of(command):
 
 
 # Spellings of earlier versions, of which a page says that they are refused.
-FORMER = {"train --l1", "train --online"}
+FORMER = {"train --l1", "train --online", "train --additive"}
 ALL_FLAGS = set().union({"--version"}, *map(flags_of, COMMANDS.values()))
 
 

@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from marginrank import (
+    AdditiveRankSVM,
     RankSVMCV,
     learning_curve_ranking,
     make_ranking,
@@ -18,8 +19,10 @@ from marginrank import (
     rank_path,
     sparse_path,
 )
+from marginrank.models.additive_importance import importance
 from marginrank.plots import (
     COLORS,
+    plot_additive,
     plot_feature_ranking,
     plot_learning_curve,
     plot_path,
@@ -191,3 +194,32 @@ def test_a_learning_curve_has_two_lines_and_their_errors():
     assert (ax.get_xscale(), ax.get_xlabel()) == ("log", "training queries")
     own = Figure().subplots()
     assert plot_learning_curve(curve, ax=own) is own
+
+
+def test_curves_are_drawn_by_importance_with_density():
+    X, y, qid = make_ranking(n_queries=30, docs_per_query=10, n_features=4, random_state=0)
+    X[:, 2] = qid  # which no ranking depends on
+    X[:, 3] = np.arange(len(y)) % 3
+    X[::5, 1] = np.nan
+    model = AdditiveRankSVM(categorical=[3]).fit(X, y, qid=qid)
+    axes = plot_additive(model, X, qid, top=4)
+    spread, error = importance(model.to_additive_model(), X, qid)
+    assert spread[2] == pytest.approx(0.0, abs=1e-12)
+    assert (error[:2] > 0).all()
+    order = np.argsort(-spread)
+    assert [ax.get_title().split(":")[0] for ax in axes] == [f"feature {k + 1}" for k in order]
+    for ax, k in zip(axes, order, strict=True):
+        if k != 3:
+            np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.curves_[k].values)
+    by_difference = plot_additive(model.to_additive_model(), top=1)
+    assert len(by_difference) == 1
+
+
+def test_importance_is_the_spread_inside_queries():
+    X, y, qid = make_ranking(n_queries=10, docs_per_query=6, n_features=2, random_state=0)
+    model = AdditiveRankSVM().fit(X, y, qid=qid).to_additive_model()
+    order = np.random.default_rng(0).permutation(len(y))
+    found = importance(model, X[order], qid[order])
+    added = np.array([np.interp(X[:, k], *model.curves[k][:2]) for k in range(2)]).T
+    inside = [added[qid == q] - added[qid == q].mean(axis=0) for q in np.unique(qid)]
+    np.testing.assert_allclose(found.spread, np.sqrt((np.vstack(inside) ** 2).mean(axis=0)))

@@ -56,6 +56,22 @@ def test_optimum_of_ohsumed(ohsumed, parameters):
     assert model.objective_ == pytest.approx(33.1698345, rel=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:Features without effect")
+def test_ndcg_as_the_goal_ranks_other_queries_of_mslr_better(real_data):
+    parts = [real_data(f"MSLR-sample/{part}.txt.gz") for part in ("train", "test")]
+    gains = []
+    for (X, y, qid), (X_test, y_test, qid_test) in (parts, parts[::-1]):
+        at_10 = [
+            metrics.ndcg(y_test, model.fit(X, y, qid=qid).predict(X_test), qid_test, k=10)
+            for model in (
+                RankSVM(C=0.004, scale="standard", tol=1e-4, pair_cost="ndcg"),
+                RankSVM(C=0.004, scale="standard", tol=1e-4, objective="ndcg@10"),
+            )
+        ]
+        gains.append(at_10[1] - at_10[0])
+    assert np.mean(gains) > 0.01
+
+
 def test_pairs_of_cadata(real_data):
     X, y, _ = real_data("cadata/cadata.txt.gz")
     assert RankingData(X, y).n_pairs == 212_416_110

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix
+from marginrank.objective.backends.interface import Evaluation, Kernels, LossSums, Matrix
 from marginrank.objective.gram import Gram
+from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.listed_pairs import ListedPairs
 
 
@@ -48,6 +49,9 @@ class ToyMatrix(Matrix):
 
     def restrict(self, columns, threads):
         return ToyMatrix(self.X[:, columns])
+
+    def sample(self, pairs, fraction, seed, threads):
+        return self, pairs.sample(fraction, seed)
 
     def kernels(self, pairs, loss, threads):
         return ToyKernels(self.X, pairs, loss)
@@ -91,8 +95,9 @@ class ToyKernels(Kernels):
         t = self._t(Hidden.open(scores))
         value, slope = self.c * self.loss.value(t), self.c * self.loss.derivative(t)
         size = np.stack([self._by_query(v) for v in (value, 99 * np.abs(value), 9 * np.abs(slope))])
-        gradient = Hidden(self._scatter(slope))
-        return Evaluation(scores, size.T, gradient, self.c * self.loss.curvature(t), None)
+        slopes, curvature = self._scatter(slope), self.c * self.loss.curvature(t)
+        losses = LossSums.of(size.T, np.count_nonzero(slopes))
+        return Evaluation(scores, losses, Hidden(size), Hidden(slopes), curvature, None)
 
     def scores(self, w):
         return Hidden(self.X @ w)
@@ -103,12 +108,14 @@ class ToyKernels(Kernels):
     def combine(self, z):
         return self.X.T @ Hidden.open(z)
 
-    def combine_by_group(self, z, queries):
-        rows = Hidden.open(z)[:, None] * self.X
-        group = np.searchsorted(queries, self.query, side="right") - 1
-        return np.stack([rows[group == g].sum(axis=0) for g in range(len(queries) - 1)])
+    def by_group(self, by_query, z, n_groups):
+        losses, rows = Hidden.open(by_query)[0], Hidden.open(z)[:, None] * self.X
+        groups = np.array_split(np.arange(losses.size), min(n_groups, losses.size))
+        gradients = [rows[np.isin(self.query, group)].sum(axis=0) for group in groups]
+        return GroupedLoss(np.array([losses[g].sum() for g in groups]), np.stack(gradients))
 
-    def query_squares(self, sizes):
+    def query_squares(self, by_query):
+        sizes = Hidden.open(by_query)[2]
         largest = [np.abs(self.X[self.query == q]).max(axis=0) for q in range(len(sizes))]
         return np.sum((sizes[:, None] * np.stack(largest)) ** 2, axis=0)
 
@@ -156,9 +163,6 @@ class ToyKernels(Kernels):
 
     def spread(self, a):
         return float(np.std(Hidden.open(a)))
-
-    def count_nonzero(self, a):
-        return int(np.count_nonzero(Hidden.open(a)))
 
     def is_finite(self, a):
         return bool(np.isfinite(Hidden.open(a)).all())

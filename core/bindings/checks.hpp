@@ -5,6 +5,7 @@
 
 #include "base/types.hpp"
 #include "bindings/arrays.hpp"
+#include "matrix/hats.hpp"
 
 namespace marginrank {
 
@@ -19,6 +20,16 @@ inline void check_vector(const Array1<double>& v, Index n, const char* message) 
 inline void check_rows(const Array1<Index>& rows, Index n_rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     require(rows(i) >= 0 && rows(i) < n_rows, "rows must lie inside the matrix");
+  }
+}
+
+// The first columns of features of hat functions, and the number of all columns.
+inline void check_starts(const Array1<Index>& starts, Index n_features) {
+  require(static_cast<Index>(starts.size()) == n_features + 1 && starts(0) == 0,
+          "starts must begin with 0 and have an entry a feature and one more");
+  for (Index k = 0; k < n_features; ++k) {
+    const Index width = starts(k + 1) - starts(k);
+    require(2 <= width && width <= kWidestFeature, "a feature must have 2 to 256 columns");
   }
 }
 

@@ -52,17 +52,26 @@ Matrix columns_of(const Dense<T>& X, const std::vector<Index>& chosen, int threa
   return Matrix::dense(nb::cast<Strided2<T>>(nb::cast(shaped)));
 }
 
-template <class T, class I>
-Matrix columns_of(const Csr<T, I>& X, const std::vector<Index>& chosen, int) {
+template <class T, class I, class View>
+Matrix sparse_columns_of(const View& X, const std::vector<Index>& chosen) {
   CsrArrays<T, I> part;
   {
     const GilReleased released;
-    part = take_columns(X, chosen);
+    part = take_sparse_columns<T, I>(X, chosen);
   }
   auto data = to_array(std::move(part.data));
   auto indices = to_array(std::move(part.indices)), indptr = to_array(std::move(part.indptr));
   return Matrix::csr(nb::cast<Array1<T>>(nb::cast(data)), nb::cast<Array1<I>>(nb::cast(indices)),
                      nb::cast<Array1<I>>(nb::cast(indptr)), static_cast<Index>(chosen.size()));
+}
+
+template <class T, class I>
+Matrix columns_of(const Csr<T, I>& X, const std::vector<Index>& chosen, int) {
+  return sparse_columns_of<T, I>(X, chosen);
+}
+
+Matrix columns_of(const Hats& X, const std::vector<Index>& chosen, int) {
+  return sparse_columns_of<Hats::Value, Index>(X, chosen);
 }
 
 // A matrix of some columns, with memory of its own.
@@ -107,6 +116,8 @@ void bind_matrix(nb::module_& m) {
   nb::class_<Matrix> matrix(m, "Matrix", "A view of X; never copies it.");
   bind_layouts<float>(matrix);
   bind_layouts<double>(matrix);
+  matrix.def_static("hats", &Matrix::hats, "codes"_a, "steps"_a, "starts"_a,
+                    "Hat functions: a left column and a step towards the next for each value.");
   matrix.def_prop_ro("n_rows", &Matrix::n_rows);
   matrix.def_prop_ro("n_columns", &Matrix::n_columns);
   matrix.def_prop_ro("n_entries", &Matrix::n_entries);

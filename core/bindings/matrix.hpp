@@ -10,22 +10,27 @@
 #include "bindings/checks.hpp"
 #include "matrix/csr.hpp"
 #include "matrix/dense.hpp"
+#include "matrix/hats.hpp"
 
 namespace marginrank {
+
+template <class T>
+Dense<T> dense_view(const Strided2<T>& x) {
+  require(x.shape(0) == 0 || x.shape(1) <= 1 || x.stride(1) == 1,
+          "the rows of a dense matrix must be contiguous");
+  return {x.data(), static_cast<Index>(x.shape(0)), static_cast<Index>(x.shape(1)), x.stride(0)};
+}
 
 // X, whatever its layout, together with the Python objects its memory belongs to.
 class Matrix {
  public:
   using View =
       std::variant<Dense<float>, Dense<double>, Csr<float, std::int32_t>, Csr<double, std::int32_t>,
-                   Csr<float, std::int64_t>, Csr<double, std::int64_t>>;
+                   Csr<float, std::int64_t>, Csr<double, std::int64_t>, Hats>;
 
   template <class T>
   static Matrix dense(const Strided2<T>& x) {
-    require(x.shape(1) <= 1 || x.stride(1) == 1, "the rows of a dense matrix must be contiguous");
-    return Matrix(Dense<T>(x.data(), static_cast<Index>(x.shape(0)), static_cast<Index>(x.shape(1)),
-                           x.stride(0)),
-                  nb::cast(x), nb::none(), nb::none());
+    return Matrix(dense_view(x), nb::cast(x), nb::none(), nb::none());
   }
 
   template <class T, class I>
@@ -43,6 +48,22 @@ class Matrix {
     }
     return Matrix(Csr<T, I>(data.data(), indices.data(), indptr.data(), n_rows, n_columns),
                   nb::cast(data), nb::cast(indices), nb::cast(indptr));
+  }
+
+  static Matrix hats(const Array2<std::uint8_t>& codes, const Array2<std::uint16_t>& steps,
+                     const Array1<Index>& starts) {
+    const auto n_rows = static_cast<Index>(codes.shape(0));
+    const auto n_features = static_cast<Index>(codes.shape(1));
+    require(codes.shape(0) == steps.shape(0) && codes.shape(1) == steps.shape(1),
+            "codes and steps must have the same shape");
+    check_starts(starts, n_features);
+    {
+      const GilReleased released;
+      require(is_inside(codes.data(), starts.data(), n_rows, n_features),
+              "codes must have a column to their right");
+    }
+    return Matrix(Hats(codes.data(), steps.data(), starts.data(), n_rows, n_features),
+                  nb::cast(codes), nb::cast(steps), nb::cast(starts));
   }
 
   template <class F>
@@ -78,6 +99,17 @@ class Matrix {
       for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
         fine = fine && indices[k] > previous && indices[k] < n_columns;
         previous = indices[k];
+      }
+    }
+    return fine;
+  }
+
+  static bool is_inside(const std::uint8_t* codes, const Index* starts, Index n_rows,
+                        Index n_features) {
+    bool fine = true;
+    for (Index i = 0; i < n_rows; ++i) {
+      for (Index k = 0; k < n_features; ++k) {
+        fine = fine && starts[k] + codes[i * n_features + k] + 1 < starts[k + 1];
       }
     }
     return fine;

@@ -13,6 +13,8 @@ namespace {
 void bind_instruction_sets(nb::module_& m) {
   m.def("instruction_sets", &instruction_sets,
         "Variants of the kernels that this machine can run; the last is in use.");
+  m.def("compiled_instruction_sets", &compiled_instruction_sets,
+        "Variants of the kernels that were compiled, for whichever machine.");
   m.def(
       "use_instruction_set",
       [](const std::string& name) {
@@ -27,6 +29,8 @@ NB_MODULE(_core, m) {
   m.doc() = "Native kernels of marginrank; use them through marginrank.objective.";
   nb::set_leak_warnings(false);
   bind_matrix(m);
+  bind_knots(m);
+  bind_packed(m);
   bind_pairs(m);
   bind_text(m);
   bind_objective(m);

@@ -6,6 +6,7 @@
 namespace marginrank {
 
 void bind_matrix(nanobind::module_& m);
+void bind_knots(nanobind::module_& m);
 void bind_pairs(nanobind::module_& m);
 void bind_objective(nanobind::module_& m);
 void bind_together(nanobind::module_& m);
@@ -14,5 +15,6 @@ void bind_ranking(nanobind::module_& m);
 void bind_coordinate_descent(nanobind::module_& m);
 void bind_sgd(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
+void bind_packed(nanobind::module_& m);
 
 }  // namespace marginrank

@@ -71,6 +71,11 @@ class LetorReader {
     return std::visit([&](auto& parser) { return csr_from(parser); }, parser_);
   }
 
+  // None, or the cost of each document, 1 where its line has none.
+  nb::object costs() {
+    return std::visit([](auto& parser) { return costs_from(parser); }, parser_);
+  }
+
   // (labels, lengths of runs of one query id, their ids, comments)
   nb::tuple documents() {
     return std::visit([](auto& parser) { return documents_from(parser); }, parser_);
@@ -103,6 +108,18 @@ class LetorReader {
       parser.move_to_csr(values.data(), columns.data(), indptr.data());
     }
     return nb::make_tuple(values, columns, indptr);
+  }
+
+  template <class T>
+  static nb::object costs_from(LetorParser<T>& parser) {
+    if (!parser.has_costs()) return nb::none();
+    std::vector<double> costs;
+    costs.reserve(static_cast<std::size_t>(parser.n_rows()));
+    for (const auto& part : parser.parts()) {
+      costs.insert(costs.end(), part.costs.begin(), part.costs.end());
+      costs.resize(costs.size() + part.labels.size() - part.costs.size(), 1.0);
+    }
+    return nb::cast(to_array(std::move(costs)));
   }
 
   template <class T>
@@ -160,6 +177,7 @@ void bind_text(nb::module_& m) {
       .def("shape", &LetorReader::shape)
       .def("dense", &LetorReader::dense, "threads"_a)
       .def("csr", &LetorReader::csr)
+      .def("costs", &LetorReader::costs)
       .def("documents", &LetorReader::documents);
   m.def("format_letor", &format_letor, "X"_a, "y"_a, "first"_a, "last"_a, "prefixes"_a,
         "suffixes"_a, "first_index"_a, "Rows of X as LETOR text.");

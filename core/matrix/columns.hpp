@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "matrix/csr.hpp"
 #include "matrix/dense.hpp"
 #include "matrix/parts.hpp"
 
@@ -39,9 +38,9 @@ struct CsrArrays {
   std::vector<I> indices, indptr;
 };
 
-// The columns `chosen` (ascending) of a sparse matrix.
-template <class T, class I>
-CsrArrays<T, I> take_columns(const Csr<T, I>& X, const std::vector<Index>& chosen) {
+// The columns `chosen` (ascending) of a matrix that need not store all its entries.
+template <class T, class I, class Matrix>
+CsrArrays<T, I> take_sparse_columns(const Matrix& X, const std::vector<Index>& chosen) {
   constexpr I kAbsent = -1;
   std::vector<I> place(static_cast<std::size_t>(X.n_columns()), kAbsent);
   for (std::size_t c = 0; c < chosen.size(); ++c) place[chosen[c]] = static_cast<I>(c);

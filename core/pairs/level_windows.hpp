@@ -14,8 +14,21 @@ namespace marginrank {
 
 enum class Keys { centred, as_they_are };
 
-// Fills scratch.key with the sorted scores, centred by taking one of them off: pairs see
-// differences only, and small numbers lose fewer digits. False if a score is not finite.
+// Halfway between the lowest and the highest key, wherever they stand.
+template <class Key>
+double middle(std::size_t m, Key&& key) {
+  double low = key(0), high = low;
+  for (std::size_t i = 1; i < m; ++i) {
+    const double k = key(static_cast<Position>(i));
+    low = std::min(low, k);
+    high = std::max(high, k);
+  }
+  return 0.5 * low + 0.5 * high;
+}
+
+// Fills scratch.key with the sorted scores, centred: pairs see differences only, and small numbers
+// lose fewer digits. The centre does not depend on the order to begin with, so that the last digits
+// do not either. False if a score is not finite.
 template <Keys keys>
 bool sort_scores(const PairProblem& problem, Index q, const double* s, PairPoint& point,
                  Scratch& scratch) {
@@ -24,7 +37,7 @@ bool sort_scores(const PairProblem& problem, Index q, const double* s, PairPoint
   const double* margin = problem.margin ? problem.margin + docs.first : nullptr;
   Position* order = point.order.at(docs.first);
   auto key = [&](Position i) { return margin ? s[i] - margin[i] : s[i]; };
-  const double origin = keys == Keys::centred ? key(order[m / 2]) : 0.0;
+  const double origin = keys == Keys::centred ? middle(m, key) : 0.0;
   double finite = 0;
   scratch.sorter.entries.resize(m);
   for (std::size_t t = 0; t < m; ++t) {

@@ -14,15 +14,18 @@ namespace marginrank {
 namespace baseline {
 extern const DenseKernels dense;
 extern const CountingKernels counting;
+extern const HatKernels hats;
 }  // namespace baseline
 #ifdef MARGINRANK_X86_64
 namespace x86_64_v3 {
 extern const DenseKernels dense;
 extern const CountingKernels counting;
+extern const HatKernels hats;
 }  // namespace x86_64_v3
 namespace x86_64_v4 {
 extern const DenseKernels dense;
 extern const CountingKernels counting;
+extern const HatKernels hats;
 }  // namespace x86_64_v4
 #endif
 
@@ -30,6 +33,7 @@ namespace {
 
 struct Variant {
   const char* name;
+  bool runs_here;
   Simd kernels;
 };
 
@@ -57,17 +61,23 @@ bool is_x86_64_v4() {
 }
 #endif
 
-std::vector<Variant> find_variants() {
-  std::vector<Variant> found{{"baseline", {baseline::dense, baseline::counting}}};
+const std::vector<Variant> variants{
+    {"baseline", true, {baseline::dense, baseline::counting, baseline::hats}},
 #ifdef MARGINRANK_X86_64
-  if (is_x86_64_v3()) found.push_back({"x86-64-v3", {x86_64_v3::dense, x86_64_v3::counting}});
-  if (is_x86_64_v4()) found.push_back({"x86-64-v4", {x86_64_v4::dense, x86_64_v4::counting}});
+    {"x86-64-v3", is_x86_64_v3(), {x86_64_v3::dense, x86_64_v3::counting, x86_64_v3::hats}},
+    {"x86-64-v4", is_x86_64_v4(), {x86_64_v4::dense, x86_64_v4::counting, x86_64_v4::hats}},
 #endif
+};
+
+const Simd* best() {
+  const Simd* found = nullptr;
+  for (const Variant& variant : variants) {
+    if (variant.runs_here) found = &variant.kernels;
+  }
   return found;
 }
 
-const std::vector<Variant> variants = find_variants();
-std::atomic<const Simd*> chosen{&variants.back().kernels};
+std::atomic<const Simd*> chosen{best()};
 
 }  // namespace
 
@@ -75,13 +85,21 @@ const Simd& simd() { return *chosen.load(std::memory_order_relaxed); }
 
 std::vector<std::string> instruction_sets() {
   std::vector<std::string> names;
+  for (const Variant& variant : variants) {
+    if (variant.runs_here) names.emplace_back(variant.name);
+  }
+  return names;
+}
+
+std::vector<std::string> compiled_instruction_sets() {
+  std::vector<std::string> names;
   for (const Variant& variant : variants) names.emplace_back(variant.name);
   return names;
 }
 
 bool use_instruction_set(const std::string& name) {
   for (const Variant& variant : variants) {
-    if (name == variant.name) {
+    if (variant.runs_here && name == variant.name) {
       chosen.store(&variant.kernels, std::memory_order_relaxed);
       return true;
     }

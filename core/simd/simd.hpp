@@ -1,9 +1,10 @@
-// The inner loops. rows.cpp and counting.cpp are compiled for several instruction sets and
-// dispatch.cpp picks the best that the machine has, so that one binary runs anywhere and still
+// The inner loops. rows.cpp, hats.cpp and counting.cpp are compiled for several instruction sets
+// and dispatch.cpp picks the best that the machine has, so that one binary runs anywhere and still
 // vectorises.
 #pragma once
 
 #include "simd/counting.hpp"
+#include "simd/hats.hpp"
 #include "simd/rows.hpp"
 
 namespace marginrank {
@@ -11,6 +12,7 @@ namespace marginrank {
 struct Simd {
   DenseKernels dense;
   CountingKernels counting;
+  HatKernels hats;
 
   template <class T>
   const RowKernels<T>& rows() const {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "matrix/csr.hpp"
 #include "matrix/dense.hpp"
 #include "matrix/parts.hpp"
 #include "pairs/sparse_quadratic.hpp"
@@ -31,8 +30,8 @@ void hess_diag(const Dense<T>& X, const Kernel& kernel, const typename Kernel::P
 
 // Sparse rows: each range of columns belongs to one thread, which gathers their entries query by
 // query.
-template <class T, class I, class Kernel>
-void hess_diag(const Csr<T, I>& X, const Kernel& kernel, const typename Kernel::Point& point,
+template <class Matrix, class Kernel>
+void hess_diag(const Matrix& X, const Kernel& kernel, const typename Kernel::Point& point,
                double* diag, int threads) {
   const auto& problem = kernel.problem();
   const int n_ranges = threads == 1 ? 1 : 4 * threads;  // so that a slow thread gets fewer

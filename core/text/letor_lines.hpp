@@ -1,10 +1,12 @@
-// The lines of LETOR / SVMlight text: <label> [qid:<id>] <index>:<value> ... [# comment].
+// The lines of LETOR / SVMlight text:
+// <label> [qid:<id>] [cost:<number>] [sid:<integer>] <index>:<value> ... [# comment].
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -36,6 +38,15 @@ class LineParser {
   }
 
  private:
+  // What comes before the features of a line.
+  struct Row {
+    double label = 0.0;
+    bool has_id = false, has_slack_id = false;
+    std::string_view id;
+    std::optional<double> cost;
+  };
+
+  static bool is_lower(char c) { return 'a' <= c && c <= 'z'; }
   static bool is_space(char c) { return c == ' ' || c == '\t'; }
   static const char* skip_spaces(const char* p, const char* end) {
     while (p < end && is_space(*p)) ++p;
@@ -60,21 +71,54 @@ class LineParser {
   void parse_line(const char* p, const char* end) {
     p = skip_spaces(p, end);
     if (p == end || *p == '#') return;
-    double label;
+    Row row;
     const char* stop = word_end(p, end);
-    if (!parse_label(p, stop, label)) return;
+    if (!parse_label(p, stop, row.label)) return;
     p = skip_spaces(stop, end);
-    std::string_view id;
-    const bool has_id = end - p >= 4 && std::memcmp(p, "qid:", 4) == 0;
-    if (has_id) {
+    while (p < end && is_lower(*p)) {
       stop = word_end(p, end);
-      id = {p + 4, static_cast<std::size_t>(stop - p - 4)};
-      if (id.empty()) return fail(p, "the query id after qid: is empty");
-      p = stop;
+      if (!parse_named(p, stop, row)) return;
+      p = skip_spaces(stop, end);
     }
     p = parse_features(p, end);
     if (part_.error) return;
-    finish_row(label, has_id, id, p, end);
+    finish_row(row, p, end);
+  }
+
+  // qid:, cost: and sid:, in any order. Slacks that are shared by sid: are none of a ranking's.
+  bool parse_named(const char* p, const char* stop, Row& row) {
+    const std::string_view word(p, static_cast<std::size_t>(stop - p));
+    const auto begins = [&](std::string_view name) { return word.substr(0, name.size()) == name; };
+    if (begins("qid:") && !row.has_id) {
+      row.has_id = true;
+      row.id = word.substr(4);
+      if (row.id.empty()) fail(p, "the query id after qid: is empty");
+    } else if (begins("cost:") && !row.cost) {
+      row.cost = parse_cost(p + 5, stop);
+    } else if (begins("sid:") && !row.has_slack_id) {
+      row.has_slack_id = true;
+      check_slack_id(word.substr(4), p + 4, stop);
+    } else {
+      fail(p, bad_index(p, stop, 0));
+    }
+    return !part_.error;
+  }
+
+  double parse_cost(const char* p, const char* stop) {
+    double cost = 0.0;
+    NumberFault fault;
+    const char* parsed = parse_number(p, stop, cost, fault);
+    if (fault != NumberFault::none || parsed != stop || !std::isfinite(cost) || cost < 0.0) {
+      fail(p, "the cost " + quoted(p, stop) + " is not a finite number of zero or more");
+    }
+    return cost;
+  }
+
+  void check_slack_id(std::string_view id, const char* p, const char* stop) {
+    if (id.empty() || id.find_first_not_of("0123456789") != id.npos ||
+        id.find_first_not_of('0') == id.npos) {
+      fail(p, "the slack id " + quoted(p, stop) + " is not an integer of one or more");
+    }
   }
 
   bool parse_label(const char* p, const char* stop, double& label) {
@@ -109,8 +153,11 @@ class LineParser {
 
   static std::string bad_index(const char* p, const char* end, Index index) {
     if (index > INT32_MAX) return "the index in " + quoted(p, end) + " is larger than 2147483647";
-    if (std::string_view(p, static_cast<std::size_t>(end - p)).substr(0, 4) == "qid:") {
-      return "qid: must come once, right after the label";
+    const std::string_view word(p, static_cast<std::size_t>(end - p));
+    for (const std::string_view name : {"qid:", "cost:", "sid:"}) {
+      if (word.substr(0, name.size()) == name) {
+        return std::string(name) + " must come once, right after the label";
+      }
     }
     return "expected index:value, found " + quoted(p, end);
   }
@@ -166,19 +213,23 @@ class LineParser {
     return false;
   }
 
-  void finish_row(double label, bool has_id, std::string_view id, const char* p, const char* end) {
-    part_.labels.push_back(label);
+  void finish_row(const Row& row, const char* p, const char* end) {
+    if (row.cost || !part_.costs.empty()) {
+      part_.costs.resize(part_.labels.size(), 1.0);
+      part_.costs.push_back(row.cost.value_or(1.0));
+    }
+    part_.labels.push_back(row.label);
     part_.row_ends.push_back(static_cast<Index>(part_.values.size()));
     if (!part_.columns.empty()) {
       part_.width = std::max(part_.width, Index{part_.columns.back()} + 1);
     }
-    part_.n_with_qid += has_id;
-    Index& first = has_id ? part_.line_with_qid : part_.line_without_qid;
+    part_.n_with_qid += row.has_id;
+    Index& first = row.has_id ? part_.line_with_qid : part_.line_without_qid;
     if (first == 0) first = part_.n_lines;
-    if (!part_.runs.empty() && part_.runs.back().id == id) {
+    if (!part_.runs.empty() && part_.runs.back().id == row.id) {
       ++part_.runs.back().length;
     } else {
-      part_.runs.push_back({1, std::string(id)});
+      part_.runs.push_back({1, std::string(row.id)});
     }
     if (options_.keep_comments) {
       const char* text = p < end ? skip_spaces(p + 1, end) : end;  // behind the #

@@ -1,4 +1,4 @@
-// LETOR / SVMlight text: <label> [qid:<id>] <index>:<value> ... [# comment], one document a line.
+// LETOR / SVMlight text, one document a line.
 //
 // Text comes in pieces of whole lines. A piece is cut at line ends and its parts are parsed in
 // parallel; each part is kept in the smaller of the dense and the sparse form until the end, when
@@ -47,6 +47,7 @@ class LetorParser {
   Index n_features() const { return options_.n_features >= 0 ? options_.n_features : width_; }
   Index n_entries() const { return n_entries_; }
   bool has_qid() const { return with_qid_; }
+  bool has_costs() const { return has_costs_; }
   std::vector<LetorPart<T>>& parts() { return parts_; }
 
   // Moves the features into a table of zeros, freeing the parts' own.
@@ -119,6 +120,7 @@ class LetorParser {
     n_rows_ += part.n_rows();
     n_entries_ += part.n_entries;
     width_ = std::max(width_, part.width);
+    has_costs_ = has_costs_ || !part.costs.empty();
     return std::nullopt;
   }
 
@@ -155,7 +157,7 @@ class LetorParser {
   LetorOptions options_;
   std::vector<LetorPart<T>> parts_;
   Index n_rows_ = 0, width_ = 0, n_entries_ = 0, n_lines_ = 0;
-  bool with_qid_ = false;
+  bool with_qid_ = false, has_costs_ = false;
 };
 
 }  // namespace marginrank

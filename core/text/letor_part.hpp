@@ -33,6 +33,7 @@ struct QueryRun {
 template <class T>
 struct LetorPart {
   std::vector<double> labels;
+  std::vector<double> costs;  // empty if no line has one
   std::vector<QueryRun> runs;
   std::vector<Index> row_ends;  // in `columns` and `values`; empty once dense
   Pages<std::int32_t> columns;  // empty once dense

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from marginrank.data.formats.letor import dump_letor, load_letor
     from marginrank.data.formats.pair_text import load_pairs
     from marginrank.estimators import (
+        AdditiveRankSVM,
+        AdditiveRankSVMCV,
         KernelRankSVM,
         QueryScaler,
         RankSVM,
@@ -26,25 +28,31 @@ if TYPE_CHECKING:
         SparseRankSVMCV,
     )
     from marginrank.estimators.cross_validation import cross_validate_ranking
+    from marginrank.estimators.folding import as_linear_model
     from marginrank.estimators.loading import load_model
     from marginrank.metrics.feature_ranking import rank_features
+    from marginrank.models.serving import Ranker
     from marginrank.solvers import Iteration, StopReason
     from marginrank.training.learning_curve import learning_curve_ranking
     from marginrank.training.path import sparse_path
     from marginrank.training.rank_path import rank_path
 
 __all__ = [
+    "AdditiveRankSVM",
+    "AdditiveRankSVMCV",
     "Iteration",
     "KernelRankSVM",
     "QueryScaler",
     "RankSVM",
     "RankSVMCV",
+    "Ranker",
     "RankingData",
     "SGDRankSVM",
     "SelectKBestRanking",
     "SparseRankSVM",
     "SparseRankSVMCV",
     "StopReason",
+    "as_linear_model",
     "cross_validate_ranking",
     "dump_letor",
     "iter_letor",
@@ -60,17 +68,21 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AdditiveRankSVM": "marginrank.estimators",
+    "AdditiveRankSVMCV": "marginrank.estimators",
     "Iteration": "marginrank.solvers",
     "KernelRankSVM": "marginrank.estimators",
     "QueryScaler": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
     "RankSVMCV": "marginrank.estimators",
+    "Ranker": "marginrank.models.serving",
     "RankingData": "marginrank.data",
     "SGDRankSVM": "marginrank.estimators",
     "SparseRankSVM": "marginrank.estimators",
     "SparseRankSVMCV": "marginrank.estimators",
     "SelectKBestRanking": "marginrank.estimators",
     "StopReason": "marginrank.solvers",
+    "as_linear_model": "marginrank.estimators.folding",
     "cross_validate_ranking": "marginrank.estimators.cross_validation",
     "dump_letor": "marginrank.data.formats.letor",
     "iter_letor": "marginrank.data.formats.chunks",

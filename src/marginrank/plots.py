@@ -213,6 +213,87 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
     return ax
 
 
+def plot_additive(
+    model: Any, X: Any = None, qid: Any = None, *, top: int = 6, figure: Any = None
+) -> list[Any]:
+    """Draw the curves of an additive model that matter most, each on axes of its own.
+
+    Parameters
+    ----------
+    model : AdditiveRankSVM or AdditiveModel
+        The curves.
+    X : array-like of shape (n_documents, n_features), optional
+        Documents. Under each curve is then the density of their values, and curves are ordered by
+        the spread of what they add inside queries, which is told with its standard error by
+        drawing queries with replacement. Without documents, by the largest difference that a
+        feature makes.
+    qid : array-like of shape (n_documents,), optional
+        Queries of the documents.
+    top : int, default=6
+        Number of curves.
+    figure : matplotlib.figure.Figure, optional
+        Figure to draw on; by default a new one.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> from marginrank import AdditiveRankSVM, make_ranking
+    >>> from marginrank.plots import plot_additive
+    >>> X, y, qid = make_ranking(n_queries=20, n_features=5, random_state=0)
+    >>> axes = plot_additive(AdditiveRankSVM().fit(X, y, qid=qid), X, qid, top=2)
+    >>> len(axes)
+    2
+    """
+    from marginrank.models.additive_importance import importance
+
+    plain = model.to_additive_model() if hasattr(model, "to_additive_model") else model
+    spread = np.array([curve.spread for curve in plain.curves])
+    told = [f"{value:.3g}" for value in spread]
+    if X is not None:
+        spread, error = importance(plain, X, qid)
+        told = [f"{value:.3g} ± {e:.1g}" for value, e in zip(spread, error, strict=True)]
+    shown = np.argsort(-spread, kind="stable")[: check_integer("top", top, at_least=1)].tolist()
+    columns = min(len(shown), 3)
+    n_rows = -(-len(shown) // columns)
+    if figure is None:
+        figure = _new_axes(3.2 * columns, 2.4 * n_rows).figure
+        figure.clear()
+    axes = [figure.add_subplot(n_rows, columns, place + 1) for place in range(len(shown))]
+    for ax, k in zip(axes, shown, strict=True):
+        _draw_curve(ax, plain.curves[k], None if X is None else X[:, [k]])
+        name = f"feature {k + 1}" if plain.feature_names is None else plain.feature_names[k]
+        ax.set_title(f"{name}: {told[k]}", parse_math=False, fontsize="medium")
+    return axes
+
+
+def _draw_curve(ax: Any, curve: Any, column: Any) -> None:
+    """Draw a curve, what missing values add if that is something, and the density under it."""
+    if curve.categorical:
+        ax.bar(range(curve.knots.size), curve.values)
+        ax.set_xticks(range(curve.knots.size), [f"{value:g}" for value in curve.knots])
+    else:
+        ax.plot(curve.knots, curve.values, marker=".")
+        if column is not None and curve.knots.size > 1:
+            _draw_density(ax, curve.knots, column)
+    if curve.missing != 0:
+        ax.axhline(curve.missing, color="C1", linestyle=":", label="missing")
+        ax.legend()
+
+
+def _draw_density(ax: Any, knots: Any, column: Any) -> None:
+    values = np.asarray(column.toarray() if sp.issparse(column) else column, dtype=np.float64)
+    counts, edges = np.histogram(values[~np.isnan(values)], bins=40, range=(knots[0], knots[-1]))
+    under = ax.twinx()
+    under.bar(edges[:-1], counts, np.diff(edges), align="edge", color="0.85")
+    under.set_ylim(0, 4 * max(int(counts.max()), 1))
+    under.set_yticks([])
+    under.set_zorder(ax.get_zorder() - 1)
+    ax.patch.set_visible(False)
+
+
 def _legend(directions: list[int]) -> list[Any]:
     """Return a handle for each direction there is."""
     patches = require("matplotlib.patches", "plot")

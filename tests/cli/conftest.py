@@ -1,6 +1,9 @@
 """Files to work on, and the command as a user runs it."""
 
 import io
+import os
+import pty
+import signal
 import subprocess
 import sys
 import warnings
@@ -32,6 +35,45 @@ def run():
         return done
 
     return run
+
+
+@pytest.fixture(scope="session")
+def run_on_terminal():
+    """Return a function that runs a command, and returns what it prints and what a person sees."""
+
+    def run_on_terminal(*arguments):
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "marginrank", *map(str, arguments)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs)
+        shown = os.read(ours, 1 << 16).decode()
+        os.close(ours)
+        os.close(theirs)
+        return done.stdout, shown
+
+    return run_on_terminal
+
+
+@pytest.fixture(scope="session")
+def interrupted():
+    """Return a function that ends a fit with Ctrl-C, and returns what it says after that.
+
+    A terminal sends Ctrl-C to all processes of a command.
+    """
+
+    def interrupted(*arguments):
+        command = [sys.executable, "-m", "marginrank", *map(str, arguments), "--verbose"]
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            for line in process.stderr:
+                if line.startswith("iter "):
+                    break
+            os.killpg(process.pid, signal.SIGINT)
+            rest = process.stderr.read().splitlines()  # ends when nobody can write any more
+            assert process.wait(timeout=60) == 130
+        return [line for line in rest if not line.startswith(("iter ", "solve: "))]
+
+    return interrupted
 
 
 class Done(NamedTuple):

@@ -104,11 +104,81 @@ def weighted(files):
 def test_weights_survive_a_table(run, tmp_path, weighted, ending):
     run("convert", weighted, tmp_path / f"t.{ending}")
     run("convert", tmp_path / f"t.{ending}", tmp_path / "again.store")
-    data, again = RankingData.open(weighted), RankingData.open(tmp_path / "again.store")
-    assert_same(again, data)
-    np.testing.assert_array_equal(again.sample_weight, data.sample_weight)
-    np.testing.assert_array_equal(again.query_weight, data.query_weight)
-    assert again.n_features == 1
+    again = RankingData.open(tmp_path / "again.store")
+    assert again.queries.rows is None  # "a", "b", "a", "b" before
+    assert again.X.tolist() == [[1.0], [3.0], [2.0], [4.0]]
+    assert again.y.tolist() == [0, 1, 1, 0]
+    assert again.query_ids[again.qid].tolist() == ["a", "a", "b", "b"]
+    assert again.sample_weight.tolist() == [1.0, 3.0, 2.0, 4.0]
+    assert again.query_weight.tolist() == [0.5, 0.25]
+
+
+@pytest.mark.parametrize(("source", "said"), [("mixed", "moved, so that"), ("sorted", "in their")])
+def test_a_store_has_its_queries_together_and_says_if_rows_moved(run, tmp_path, source, said):
+    lines = ["1 qid:a 1:5 # x", "0 qid:b 1:300 # y", "0 qid:a 1:6 # z"]
+    if source == "sorted":
+        lines = [lines[0], lines[2], lines[1]]
+    (tmp_path / "in.txt").write_text("\n".join(lines))
+    done = run("convert", tmp_path / "in.txt", tmp_path / "t.store", "--json")
+    result = json.loads(done.stdout)
+    assert result["rows"].startswith(said)
+    assert result["layout"] == "packed"
+    data = RankingData.open(tmp_path / "t.store")
+    assert data.X.tolist() == [[5.0], [6.0], [300.0]]
+    assert list(data.comments) == ["x", "z", "y"]
+    run("convert", tmp_path / "t.store", tmp_path / "again.store")
+    assert_same(RankingData.open(tmp_path / "again.store"), data)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["again.store", "in.txt", "t.store"]
+
+
+def empty_data(tmp_path, name):
+    """Return data without features, or without documents."""
+    if name == "no features":
+        (tmp_path / "t.txt").write_text("1 qid:1\n0 qid:1\n")
+        return tmp_path / "t.txt"
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"label": [1], "qid": ["a"], "f1": [2.0]})
+    frame.iloc[:0].to_parquet(tmp_path / "t.parquet")
+    return tmp_path / "t.parquet"
+
+
+@pytest.mark.parametrize("name", ["no features", "no documents"])
+def test_empty_data_is_refused_as_in_memory(refused, tmp_path, name):
+    data = empty_data(tmp_path, name)
+    at_once = refused("convert", data, tmp_path / "out.csv")
+    assert "while a minimum of 1 is required" in at_once
+    assert refused("convert", data, tmp_path / "out.store") == at_once
+    assert list(tmp_path.iterdir()) == [data]
+
+
+@pytest.mark.parametrize("moment", ["text", "table", "write"])
+def test_an_interrupted_convert_leaves_nothing_and_what_was_there(
+    invoke, tmp_path, monkeypatch, moment
+):
+    from marginrank.data.formats import store_builder, store_sources
+
+    ending = "parquet" if moment == "table" else "txt"
+    (tmp_path / "in.txt").write_text("1 qid:a 1:0.5\n0 qid:a 1:2\n")
+    assert invoke("convert", tmp_path / "in.txt", tmp_path / "in.parquet").returncode == 0
+    assert invoke("convert", tmp_path / "in.txt", tmp_path / "t.store").returncode == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*") if path.is_file()}
+
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    def after_the_first(*arguments, **options):
+        yield next(original(*arguments, **options))
+        stop()
+
+    if moment == "write":
+        monkeypatch.setattr(store_builder, "write_parts", stop)
+    else:
+        source = {"text": "parsed_blocks", "table": "read_batches"}[moment]
+        original = getattr(store_sources, source)
+        monkeypatch.setattr(store_sources, source, after_the_first)
+    done = invoke("convert", tmp_path / f"in.{ending}", tmp_path / "t.store", "--overwrite")
+    assert done.returncode == 130
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_weights_are_not_lost_in_text(refused, tmp_path, weighted):

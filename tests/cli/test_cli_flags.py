@@ -41,6 +41,7 @@ def here(folder, monkeypatch):
 COMMANDS = (
     "train DATA --model out.json",
     "train-sparse DATA --model out.json",
+    "train-additive DATA --model out.json",
     "tune DATA --model out.json",
     "predict m.json DATA",
     "evaluate m.json DATA",

@@ -9,15 +9,17 @@ import pytest
 
 import marginrank
 
-TRAINING = ["train", "train-sparse", "train-online", "tune"]
+TRAINING = ["train", "train-sparse", "train-additive", "train-online", "tune"]
 COMMANDS = [
     *TRAINING,
     "predict",
     "evaluate",
     "compare",
     "convert",
+    "export",
     "inspect",
     "features",
+    "compat",
     "demo",
 ]
 
@@ -51,6 +53,7 @@ def test_module_of_the_cli_runs_too():
     [
         ("train", {"Data": "--pairs", "Model": "--margin"}),
         ("train-sparse", {"Model": "--radius", "Path": "--plot"}),
+        ("train-additive", {"Model": "--smoothness"}),
         ("train-online", {"Data": "--chunk-documents", "Optimisation": "--no-shuffle"}),
     ],
 )

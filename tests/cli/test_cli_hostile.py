@@ -70,6 +70,7 @@ COMMANDS = (
     "train good.txt --model out.json --pairs BAD",
     "train ungrouped.txt --model out.json --group BAD",
     "train-sparse BAD --model out.json",
+    "train-additive BAD --model out.json",
     "train-online BAD --model out.json",
     "tune BAD --model out.json",
     "tune good.txt --model out.json --valid BAD",

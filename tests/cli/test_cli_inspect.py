@@ -7,7 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from marginrank import load_letor, load_model
+from marginrank import RankingData, load_letor, load_model
+from marginrank.cli._inspection import describe_data
+from marginrank.data.formats import chunks, stored_chunks
 
 
 def test_data_as_json(run, train_txt):
@@ -36,6 +38,36 @@ def test_data_as_tables(run, train_txt):
     done = run("inspect", train_txt)
     for word in ("documents a query", "levels a query", "median", "pairs", "Labels", "█"):
         assert word in done.stdout
+
+
+@pytest.fixture
+def packed(run, tmp_path):
+    lines = [f"{k % 3} qid:{k // 4} 1:{k} 2:{k * 9} 3:{k / 8} 4:7\n" for k in range(100)]
+    (tmp_path / "t.txt").write_text("".join(lines))
+    run("convert", tmp_path / "t.txt", tmp_path / "t.store")
+    return tmp_path / "t.store"
+
+
+def test_a_store_shows_how_it_holds_its_columns(run, packed):
+    result = json.loads(run("inspect", packed, "--json").stdout)
+    assert result["stored"] == {
+        "layout": "packed",
+        "bytes_on_disk": 100 * 6,
+        "bytes_in_memory": 100 * 16,
+        "columns": {"float16": 1, "uint16": 1, "uint8": 2},
+    }
+    assert "packed, columns: 1 float16, 1 uint16, 2 uint8" in run("inspect", packed).stdout
+
+
+def test_a_packed_store_is_inspected_without_being_unpacked(packed, monkeypatch):
+    data = RankingData.open(packed)
+    expected = describe_data(data)
+    assert expected["constant_in_queries"] == {"features": 1, "first": [4]}
+    monkeypatch.setattr(stored_chunks, "available_memory", lambda: 100)
+    monkeypatch.setattr(chunks, "CHUNK_DOCUMENTS", 30)
+    left = stored_chunks.open_if_it_fits(packed)
+    assert left.X is left.stored
+    assert describe_data(left) == expected
 
 
 def test_model_as_json(run, model_json):

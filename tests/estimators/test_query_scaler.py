@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 
 from marginrank import (
     QueryScaler,
@@ -105,6 +106,10 @@ def test_queries_reach_it_in_a_pipeline_with_metadata_routing():
     assert model.score(FACTOR * X, Y, qid=QID) == alone.score(scaled(X, QID), Y, qid=QID)
 
 
+@pytest.mark.skipif(
+    parse_version(sklearn.__version__) < parse_version("1.8"),
+    reason="before 1.8, searches of scikit-learn do not ask the steps what a score takes",
+)
 @pytest.mark.usefixtures("routing")
 def test_methods_can_be_chosen_by_a_search():
     """Scikit-learn's searches score by the pipeline's own score, which is given the queries."""

@@ -376,7 +376,7 @@ def test_passes_before_the_first_step_are_no_standstill():
         model = SGDRankSVM().fit(features, labels, qid=qid)
     start = [line.objective for line in model.history_ if line.steps == 0]
     assert len(start) > model.n_iter_no_change
-    assert model.objective_ < 1e-3 * start[0]
+    assert model.objective_ < 1e-2 * start[0]
 
 
 def test_an_objective_of_zero_is_not_negative():

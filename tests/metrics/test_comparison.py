@@ -38,7 +38,11 @@ def test_equals_scipy(data):
     assert result.interval == pytest.approx((interval.low, interval.high), rel=1e-10)
     assert (result.confidence, result.n_queries) == (0.9, 50)
     randomization = stats.permutation_test(
-        (values[0] - values[1],), np.mean, permutation_type="samples", n_resamples=5000, rng=1
+        (values[0] - values[1],),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=5000,
+        random_state=1,
     )
     assert result.randomization_p == pytest.approx(randomization.pvalue, abs=0.03)
 

@@ -605,3 +605,14 @@ def test_features_outside_the_matrix_are_refused():
     for columns in ([0, 4], [2, 1], [-1]):
         with pytest.raises(ValueError, match="increase strictly"):
             objective.restrict(np.array(columns))
+
+
+def test_where_the_sort_begins_does_not_change_the_bits():
+    X, y, qid = make_ranking(30, (2, 90), 4, random_state=1)
+    objective = make_objective(RankingData(np.round(X, 1), y, qid), LOSSES["huber"])
+    w, other, v = np.random.default_rng(0).normal(size=(3, 4))
+    alone, like = objective.at(w), objective.at(w, like=objective.at(other))
+    assert like.value == alone.value
+    np.testing.assert_array_equal(like.score_gradient, alone.score_gradient)
+    np.testing.assert_array_equal(like.gradient, alone.gradient)
+    np.testing.assert_array_equal(like.hess_vec(v)[0], alone.hess_vec(v)[0])

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData
+from marginrank.metrics import ndcg
+from marginrank.metrics.ranks import ranks
 from marginrank.objective.pair_weights import (
     document_weights,
     exponential_gain,
     gain_difference,
     ndcg_difference,
     pair_cost,
+    top_difference,
     weight_matrix,
     with_propensity,
 )
@@ -95,6 +98,34 @@ def test_ndcg_difference_is_the_share_of_the_ideal_dcg_that_a_swap_costs():
                 swapped[[a, b]] = swapped[[b, a]]
                 delta = factors.preferred[rows[a]] @ factors.other[rows[b]]
                 assert delta == pytest.approx(1 - dcg(swapped) / ideal, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 3, 100])
+def test_top_difference_is_what_a_swap_changes_in_ndcg(k):
+    rng = np.random.default_rng(3)
+    qid = np.repeat([0, 1, 2], [7, 1, 5])
+    y, scores = rng.integers(0, 4, qid.size).astype(float), rng.normal(size=qid.size)
+    rank = ranks(scores, qid)
+    discount = np.where(rank <= k, 1.0 / np.log2(1.0 + rank), 0.0)
+    P, Q = top_difference(y, qid, discount, k)
+    before = ndcg(y, scores, qid, k=k, per_query=True)
+    for i, j in np.argwhere((qid[:, None] == qid) & (y[:, None] > y)):
+        swapped = scores.copy()
+        swapped[[i, j]] = scores[[j, i]]
+        change = abs(ndcg(y, swapped, qid, k=k, per_query=True) - before).sum()
+        inside = (rank[[i, j]] <= k).sum()
+        if inside < 2:
+            assert P[i] @ Q[j] == pytest.approx(change, abs=1e-14)
+            assert (change > 0) == (inside == 1)
+        else:  # D_i + D_j in the place of |D_i - D_j|
+            ratio = (discount[i] + discount[j]) / abs(discount[i] - discount[j])
+            assert P[i] @ Q[j] == pytest.approx(ratio * change, rel=1e-9)
+
+
+def test_top_difference_of_a_query_without_relevant_documents_is_zero():
+    P, Q = top_difference([0.0, 0.0, 2.0, 1.0], [0, 0, 1, 1], [1.0, 0.0, 0.0, 1.0], k=1)
+    assert not (P[:2] @ Q[:2].T).any()
+    assert P[2] @ Q[3] == pytest.approx(2.0 / 3.0)
 
 
 def test_ndcg_difference_averages_over_documents_of_one_label():

@@ -110,7 +110,7 @@ def in_one_sweep(problems, ws, vs):
 
 
 def numbers(evaluation):
-    return [evaluation.losses, evaluation.score_gradient, evaluation.gradient, evaluation.scores]
+    return [evaluation.by_query, evaluation.score_gradient, evaluation.gradient, evaluation.scores]
 
 
 def assert_same_numbers(found, expected):

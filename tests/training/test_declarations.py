@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 
 from marginrank import (
+    AdditiveRankSVM,
     KernelRankSVM,
     RankSVM,
     RankSVMCV,
@@ -22,6 +23,7 @@ from marginrank.models.linear_model import ESTIMATOR_ONLY, PARAMETERS
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.margins import MARGINS
 from marginrank.objective.pair_weights import COSTS
+from marginrank.training.additive import AdditiveParameters
 from marginrank.training.declarations import LinearDeclaration
 from marginrank.training.kernel_map import Kernel
 from marginrank.training.linear import Parameters
@@ -45,6 +47,11 @@ def test_estimators_have_the_declared_names_and_defaults(estimator):
     assert shown == defaults(kind) | ESTIMATOR_ONLY[estimator.__name__]
 
 
+def test_the_additive_estimator_has_the_declared_names_and_defaults():
+    expected = defaults(AdditiveParameters) | {"verbose": 0, "random_state": 0}
+    assert AdditiveRankSVM().get_params() == expected
+
+
 def test_the_kernel_estimator_has_the_parameters_of_the_linear_one():
     shown = KernelRankSVM().get_params()
     kernel = defaults(Kernel)
@@ -65,7 +72,8 @@ def test_paths_have_the_defaults_of_sparse_models(function):
 def test_paths_over_C_have_the_parameters_of_linear_models(function):
     shown = inspect.signature(function).parameters
     expected = defaults(LinearDeclaration)
-    for name in set(expected) - {"C", "lam", "tol"}:
+    # All of a path share their pairs: an objective that weighs them anew has no place there.
+    for name in set(expected) - {"C", "lam", "tol", "objective"}:
         assert shown[name].default == expected[name]
 
 

@@ -108,3 +108,19 @@ def test_X_is_not_changed(kind):
         before = given.copy()
         found(kind, given, qid)
         assert abs(given - before).max() == 0
+
+
+@pytest.mark.parametrize("kind", [TotalSpread, RangeSpread, QuerySpread])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_parts_are_merged(kind, layout):
+    """Each part has seen whole queries, and begins with another document."""
+    X, qid = features()
+    merged = kind()
+    for part in range(3):
+        rows = qid % 3 == part
+        other = kind()
+        other.add(RankingData(layout(X[rows]), np.zeros(rows.sum()), qid[rows]))
+        merged.merge(other)
+    together = found(kind, layout(X), qid)
+    np.testing.assert_allclose(merged.values(), together, rtol=1e-9)
+    np.testing.assert_array_equal(merged.values() == 0, together == 0)

@@ -1,11 +1,25 @@
 """What memory a process can have, so that absurd sizes are refused before they are asked for."""
 
+import numbers
 import os
+import re
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
+
+from marginrank._base.parameters import ParameterError, given
 
 CONTROL_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+IS_MAC = sys.platform == "darwin"
+UNITS = {"": 1, "B": 1} | {
+    f"{prefix}{binary}B": (1024 if binary else 1000) ** power
+    for power, prefix in enumerate("KMGT", 1)
+    for binary in ("", "I")
+}
+NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e\d+)?"
+SIZE = re.compile(rf"({NUMBER})\s*({'|'.join(UNITS)})", re.IGNORECASE)
 FIT_VECTORS = 8  # of an entry a feature, that any fit needs at once
 
 
@@ -33,6 +47,13 @@ def gigabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:,.1f}"
 
 
+def readable(n_bytes: int) -> str:
+    """Return a size with its unit."""
+    if n_bytes >= 1_000_000_000:
+        return f"{gigabytes(n_bytes)} GB"
+    return f"{n_bytes / 1e6:,.0f} MB"
+
+
 def available_memory() -> int:
     """Return the least of what the system, the control group and the limits leave, in bytes."""
     return min(_limits())
@@ -43,9 +64,13 @@ def _limits() -> Iterator[int]:
     for path in CONTROL_GROUPS:
         with suppress(OSError, ValueError), open(path, encoding="ascii") as file:
             yield int(file.read())  # "max" if there is none
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY:
-        yield max(limit - mapped_memory(), 0)
+    for kind, used in (
+        (resource.RLIMIT_AS, mapped_memory),
+        (resource.RLIMIT_DATA, private_memory),
+    ):
+        limit = resource.getrlimit(kind)[0]
+        if limit != resource.RLIM_INFINITY:
+            yield max(limit - used(), 0)
 
 
 def _system_memory() -> int:
@@ -57,6 +82,34 @@ def _system_memory() -> int:
         names = ("MemAvailable", "SwapFree")
         return 1024 * sum(int(fields[name].split()[0]) for name in names if name in fields)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def private_memory() -> int:
+    """Return the memory that belongs to this process alone, files not counted, in bytes."""
+    with suppress(OSError), open("/proc/self/status", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("VmData:"):
+                return 1024 * int(line.split()[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if IS_MAC else 1024)
+
+
+def parse_bytes(name: str, value: Any) -> int:
+    """Return a number of bytes, given as one or as text such as "2GB" or "512 MiB"."""
+    match = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    number, unit = value, 1
+    if match is not None:
+        number, unit = float(match[1]), UNITS[match[2].upper()]
+    elif not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise _no_size(name, value)
+    if not 0 < number * unit < 2**63:
+        raise _no_size(name, value)
+    return int(number * unit)
+
+
+def _no_size(name: str, value: object) -> ParameterError:
+    return ParameterError(
+        given(name, value), " must be a number of bytes, or a size such as '2GB' or '512MB'."
+    )
 
 
 def mapped_memory() -> int:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from marginrank.cli._data import kind_of
+from marginrank.cli._files import name_of
 from marginrank.cli._flags import flag
 from marginrank.cli._options import KIND_OF_FLAG
 from marginrank.cli._streams import check_stdout
 
 CALLED = {"text": "text", "table": "a table", "store": "a store"}
+STORES_ONLY = {"memory_limit", "dask"}
 PLURAL = {"text": "text", "table": "tables"}
 
 
@@ -42,6 +44,18 @@ def check_flags_of_both(
     for name, path in judged.items():
         if f"{name}_group" in given and kind_of(path) != "text":
             raise ValueError(f"--{name}-group is for text, but {path} is none; drop it.")
+
+
+def check_stored(given: frozenset[str], files: Sequence[str]) -> None:
+    """Refuse flags that need data of which some can be read at a time."""
+    for name in given & STORES_ONLY:
+        for path in files:
+            kind = kind_of(path)
+            if kind != "store" and (path == "-" or os.path.exists(path)):
+                raise ValueError(
+                    f"{flag(name)} is for a store, but {name_of(path)} is {CALLED[kind]}; write "
+                    f"one with: marginrank convert {path} NEW.store, and train on that."
+                )
 
 
 def check_needs(given: Collection[str], needs: Iterable[tuple[str, str]]) -> None:

@@ -9,7 +9,7 @@ from typer.core import TyperCommand
 from marginrank.cli._errors import BAD_INPUT, complain
 
 # Flags of train before these learners had commands of their own.
-FORMER = {"--l1": "train-sparse", "--online": "train-online"}
+FORMER = {"--additive": "train-additive", "--l1": "train-sparse", "--online": "train-online"}
 
 
 class Command(TyperCommand):

@@ -17,6 +17,7 @@ from marginrank.cli._streams import check_piped
 if TYPE_CHECKING:
     from marginrank import RankingData
     from marginrank.data.formats.letor import LetorText
+    from marginrank.training.streams import Opened
 
 TABLES = (".parquet", ".csv", ".tsv")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -61,31 +62,57 @@ def open_data(
 ) -> "RankingData":
     """Read data of any kind, to be called `name`; several text files are read as one."""
     wanted = wanted or Wanted()
+    kind = kind_of_all(files)
+    what = name_of_all(files, name)
+    with phases.reading(what) as progress:
+        if kind == "store":
+            return _open_store(files[0], wanted)
+        if kind == "table":
+            with naming(files[0]):
+                return _read_table(files[0], reading, wanted)
+        text = _read_text(files, reading, wanted, progress)
+    if wanted.queries and text.qid is None and text.group is None:
+        warn_of_one_query(what, wanted.group)
+    with phases.phase("group"), naming(what):
+        return text.to_data(reading.n_jobs)
+
+
+def kind_of_all(files: Sequence[str]) -> str:
+    """Return "text", "store" or "table" of files that are to be read as one."""
     kinds = {kind_of(path) for path in files}
     if len(files) > 1 and kinds != {"text"}:
         raise ValueError(
             f"{', '.join(files)}: only text files can be read as one; give a single table or store."
         )
-    what = name or name_of(files[0])
-    if len(files) > 1:
-        what += f" and {len(files) - 1} more"
     if "-" in files:
         check_piped()
-    with phases.reading(what) as progress:
-        if kinds == {"store"}:
-            return _open_store(files[0], wanted)
-        if kinds == {"table"}:
-            with naming(files[0]):
-                return _read_table(files[0], reading, wanted)
-        text = _read_text(files, reading, wanted, progress)
-    if wanted.queries and text.qid is None and text.group is None:
-        warnings.warn(
-            f"{what} has no qid: all documents are taken as one query; give {flag(wanted.group)} "
-            "if they are not.",
-            stacklevel=1,
-        )
-    with phases.phase("group"), naming(what):
-        return text.to_data(reading.n_jobs)
+    return kinds.pop()
+
+
+def name_of_all(files: Sequence[str], name: str | None = None) -> str:
+    """Return what to call files that are read as one; `name` is that of the first."""
+    what = name or name_of(files[0])
+    return what if len(files) == 1 else f"{what} and {len(files) - 1} more"
+
+
+def open_to_fit(
+    files: Sequence[str],
+    reading: Reading,
+    phases: Phases,
+    *,
+    wanted: Wanted | None = None,
+    memory_limit: str | None = None,
+) -> "Opened":
+    """Read data to learn from; those of a store stay on disk if they are larger than memory."""
+    from marginrank.training.streams import Opened, open_documents
+
+    if [kind_of(path) for path in files] != ["store"]:
+        return Opened(open_data(files, reading, phases, wanted))
+    with phases.reading(files[0]):
+        opened = open_documents(files[0], memory_limit)
+    if opened.message is not None:
+        warnings.warn(opened.message, stacklevel=1)
+    return opened
 
 
 def open_judged(
@@ -137,16 +164,16 @@ def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
     features = wanted.feature_names
     if features is None and reading.features is not None:
         features = reading.features.split(",")
-    extra = _extra_columns(frame.column_names, reading, features or ())
+    extra = extra_columns(frame.column_names, reading, features or ())
     data = RankingData.from_frame(
         frame, label=reading.label, qid=qid, features=features, **extra, n_jobs=reading.n_jobs
     )
     if features is None:
-        _warn_of_roles(path, frame.column_names, {reading.label, qid, *extra.values()})
+        warn_of_roles(path, frame.column_names, {reading.label, qid, *extra.values()})
     return data
 
 
-def _warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None]) -> None:
+def warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None]) -> None:
     """Tell of features whose names are those of labels and the like: they may give them away."""
     for name in ("label", "qid", *COLUMNS.values()):
         if name in names and name not in used:
@@ -157,7 +184,7 @@ def _warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None]
             )
 
 
-def _extra_columns(
+def extra_columns(
     names: Sequence[str], reading: Reading, features: Sequence[str]
 ) -> dict[str, str | None]:
     """Return the columns of weights and comments: as told, or those that convert writes."""
@@ -172,8 +199,8 @@ def _extra_columns(
 def _read_text(
     files: Sequence[str], reading: Reading, wanted: Wanted, progress: Any
 ) -> "LetorText":
-    from marginrank.cli._precision import narrowed
     from marginrank.data.formats.letor import read_letor
+    from marginrank.data.formats.precision import narrowed
 
     told = "dtype" in reading.given or wanted.text_dtype == "given"
     with _of_the_model(reading):
@@ -193,12 +220,26 @@ def _read_text(
         return text
     X = narrowed(text.X)
     if X is text.X:
-        warnings.warn(
-            f"{name_of(files[0])} has more digits than float32 holds, so that they are kept as "
-            "float64, in twice the room; give --dtype float32 to round them.",
-            stacklevel=1,
-        )
+        warn_of_digits(files[0])
     return text._replace(X=X)
+
+
+def warn_of_digits(path: str) -> None:
+    """Tell that features take more room than they might."""
+    warnings.warn(
+        f"{name_of(path)} has more digits than float32 holds, so that they are kept as "
+        "float64, in twice the room; give --dtype float32 to round them.",
+        stacklevel=1,
+    )
+
+
+def warn_of_one_query(what: str, group: str = "group") -> None:
+    """Tell that text does not say where queries end."""
+    warnings.warn(
+        f"{what} has no qid: all documents are taken as one query; give {flag(group)} "
+        "if they are not.",
+        stacklevel=1,
+    )
 
 
 @contextmanager

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from marginrank.cli._curves import describe_curves, print_curves
 from marginrank.cli._data import data_summary
 from marginrank.cli._output import print_table
 
 if TYPE_CHECKING:
     from marginrank import RankingData
+    from marginrank.data.formats.stored_features import StoredFeatures
 
 MAX_LABELS = 20  # more distinct labels than this are shown in bins
 N_BINS = 10
@@ -25,6 +27,7 @@ def describe_data(data: "RankingData") -> dict[str, Any]:
     return {
         **data_summary(data),
         "matrix": _describe_matrix(data.X),
+        "stored": None if data.stored is None else _describe_stored(data.stored),
         "queries_without_pair": int(np.count_nonzero(queries.n_pairs == 0)),
         "documents_a_query": _spread(np.diff(queries.offsets)),
         "levels_a_query": _spread(queries.n_levels),
@@ -38,12 +41,16 @@ def _describe_constant(data: "RankingData") -> dict[str, Any] | None:
     """Return the features that no pair sees: how many there are, and the first ones."""
     import numpy as np
 
+    from marginrank.data.formats.chunks import CHUNK_DOCUMENTS
+    from marginrank.data.formats.stored_chunks import whole_queries
     from marginrank.training.spread import QuerySpread
 
     if data.n_features > MANY_FEATURES:
         return None
     inside = QuerySpread()
-    inside.add(data)
+    chunks = [data] if data.stored is not data.X else whole_queries(data, CHUNK_DOCUMENTS)
+    for chunk in chunks:
+        inside.add(chunk)
     constant = np.flatnonzero(inside.values() == 0).tolist()
     names = data.feature_names
     first = [k + 1 if names is None else names[k] for k in constant[:SHOWN]]
@@ -55,6 +62,17 @@ def _describe_matrix(X: Any) -> dict[str, Any]:
     if hasattr(X, "nnz"):
         return {"layout": "csr", "dtype": str(X.dtype), "density": X.nnz / max(n_cells, 1)}
     return {"layout": "dense", "dtype": str(X.dtype)}
+
+
+def _describe_stored(stored: "StoredFeatures") -> dict[str, Any]:
+    """Return how X is on disk, and how much that is."""
+    columns = {} if stored.packed is None else stored.packed.columns
+    return {
+        "layout": stored.layout,
+        "bytes_on_disk": stored.n_bytes(0, stored.shape[0]),
+        "bytes_in_memory": stored.n_bytes_in_memory(0, stored.shape[0]),
+        "columns": {name: at.size for name, at in columns.items() if at.size} or None,
+    }
 
 
 def _spread(counts: Any) -> dict[str, float]:
@@ -89,7 +107,7 @@ def print_data(data: Mapping[str, Any]) -> None:
     constant = data["constant_in_queries"]
     if constant is not None:
         counts["constant in queries"] = _listed(constant["first"], constant["features"])
-    print_table("Data", [*counts.items(), ("matrix", matrix)])
+    print_table("Data", [*counts.items(), ("matrix", matrix), *_stored_rows(data["stored"])])
     spreads = ("documents_a_query", "levels_a_query", "pairs_a_query")
     rows = [(name.replace("_", " "), *data[name].values()) for name in spreads]
     print_table("Queries", rows, header=("", "min", "median", "mean", "max"))
@@ -98,6 +116,18 @@ def print_data(data: Mapping[str, Any]) -> None:
         (_label(one), one["documents"], _bar(one["documents"] / most)) for one in data["labels"]
     ]
     print_table("Labels", rows, header=("label", "documents", ""))
+
+
+def _stored_rows(stored: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    if stored is None:
+        return []
+    columns = stored["columns"] or {}
+    types = ", ".join(f"{n} {name}" for name, n in columns.items())
+    return [
+        ("stored", f"{stored['layout']}, columns: {types}" if types else stored["layout"]),
+        ("bytes on disk", stored["bytes_on_disk"]),
+        ("bytes in memory", stored["bytes_in_memory"]),
+    ]
 
 
 def _listed(first: Sequence[Any], total: int) -> str:
@@ -123,9 +153,11 @@ def describe_model(model: Any, top: int) -> dict[str, Any]:
     """
     import numpy as np
 
-    from marginrank.models import LinearModel
+    from marginrank.models import AdditiveModel, LinearModel
 
     names = model.feature_names
+    if isinstance(model, AdditiveModel):
+        return describe_curves(model, top)
     if not isinstance(model, LinearModel):
         return {
             "kind": model.kind,
@@ -160,6 +192,9 @@ def describe_model(model: Any, top: int) -> dict[str, Any]:
 
 def print_model(model: Mapping[str, Any]) -> None:
     """Print the description of a model as tables."""
+    if "top_curves" in model:
+        print_curves(model)
+        return
     if "top_weights" not in model:
         names = ", ".join(model["feature_names"] or ()) or None
         rows = [("kind", model["kind"]), ("features", model["features"]), ("names", names)]

@@ -10,9 +10,9 @@ from marginrank.cli._progress import Phases
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
-    from marginrank.models import ForeignModel, KernelModel, LinearModel
+    from marginrank.models import AdditiveModel, ForeignModel, KernelModel, LinearModel
 
-    Model = LinearModel | KernelModel | ForeignModel
+    Model = LinearModel | AdditiveModel | KernelModel | ForeignModel
 
 
 def load(path: str) -> "Model":

@@ -5,15 +5,18 @@ from typing import Annotated
 
 import typer
 
+from marginrank._base.memory import parse_bytes
 from marginrank._base.parameters import (
     FLAG,
     TEXT,
+    Constraint,
     Parameter,
     check_parameters,
     choice,
     integer,
     or_none,
 )
+from marginrank.cli._dask_client import check_cluster
 from marginrank.training.declarations import N_JOBS, RANDOM_STATE
 
 DATA = "Data"
@@ -34,7 +37,8 @@ ModelFile = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="Model file, or - for stdin: JSON, .npz (KernelRankSVM), LIBLINEAR-ranksvm, SVM^rank, "
-        "LightGBM, XGBoost, or scikit-learn's by skops.",
+        "RankLib (Coordinate Ascent), Solr or Elasticsearch (linear), LightGBM, XGBoost, or "
+        "scikit-learn's by skops.",
         show_default=False,
     ),
 ]
@@ -113,6 +117,28 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Refuse values before anything is read."""
+        check_parameters(self)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Room:
+    """What room there is for data that are larger."""
+
+    memory_limit: str | None = Parameter(
+        or_none(Constraint(str, parse_bytes)),
+        "Memory that the process may have, such as 2GB, for a store that is larger: X is read from "
+        "disk in every sweep. By default so if it does not fit in free memory.",
+        DATA,
+    ).field(None)
+    dask: str | None = Parameter(
+        or_none(Constraint(str, check_cluster)),
+        "Dask cluster to learn on, with its extra: the address of a scheduler, or local[N] for N "
+        "workers here; DATA are stores that every worker can read.",
+        DATA,
+    ).field(None)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no size, and what is no cluster."""
         check_parameters(self)
 
 

@@ -4,10 +4,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marginrank.cli._streams import write_err
 from marginrank.cli._text import printable
+
+if TYPE_CHECKING:
+    from marginrank.training.stream_progress import StreamProgress, Watch
 
 Read = Callable[[int, int | None], None]
 
@@ -67,7 +70,7 @@ class Phases:
     def solving(self, verbose: bool) -> Iterator[Callable[[Any], None] | None]:
         """Yield what to do with each iteration of a fit: print it, show the last, or nothing."""
         if verbose:
-            yield _print_to_stderr
+            yield _on_stderr(_print)
         elif self.on_terminal:
             with _stderr().status("train") as status:
                 yield lambda line: status.update(
@@ -77,12 +80,30 @@ class Phases:
         else:
             yield None
 
+    @contextmanager
+    def streaming(self, verbose: bool, progress: "StreamProgress") -> Iterator["Watch"]:
+        """Yield what a fit that reads X is to call: to print, to show the last, or to count."""
+        from marginrank.training.stream_progress import Watch
 
-def _print_to_stderr(line: Any) -> None:
+        if verbose:
+            yield Watch(_on_stderr(progress.print_iteration), progress.on_read)
+            return
+        with _sweep_bar(progress) if self.on_terminal else nullcontext():
+            yield Watch(progress.on_iteration, progress.on_read)
+
+
+def _on_stderr(print_line: Callable[[Any], None]) -> Callable[[Any], None]:
+    def print_it(line: Any) -> None:
+        with redirect_stdout(sys.stderr):
+            print_line(line)
+
+    return print_it
+
+
+def _print(line: Any) -> None:
     from marginrank.solvers.result import Pass, print_iteration, print_pass
 
-    with redirect_stdout(sys.stderr):
-        print_pass(line) if isinstance(line, Pass) else print_iteration(line)
+    print_pass(line) if isinstance(line, Pass) else print_iteration(line)
 
 
 @contextmanager
@@ -94,6 +115,23 @@ def _reading_bar(what: str) -> Iterator[Read]:
     with bar:
         task = bar.add_task(printable(what), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
+
+
+def _sweep_bar(progress: "StreamProgress") -> Any:
+    """Show the sweep under way, and below it what the fit has done up to now."""
+    from rich.console import Group
+    from rich.live import Live
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.text import Text
+
+    bar = Progress(TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
+    task = bar.add_task("", total=progress.n_rows)
+
+    def shown() -> Group:
+        bar.update(task, completed=progress.rows_of_sweep)
+        return Group(bar, Text(progress.status))
+
+    return Live(get_renderable=shown, console=_stderr(), transient=True)
 
 
 @contextmanager

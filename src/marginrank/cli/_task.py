@@ -10,6 +10,7 @@ from marginrank.cli._checks import (
     check_flags_of_both,
     check_needs,
     check_only_with,
+    check_stored,
     check_writable,
     refuse_stdin_twice,
 )
@@ -20,11 +21,13 @@ from marginrank.cli._options import Reading, Training, Validation
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
 from marginrank.cli._ties import decided_by_ties, print_ties
-from marginrank.cli._training import fit_summary, print_fit
+from marginrank.cli._training import Learned, fit_summary, print_fit
 
 if TYPE_CHECKING:
     from marginrank import RankingData
-    from marginrank.models import LinearModel
+    from marginrank.models import AdditiveModel, LinearModel
+
+    Model = LinearModel | AdditiveModel
 
 Flags = Iterable[tuple[str, str]]
 Parameters = TypeVar("Parameters")
@@ -35,7 +38,7 @@ NEEDS = tuple((name, "valid") for name in ("valid_group", "metrics", "gain", "di
 class Fitted(NamedTuple):
     """A model, the data that it is judged on, and the counts of those it was trained on."""
 
-    model: "LinearModel"
+    model: "Model"
     held_out: "RankingData | None"
     counts: dict[str, int]
 
@@ -58,6 +61,7 @@ class Task:
         check_conflicts(given, conflicts)
         check_needs(given, (*needs, *NEEDS))
         check_flags_of_both(given, self.files, self.validation.valid)
+        check_stored(given, self.files)
 
     def prepare(
         self,
@@ -96,13 +100,22 @@ class Task:
         valid, group = self.validation.valid, self.validation.valid_group
         return open_judged("valid", valid, group, self.reading, self.phases, wanted)
 
-    def write(self, model: "LinearModel") -> None:
+    def write(self, model: "Model") -> None:
         """Write the model."""
         from marginrank.models import write_model
 
         path = self.training.model
         with self.phases.phase("write", path), naming(path):
             write_model(model, path)
+
+    def keep(self, learned: Learned) -> None:
+        """Write the model, also if the fit could not go on: then fail, and say where it is."""
+        self.write(learned.model)
+        if learned.error is not None:
+            sentence = str(learned.error).rstrip(".")
+            raise OSError(
+                f"{sentence}; the best weights up to then are in {self.training.model}."
+            ) from learned.error
 
     def summary(self, fitted: Fitted, **more: Any) -> dict[str, Any]:
         """Return what to tell of the fit, and how good the model is on the validation data."""
@@ -112,7 +125,7 @@ class Task:
                 result |= self._judge(fitted.model, fitted.held_out)
         return result | {"seconds": self.phases.seconds}
 
-    def _judge(self, model: "LinearModel", data: "RankingData") -> dict[str, Any]:
+    def _judge(self, model: "Model", data: "RankingData") -> dict[str, Any]:
         chosen = self.metrics()
         scores = _models.scores(model, data, self.reading.n_jobs)
         values = measure(chosen, data, scores, skip=self.validation.metrics is None)

@@ -10,14 +10,17 @@ from typer.core import TyperGroup
 from marginrank import __version__
 from marginrank.cli import (
     compare,
+    compat,
     convert,
     demo,
     evaluate,
+    export,
     features,
     inspect,
     learning_curve,
     predict,
     train,
+    train_additive,
     train_online,
     train_sparse,
     tune,
@@ -46,6 +49,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "train": Entry(train.train, train.EXAMPLE, TrainingCommand),
     "train-sparse": Entry(train_sparse.train_sparse, train_sparse.EXAMPLE, TrainingCommand),
+    "train-additive": Entry(train_additive.train_additive, train_additive.EXAMPLE, TrainingCommand),
     # Sizes of queries do not say where they end in a chunk.
     "train-online": Entry(
         train_online.train_online, train_online.EXAMPLE, TrainingCommand, without=("group",)
@@ -55,9 +59,11 @@ COMMANDS = {
     "evaluate": Entry(evaluate.evaluate, evaluate.EXAMPLE),
     "compare": Entry(compare.compare, compare.EXAMPLE),
     "convert": Entry(convert.convert, convert.EXAMPLE),
+    "export": Entry(export.export, export.EXAMPLE),
     "inspect": Entry(inspect.inspect, inspect.EXAMPLE),
     "features": Entry(features.features, features.EXAMPLE),
     "learning-curve": Entry(learning_curve.learning_curve, learning_curve.EXAMPLE),
+    "compat": Entry(compat.compat, compat.EXAMPLE, compat.CompatCommand),
     "demo": Entry(demo.demo, demo.EXAMPLE),
 }
 

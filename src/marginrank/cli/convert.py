@@ -12,6 +12,7 @@ from marginrank.cli._files import naming
 from marginrank.cli._options import COLUMNS, DataFiles, Json, Reading
 from marginrank.cli._output import print_json, print_table
 from marginrank.cli._progress import Phases
+from marginrank.cli._stores import can_stream, save_grouped, write_store
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -55,6 +56,9 @@ def convert(
 
     No digit of text is lost: a store or .parquet has float32 where that holds all of them, else
     float64. Give --dtype to have one of them anyway.
+
+    A store has its documents grouped by query. Text, .parquet or another store of any size become
+    one with only some of it in memory at a time.
     """
     kind = _target_kind(out, to)
     check_flags_of_data(reading.given, data, writes=WRITES[kind])
@@ -64,24 +68,38 @@ def convert(
         raise ValueError(f"{out} exists; replace it with --overwrite.")
     _check_scale(query_scale)
     phases = Phases()
-    documents = open_data(data, reading, phases, _wanted(out, kind))
-    if query_scale is not None:
-        with phases.phase("scale"):
-            documents = _scaled(documents, query_scale)
-    with phases.phase("write", out), naming(out):
-        _write(documents, out, kind, reading, overwrite)
-    result: dict[str, Any] = {
-        **data_summary(documents),
-        "dtype": str(documents.X.dtype),
-        "out": out,
-        "kind": kind,
-    }
+    result: dict[str, Any]
+    if kind == "store" and query_scale is None and can_stream(data):
+        result = write_store(data, reading, phases, out, overwrite)
+    else:
+        result = _convert_in_memory(data, reading, phases, out, kind, query_scale, overwrite)
+    result |= {"out": out, "kind": kind}
     if query_scale is not None:
         result["query_scale"] = query_scale
     if json:
         print_json({**result, "seconds": phases.seconds})
     else:
         print_table("Converted", result.items())
+
+
+def _convert_in_memory(
+    data: list[str],
+    reading: Reading,
+    phases: Phases,
+    out: str,
+    kind: str,
+    query_scale: str | None,
+    overwrite: bool,
+) -> dict[str, Any]:
+    documents = open_data(data, reading, phases, _wanted(out, kind))
+    if query_scale is not None:
+        with phases.phase("scale"):
+            documents = _scaled(documents, query_scale)
+    with phases.phase("write", out), naming(out):
+        if kind == "store":
+            return save_grouped(documents._parts(), out, overwrite)
+        _write(documents, out, kind, reading)
+    return {**data_summary(documents), "dtype": str(documents.X.dtype)}
 
 
 def _wanted(out: str, kind: str) -> Wanted:
@@ -114,10 +132,8 @@ def _target_kind(out: str, to: str | None) -> str:
     return "store" if Path(out).suffix in ("", ".store") else "text"
 
 
-def _write(data: "RankingData", out: str, kind: str, reading: Reading, overwrite: bool) -> None:
-    if kind == "store":
-        data.save(out, overwrite=overwrite)
-    elif kind == "text":
+def _write(data: "RankingData", out: str, kind: str, reading: Reading) -> None:
+    if kind == "text":
         from marginrank import dump_letor
 
         dump_letor(data, out, zero_based=reading.zero_based)

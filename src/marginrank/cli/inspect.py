@@ -1,7 +1,7 @@
 """marginrank inspect."""
 
 from contextlib import ExitStack
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from marginrank.cli._inspection import describe_data, describe_model, print_data
 from marginrank.cli._options import KIND_OF_FLAG, Json, Reading
 from marginrank.cli._output import print_json
 from marginrank.cli._progress import Phases
+
+if TYPE_CHECKING:
+    from marginrank import RankingData
 
 EXAMPLE = """\
 inspect train.txt
@@ -64,5 +67,16 @@ def _show_data(files: list[str], paths: list[str], reading: Reading, json: bool)
     check_flags_of_data(reading.given, files)
     if "top" in reading.given:
         raise ValueError(f"--top is for models, but {files[0]} is data; drop it.")
-    data = describe_data(open_data(paths, reading, Phases(), name=name_of(files[0])))
+    data = describe_data(_open(files, paths, reading))
     print_json(data) if json else print_data(data)
+
+
+def _open(files: list[str], paths: list[str], reading: Reading) -> "RankingData":
+    """Open data; what is packed in a store stays on disk if it does not fit in memory."""
+    phases = Phases()
+    if len(paths) > 1 or kind_of(paths[0]) != "store":
+        return open_data(paths, reading, phases, name=name_of(files[0]))
+    from marginrank.data.formats.stored_chunks import open_if_it_fits
+
+    with phases.reading(paths[0]):
+        return open_if_it_fits(paths[0])

@@ -13,8 +13,9 @@ from marginrank._base.parameters import (
     integer,
     or_none,
 )
-from marginrank.cli._data import Wanted, data_summary, open_data
-from marginrank.cli._options import DataFiles, Reading, Training, Validation
+from marginrank.cli._cluster import learn_on_cluster
+from marginrank.cli._data import Wanted, data_summary, open_data, open_to_fit
+from marginrank.cli._options import DataFiles, Reading, Room, Training, Validation
 from marginrank.cli._plots import check_plot
 from marginrank.cli._sparse_path import (
     best_parameters,
@@ -24,11 +25,12 @@ from marginrank.cli._sparse_path import (
     walk_path,
 )
 from marginrank.cli._task import Fitted, Task
-from marginrank.cli._training import fit
-from marginrank.training.declarations import SparseDeclaration
+from marginrank.cli._training import fit_opened, stream_summary
+from marginrank.training.declarations import DeviceDeclaration, SparseDeclaration
 
 if TYPE_CHECKING:
     from marginrank.training.sparse import SparseParameters
+    from marginrank.training.streams import Opened
 
 EXAMPLE = """\
 train-sparse train.txt --model model.json --radius 4
@@ -36,9 +38,13 @@ train-sparse train.txt --model model.json --path 50 --valid valid.txt --plot pat
 
 # A flag, and another that it says nothing without.
 NEEDS = (("parameter", "path"), ("plot", "path"), ("path", "valid"))
+# Flags for data that are larger than memory.
+ROOM = ("memory_limit", "dask")
 # A flag, and another that leaves nothing for it to say.
 CONFLICTS = (
-    *((name, "path") for name in ("C", "radius", "solver", "variant")),
+    *((name, "path") for name in ("C", "radius", "solver", "variant", "device", *ROOM)),
+    ROOM,
+    ("device", "memory_limit"),
     ("C", "radius"),
 )
 # A flag, and the values of another that it says something with.
@@ -82,7 +88,9 @@ class Path:
 def train_sparse(
     data: DataFiles,
     reading: Reading,
+    room: Room,
     parameters: SparseDeclaration,
+    place: DeviceDeclaration,
     path: Path,
     validation: Validation,
     training: Training,
@@ -100,10 +108,14 @@ def train_sparse(
     def make() -> "SparseParameters":
         from marginrank.training.sparse import SparseParameters
 
-        return SparseParameters(**{**vars(parameters), "n_jobs": reading.n_jobs})
+        return SparseParameters(**{**vars(parameters), **vars(place), "n_jobs": reading.n_jobs})
 
     checked = task.prepare(make, outputs=[path.plot], only_with=ONLY_WITH)
-    documents = open_data(data, reading, task.phases)
+    if room.dask is not None:
+        learn_on_cluster(task, checked, room.dask)
+        return
+    opened = _open(task, room, path)
+    documents = opened.data
     held_out = task.open_valid(Wanted(documents.n_features, documents.feature_names))
     how: Any = {"random_state": training.random_state, "verbose": training.verbose}
     walked = None
@@ -120,11 +132,11 @@ def train_sparse(
             **how,
         )
         checked = best_parameters(walked, checked)
-    model = fit(documents, checked, task.phases, **how)
-    fitted = Fitted(model, held_out, data_summary(documents))
-    task.write(model)
+    learned = fit_opened(opened, checked, task.phases, **how)
+    task.keep(learned)
+    fitted = Fitted(learned.model, held_out, data_summary(documents))
     if walked is None:
-        task.tell(task.summary(fitted), fitted)
+        task.tell(task.summary(fitted, **stream_summary(opened, learned)), fitted)
         return
     if path.plot is not None:
         with task.phases.phase("plot", path.plot):
@@ -133,3 +145,12 @@ def train_sparse(
     if not training.json:
         print_path(result["path"])
     task.tell(result, fitted)
+
+
+def _open(task: Task, room: Room, path: Path) -> "Opened":
+    """Read the data; those of a path are never left on disk, as its fits share what they read."""
+    if path.path is None:
+        return open_to_fit(task.files, task.reading, task.phases, memory_limit=room.memory_limit)
+    from marginrank.training.streams import Opened
+
+    return Opened(open_data(task.files, task.reading, task.phases))

@@ -1,6 +1,6 @@
 """From query ids or group sizes to grouped documents."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,14 +96,19 @@ def _ends_in_nul(text: str | bytes) -> bool:
     return text[-1:] in ("\0", b"\0")
 
 
+def numbered(ids: Iterable[Any], number_of: dict[Any, int]) -> Integers:
+    """Return the number of each id; a new one gets the next number."""
+    try:
+        return np.array([number_of.setdefault(i, len(number_of)) for i in ids], dtype=np.int64)
+    except TypeError as error:
+        raise ValueError(f"qid must hold hashable values: {error}.") from error
+
+
 def _factorize(ids: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
     """Return the distinct ids by first appearance, and the number of each id in that list."""
     if ids.dtype.kind == "O":
         number: dict[Any, int] = {}
-        try:
-            codes = np.array([number.setdefault(i, len(number)) for i in ids], dtype=np.int64)
-        except TypeError as error:
-            raise ValueError(f"qid must hold hashable values: {error}.") from error
+        codes = numbered(ids.tolist(), number)
         queries = np.empty(len(number), dtype=object)
         queries[:] = list(number)
         return queries, codes

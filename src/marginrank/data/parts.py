@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from marginrank._base.types import Floats
+from marginrank.data.formats.stored_features import StoredFeatures
 from marginrank.data.queries import Queries
 
 
@@ -20,3 +21,5 @@ class DataParts(NamedTuple):
     query_weight: Floats | None
     feature_names: list[str] | None
     comments: Sequence[str] | None
+    cost: Floats | None = None
+    stored: StoredFeatures | None = None  # where X is on disk, if it comes from there

@@ -116,6 +116,19 @@ class Queries(Documents):
         """Rank `labels` (in document order) inside each query."""
         return cls(offsets, rows, *_core.rank_labels(labels, offsets, threads))
 
+    def between(self, first: int, last: int, first_row: int = 0) -> "Queries":
+        """Return neighbouring queries alone, on a matrix that begins with some row."""
+        begin, end = self.offsets[first], self.offsets[last]
+        documents, queries = slice(begin, end), slice(first, last)
+        return Queries(
+            offsets=self.offsets[first : last + 1] - begin,
+            rows=None if self.rows is None else self.rows[documents] - first_row,
+            level=self.level[documents],
+            n_levels=self.n_levels[queries],
+            n_pairs=self.n_pairs[queries],
+            n_adjacent_pairs=self.n_adjacent_pairs[queries],
+        )
+
     def take(self, documents: Integers, query_of_document: Integers, threads: int) -> "Queries":
         """Return the given documents only (ascending), with levels ranked anew."""
         kept = self.keep(documents, query_of_document)

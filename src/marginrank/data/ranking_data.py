@@ -14,6 +14,7 @@ from marginrank._base.types import Floats, Integers
 from marginrank.data.formats.frames import from_frame
 from marginrank.data.formats.store import open_store
 from marginrank.data.formats.store_writer import save_store
+from marginrank.data.formats.stored_features import StoredFeatures
 from marginrank.data.grouping import group_rows
 from marginrank.data.parts import DataParts
 from marginrank.data.queries import exact_sum, rank_labels
@@ -23,6 +24,7 @@ from marginrank.data.validation import (
     check_features,
     check_finite,
     check_weights,
+    refuse_path,
 )
 
 
@@ -49,6 +51,9 @@ class RankingData:
         document.
     query_weight : array-like of shape (n_queries,) or (n_documents,), optional
         Query weights, in the order in which queries first appear, or repeated for each document.
+    cost : array-like of shape (n_documents,), optional
+        Multiplies the weight of the pairs in which a document is the preferred one: the inverse
+        propensity of a click, and what LETOR text has as ``cost:``.
     feature_names : sequence of str, optional
         Names of the features; those of its columns if X is a data frame whose columns have such.
     comments : sequence of str, optional
@@ -61,7 +66,7 @@ class RankingData:
     X, y, qid : as given, checked
         `qid` holds numbers 0, 1, … by first appearance. `y` is float64, unless it was given as
         integers that float64 cannot tell apart.
-    sample_weight : ndarray of shape (n_documents,), or None
+    sample_weight, cost : ndarray of shape (n_documents,), or None
         As given, checked.
     query_weight : ndarray of shape (n_queries,), or None
         Weight of each query, in the order of `query_ids`.
@@ -75,6 +80,8 @@ class RankingData:
         As given.
     n_pairs : int
         Number of pairs of documents of one query with different labels, exactly.
+    stored : StoredFeatures or None
+        Where X is on disk, if this was opened from a store.
 
     Examples
     --------
@@ -93,6 +100,7 @@ class RankingData:
         *,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | None = None,
         n_jobs: int | None = None,
@@ -104,15 +112,17 @@ class RankingData:
         documents, self.query_ids = group_rows(n, qid, group)
         check_finite(self.X, self.matrix, threads)
         self.queries = rank_labels(self.y, documents, threads)
-        self.sample_weight = _check_document_weights(sample_weight, n)
+        self.sample_weight = _check_document_weights(sample_weight, "sample_weight", n)
+        self.cost = _check_document_weights(cost, "cost", n)
         self.query_weight = self._by_query(query_weight)
-        names = _columns_of(X) if feature_names is None else feature_names
+        names = columns_of(X) if feature_names is None else feature_names
         self.feature_names = _check_texts(
             names, "feature_names", self.n_features, "one name a feature"
         )
         self.comments: Sequence[str] | None = _check_texts(
             comments, "comments", n, "one comment a document"
         )
+        self.stored: StoredFeatures | None = None
 
     @classmethod
     def _from_parts(cls, parts: DataParts) -> Self:
@@ -151,7 +161,8 @@ class RankingData:
             raise ValueError(
                 f"X has {checked.shape[0]} rows and needs {self.n_documents}, one a document."
             )
-        other = self._from_parts(self._parts()._replace(X=checked, feature_names=None))
+        parts = self._parts()._replace(X=checked, feature_names=None, stored=None)
+        other = self._from_parts(parts)
         check_finite(other.X, other.matrix, effective_threads(n_jobs))
         return other
 
@@ -268,9 +279,11 @@ class RankingData:
         if not per_document:
             return weights
         repeated = self.queries.grouped(weights)
-        per_query = repeated[self.queries.offsets[:-1]]
-        differs = np.flatnonzero(repeated != np.repeat(per_query, self.queries.sizes))
-        if differs.size:
+        starts = self.queries.offsets[:-1]
+        per_query = repeated[starts]
+        least, most = (f.reduceat(repeated, starts) for f in (np.minimum, np.maximum))
+        if not np.array_equal(least, most):
+            differs = np.flatnonzero(repeated != np.repeat(per_query, self.queries.sizes))
             raise ValueError(
                 f"query_weight[{self.queries.row(differs[0])}] differs from another document's of "
                 "its query; give all documents of a query the same weight, or one weight a query."
@@ -340,6 +353,7 @@ def as_ranking_data(
     if isinstance(X, RankingData):
         refuse_beside_data(y=y, **others)
         return X
+    refuse_path(X)
     if y is None:
         raise ValueError(
             "y is None: a matrix X requires y to be passed, but the target y is None; give labels, "
@@ -348,26 +362,26 @@ def as_ranking_data(
     return RankingData(X, y, **others, n_jobs=n_jobs)
 
 
-def refuse_beside_data(**given: Any) -> None:
-    """Refuse what a RankingData has already."""
+def refuse_beside_data(what: str = "a RankingData", **given: Any) -> None:
+    """Refuse what a RankingData, or something like it, has already."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"{name} was given beside a RankingData, which brings its own; drop {name}, or "
-                "give data.X with all that belongs to it."
+                f"{name} was given beside {what}, which brings its own; drop {name}, or give X as "
+                "a matrix with all that belongs to it."
             )
 
 
-def _columns_of(X: Any) -> list[str] | None:
+def columns_of(X: Any) -> list[str] | None:
     """Return the names of a data frame's columns, if all are strings."""
     names = list(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def _check_document_weights(weights: ArrayLike | None, n: int) -> Floats | None:
+def _check_document_weights(weights: ArrayLike | None, name: str, n: int) -> Floats | None:
     if weights is None:
         return None
-    return check_weights(weights, "sample_weight", n, "one weight a document")
+    return check_weights(weights, name, n, "one weight a document")
 
 
 def _check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -> list[str] | None:

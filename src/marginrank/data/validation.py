@@ -1,5 +1,6 @@
 """Checks of user input: a failure is one sentence that names the argument, the place, the fix."""
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -22,19 +23,29 @@ def check_features(X: Any) -> Any:
     """
     if sp.issparse(X):
         return _check_sparse(X)
+    refuse_path(X)
     X = _real_array(X, "X", wrong_type=TypeError)  # as scikit-learn's checks want it
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimension(s) and needs 2 (documents × features). Reshape your data: "
             "X.reshape(-1, 1) if it has a single feature, X.reshape(1, -1) if a single document."
         )
-    _check_not_empty(X)
+    check_not_empty(X.shape)
     if X.dtype not in (np.float32, np.float64):
         _refuse_inexact(X.ravel(), lambda at: divmod(at, X.shape[1]))
         X = X.astype(np.float64)
     if X.strides[1] != X.itemsize or not _is_plain(X):
         X = _plain(X)
     return X
+
+
+def refuse_path(X: Any) -> None:
+    """Refuse the name of a file in the place of its content."""
+    if isinstance(X, (str, os.PathLike)):
+        raise TypeError(
+            f"X={os.fspath(X)!r} is a path; give its content: RankingData.open of a store, or "
+            "load_letor of text."
+        )
 
 
 def _real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError) -> NDArray[Any]:
@@ -115,7 +126,7 @@ def _check_sparse(X: Any) -> Any:
         raise ValueError(f"X has {X.ndim} dimension(s) and needs 2 (documents × features).")
     check_indices(X, "X")
     original, X = X, X.tocsr()
-    _check_not_empty(X)
+    check_not_empty(X.shape)
     if X.dtype not in (np.float32, np.float64):
         _refuse_inexact(X.data[: X.indptr[-1]], partial(_index_of_entry, X))
         X = X.astype(np.float64)
@@ -157,12 +168,11 @@ def check_indices(X: Any, name: str) -> None:
         raise ValueError(f"{name} is not a valid sparse matrix: {error}; rebuild it.") from error
 
 
-def _check_not_empty(X: Any) -> None:
+def check_not_empty(shape: tuple[int, ...]) -> None:
+    """Refuse features without rows or columns."""
     for axis, name in enumerate(("sample", "feature")):
-        if X.shape[axis] == 0:
-            raise ValueError(
-                f"X has 0 {name}(s) (shape={X.shape}) while a minimum of 1 is required."
-            )
+        if shape[axis] == 0:
+            raise ValueError(f"X has 0 {name}(s) (shape={shape}) while a minimum of 1 is required.")
 
 
 def as_matrix(X: Any) -> _core.Matrix:

@@ -1,5 +1,7 @@
 """Estimators: they validate, choose, fit and store, and contain no numerics."""
 
+from marginrank.estimators.additive_rank_svm import AdditiveRankSVM
+from marginrank.estimators.additive_rank_svm_cv import AdditiveRankSVMCV
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.query_scaler import QueryScaler
 from marginrank.estimators.rank_svm import RankSVM
@@ -10,6 +12,8 @@ from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.estimators.sparse_rank_svm_cv import SparseRankSVMCV
 
 __all__ = [
+    "AdditiveRankSVM",
+    "AdditiveRankSVMCV",
     "KernelRankSVM",
     "QueryScaler",
     "RankSVM",

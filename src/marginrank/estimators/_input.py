@@ -1,6 +1,6 @@
 """What estimators are given: a matrix with all that belongs to it, or a RankingData."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,7 +9,8 @@ from sklearn.utils.validation import validate_data
 
 from marginrank import _core
 from marginrank.data import RankingData
-from marginrank.data.ranking_data import as_ranking_data
+from marginrank.data.ranking_data import as_ranking_data, columns_of
+from marginrank.data.tensors import on_host, refuse_mixed_devices
 from marginrank.data.validation import as_matrix, check_features
 from marginrank.training.held_out import refuse_other_names
 
@@ -24,27 +25,47 @@ def training_data(
     *,
     n_jobs: int | None,
 ) -> RankingData:
-    """Return what a fit was given, checked and grouped; a RankingData as it is."""
+    """Return what a fit was given, checked and grouped; a RankingData as it is.
+
+    Tensors come to the host.
+    """
+    values = {
+        "y": y,
+        "qid": qid,
+        "group": group,
+        "sample_weight": sample_weight,
+        "query_weight": query_weight,
+    }
+    refuse_mixed_devices(X=X, **values)
+    X = on_host(X, "X")
     return as_ranking_data(
         X,
-        y,
-        qid,
-        group,
-        sample_weight=sample_weight,
-        query_weight=query_weight,
-        feature_names=None if isinstance(X, RankingData) else _column_names(X),
+        **{name: on_host(value, name) for name, value in values.items()},
+        feature_names=None if isinstance(X, RankingData) else column_names(X),
         n_jobs=n_jobs,
     )
 
 
-def _column_names(X: Any) -> Any:
+def column_names(X: Any) -> Any:
     """Return the names that scikit-learn finds in X, or None."""
     seen = BaseEstimator()
     validate_data(seen, X, skip_check_array=True)
     return getattr(seen, "feature_names_in_", None)
 
 
-def features_of(data: RankingData) -> dict[str, Any]:
+class Features(Protocol):
+    """What knows how many features there are, and perhaps their names."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features."""
+
+
+def features_of(data: Features) -> dict[str, Any]:
     """Return the attributes in which scikit-learn keeps number and names of the features.
 
     An estimator gets them together with its weights, by :func:`set_features`: if a fit fails, both
@@ -76,6 +97,7 @@ def documents_to_score(estimator: BaseEstimator, X: Any) -> tuple[Any, _core.Mat
     if isinstance(X, RankingData):
         refuse_other_features(estimator, X)
         return X.X, X.matrix
+    X = on_host(X, "X")
     checked = check_features(X)
     refuse_other_features(estimator, X)
     return checked, as_matrix(checked)
@@ -83,15 +105,25 @@ def documents_to_score(estimator: BaseEstimator, X: Any) -> tuple[Any, _core.Mat
 
 def refuse_other_features(estimator: BaseEstimator, X: Any) -> None:
     """Refuse documents that do not have the features of the fit."""
-    named = isinstance(X, RankingData) and X.feature_names is not None
+    given = _names_only_we_see(X)
     expected = feature_names_of(estimator)
-    if not named or expected is None:
+    if given is None or expected is None:
         matrix = X.X if isinstance(X, RankingData) else X
         validate_data(estimator, matrix, skip_check_array=True, reset=False)
-    elif len(X.feature_names) != len(expected):
+    elif len(given) != len(expected):
         raise ValueError(
-            f"the data has {len(X.feature_names)} features, but the fit had {len(expected)}; give "
-            "those."
+            f"the data has {len(given)} features, but the fit had {len(expected)}; give those."
         )
     else:
-        refuse_other_names(X.feature_names, expected, "the data", "the fit")
+        refuse_other_names(given, expected, "the data", "the fit")
+
+
+def _names_only_we_see(X: Any) -> list[str] | None:
+    """Return names of features that scikit-learn would not compare, or None.
+
+    Those of a RankingData; before scikit-learn 1.9 also those of frames of polars 2.
+    """
+    if isinstance(X, RankingData):
+        return X.feature_names
+    names = columns_of(X)
+    return names if names is not None and column_names(X) is None else None

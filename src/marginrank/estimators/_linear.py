@@ -18,18 +18,25 @@ from marginrank.data import RankingData
 from marginrank.data.ranking_data import refuse_beside_data
 from marginrank.data.validation import check_finite
 from marginrank.estimators._input import (
+    Features,
     documents_to_score,
     feature_names_of,
     features_of,
     set_features,
     training_data,
 )
+from marginrank.export.exporting import Exported, export_files, name_for, write_files
+from marginrank.export.names import Names
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranks import ranks
 from marginrank.models import LinearModel, Training, write_model
 from marginrank.solvers import StopReason
-from marginrank.training.linear import Fit, convergence_message
+from marginrank.solvers.result import print_iteration
+from marginrank.training.linear import convergence_message
+from marginrank.training.minimisation import Fit
 from marginrank.training.scaling import effect_message, values_of
+from marginrank.training.stream_progress import StreamProgress, Watch
+from marginrank.training.streams import Opened, is_path, open_documents
 
 
 class LinearRanker(BaseEstimator):
@@ -140,13 +147,57 @@ class LinearRanker(BaseEstimator):
         """
         write_model(self.to_linear_model(), path, format)
 
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        to: str,
+        *,
+        name: str | None = None,
+        names: Names | None = None,
+        offset: float = 0.0,
+    ) -> list[str]:
+        """Write the fitted model for a search engine, a database or another language.
+
+        Parameters
+        ----------
+        path : str or path
+            The main file; what else the target needs is written beside it.
+        to : str
+            The target, such as "elasticsearch", "sqlite" or "c"; ``marginrank export --help`` lists
+            them.
+        name : str, optional
+            What to call the model there; by default as the file.
+        names : list of str, or dict of str to str, optional
+            A name for each feature there, or other names for some of them. By default the names are
+            ``feature_names_in_``, or f1, f2, ….
+        offset : float, default=0.0
+            What to add to every score, for engines that refuse negative ones.
+
+        Returns
+        -------
+        list of str
+            The files.
+        """
+        model = self._plain_model()
+        files = export_files(model, to, name=name or name_for(path), names=names, offset=offset)
+        return write_files(path, files)
+
+    def _plain_model(self) -> Exported:
+        """Return what is exported."""
+        return self.to_linear_model()
+
     def to_linear_model(self) -> LinearModel:
         """Return the fitted model as plain data, as model files hold it."""
         self._require_model()
         training = None
         if hasattr(self, "objective_"):
             training = Training(
-                self.objective_, self.gap_, self.stop_reason_, self.n_iter_, self.n_pairs_
+                self.objective_,
+                self.gap_,
+                self.stop_reason_,
+                self.n_iter_,
+                self.n_pairs_,
+                getattr(self, "n_rounds_", None),
             )
         return LinearModel(
             coef=self.coef_,
@@ -173,7 +224,8 @@ class LinearRanker(BaseEstimator):
             self.feature_names_in_ = np.array(model.feature_names, dtype=object)
         if model.training is not None:
             for name, value in vars(model.training).items():
-                setattr(self, f"{name}_", value)
+                if value is not None:
+                    setattr(self, f"{name}_", value)
         if model.history is not None:
             self.history_ = model.history
         return self
@@ -189,6 +241,25 @@ class LinearRanker(BaseEstimator):
 class BatchRanker(LinearRanker):
     """A linear ranker whose fit is one run of a solver."""
 
+    def _open(self, X: Any, memory_limit: Any, **given: Any) -> Opened:
+        """Return what a fit was given, checked and grouped, or the store that it named."""
+        if is_path(X):
+            refuse_beside_data("the path of a store", **given)
+        else:
+            X = self._data(X, **given)
+        opened = open_documents(X, memory_limit)
+        warn_of(opened.message, stacklevel=4)
+        return opened
+
+    def _watch(self, data: RankingData, memory_limit: int | None) -> Watch:
+        """Return what a fit tells while it goes on."""
+        if not self.verbose:
+            return Watch()
+        if memory_limit is None:
+            return Watch(print_iteration)
+        progress = StreamProgress(data.n_documents, self.tol)
+        return Watch(progress.print_iteration, progress.on_read)
+
     def _start(self, n_features: int) -> Floats | None:
         coef: Floats | None = getattr(self, "coef_", None) if self.warm_start else None
         if coef is not None and coef.shape != (n_features,):
@@ -198,7 +269,7 @@ class BatchRanker(LinearRanker):
             )
         return coef
 
-    def _store(self, fit: Fit, data: RankingData) -> None:
+    def _store(self, fit: Fit, data: Features) -> None:
         result = fit.result
         set_features(self, features_of(data))
         self.n_pairs_ = fit.n_pairs
@@ -209,8 +280,14 @@ class BatchRanker(LinearRanker):
         self.stop_reason_ = result.stop
         self.n_iter_ = result.n_iter
         self.history_ = result.history
+        if fit.n_rounds is not None:
+            self.n_rounds_ = fit.n_rounds
+        elif hasattr(self, "n_rounds_"):  # of an earlier fit
+            del self.n_rounds_
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
+        if fit.error is not None:
+            raise fit.error
         warn_of(effect_message(fit.scale, data.feature_names), stacklevel=4)
         warn_of(convergence_message(result, self.tol), ConvergenceWarning, stacklevel=4)
 

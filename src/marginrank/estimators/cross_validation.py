@@ -221,6 +221,8 @@ def _documents(
     """Return the queries of what was given, and what a fit takes, which X may know best."""
     if isinstance(X, RankingData):
         refuse_beside_data(y=y, qid=qid, sample_weight=sample_weight)
+        if X.cost is not None:
+            raise ValueError("X has costs, which not every estimator takes; use RankSVMCV.")
         grouped, features, labels = X, X.X, X.y
     else:
         features, labels = indexable(X, y)

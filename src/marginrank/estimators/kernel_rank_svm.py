@@ -56,7 +56,8 @@ class KernelRankSVM(BaseEstimator):
         Number of landmarks: training documents, drawn at random, that the others are compared with
         (Nyström's approximation). None means all documents if there are at most 3,000, which makes
         the map exact, and 1,000 landmarks otherwise.
-    C, lam, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, normalization, verbose
+    C, lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, \
+normalization, verbose
         As in :class:`~marginrank.RankSVM`.
     scale : None, {"standard", "range", "query"} or array-like of shape (n_features,), default=None
         What features are divided by before the kernel sees them, as in
@@ -121,6 +122,7 @@ class KernelRankSVM(BaseEstimator):
         n_components: int | None = None,
         C: float = 1.0,
         lam: float | None = None,
+        objective: str = "pairs",
         loss: str = "squared_hinge",
         solver: str = "auto",
         tol: float = 1e-6,
@@ -141,6 +143,7 @@ class KernelRankSVM(BaseEstimator):
         self.n_components = n_components
         self.C = C
         self.lam = lam
+        self.objective = objective
         self.loss = loss
         self.solver = solver
         self.tol = tol

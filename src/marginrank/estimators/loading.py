@@ -3,11 +3,12 @@
 import os
 from typing import TypeAlias
 
+from marginrank.estimators.additive_rank_svm import AdditiveRankSVM
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
-from marginrank.models import kernel_model, read_model
+from marginrank.models import additive_model, kernel_model, read_model
 
 LinearRankSVM: TypeAlias = RankSVM | SGDRankSVM | SparseRankSVM
 
@@ -21,20 +22,21 @@ LINEAR: dict[str, type[LinearRankSVM]] = {
 
 def load_model(
     path: str | os.PathLike[str], format: str | None = None
-) -> LinearRankSVM | KernelRankSVM:
+) -> LinearRankSVM | AdditiveRankSVM | KernelRankSVM:
     """Read a model file; nothing in it is ever executed.
 
     Parameters
     ----------
     path : str or path
-        A file of :meth:`marginrank.RankSVM.save`, :meth:`marginrank.KernelRankSVM.save`,
-        LIBLINEAR-ranksvm, SVM^rank or SVM-light.
-    format : {"json", "liblinear", "svmrank"}, optional
+        A file that the method ``save`` of an estimator has written; one of LIBLINEAR-ranksvm,
+        SVM^rank or SVM-light; a Coordinate Ascent model of RankLib; or JSON of a linear model of
+        Solr's or Elasticsearch's learning to rank.
+    format : {"json", "liblinear", "svmrank", "ranklib", "solr", "elasticsearch"}, optional
         The format; by default, that which the file begins like.
 
     Returns
     -------
-    RankSVM, SGDRankSVM, SparseRankSVM or KernelRankSVM
+    RankSVM, SGDRankSVM, SparseRankSVM, AdditiveRankSVM or KernelRankSVM
         A fitted model. From a file of marginrank, it predicts bitwise what the saved one did. The
         other formats hold only weights, so that parameters have their defaults.
 
@@ -60,5 +62,7 @@ def load_model(
     path = os.fspath(path)
     if format is None and kernel_model.is_kernel_model(path):
         return KernelRankSVM.from_kernel_model(kernel_model.read(path))
+    if format in (None, "json") and additive_model.is_additive_model(path):
+        return AdditiveRankSVM.from_additive_model(additive_model.read(path))
     model = read_model(path, format)
     return LINEAR[model.estimator].from_linear_model(model)

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 
 from marginrank.estimators._linear import BatchRanker, check_seed
 from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
-from marginrank.solvers.result import print_iteration
 from marginrank.training.linear import Parameters, fit_linear
 
 
@@ -27,6 +26,11 @@ class RankSVM(BatchRanker):
     lam : float, optional
         λ instead of C: stands for C = 1 / 2λ, which has the same solution as λ‖w‖² plus the loss.
         With ``normalization="pairs"`` this is TreeRankSVM's parameter.
+    objective : {"pairs", "ndcg@k"}, default="pairs"
+        "pairs" minimises the loss over all pairs. "ndcg@10", or with any other cut-off, has NDCG of
+        the first documents as the goal: after ``pair_cost="ndcg"``, further problems weigh pairs by
+        the ranks that their documents have had so far, and the best weights for the training
+        queries are kept.
     loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
         ℓ(t) = max(0, 1 − t)²; max(0, 1 − t); the squared hinge made linear below t = 0; or
         log(1 + exp(−t)), as in RankNet, to within 0.01. ``"logistic@0.001"`` is within 0.001.
@@ -37,7 +41,7 @@ class RankSVM(BatchRanker):
     tol : float, default=1e-6
         Relative distance to the optimal objective, (F − F*) / F*.
     max_iter : int, default=1000
-        Limit on the iterations of the solver.
+        Limit on the iterations of the solver, for each problem.
     pair_selection : {"all", "adjacent"}, default="all"
         Use all pairs, or only those of adjacent levels of a query (Lee and Lin, section 5).
     pair_cost : None, {"gain", "ndcg"}, callable or array-like, default=None
@@ -56,6 +60,10 @@ class RankSVM(BatchRanker):
         is the same as StandardScaler first; their range, as MinMaxScaler; their spread inside
         queries, the root of the mean squared deviation of documents from their query's mean; or
         positive numbers of your own. A feature that does not vary is left as it is.
+    device : None, "cpu", "cuda" or "cuda:1", default=None
+        Where to compute. None follows X: a tensor on a card is used there, anything else goes to
+        the native kernels; so does a tensor of less than 16 MiB, as they are faster. "cuda" is a
+        card, by PyTorch, and insists on it. "cpu" is the same code without a card. See docs/gpu.md.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     n_jobs : int, default=None
@@ -84,6 +92,10 @@ class RankSVM(BatchRanker):
         A line an iteration: seconds, objective, gap, sweeps over X and more.
     n_pairs_ : int
         Number of pairs in the loss.
+    n_rounds_ : int
+        Number of problems that were solved, if `objective` is not "pairs". Objective, gap and
+        reason to stop are those of the problem whose weights were kept; iterations and history are
+        those of all.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -108,6 +120,7 @@ class RankSVM(BatchRanker):
         *,
         C: float = 1.0,
         lam: float | None = None,
+        objective: str = "pairs",
         loss: str = "squared_hinge",
         solver: str = "auto",
         tol: float = 1e-6,
@@ -117,6 +130,7 @@ class RankSVM(BatchRanker):
         margin: Any = "unit",
         normalization: str = "none",
         scale: Any = None,
+        device: str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -124,6 +138,7 @@ class RankSVM(BatchRanker):
     ) -> None:
         self.C = C
         self.lam = lam
+        self.objective = objective
         self.loss = loss
         self.solver = solver
         self.tol = tol
@@ -133,6 +148,7 @@ class RankSVM(BatchRanker):
         self.margin = margin
         self.normalization = normalization
         self.scale = scale
+        self.device = device
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -150,14 +166,16 @@ class RankSVM(BatchRanker):
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
+        memory_limit: int | float | str | None = None,
     ) -> Self:
         """Learn the weights.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+        X : array-like or sparse matrix of shape (n_documents, n_features), RankingData or path
             float32 and float64 with contiguous rows and CSR are not copied. A RankingData brings
-            labels, queries and weights, and is not checked or grouped again.
+            labels, queries and weights, and is not checked or grouped again; so does the path of a
+            store, that :meth:`RankingData.save` or ``marginrank convert`` wrote.
         y : array-like of shape (n_documents,)
             Labels, any real numbers; higher is preferred. Not needed, and not looked at, if `pairs`
             are given.
@@ -179,6 +197,10 @@ class RankSVM(BatchRanker):
             :func:`~marginrank.load_pairs` returns. A pair that is listed twice counts twice.
         pair_weight : array-like of shape (n_pairs,), optional
             Weights of the pairs.
+        memory_limit : int, float or str, optional
+            Bytes of memory that the process may have, or a size such as "2GB", for a store whose X
+            is larger: it is then read from disk in every sweep, to the same optimum. Without one, a
+            store is read from disk if it does not fit in the memory that is free.
 
         Returns
         -------
@@ -189,7 +211,15 @@ class RankSVM(BatchRanker):
         parameters.check()
         seed = check_seed(self.random_state)
         labels = labels_beside(pairs, X, y)
-        data = self._data(X, labels, qid, group, sample_weight, query_weight)
+        data, limit, _ = self._open(
+            X,
+            memory_limit,
+            y=labels,
+            qid=qid,
+            group=group,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+        )
         fit = fit_linear(
             data,
             parameters,
@@ -197,7 +227,9 @@ class RankSVM(BatchRanker):
             propensity=check_propensity(propensity, data.n_documents),
             seed=seed,
             w0=self._start(data.n_features),
-            callback=print_iteration if self.verbose else None,
+            memory_limit=limit,
+            tensor=X,
+            **self._watch(data, limit)._asdict(),
         )
         self._store(fit, data)
         return self

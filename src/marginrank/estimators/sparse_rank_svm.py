@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from marginrank._base.types import Floats
 from marginrank.estimators._linear import BatchRanker, check_seed
 from marginrank.models import LinearModel
-from marginrank.solvers.result import print_iteration
 from marginrank.training.sparse import SparseParameters, fit_sparse
 
 
@@ -62,6 +61,10 @@ class SparseRankSVM(BatchRanker):
     scale : None, {"standard", "range", "query"} or array-like of shape (n_features,), default=None
         What features are divided by, as in :class:`~marginrank.RankSVM`: in place of ‖w‖₁ there is
         Σ scale_ |w|.
+    device : None, "cpu", "cuda" or "cuda:1", default=None
+        Where to compute. None follows X: a tensor on a card is used there, anything else goes to
+        the native kernels; so does a tensor of less than 16 MiB, as they are faster. "cuda" is a
+        card, by PyTorch, and insists on it. "cpu" is the same code without a card. See docs/gpu.md.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     n_jobs : int, default=None
@@ -127,6 +130,7 @@ class SparseRankSVM(BatchRanker):
         pair_cost: Any = None,
         normalization: str = "pairs",
         scale: Any = None,
+        device: str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -145,6 +149,7 @@ class SparseRankSVM(BatchRanker):
         self.pair_cost = pair_cost
         self.normalization = normalization
         self.scale = scale
+        self.device = device
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -158,12 +163,14 @@ class SparseRankSVM(BatchRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
+        *,
+        memory_limit: int | float | str | None = None,
     ) -> Self:
         """Learn the weights.
 
         Parameters
         ----------
-        X, y, qid, group, sample_weight, query_weight
+        X, y, qid, group, sample_weight, query_weight, memory_limit
             As in :meth:`RankSVM.fit`.
 
         Returns
@@ -174,15 +181,25 @@ class SparseRankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        data = self._data(X, y, qid, group, sample_weight, query_weight)
+        data, limit, _ = self._open(
+            X,
+            memory_limit,
+            y=y,
+            qid=qid,
+            group=group,
+            sample_weight=sample_weight,
+            query_weight=query_weight,
+        )
         fit = fit_sparse(
             data,
             parameters,
             seed=seed,
             w0=self._start(data.n_features),
-            callback=print_iteration if self.verbose else None,
+            memory_limit=limit,
+            tensor=X,
+            **self._watch(data, limit)._asdict(),
         )
-        self.sparsity_ = _share_in_use(fit.result.w)
+        self.sparsity_ = share_in_use(fit.result.w)
         self._store(fit, data)
         return self
 
@@ -190,7 +207,7 @@ class SparseRankSVM(BatchRanker):
     def from_linear_model(cls, model: LinearModel) -> Self:
         """Return a fitted estimator that predicts what `model` does."""
         self = super().from_linear_model(model)
-        self.sparsity_ = _share_in_use(model.coef)
+        self.sparsity_ = share_in_use(model.coef)
         return self
 
     def _parameters(self) -> SparseParameters:
@@ -198,5 +215,6 @@ class SparseRankSVM(BatchRanker):
         return SparseParameters(**{name: getattr(self, name) for name in names})
 
 
-def _share_in_use(w: Floats) -> float:
+def share_in_use(w: Floats) -> float:
+    """Return the share of the weights that are not zero."""
     return float(np.count_nonzero(w) / w.size)

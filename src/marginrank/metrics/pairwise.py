@@ -63,10 +63,7 @@ def pairwise_accuracy(
     """
     check_choice("ties", ties, ("wrong", "half"))
     ranking = Ranking.of(y, scores, qid, group, n_jobs, ordinal=True)
-    pairs = _Pairs.of(ranking, sample_weight)
-    good, total = pairs.in_order(), pairs.total
-    if ties == "half":
-        good = (good + pairs.in_order_or_tied()) / 2
+    good, total = _shares(ranking, sample_weight, ties)
     if not per_query:
         good, total = good.sum(keepdims=True), total.sum(keepdims=True)
     return report(_ratio(good, total), per_query)
@@ -117,6 +114,31 @@ def kendall_tau(
     surplus = pairs.in_order() + pairs.in_order_or_tied() - pairs.total
     tau = _ratio(surplus, np.sqrt(pairs.total * apart))
     return report(np.where((apart == 0) & (pairs.total > 0), 0.0, tau), per_query)
+
+
+def pairs_in_order(
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    ties: str = "wrong",
+    n_jobs: int | None = None,
+) -> tuple[Floats, Floats]:
+    """Return, by query, the weight of the pairs in order and that of all pairs.
+
+    These are what :func:`pairwise_accuracy` is the ratio of, where queries come in parts.
+    """
+    ranking = Ranking.of(y, scores, qid, None, n_jobs, ordinal=True)
+    return _shares(ranking, sample_weight, ties)
+
+
+def _shares(ranking: Ranking, sample_weight: ArrayLike | None, ties: str) -> tuple[Floats, Floats]:
+    pairs = _Pairs.of(ranking, sample_weight)
+    good = pairs.in_order()
+    if ties == "half":
+        good = (good + pairs.in_order_or_tied()) / 2
+    return good, pairs.total
 
 
 @dataclass(frozen=True)

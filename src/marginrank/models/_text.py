@@ -4,6 +4,10 @@ import math
 import re
 from typing import NoReturn
 
+import numpy as np
+
+from marginrank._base.types import Floats
+
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 MOST_FEATURES = 2**31 - 1  # that LETOR text can have
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
@@ -57,6 +61,18 @@ class Lines:
         if at_most is not None and value > at_most:
             self.fail(f"{what} is {value} and must be at most {at_most:,}")
         return value
+
+    def weights_of(self, weights: dict[int, float], n_features: int) -> Floats:
+        """Return a vector of weights that are given by index, from 1 on."""
+        try:
+            coef = np.zeros(n_features)
+        except MemoryError as error:
+            raise ValueError(
+                f"{self.path}: the highest feature index is {n_features}, and there is no memory "
+                "for so many weights; check it."
+            ) from error
+        coef[np.fromiter(weights, np.int64) - 1] = np.fromiter(weights.values(), np.float64)
+        return coef
 
     def _shown(self) -> str:
         return shorten(self._lines[self.number - 1].strip())

@@ -1,10 +1,19 @@
 """Choosing a format: by name for writing, from the first bytes for reading."""
 
 import os
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
-from marginrank.models import json_model, kernel_model, liblinear, svmrank
+from marginrank.models import (
+    additive_model,
+    json_model,
+    kernel_model,
+    liblinear,
+    ranklib,
+    search_engines,
+    svmrank,
+)
+from marginrank.models.additive_model import AdditiveModel
 from marginrank.models.foreign import ForeignModel
 from marginrank.models.foreign_files import foreign_format
 from marginrank.models.kernel_model import KernelModel
@@ -28,25 +37,46 @@ FORMATS = {
     "svmrank": Format(b"SVM-light Version", svmrank.read, svmrank.write),
 }
 
+
+class PeerFormat(NamedTuple):
+    """A format of another system, which is only read: how it is recognised, and a reader."""
+
+    recognize: Callable[[str], bool]
+    read: Callable[[str], LinearModel]
+
+
+PEERS = {
+    "ranklib": PeerFormat(ranklib.is_ranklib, ranklib.read),
+    "solr": PeerFormat(search_engines.is_solr, search_engines.read_solr),
+    "elasticsearch": PeerFormat(search_engines.is_plugin, search_engines.read_plugin),
+}
+
+Chosen = TypeVar("Chosen")
+
 # How pickles begin, also those that joblib compresses, and how they are called.
 PICKLE_BEGINNINGS = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
 PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 
 
-def write_model(model: LinearModel, path: Path, format: str | None = None) -> None:
+def write_model(model: LinearModel | AdditiveModel, path: Path, format: str | None = None) -> None:
     """Write a model to a file.
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel or AdditiveModel
         What to write.
     path : str or path
         The file; it appears only when it is complete.
     format : {"json", "liblinear", "svmrank"}, default="json"
         JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
-        SVM^rank keep the weights.
+        SVM^rank keep the weights of a linear model.
     """
-    chosen = _named("json" if format is None else format)
+    if isinstance(model, AdditiveModel):
+        if format not in (None, "json"):
+            raise ValueError(f"format={format!r} holds no curves; save the model as 'json'.")
+        additive_model.write(model, path)
+        return
+    chosen = _named("json" if format is None else format, FORMATS)
     check_weights(model)
     chosen.write(model, path)
 
@@ -54,11 +84,14 @@ def write_model(model: LinearModel, path: Path, format: str | None = None) -> No
 def read_model(path: Path, format: str | None = None) -> LinearModel:
     """Read a model file as plain data; see :func:`marginrank.load_model`."""
     path = os.fspath(path)
-    chosen = _recognize(path) if format is None else _named(format)
-    return chosen.read(path)
+    if format is not None:
+        readers = {name: known.read for name, known in FORMATS.items()}
+        readers |= {name: peer.read for name, peer in PEERS.items()}
+        return _named(format, readers)(path)
+    return _recognize(path).read(path)
 
 
-def read_any_model(path: Path) -> LinearModel | KernelModel | ForeignModel:
+def read_any_model(path: Path) -> LinearModel | AdditiveModel | KernelModel | ForeignModel:
     """Read a model file, of other libraries too.
 
     Parameters
@@ -70,13 +103,15 @@ def read_any_model(path: Path) -> LinearModel | KernelModel | ForeignModel:
 
     Returns
     -------
-    LinearModel, KernelModel or ForeignModel
-        All have ``n_features`` and ``feature_names``. The last two have no weights of features, but
-        ``kind`` and ``scores``.
+    LinearModel, AdditiveModel, KernelModel or ForeignModel
+        All have ``n_features`` and ``feature_names``. All but the first have no weights of
+        features, but ``kind`` and ``scores``.
     """
     path = os.fspath(path)
     if kernel_model.is_kernel_model(path):
         return kernel_model.read(path)
+    if additive_model.is_additive_model(path):
+        return additive_model.read(path)
     return read_model(path) if foreign_format(path) is None else read_foreign(path)
 
 
@@ -87,13 +122,13 @@ def is_model(path: Path) -> bool:
     return known is not None or kernel_model.is_kernel_model(path)
 
 
-def _named(format: str) -> Format:
-    if format not in FORMATS:
-        raise ValueError(f"format={format!r} must be one of {', '.join(map(repr, FORMATS))}.")
-    return FORMATS[format]
+def _named(format: str, formats: Mapping[str, Chosen]) -> Chosen:
+    if format not in formats:
+        raise ValueError(f"format={format!r} must be one of {', '.join(map(repr, formats))}.")
+    return formats[format]
 
 
-def _recognize(path: str) -> Format:
+def _recognize(path: str) -> Format | PeerFormat:
     foreign = foreign_format(path)
     if foreign is not None:
         raise ValueError(
@@ -105,13 +140,17 @@ def _recognize(path: str) -> Format:
         _refuse_pickle(path)
         raise ValueError(
             f"{path} is no model file: it does not begin like marginrank's JSON, LIBLINEAR's, "
-            "SVM-light's, LightGBM's, XGBoost's or that of skops."
+            "SVM-light's, RankLib's, LightGBM's, XGBoost's or that of skops."
         )
     return format
 
 
-def _linear_format(path: str) -> Format | None:
+def _linear_format(path: str) -> Format | PeerFormat | None:
     beginning = _beginning(path)
+    if beginning.startswith((b"{", b"##")):
+        for peer in PEERS.values():
+            if peer.recognize(path):
+                return peer
     return next((f for f in FORMATS.values() if beginning.startswith(f.beginning)), None)
 
 

@@ -65,13 +65,16 @@ def _to_json(model: LinearModel) -> dict[str, Any]:
 
 def _training(training: Training) -> dict[str, Any]:
     """Return how the fit ended."""
-    return {
+    content = {
         "objective": _encode(training.objective),
         "gap": _encode(training.gap),
         "stop_reason": training.stop_reason.name.lower(),
         "n_iter": _encode(training.n_iter),
         "n_pairs": _encode(training.n_pairs),
     }
+    if training.n_rounds is not None:
+        content["n_rounds"] = _encode(training.n_rounds)
+    return content
 
 
 def _line(estimator: str) -> type[Iteration] | type[Pass]:
@@ -98,11 +101,17 @@ def _encode_parameter(name: str, value: Any) -> Any:
     if isinstance(value, LostFunction):
         return {"function": value.name}
     if callable(value):
-        return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
+        return {"function": _name_of_function(value)}
     try:
         return _encode(value)
     except TypeError as error:
         raise TypeError(f"{name} cannot be saved: {error}.") from error
+
+
+def _name_of_function(function: Any) -> str:
+    """Return a name for people: NumPy's functions had only the short one before NumPy 2.2."""
+    short = getattr(function, "__name__", type(function).__qualname__)
+    return str(getattr(function, "__qualname__", short))
 
 
 def _encode(value: Any) -> Any:
@@ -262,6 +271,7 @@ def _read_training(fields: _Fields) -> Training | None:
         stop_reason=StopReason[inner.get("stop_reason", _is_reason, "a reason").upper()],
         n_iter=inner.get("n_iter", _is_integer, "an integer"),
         n_pairs=inner.get("n_pairs", _is_integer, "an integer"),
+        n_rounds=inner.get("n_rounds", _is_integer_or_null, "null or an integer"),
     )
 
 
@@ -308,6 +318,10 @@ def _is_reason(value: Any) -> bool:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_integer_or_null(value: Any) -> bool:
+    return value is None or _is_integer(value)
 
 
 def _is_count(value: Any) -> bool:

@@ -29,7 +29,7 @@ from marginrank.models.json_model import (
     read_names,
 )
 from marginrank.models.linear_model import Training
-from marginrank.training.linear import Parameters
+from marginrank.training.linear import RidgeParameters
 
 if TYPE_CHECKING:
     from marginrank.training.kernel_map import Kernel
@@ -40,7 +40,7 @@ HEADER = "marginrank"  # the array that tells these files from other .npz files
 
 # The parameters of the estimator, by what they belong to.
 KERNEL_OPTIONS = frozenset(["gamma", "degree", "coef0"])
-LINEAR_PARAMETERS = frozenset(field.name for field in fields_of(Parameters))
+LINEAR_PARAMETERS = frozenset(field.name for field in fields_of(RidgeParameters))
 KNOWN_PARAMETERS = (
     {"kernel", "n_components", "random_state", "verbose"} | KERNEL_OPTIONS | LINEAR_PARAMETERS
 )
@@ -123,7 +123,8 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
     if unknown:
         raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
     _kernel_of(parameters).check()
-    Parameters(**{name: parameters[name] for name in LINEAR_PARAMETERS & parameters.keys()}).check()
+    given = {name: parameters[name] for name in LINEAR_PARAMETERS & parameters.keys()}
+    RidgeParameters(**given).check()
 
 
 def write(model: KernelModel, path: str | os.PathLike[str]) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 from marginrank._base.parameters import declared
 from marginrank._base.types import Floats
 from marginrank.solvers import Iteration, Pass, StopReason
-from marginrank.training.linear import Fit, Parameters
+from marginrank.training.linear import Parameters
+from marginrank.training.minimisation import Fit
 from marginrank.training.online import OnlineParameters, Outcome
 from marginrank.training.scaling import values_of
 from marginrank.training.sparse import SparseParameters
@@ -48,13 +49,18 @@ class LostFunction:
 
 @dataclass(frozen=True)
 class Training:
-    """How a fit ended."""
+    """How a fit ended.
+
+    `n_rounds` is the number of problems that were solved, if one was weighted by the rankings of
+    others.
+    """
 
     objective: float
     gap: float
     stop_reason: StopReason
     n_iter: int
     n_pairs: int
+    n_rounds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,7 @@ class LinearModel:
             parameters=_all_parameters(parameters, random_state),
             feature_names=feature_names,
             training=Training(
-                result.objective, result.gap, result.stop, result.n_iter, fit.n_pairs
+                result.objective, result.gap, result.stop, result.n_iter, fit.n_pairs, fit.n_rounds
             ),
             history=result.history,
             estimator=_estimator_with(parameters),

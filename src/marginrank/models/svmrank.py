@@ -1,8 +1,7 @@
 """Linear model files of SVM^rank and SVM-light."""
 
+import math
 import os
-
-import numpy as np
 
 from marginrank._base.atomic_files import atomic_write
 from marginrank.models._text import MOST_FEATURES, Lines, format_weight, shorten
@@ -47,18 +46,9 @@ def read(path: str) -> LinearModel:
         vector = lines.next(f"support vector {k + 1} of {n_vectors}")
         _add_vector(lines, vector, weights, n_features)
     lines.end(f"the {n_vectors} support vectors that the header announces")
-    values = np.fromiter(weights.values(), np.float64)
-    if not np.isfinite(values).all():
+    if not all(map(math.isfinite, weights.values())):
         raise ValueError(f"{path}: the sum of the support vectors overflows.")
-    try:
-        coef = np.zeros(n_features)
-    except MemoryError as error:
-        raise ValueError(
-            f"{path}: the highest feature index is {n_features}, and there is no memory for so "
-            "many weights; check the header."
-        ) from error
-    coef[np.fromiter(weights, np.int64) - 1] = values
-    return LinearModel(coef, {})
+    return LinearModel(lines.weights_of(weights, n_features), {})
 
 
 def _read_header(lines: Lines) -> tuple[int, int]:

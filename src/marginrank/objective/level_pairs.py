@@ -1,6 +1,8 @@
 """Pairs that come from labels, and are never written down."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -13,7 +15,12 @@ from marginrank.data.queries import Documents, Queries, exact_sum
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_sampling import LevelDrawer, random_parts
-from marginrank.objective.pair_sets import PairSet, query_weight_of
+from marginrank.objective.pair_sets import (
+    PairSet,
+    concatenated,
+    joined_offsets,
+    query_weight_of,
+)
 from marginrank.objective.pair_weights import PairFactors
 
 INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at scores 0 every pair is inside its margin
@@ -42,7 +49,7 @@ class LevelPairs(PairSet):
         if pair_weights is not None:
             pair_weights = PairFactors(*(queries.grouped(side) for side in pair_weights))
         return cls(
-            n_rows=data.matrix.n_rows,
+            n_rows=data.n_documents,
             query_weight=query_weight_of(data),
             margins=queries.grouped(margins),
             threads=threads,
@@ -103,6 +110,11 @@ class LevelPairs(PairSet):
         unweighted = replace(self, query_weight=np.ones(self.queries.n_queries), margins=None)
         return unweighted.active_weights(INSIDE, np.zeros(self.queries.n_documents))
 
+    @property
+    def covered(self) -> float:
+        """Number of pairs, with the weights of the queries."""
+        return float(np.sum(self.query_weight * self._counts.astype(np.float64)))
+
     def native(self, loss: Loss) -> _core.Pairs:
         """Return what the kernels take."""
         factors = self.factors
@@ -120,19 +132,61 @@ class LevelPairs(PairSet):
             pieces=loss.as_array(),
         )
 
-    def sample(self, fraction: float, seed: int) -> Self:
+    def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
         """Draw whole queries, and documents of long ones."""
-        documents, query_of_document = self._draw(fraction, np.random.default_rng(seed))
+        documents, query_of_document = self._draw(fraction, np.random.default_rng(seed), among)
         queries = self.queries.take(documents, query_of_document, self.threads)
         result = self._with(queries, documents)
         chosen = query_of_document[queries.offsets[:-1]]
         full, kept = (pairs._counts.astype(np.float64) for pairs in (self, result))
-        return replace(result, query_weight=self._scaled_up(chosen, full, kept))
+        result = replace(result, query_weight=self._standing_for(chosen, full, kept))
+        return result if among is not None else result.standing_for(self.covered)
 
-    def _draw(self, fraction: float, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
+        """Return the sets of pairs of neighbouring queries."""
+        parts = []
+        for (first, last), (begin, end) in zip(pairwise(bounds), pairwise(row_bounds), strict=True):
+            queries = self.queries.between(first, last, begin)
+            documents = slice(self.queries.offsets[first], self.queries.offsets[last])
+            part = replace(
+                self._with(queries, documents), query_weight=self.query_weight[first:last]
+            )
+            parts.append(replace(part, n_rows=int(end - begin)))
+        return parts
+
+    def compact(self) -> Self:
+        """Return the same pairs on a matrix of their documents alone."""
+        queries = replace(self.queries, rows=None)
+        return replace(self, queries=queries, n_rows=queries.n_documents)
+
+    @classmethod
+    def join(cls, sets: Sequence[Self]) -> Self:
+        """Return the pairs of several sets on one matrix."""
+        factors = [pairs.factors for pairs in sets if pairs.factors is not None]
+        return replace(
+            sets[0],
+            n_rows=sum(pairs.n_rows for pairs in sets),
+            query_weight=np.concatenate([pairs.query_weight for pairs in sets]),
+            margins=concatenated([pairs.margins for pairs in sets]),
+            queries=Queries(
+                joined_offsets([pairs.queries for pairs in sets]),
+                None,
+                *(
+                    np.concatenate([getattr(pairs.queries, name) for pairs in sets])
+                    for name in ("level", "n_levels", "n_pairs", "n_adjacent_pairs")
+                ),
+            ),
+            factors=PairFactors(*map(np.concatenate, zip(*factors, strict=True)))
+            if factors
+            else None,
+        )
+
+    def _draw(
+        self, fraction: float, rng: np.random.Generator, among: int | None
+    ) -> tuple[Integers, Integers]:
         query_of_document = self.queries.query_of_document
         drawn_query = self.active_queries & (rng.random(self.queries.n_queries) < fraction)
-        long_queries = self.long_queries
+        long_queries = self.long_queries(among)
         keep = drawn_query[query_of_document]
         if long_queries.any():
             drawn_document = rng.random(self.queries.n_documents) < fraction
@@ -165,7 +219,7 @@ class LevelPairs(PairSet):
         scale = np.where(n_parts > 1, scale, self.query_weight[queries])
         return replace(parts, query_weight=scale[query_of_part])
 
-    def _with(self, queries: Queries, documents: Integers) -> Self:
+    def _with(self, queries: Queries, documents: Integers | slice) -> Self:
         """Return other queries made of some of the documents, with what belongs to these."""
         factors = self.factors
         return replace(

@@ -1,6 +1,8 @@
 """Pairs that are listed one by one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -14,7 +16,12 @@ from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sampling import ListedDrawer, random_parts
-from marginrank.objective.pair_sets import PairSet, query_weight_of
+from marginrank.objective.pair_sets import (
+    PairSet,
+    concatenated,
+    joined_offsets,
+    query_weight_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +55,7 @@ class ListedPairs(PairSet):
         document_of_row = documents.by_row(np.arange(documents.n_documents))
         pairs = listed.pairs if documents.rows is None else document_of_row[listed.pairs]
         everything = cls(
-            n_rows=data.matrix.n_rows,
+            n_rows=data.n_documents,
             query_weight=query_weight_of(data),
             margins=documents.grouped(margins),
             threads=threads,
@@ -81,6 +88,11 @@ class ListedPairs(PairSet):
         sums = np.bincount(self._query_of_pair, self.pair_weight, minlength=self.grouped.n_queries)
         return sums.astype(np.float64)
 
+    @property
+    def covered(self) -> float:
+        """Weight of all pairs."""
+        return float(np.sum(self.weights))
+
     @cached_property
     def _incidence(self) -> _core.Incidence:
         return _core.Incidence(
@@ -99,12 +111,13 @@ class ListedPairs(PairSet):
             pieces=loss.as_array(),
         )
 
-    def sample(self, fraction: float, seed: int) -> Self:
+    def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
         """Draw whole queries, and pairs of long ones."""
-        drawn = self._draw(fraction, np.random.default_rng(seed))
+        drawn = self._draw(fraction, np.random.default_rng(seed), among)
         result, chosen = self._keep(drawn)
-        weight = self._scaled_up(chosen, self.weight_by_query, result.weight_by_query)
-        return replace(result, query_weight=weight, n_listed=len(result.pairs))
+        weight = self._standing_for(chosen, self.weight_by_query, result.weight_by_query)
+        result = replace(result, query_weight=weight, n_listed=len(result.pairs))
+        return result if among is not None else result.standing_for(self.covered)
 
     @property
     def _counting(self) -> Booleans:
@@ -144,11 +157,61 @@ class ListedPairs(PairSet):
         )
         return result, chosen
 
-    def _draw(self, fraction: float, rng: np.random.Generator) -> Booleans:
+    def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
+        """Return the sets of pairs of neighbouring queries."""
+        order = np.argsort(self.pairs[:, 0], kind="stable")
+        pairs = self.pairs[order]
+        weight = None if self.pair_weight is None else self.pair_weight[order]
+        offsets = self.grouped.offsets
+        cuts = np.searchsorted(pairs[:, 0], offsets[bounds])
+        parts = []
+        for k, (first, last) in enumerate(pairwise(bounds)):
+            documents, some = slice(offsets[first], offsets[last]), slice(cuts[k], cuts[k + 1])
+            rows = self.grouped.rows
+            begin = row_bounds[k]
+            grouped = Documents(
+                offsets[first : last + 1] - offsets[first],
+                None if rows is None else rows[documents] - begin,
+            )
+            parts.append(
+                replace(
+                    self,
+                    n_rows=int(row_bounds[k + 1] - begin),
+                    query_weight=self.query_weight[first:last],
+                    margins=None if self.margins is None else self.margins[documents],
+                    grouped=grouped,
+                    pairs=pairs[some] - offsets[first],
+                    pair_weight=None if weight is None else weight[some],
+                    n_listed=int(cuts[k + 1] - cuts[k]),
+                )
+            )
+        return parts
+
+    def compact(self) -> Self:
+        """Return the same pairs on a matrix of their documents alone."""
+        grouped = Documents(self.grouped.offsets, None)
+        return replace(self, grouped=grouped, n_rows=grouped.n_documents)
+
+    @classmethod
+    def join(cls, sets: Sequence[Self]) -> Self:
+        """Return the pairs of several sets on one matrix."""
+        before = np.cumsum([0, *(pairs.n_documents for pairs in sets[:-1])])
+        return replace(
+            sets[0],
+            n_rows=sum(pairs.n_rows for pairs in sets),
+            query_weight=np.concatenate([pairs.query_weight for pairs in sets]),
+            margins=concatenated([pairs.margins for pairs in sets]),
+            grouped=Documents(joined_offsets([pairs.grouped for pairs in sets]), None),
+            pairs=np.concatenate([s.pairs + n for s, n in zip(sets, before, strict=True)]),
+            pair_weight=concatenated([pairs.pair_weight for pairs in sets]),
+            n_listed=sum(pairs.n_listed for pairs in sets),
+        )
+
+    def _draw(self, fraction: float, rng: np.random.Generator, among: int | None) -> Booleans:
         """Return which pairs to keep, so that about `fraction` of the documents are left."""
         query = self._query_of_pair
         drawn: Booleans = (rng.random(self.grouped.n_queries) < fraction)[query]
-        long_queries = self.long_queries
+        long_queries = self.long_queries(among)
         if not long_queries.any():
             return drawn
         number = rng.random(len(query), dtype=np.float32)

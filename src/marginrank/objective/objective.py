@@ -18,9 +18,9 @@ from marginrank._base.types import Floats, Integers
 from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores
 from marginrank.objective.gram import Gram, GramStore
 from marginrank.objective.grouped_loss import GroupedLoss
+from marginrank.objective.journal import Journal
 from marginrank.objective.losses import Loss
-from marginrank.objective.pair_sets import PairSet
-from marginrank.objective.sweep_counter import SweepCounter
+from marginrank.objective.pair_sets import PairCounts
 
 PRECISION = float(np.finfo(np.float64).eps)
 SMALL = 1e-3  # of a gradient, that its rounding may be without a closer look
@@ -35,7 +35,7 @@ class Objective:
     ----------
     matrix : Matrix
         X, as a backend holds it.
-    pairs : PairSet
+    pairs : PairCounts
         The pairs; C, normalisation and all weights are in the weights of its queries and pairs.
     loss : Loss
         The loss on a pair.
@@ -49,21 +49,21 @@ class Objective:
         Share of the documents of the data that this is a sample of.
     share : float
         Share of the entries of X that are in its columns.
-    counter : SweepCounter
-        Counts sweeps, for this objective and all that were made from it.
+    journal : Journal
+        What has happened to this objective and all that were made from it.
     grams : GramStore
         Shared by all objectives with the same documents and columns.
     """
 
     matrix: Matrix
-    pairs: PairSet
+    pairs: PairCounts
     loss: Loss
     ridge: float = 1.0
     threads: int = 1
     features: Integers | None = None
     fraction: float = 1.0
     share: float = 1.0
-    counter: SweepCounter = field(default_factory=SweepCounter)
+    journal: Journal = field(default_factory=Journal)
     grams: GramStore = field(default_factory=GramStore)
 
     @cached_property
@@ -84,12 +84,12 @@ class Objective:
     @property
     def n_documents(self) -> int:
         """Number of documents."""
-        return self.pairs.documents.n_documents
+        return self.pairs.n_documents
 
     @property
     def n_queries(self) -> int:
         """Number of queries."""
-        return self.pairs.documents.n_queries
+        return self.pairs.n_queries
 
     @property
     def n_active_documents(self) -> int:
@@ -109,11 +109,11 @@ class Objective:
     @property
     def sweeps(self) -> float:
         """Sweeps over X so far, by this objective and its samples."""
-        return self.counter.total
+        return self.journal.sweeps
 
     def count_sweep(self, sweeps: float = 1.0) -> None:
         """Add to :attr:`sweeps`."""
-        self.counter.total += sweeps * self.fraction * self.share
+        self.journal.sweeps += sweeps * self.fraction * self.share
 
     def at(
         self,
@@ -170,19 +170,28 @@ class Objective:
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return the objective of a random sample of about `fraction` of the active documents.
 
-        Whole queries are drawn; a query that has much of the data is thinned instead, document by
-        document, or pair by pair if the pairs are listed. Weights are scaled up so that the
-        sample's objective estimates this one. For one seed, smaller samples are part of larger
-        ones.
+        Whole queries are drawn; one that has much of the data is thinned instead, document by
+        document, or pair by pair if the pairs are listed. Weights are scaled up so that it
+        estimates this objective. For one seed, smaller samples are part of larger ones.
         """
-        pairs = self.pairs.sample(fraction, seed)
-        kept = self.fraction * pairs.documents.n_documents / self.n_documents
-        return replace(self, pairs=pairs, fraction=kept, grams=GramStore())
+        matrix, pairs = self.matrix.sample(self.pairs, fraction, seed, self.threads)
+        kept = self.fraction * pairs.n_documents / self.n_documents
+        return replace(self, matrix=matrix, pairs=pairs, fraction=kept, grams=GramStore())
+
+    @property
+    def largest_sample(self) -> float:
+        """The share of the documents up to which :meth:`sample` does not read X anew."""
+        return self.matrix.largest_sample
 
     @property
     def feature_magnitudes(self) -> Floats:
         """The largest absolute value of each feature; a sweep, if X was not checked before."""
         return self.matrix.magnitudes(self.threads)
+
+    @property
+    def feature_variances(self) -> Floats | None:
+        """How much each feature varies, about, if that is known and a few are far ahead."""
+        return self.matrix.variances
 
     def column(self, j: int) -> Scores:
         """Return the scores of the weights e_j; less than a sweep."""
@@ -239,10 +248,10 @@ class Point:
 
     Attributes
     ----------
-    losses : ndarray of shape (n_queries,)
-        The loss of each query.
     travelled : ndarray of shape (n_features,)
         How far each weight has gone in steps along which scores were updated, from zero.
+    losses : LossSums
+        The loss, and how many queries and documents have to do with it.
     """
 
     def __init__(
@@ -259,11 +268,9 @@ class Point:
         self.score_gradient = evaluation.score_gradient
         self.state = evaluation.state
         self.travelled = travelled
-        self.losses, value_size, slope_size = evaluation.losses.T
-        self.loss_value = float(np.sum(self.losses))
-        self._value_size = float(np.sum(value_size))
-        self._slope_size = float(np.sum(slope_size))
-        self._slope_sizes = slope_size
+        self.losses = evaluation.losses
+        self.loss_value = self.losses.value
+        self._slope_along: tuple[Scores, float] | None = None  # where it came from
         if evaluation.gradient is not None:
             self.gradient = objective.ridge * w + evaluation.gradient
 
@@ -283,28 +290,26 @@ class Point:
         return "gradient" in self.__dict__
 
     def by_group(self, n_groups: int) -> GroupedLoss:
-        """Return the loss as a sum over at most `n_groups` groups of queries.
+        """Return the loss as a sum over about `n_groups` groups of queries.
 
         A sweep, that also gives the gradient if there is none yet.
         """
         o = self.objective
         o.count_sweep()
-        n_groups = min(n_groups, o.n_queries)
-        queries = np.linspace(0, o.n_queries, n_groups + 1).astype(np.int64)
-        gradients = o.kernels.combine_by_group(self.score_gradient, queries)
+        grouped = o.kernels.by_group(self._evaluation.by_query, self.score_gradient, n_groups)
         if not self.has_gradient:
-            self.gradient = o.ridge * self.w + gradients.sum(axis=0)
-        return GroupedLoss(np.add.reduceat(self.losses, queries[:-1]), gradients)
+            self.gradient = o.ridge * self.w + grouped.gradients.sum(axis=0)
+        return grouped
 
     @property
     def sum_rounding(self) -> float:
         """How far the loss may be from that of the scores."""
-        return PRECISION * self._value_size
+        return PRECISION * self.losses.value_size
 
     @cached_property
     def score_rounding(self) -> float:
         """How far planes that touch the loss here may be off, as scores are."""
-        return self._slope_size * self._score_error
+        return self.losses.slope_size * self._score_error
 
     @cached_property
     def _score_error(self) -> float:
@@ -314,7 +319,7 @@ class Point:
     @property
     def slope_rounding(self) -> float:
         """How far the loss's gradient may be off, for a feature of magnitude one."""
-        return PRECISION * self._slope_size
+        return PRECISION * self.losses.slope_size
 
     @cached_property
     def rounding(self) -> float:
@@ -335,7 +340,7 @@ class Point:
         if of_loss > SMALL * float(np.linalg.norm(self.gradient)) and o.n_features <= MANY_FEATURES:
             # Errors of queries are independent, and most have no value as large as the largest.
             o.count_sweep()
-            squares = o.kernels.query_squares(np.ascontiguousarray(self._slope_sizes))
+            squares = o.kernels.query_squares(self._evaluation.by_query)
             of_loss = min(of_loss, PRECISION * float(np.sqrt(np.sum(squares))))
         return of_loss + of_ridge
 
@@ -350,11 +355,6 @@ class Point:
     def gap(self) -> float:
         """Certificate: F(w) − F* is not larger."""
         return self.gradient_gap + self.rounding
-
-    @property
-    def n_sloped_documents(self) -> int:
-        """Number of documents whose score changes the loss."""
-        return self.objective.kernels.count_nonzero(self.score_gradient)
 
     @property
     def has_finite_scores(self) -> bool:
@@ -399,21 +399,19 @@ class Point:
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
         """Look at w + step · direction, given X · direction; no sweep."""
-        kernels = self.objective.kernels
-        scores = kernels.add(self.scores, step, direction_scores)
+        along = self.scores, step, direction_scores, self.state
+        evaluation, slope = self.objective.kernels.evaluate_along(*along)
         change = step * direction
-        return Point(
-            self.objective,
-            self.w + change,
-            kernels.evaluate_scores(scores, self.state),
-            self.travelled + np.abs(change),
-        )
+        travelled = self.travelled + np.abs(change)
+        moved = Point(self.objective, self.w + change, evaluation, travelled)
+        moved._slope_along = direction_scores, slope
+        return moved
 
     def with_ridge(self, ridge: float) -> "Point":
         """Look at the same w with another weight of ½‖w‖²; no sweep."""
         of_loss = self.gradient - self.objective.ridge * self.w if self.has_gradient else None
-        evaluation = self._evaluation._replace(gradient=of_loss)
-        return Point(self.objective.with_ridge(ridge), self.w, evaluation, self.travelled)
+        there = self._evaluation._replace(gradient=of_loss)
+        return Point(self.objective.with_ridge(ridge), self.w, there, self.travelled)
 
     def through(self, features: Integers) -> "Point":
         """Look at the same w through some features alone, which hold all non-zero weights.
@@ -425,21 +423,23 @@ class Point:
             return restricted.at(w, like=self)
         evaluation = restricted.kernels.evaluate_scores(self.scores, self.state)
         gradient = self.gradient[features] - self.objective.ridge * w
-        return Point(
-            restricted, w, evaluation._replace(gradient=gradient), self.travelled[features]
-        )
+        evaluation = evaluation._replace(gradient=gradient)
+        return Point(restricted, w, evaluation, self.travelled[features])
 
     def loss_slope(self, direction_scores: Scores) -> float:
         """Return the derivative of the loss along a direction, given X · direction; no sweep."""
+        if self._slope_along is not None and self._slope_along[0] is direction_scores:
+            return self._slope_along[1]
         return self.objective.kernels.dot(self.score_gradient, direction_scores)
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return ∇F(w)ᵀ direction, given X · direction; no sweep."""
+        if self.has_gradient:  # then nobody has to look at scores, which may be far away
+            return float(self.gradient @ direction)
         ridge = self.objective.ridge
         return ridge * float(self.w @ direction) + self.loss_slope(direction_scores)
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
         """Return directionᵀ ∇²F(w) direction, given X · direction; no sweep."""
-        image = self.hess_vec_scores(direction_scores)
-        bend = self.objective.kernels.dot(direction_scores, image)
-        return self.objective.ridge * float(direction @ direction) + bend
+        o, image = self.objective, self.hess_vec_scores(direction_scores)
+        return o.ridge * float(direction @ direction) + o.kernels.dot(direction_scores, image)

@@ -7,8 +7,9 @@ from.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -25,9 +26,46 @@ LARGEST_WEIGHT = 1e140  # squares of gradients must not overflow
 LONG_QUERIES = 256  # a query with more than this part of the documents is thinned in samples
 
 
+class PairCounts(ABC):
+    """What an objective knows of its pairs; they may be anywhere."""
+
+    @property
+    @abstractmethod
+    def n_documents(self) -> int:
+        """Number of documents."""
+
+    @property
+    @abstractmethod
+    def n_queries(self) -> int:
+        """Number of queries."""
+
+    @property
+    @abstractmethod
+    def n_active_documents(self) -> int:
+        """Number of documents of queries with pairs that count."""
+
+    @property
+    @abstractmethod
+    def n_pairs(self) -> int:
+        """Number of pairs, exactly."""
+
+    @property
+    @abstractmethod
+    def has_weight(self) -> bool:
+        """Whether any pair has a positive weight."""
+
+
+class ActiveDocuments(NamedTuple):
+    """Documents of queries with pairs that count: their numbers, rows of X, and queries."""
+
+    documents: Integers
+    rows: Integers
+    offsets: Integers
+
+
 @dataclass(frozen=True, kw_only=True)
-class PairSet(ABC):
-    """Pairs of documents of one query.
+class PairSet(PairCounts):
+    """Pairs of documents of one query, in memory.
 
     Attributes
     ----------
@@ -52,9 +90,14 @@ class PairSet(ABC):
         """The documents, grouped by query."""
 
     @property
-    @abstractmethod
-    def n_pairs(self) -> int:
-        """Number of pairs, exactly."""
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return self.documents.n_documents
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.documents.n_queries
 
     @property
     @abstractmethod
@@ -66,13 +109,42 @@ class PairSet(ABC):
     def weight_by_query(self) -> Floats:
         """Σ δ_ij over the pairs of each query."""
 
+    @property
+    @abstractmethod
+    def covered(self) -> float:
+        """What a sample is scaled up to: the pairs, by weight or number, times those of queries."""
+
     @abstractmethod
     def native(self, loss: Loss) -> _core.Pairs:
         """Return what the kernels take."""
 
     @abstractmethod
-    def sample(self, fraction: float, seed: int) -> Self:
-        """Return about `fraction` of the active documents; see :meth:`Objective.sample`."""
+    def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
+        """Return about `fraction` of the active documents; see :meth:`Objective.sample`.
+
+        If this is a part of a larger set, `among` is the number of active documents of all, and
+        the weights are left for :meth:`standing_for` to scale up.
+        """
+
+    @abstractmethod
+    def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
+        """Return the sets of pairs of neighbouring queries: bounds[k] … bounds[k + 1] each.
+
+        Part k is on a matrix of the rows row_bounds[k] … row_bounds[k + 1], which hold these
+        queries. Nothing of the size of the documents is copied where they are the rows.
+        """
+
+    @abstractmethod
+    def compact(self) -> Self:
+        """Return the same pairs on a matrix that has the rows of their documents alone."""
+
+    @classmethod
+    @abstractmethod
+    def join(cls, sets: Sequence[Self]) -> Self:
+        """Return the pairs of several sets on one matrix: the rows of each under those before.
+
+        The sets are compact, and have factors and margins, or have none, all alike.
+        """
 
     @abstractmethod
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
@@ -103,10 +175,22 @@ class PairSet(ABC):
         return int(np.sum(self.documents.sizes[self.active_queries]))
 
     @property
-    def long_queries(self) -> Booleans:
-        """Which active queries have much of the data."""
+    def active_documents(self) -> ActiveDocuments:
+        """The documents of queries with pairs that count."""
+        sizes, active = self.documents.sizes, self.active_queries
+        documents = np.flatnonzero(np.repeat(active, sizes))
+        rows = self.documents.rows
+        return ActiveDocuments(
+            documents=documents,
+            rows=documents if rows is None else rows[documents],
+            offsets=np.concatenate([[0], np.cumsum(sizes[active])]),
+        )
+
+    def long_queries(self, among: int | None = None) -> Booleans:
+        """Tell which active queries have much of the data, of which this may be a part."""
         sizes = self.documents.sizes
-        return self.active_queries & (sizes > self.n_active_documents / LONG_QUERIES)
+        total = self.n_active_documents if among is None else among
+        return self.active_queries & (sizes > total / LONG_QUERIES)
 
     def refuse_overflow(self) -> None:
         """Refuse weights that are too large to compute with."""
@@ -127,6 +211,11 @@ class PairSet(ABC):
             weighted = float(np.sum(query_weight * self.weight_by_query))
         refuse_C(C, total, weighted)
         return replace(self, query_weight=query_weight)
+
+    def weighing(self, total: float) -> Self:
+        """Return the same pairs with weights that sum to `total`, if they have any."""
+        own = float(np.sum(self.weights))
+        return self if own <= 0 else replace(self, query_weight=self.query_weight * (total / own))
 
     def averaged(self) -> Self:
         """Return the same pairs with the mean over a query's pairs in the place of their sum."""
@@ -157,16 +246,23 @@ class PairSet(ABC):
         )
         return inverse / np.sum(self.query_weight[has_pairs])
 
-    def _scaled_up(self, chosen: Integers, full: Floats, kept: Floats) -> Floats:
-        """Return query weights for a sample of the chosen queries.
+    def _standing_for(self, chosen: Integers, full: Floats, kept: Floats) -> Floats:
+        """Return weights of the chosen queries, of each of which some pairs are kept.
 
-        `full` measures the pairs of each query, `kept` those in the sample: first the pairs kept of
-        a query stand for all of its pairs, then the queries kept for all queries.
+        `full` measures the pairs of each query, `kept` those that stand for them.
         """
         factor = np.divide(full[chosen], kept, out=np.zeros_like(kept), where=kept > 0)
-        weight = self.query_weight[chosen] * factor
-        total, covered = float(np.sum(self.query_weight * full)), float(np.sum(weight * kept))
-        return weight * (total / covered) if covered > 0 else weight
+        return self.query_weight[chosen] * factor
+
+    def standing_for(self, covered: float) -> Self:
+        """Return the pairs of a sample with the weights of the set that it stands for.
+
+        Its queries then stand for all queries, of which :attr:`covered` tells.
+        """
+        own = self.covered
+        if own <= 0:
+            return self
+        return replace(self, query_weight=self.query_weight * (covered / own))
 
 
 def refuse_C(C: float, total: float, weighted: float) -> None:
@@ -188,3 +284,15 @@ def refuse_C(C: float, total: float, weighted: float) -> None:
 def query_weight_of(data: RankingData) -> Floats:
     """Return the weights of the queries, ones if there are none."""
     return np.ones(data.n_queries) if data.query_weight is None else data.query_weight
+
+
+def joined_offsets(documents: Sequence[Documents]) -> Integers:
+    """Return where queries begin that come one set after the other."""
+    sizes = np.concatenate([some.sizes for some in documents])
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def concatenated(values: Sequence[Floats | None]) -> Floats | None:
+    """Return what several sets have, one after the other; None where they have none."""
+    given = [some for some in values if some is not None]
+    return np.concatenate(given) if given else None

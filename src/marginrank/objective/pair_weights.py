@@ -65,10 +65,13 @@ def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None
     return PairFactors(np.column_stack([g, -ones]), np.column_stack([ones, g]))
 
 
-def weight_matrix(y: ArrayLike, matrix: ArrayLike) -> PairFactors:
+def weight_matrix(
+    y: ArrayLike, matrix: ArrayLike, labels: NDArray[Any] | None = None
+) -> PairFactors:
     """Return δ_ij = matrix[a, b], where y_i is the a-th and y_j the b-th smallest distinct label.
 
-    Only the entries with a > b are used, as these are the pairs there are.
+    Only the entries with a > b are used, as these are the pairs there are. Where y is a part of
+    the data, `labels` are the distinct labels of all.
 
     Examples
     --------
@@ -77,7 +80,8 @@ def weight_matrix(y: ArrayLike, matrix: ArrayLike) -> PairFactors:
     >>> float(P[1] @ Q[2])
     2.0
     """
-    distinct, code = np.unique(np.asarray(y), return_inverse=True)
+    distinct = np.unique(np.asarray(y)) if labels is None else labels
+    code = np.searchsorted(distinct, np.asarray(y))
     delta = np.asarray(matrix, dtype=np.float64)
     if delta.shape != (distinct.size, distinct.size):
         raise ValueError(
@@ -118,28 +122,89 @@ def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
     >>> round(float(P[0] @ Q[1]), 4)
     0.3691
     """
-    labels, query = np.asarray(y, dtype=np.float64), np.asarray(qid)
+    labels, query = _labels_of_dcg(y), np.asarray(qid)
+    gain = exponential_gain(labels)
+    ranking = _ideal_ranking(labels, query)
+    order, by_rank = ranking.order, 1.0 / np.log2(1.0 + ranking.rank)
+    discount = np.empty_like(gain)
+    discount[order] = _mean_by_run(by_rank, _changes(query[order]) | _changes(labels[order]))
+    return _gains_times(gain, discount, -discount, ranking.dcg(gain, by_rank))
+
+
+def top_difference(y: ArrayLike, qid: ArrayLike, discount: ArrayLike, k: int) -> PairFactors:
+    """Return the share of its query's ideal DCG@k that is at stake between two documents.
+
+    δ_ij = (g_i − g_j) (D_i + D_j) / IDCG@k with the gain g = 2^y and the discounts D that the
+    documents have in some ranking, 0 beyond rank k. Where one of the two is among the first k, that
+    is what swapping them changes in NDCG@k; where both are, it is more, as D_i + D_j stands for
+    abs(D_i − D_j), which is no sum of products. Without any of the first k, it is zero.
+
+    Parameters
+    ----------
+    y, qid : array-like of shape (n_documents,)
+        Labels and numbers of the queries.
+    discount : array-like of shape (n_documents,)
+        The discounts D, zero or more.
+    k : int
+        The cut-off.
+
+    Examples
+    --------
+    >>> from marginrank.objective.pair_weights import top_difference
+    >>> P, Q = top_difference([0.0, 1.0], [7, 7], [1.0, 0.0], k=1)
+    >>> float(P[1] @ Q[0])
+    1.0
+    """
+    labels, query = _labels_of_dcg(y), np.asarray(qid)
+    gain, at_rank = exponential_gain(labels), np.asarray(discount, dtype=np.float64)
+    ranking = _ideal_ranking(labels, query)
+    by_rank = np.where(ranking.rank <= k, 1.0 / np.log2(1.0 + ranking.rank), 0.0)
+    return _gains_times(gain, at_rank, at_rank, ranking.dcg(gain, by_rank))
+
+
+def _labels_of_dcg(y: ArrayLike) -> Floats:
+    """Return labels, none of them below zero."""
+    labels = np.asarray(y, dtype=np.float64)
     if labels.size and labels.min() < 0:
         at = int(labels.argmin())
-        raise ParameterError(
-            f"y[{at}] is {labels[at]:g}, and DCG has no place for gains below zero: with ",
-            given("pair_cost", "ndcg"),
-            ", labels are zero or more.",
+        raise ValueError(
+            f"y[{at}] is {labels[at]:g}, and DCG has no place for gains below zero: for NDCG, "
+            "labels are zero or more; add a number to all."
         )
-    gain = exponential_gain(labels)
+    return labels
+
+
+class _IdealRanking(NamedTuple):
+    """Documents by query and label, their ranks, and where queries of which size begin."""
+
+    order: Integers
+    rank: Floats
+    first: Integers
+    sizes: Integers
+
+    def dcg(self, gain: Floats, discount: Floats) -> Floats:
+        """Return the ideal DCG of each document's query; discounts are in the order of ranks."""
+        ideal = np.empty_like(gain)
+        gained = (gain[self.order] - 1.0) * discount
+        ideal[self.order] = np.repeat(np.add.reduceat(gained, self.first), self.sizes)
+        return ideal
+
+
+def _ideal_ranking(labels: Floats, query: NDArray[Any]) -> _IdealRanking:
     order = np.lexsort((-labels, query))
-    discount, ideal = np.empty_like(gain), np.empty_like(gain)
     first = np.flatnonzero(_changes(query[order]))
     sizes = np.diff(first, append=order.size)
-    rank = np.arange(order.size) - np.repeat(first, sizes) + 1.0
-    by_rank = 1.0 / np.log2(1.0 + rank)
-    discount[order] = _mean_by_run(by_rank, _changes(query[order]) | _changes(labels[order]))
-    ideal[order] = np.repeat(np.add.reduceat((gain[order] - 1.0) * by_rank, first), sizes)
+    rank = np.arange(1.0, order.size + 1.0) - np.repeat(first, sizes)
+    return _IdealRanking(order, rank, first, sizes)
+
+
+def _gains_times(gain: Floats, preferred: Floats, other: Floats, ideal: Floats) -> PairFactors:
+    """Return δ_ij = (g_i − g_j) (preferred_i + other_j) / ideal, zero where `ideal` is."""
     scale = np.divide(1.0, ideal, out=np.zeros_like(ideal), where=ideal > 0)
     ones = np.ones_like(gain)
     return PairFactors(
-        np.column_stack([gain * discount, -gain, -discount, ones]) * scale[:, None],
-        np.column_stack([ones, discount, gain, gain * discount]),
+        np.column_stack([gain * preferred, gain, -preferred, -ones]) * scale[:, None],
+        np.column_stack([ones, other, gain, gain * other]),
     )
 
 
@@ -169,7 +234,9 @@ def exponential_gain(labels: NDArray[Any]) -> Floats:
     return gains
 
 
-def pair_cost(cost: Any, y: NDArray[Any], qid: Integers) -> PairFactors | None:
+def pair_cost(
+    cost: Any, y: NDArray[Any], qid: Integers, labels: NDArray[Any] | None = None
+) -> PairFactors | None:
     """Return what RankSVM's parameter `pair_cost` stands for.
 
     Parameters
@@ -178,13 +245,15 @@ def pair_cost(cost: Any, y: NDArray[Any], qid: Integers) -> PairFactors | None:
         As for :class:`~marginrank.RankSVM`.
     y, qid : ndarray of shape (n_documents,)
         Labels and numbers of the queries.
+    labels : ndarray, optional
+        The distinct labels of all the data, of which y may be a part.
     """
     if cost is None:
         return None
     if isinstance(cost, str):
         check_cost(cost)
         return gain_difference(y, exponential_gain) if cost == "gain" else ndcg_difference(y, qid)
-    labels = np.unique(y)
+    labels = np.unique(y) if labels is None else labels
     if labels.size > MOST_LABELS:
         raise ValueError(
             f"y has {labels.size} distinct labels, and pair_cost as a matrix or a callable takes "
@@ -192,7 +261,7 @@ def pair_cost(cost: Any, y: NDArray[Any], qid: Integers) -> PairFactors | None:
         )
     if callable(cost):
         cost = [[float(cost(a, b)) if a > b else 0.0 for b in labels] for a in labels]
-    return weight_matrix(y, cost)
+    return weight_matrix(y, cost, labels)
 
 
 def check_cost(cost: Any) -> None:
@@ -218,7 +287,11 @@ def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFact
             f"propensity[{low[0]}] is {propensity[low[0]]:g}, so small that its inverse overflows; "
             "clip propensities from below, to 0.01 for example."
         )
-    inverse = 1.0 / propensity
+    return with_preferred(factors, 1.0 / propensity)
+
+
+def with_preferred(factors: PairFactors | None, weight: Floats) -> PairFactors:
+    """Multiply the weight of a pair by that of its preferred document."""
     if factors is None:
-        return document_weights(inverse)
-    return PairFactors(factors.preferred * inverse[:, None], factors.other)
+        return document_weights(weight)
+    return PairFactors(factors.preferred * weight[:, None], factors.other)

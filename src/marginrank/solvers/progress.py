@@ -53,10 +53,14 @@ class Progress:
     def __init__(self, objective: Objective, callback: Callback | None) -> None:
         self.history: list[Iteration] = []
         self.n_iter = 0
+        self._kept: Iteration | None = None
         self._objective = objective
         self._callback = callback
         self._start = time.perf_counter()
         self._sweeps_before = objective.sweeps
+        self._is_first = objective.journal.history is None
+        if self._is_first:
+            objective.journal.history = self.history
 
     def record(
         self,
@@ -82,8 +86,16 @@ class Progress:
             fraction=point.objective.fraction,
         )
         self.history.append(line)
+        self._keep(point, line)
         if self._callback:
             self._callback(line)
+
+    def _keep(self, point: Reached, line: Iteration) -> None:
+        """Write down the weights in the journal: the best ones of the most documents."""
+        before = self._kept
+        better = before is None or closeness(line) <= closeness(before)
+        if self._is_first and better:
+            self._kept, self._objective.journal.w = line, point.w
 
     def update(self, point: Reached) -> None:
         """Put the gap of a point in the last line, if it is about it: a closer one was found."""
@@ -105,6 +117,11 @@ class Progress:
             stop=stop,
             history=self.history,
         )
+
+
+def closeness(line: Iteration) -> tuple[float, float]:
+    """Return by what iterations are compared: first by how many documents they look at."""
+    return -line.fraction, line.objective
 
 
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:

@@ -19,6 +19,9 @@ from marginrank.solvers.sparse.frank_wolfe import fenchel
 from marginrank.solvers.sparse.proximal_newton import proximal_newton
 from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 
+POINTS = 2  # that are kept at a time
+PIECE_BYTES = 8  # of a point, for the windows of another piece of the loss
+
 
 class Solver(NamedTuple):
     """A solver and the problems it can minimise.
@@ -31,11 +34,15 @@ class Solver(NamedTuple):
         Tells whether it can minimise a loss with a regulariser, or with the ridge alone (None).
     regularized : bool
         Whether it takes a regulariser beside the ridge of the objective.
+    state_bytes : int
+        What it keeps of each document at most, for plans of memory. A point has 40 bytes: scores,
+        slopes, and the documents of a query by score with their windows; scores alone have 8.
     """
 
     minimise: Callable[..., SolverResult]
     takes: Callable[[Loss, Regularizer | None], bool]
     regularized: bool = False
+    state_bytes: int = 112
 
 
 def _smooth_with_ridge(loss: Loss, regularizer: Regularizer | None) -> bool:
@@ -62,12 +69,12 @@ def _smooth_with_penalty(loss: Loss, regularizer: Regularizer | None) -> bool:
 SOLVERS = {
     "newton": Solver(newton, _smooth_with_ridge),
     "tron": Solver(tron, _smooth_with_ridge),
-    "smoothing": Solver(smoothing, _hinges_with_ridge),
-    "ocas": Solver(ocas, _hinges_with_ridge),
-    "bmrm": Solver(bmrm, _hinges_with_ridge),
-    "proximal_newton": Solver(proximal_newton, _smooth_with_l1, regularized=True),
-    "fenchel": Solver(fenchel, _smooth_in_ball, regularized=True),
-    "truncated_gradient": Solver(truncated_gradient, _smooth_with_penalty, regularized=True),
+    "smoothing": Solver(smoothing, _hinges_with_ridge, state_bytes=344),
+    "ocas": Solver(ocas, _hinges_with_ridge, state_bytes=240),
+    "bmrm": Solver(bmrm, _hinges_with_ridge, state_bytes=120),
+    "proximal_newton": Solver(proximal_newton, _smooth_with_l1, True, state_bytes=168),
+    "fenchel": Solver(fenchel, _smooth_in_ball, True, state_bytes=152),
+    "truncated_gradient": Solver(truncated_gradient, _smooth_with_penalty, True),
 }
 
 
@@ -115,6 +122,12 @@ def find_solver(
         )
     minimise = SOLVERS[able[0] if name == "auto" else name].minimise
     return minimise if regularizer is None else partial(minimise, regularizer=regularizer)
+
+
+def state_bytes(name: str, loss: Loss, regularizer: Regularizer | None = None) -> int:
+    """Return what a solver keeps of each document, at most."""
+    found = SOLVERS[solvers_for(loss, regularizer)[0] if name == "auto" else name]
+    return found.state_bytes + POINTS * PIECE_BYTES * (len(loss.pieces) - 1)
 
 
 def solver_names(*, regularized: bool) -> list[str]:

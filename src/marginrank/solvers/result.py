@@ -20,6 +20,7 @@ class StopReason(Enum):
     VALIDATED = Message("the validation metric no longer improves by ", Mention("tol"))
     MAX_ITER = Message(Mention("max_iter"), " iterations were made")
     INTERRUPTED = Message("the fit was interrupted")
+    FAILED = Message("the data could not be read any more")
 
     @property
     def converged(self) -> bool:
@@ -74,7 +75,12 @@ class Pass(NamedTuple):
 
 def print_iteration(line: Iteration) -> None:
     """Print an iteration on a line; a callback."""
-    print(
+    print(iteration_text(line))
+
+
+def iteration_text(line: Iteration) -> str:
+    """Return an iteration on a line."""
+    return (
         f"iter {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.10e}  "
         f"|g| {line.gradient_norm:.2e}  gap {line.gap:.1e}  est {line.estimate:.1e}  "
         f"cg {line.inner_iterations:3d}  sweeps {line.sweeps:6.1f}  data {line.fraction:.1%}"

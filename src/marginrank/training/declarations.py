@@ -38,6 +38,12 @@ def _check_loss(value: Any) -> None:
     get_loss(value)
 
 
+def _check_objective(value: Any) -> None:
+    from marginrank.training.goals import cutoff_of
+
+    cutoff_of(value)
+
+
 def _check_cost(value: Any) -> None:
     from marginrank.objective.pair_weights import check_cost
 
@@ -56,6 +62,12 @@ def _check_scale(value: Any) -> None:
     check_scale(value)
 
 
+def _check_device(value: Any) -> None:
+    from marginrank.training.devices import check_device
+
+    check_device(value)
+
+
 def _check_metric(value: Any) -> None:
     from marginrank.metrics import get_metric
 
@@ -67,6 +79,12 @@ def _check_threads(value: Any) -> None:
     from marginrank._base.threads import effective_threads
 
     effective_threads(value)
+
+
+def _check_categorical(value: Any) -> None:
+    from marginrank.training.feature_choice import check_features_chosen
+
+    check_features_chosen("categorical", value)
 
 
 def _solvers() -> Iterable[str]:
@@ -104,6 +122,11 @@ PAIR_COST = Parameter(
 MARGIN = Parameter(
     accepted_by(_check_margin), "Margin of a pair: unit, or a difference of label or gain.", MODEL
 )
+OBJECTIVE = Parameter(
+    accepted_by(_check_objective),
+    "What to learn: all pairs alike (pairs), or the first documents of each query, as ndcg@10.",
+    MODEL,
+)
 NORMALIZATION = Parameter(
     choice(NORMALIZATIONS),
     "Divide the loss by nothing (none), by the number of pairs, or by those of each query.",
@@ -130,6 +153,17 @@ N_JOBS = Parameter(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class DeviceDeclaration:
+    """Where a fit computes; see :class:`~marginrank.RankSVM`."""
+
+    device: str | None = Parameter(
+        or_none(accepted_by(_check_device)),
+        "Compute with PyTorch on a card (cuda, cuda:1), or as there on the processor (cpu).",
+        OPTIMISATION,
+    ).field(None)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LinearDeclaration:
     """What a linear RankSVM takes; see :class:`~marginrank.RankSVM`."""
 
@@ -139,6 +173,7 @@ class LinearDeclaration:
         "Weight of the squared norm of w, instead of C, which is 1 / (2 lam).",
         MODEL,
     ).field(None)
+    objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
         choice(_solvers),
@@ -153,6 +188,24 @@ class LinearDeclaration:
     normalization: str = NORMALIZATION.field("none")
     scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
     n_jobs: int | None = N_JOBS.field(None)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class AdditiveDeclaration(LinearDeclaration):
+    """What an additive RankSVM takes; see :class:`~marginrank.AdditiveRankSVM`."""
+
+    max_bins: int = Parameter(
+        integer(at_least=1, at_most=254), "Largest number of bins of a feature.", MODEL
+    ).field(32)
+    smoothness: float = Parameter(
+        number(), "Weight of the roughness of curves; a straight line has none.", MODEL
+    ).field(1.0)
+    categorical: Any = Parameter(  # noqa: RUF009 (a field)
+        or_none(accepted_by(_check_categorical)),
+        "Features whose values are names: their own names or numbers, with commas.",
+        MODEL,
+    ).field(None)
+    scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -169,13 +169,14 @@ def queries_by_id(ids: NDArray[Any]) -> Integers:
 def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> RankingData:
     """Return some of the documents, with their queries, weights and names of features."""
     query_of_row = data.qid[rows]
-    weight, query_weight = data.sample_weight, data.query_weight
+    weight, query_weight, cost = data.sample_weight, data.query_weight, data.cost
     return RankingData(
         data.X[rows],
         data.y[rows],
         data.query_ids[query_of_row],
         sample_weight=None if weight is None else weight[rows],
         query_weight=None if query_weight is None else query_weight[query_of_row],
+        cost=None if cost is None else cost[rows],
         feature_names=data.feature_names,
         n_jobs=n_jobs,
     )

@@ -26,7 +26,7 @@ from marginrank.training.held_out import refuse_other_validation, validation_dat
 from marginrank.training.linear import (
     Parameters,
     fit_linear,
-    make_objective,
+    preferences_of,
     seed_from,
     unfinished_message,
 )
@@ -304,7 +304,7 @@ def _per_pair(parameters: Parameters, data: RankingData) -> Parameters:
     parameters = replace(parameters, lam=None, C=parameters.loss_weight, pair_cost=cost)
     if parameters.normalization != "none":
         return parameters
-    total = float(np.sum(make_objective(data, replace(parameters, C=1.0)).pairs.weights))
+    total = float(np.sum(preferences_of(data, parameters).pairs.weights))
     return replace(parameters, C=parameters.C * total, normalization="pairs")
 
 

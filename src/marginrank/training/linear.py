@@ -3,8 +3,10 @@
 It does not know scikit-learn, whose import takes longer than many a fit.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,24 +19,32 @@ from marginrank._base.parameters import (
     check_parameters,
     given,
 )
-from marginrank._base.threads import effective_threads, serial_blas
+from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.losses import get_loss
+from marginrank.objective.backends.interface import Matrix
+from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
+from marginrank.objective.pair_weights import PairFactors
 from marginrank.solvers import find_solver
+from marginrank.solvers.registry import state_bytes
 from marginrank.solvers.result import Callback, SolverResult, StopReason
-from marginrank.training.declarations import LinearDeclaration
-from marginrank.training.pairs import choose_pairs, no_pairs, objective_on
-from marginrank.training.scaling import Scale, find_scale, to_raw, to_scaled, with_scale
+from marginrank.training.declarations import DeviceDeclaration, LinearDeclaration
+from marginrank.training.devices import Place
+from marginrank.training.goals import cutoff_of, refuse_beside_goal, refuse_goal
+from marginrank.training.minimisation import Fit, minimise
+from marginrank.training.pairs import Preferences, choose_pairs, no_pairs, objective_on
+from marginrank.training.rounds import Problems, Top, fit_in_rounds
+from marginrank.training.scaling import find_scale
+from marginrank.training.streams import OnRead, matrix_for
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameters(LinearDeclaration):
-    """The parameters of a linear RankSVM; see :class:`~marginrank.RankSVM`."""
+class RidgeParameters(LinearDeclaration):
+    """What all fits with a ridge have in common: of weights, and of the weights of curves."""
 
     @property
     def loss_weight(self) -> float:
@@ -48,21 +58,37 @@ class Parameters(LinearDeclaration):
             raise ParameterError(
                 given("lam", self.lam), " is too small: C = 1 / (2 lam) is infinite."
             )
-        find_solver(self.solver, get_loss(self.loss))
+        refuse_beside_goal(self.objective, self.pair_cost, self.pair_selection)
+        self.minimiser(get_loss(self.loss))
+
+    def penalty(self, w: Floats) -> float:
+        """Return what is added to the objective: nothing."""
+        return 0.0
+
+    @property
+    def cost(self) -> Any:
+        """What multiplies the loss of a pair, at first if the goal is NDCG."""
+        return self.pair_cost if cutoff_of(self.objective) is None else "ndcg"
+
+    @property
+    def state_bytes(self) -> int:
+        """What the solver keeps of each document."""
+        return state_bytes(self.solver, get_loss(self.loss))
+
+    def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
+        """Return the solver, as a function of an objective."""
+        return find_solver(self.solver, loss)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters(RidgeParameters, DeviceDeclaration):
+    """The parameters of a linear RankSVM; see :class:`~marginrank.RankSVM`."""
 
 
 def seed_from(random_state: int) -> int:
     """Return the seed that an integer random_state stands for in scikit-learn's way."""
     check_integer("random_state", random_state, at_least=0)
     return int(np.random.RandomState(random_state).randint(2**31))
-
-
-class Fit(NamedTuple):
-    """What came out of a fit; the weights are those of the features as they are."""
-
-    result: SolverResult
-    n_pairs: int
-    scale: Scale | None = None
 
 
 def fit_linear(
@@ -74,51 +100,127 @@ def fit_linear(
     seed: int = 0,
     w0: Floats | None = None,
     callback: Callback | None = None,
+    memory_limit: int | None = None,
+    on_read: OnRead | None = None,
+    tensor: Any = None,
 ) -> Fit:
-    """Minimise the objective that the parameters name on the data, or on a list of its pairs."""
+    """Minimise the objective that the parameters name on the data, or on a list of its pairs.
+
+    X of the data is left on disk where there is a `memory_limit`, the bytes that the process may
+    have; `on_read` is then told of rows and bytes. `tensor` is X, where that was given as one.
+    """
     parameters.check()
-    objective = make_objective(data, parameters, pairs=pairs, propensity=propensity)
-    require_pairs(objective, data)
-    check_start(w0)
-    scale = find_scale(data, parameters.scale)
-    minimise = find_solver(parameters.solver, objective.loss)
-    with serial_blas():
-        result = minimise(
-            with_scale(objective, scale),
-            w0=to_scaled(w0, scale),
-            tol=parameters.tol,
-            max_iter=parameters.max_iter,
-            seed=seed,
+    refuse_for_goal(parameters, pairs, memory_limit)
+    threads = effective_threads(parameters.n_jobs)
+    place = Place.of(parameters.device, tensor)
+    with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
+        objective = make_objective(
+            data, parameters, pairs=pairs, propensity=propensity, matrix=matrix
+        )
+        require_pairs(objective, data)
+        check_start(w0)
+        matrix.survey(objective.pairs, threads)
+        scale = find_scale(data, parameters.scale, matrix)
+        return solve_for_goal(
+            data,
+            parameters,
+            objective,
+            partial(minimise, parameters=parameters, scale=scale, seed=seed),
+            lambda w: data.matrix.dot(w, None, threads),
+            propensity=propensity,
+            w0=w0,
             callback=callback,
         )
-    return Fit(to_raw(result, scale), objective.n_pairs, scale)
+
+
+def solve_for_goal(
+    data: RankingData,
+    parameters: RidgeParameters,
+    objective: Objective,
+    solve: Callable[..., Fit],
+    score: Callable[[Floats], Floats],
+    *,
+    propensity: Floats | None,
+    w0: Floats | None,
+    callback: Callback | None,
+) -> Fit:
+    """Minimise an objective, and then others on the same matrix if the goal is NDCG.
+
+    `solve` takes an objective, a start and a callback; `score` returns scores by row of the data.
+    """
+    k = cutoff_of(parameters.objective)
+    if k is None:
+        return solve(objective, w0=w0, callback=callback)
+    problems = Problems(
+        choose=partial(preferences_of, data, parameters, propensity=propensity),
+        solve=lambda chosen, w0, callback: solve(
+            _objective_of(data, parameters, chosen, objective.matrix), w0=w0, callback=callback
+        ),
+        score=score,
+    )
+    return fit_in_rounds(problems, Top(data, k, objective.threads), w0=w0, callback=callback)
+
+
+def refuse_for_goal(
+    parameters: RidgeParameters, pairs: PairList | None, memory_limit: int | None = None
+) -> None:
+    """Refuse what a goal cannot have: pairs without labels, and documents that stay on disk."""
+    if pairs is not None:
+        refuse_goal(parameters.objective, "pairs", "which have no labels")
+    if memory_limit is not None:
+        refuse_goal(
+            parameters.objective, "memory_limit", "as it ranks documents that are in memory"
+        )
 
 
 def make_objective(
     data: RankingData,
-    parameters: Parameters,
+    parameters: RidgeParameters,
     *,
     pairs: PairList | None = None,
     propensity: Floats | None = None,
+    matrix: Matrix | None = None,
 ) -> Objective:
     """Return the objective that the parameters name, on the features as they are: unscaled."""
-    threads = effective_threads(parameters.n_jobs)
-    preferences = choose_pairs(
+    chosen = preferences_of(data, parameters, pairs=pairs, propensity=propensity)
+    return _objective_of(data, parameters, chosen, matrix)
+
+
+def _objective_of(
+    data: RankingData, parameters: RidgeParameters, chosen: Preferences, matrix: Matrix | None
+) -> Objective:
+    return objective_on(
+        data,
+        chosen,
+        C=parameters.loss_weight,
+        normalization=parameters.normalization,
+        threads=effective_threads(parameters.n_jobs),
+        matrix=matrix,
+    )
+
+
+def preferences_of(
+    data: RankingData,
+    parameters: RidgeParameters,
+    factors: PairFactors | None = None,
+    *,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+) -> Preferences:
+    """Return the pairs that the parameters name, and the loss on them.
+
+    `factors` are weights of the pairs, in the place of those that the parameters name.
+    """
+    return choose_pairs(
         data,
         get_loss(parameters.loss),
         pair_selection=parameters.pair_selection,
-        pair_cost=parameters.pair_cost,
+        pair_cost=parameters.cost,
+        factors=factors,
         margin=parameters.margin,
         pairs=pairs,
         propensity=propensity,
-        threads=threads,
-    )
-    return objective_on(
-        data,
-        preferences,
-        C=parameters.loss_weight,
-        normalization=parameters.normalization,
-        threads=threads,
+        threads=effective_threads(parameters.n_jobs),
     )
 
 

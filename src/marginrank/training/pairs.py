@@ -2,6 +2,9 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from marginrank._base.parameters import (
     Mention,
     ParameterError,
@@ -13,15 +16,17 @@ from marginrank._base.parameters import (
 from marginrank._base.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
+from marginrank.data.validation import check_weights
 from marginrank.objective.backends import matrix_of
+from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
 from marginrank.objective.margins import margin_offsets
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairSet
+from marginrank.objective.pair_weights import PairFactors, with_preferred, with_propensity
 from marginrank.objective.pair_weights import pair_cost as pair_factors
-from marginrank.objective.pair_weights import with_propensity
 from marginrank.training.declarations import NORMALIZATIONS, PAIR_SELECTIONS
 
 
@@ -38,9 +43,11 @@ def choose_pairs(
     *,
     pair_selection: str = "all",
     pair_cost: Any = None,
+    factors: PairFactors | None = None,
     margin: Any = "unit",
     pairs: PairList | None = None,
     propensity: Floats | None = None,
+    labels: NDArray[Any] | None = None,
     threads: int = 1,
 ) -> Preferences:
     """Return the pairs that the labels of the data make, or those of a list, and the loss on them.
@@ -50,27 +57,35 @@ def choose_pairs(
     Parameters
     ----------
     data : RankingData
-        Documents, labels, queries and weights.
+        Documents, labels, queries, weights and costs.
     loss : Loss
         The loss on a pair.
     pair_selection, pair_cost, margin
         As in :class:`~marginrank.RankSVM`.
+    factors : PairFactors, optional
+        Weights of the pairs, by row, in the place of `pair_cost`.
     pairs : PairList, optional
         The pairs, by row of X, instead of those that the labels make. Documents that are not part
         of a pair of positive weight are left out.
     propensity : ndarray of shape (n_documents,), optional
         Divides the weight of each pair by that of its preferred document.
+    labels : ndarray, optional
+        The distinct labels of all documents, if the data are a part of them: for `pair_cost`.
     threads : int
         Number of threads.
     """
     check_choice("pair_selection", pair_selection, PAIR_SELECTIONS)
     if pairs is not None:
         refuse_selection(pair_selection)
-        _refuse_labels(pair_cost, margin, propensity)
+        _refuse_labels(pair_cost, margin, propensity, data.cost)
         return Preferences(ListedPairs.from_data(data, pairs, margins=None, threads=threads), loss)
-    factors = pair_factors(pair_cost, data.y, data.qid)
+    if factors is None:
+        factors = pair_factors(pair_cost, data.y, data.qid, labels)
     if propensity is not None:
+        _refuse_both(data.cost)
         factors = with_propensity(factors, propensity)
+    elif data.cost is not None:
+        factors = with_preferred(factors, data.cost)
     margins = margin_offsets(margin, data.y, data.qid)
     chosen = LevelPairs.from_data(
         data,
@@ -82,18 +97,41 @@ def choose_pairs(
     return Preferences(chosen, loss if margins is None else loss.shifted(-loss.margin))
 
 
-def _refuse_labels(pair_cost: Any, margin: Any, propensity: Floats | None) -> None:
+def _refuse_both(cost: Floats | None) -> None:
+    """Refuse propensities where the data have their inverse."""
+    if cost is not None:
+        raise ValueError(
+            "propensity was given, but the data have a cost a document, which is the inverse of "
+            "one; drop propensity."
+        )
+
+
+def _refuse_labels(
+    pair_cost: Any, margin: Any, propensity: Floats | None, cost: Floats | None
+) -> None:
     """Refuse what needs labels."""
     asked = {
         "pair_cost": pair_cost is not None,
         "margin": margin != "unit",
         "propensity": propensity is not None,
+        "cost": cost is not None,
     }
     for name, is_given in asked.items():
         if is_given:
             raise ValueError(
                 f"{name} does not go with pairs, which have no labels; put it into pair_weight."
             )
+
+
+def check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats | None:
+    """Return the propensities that a fit was given, none of them zero."""
+    if propensity is None:
+        return None
+    values = check_weights(propensity, "propensity", n_documents, "one probability a document")
+    zero = np.flatnonzero(values == 0)
+    if zero.size:
+        raise ValueError(f"propensity[{zero[0]}] is 0; a document needs a chance to be examined.")
+    return values
 
 
 def refuse_selection(pair_selection: str) -> None:
@@ -115,7 +153,7 @@ def objective_on(
     normalization: str = "none",
     ridge: float = 1.0,
     threads: int = 1,
-    backend: str = "native",
+    matrix: Matrix | None = None,
 ) -> Objective:
     """Return the objective over some pairs of the data.
 
@@ -135,13 +173,13 @@ def objective_on(
         ρ, the weight of ½‖w‖².
     threads : int
         Number of threads; the results do not depend on it.
-    backend : str
-        Who computes.
+    matrix : Matrix, optional
+        X, as a backend holds it; in memory by default.
     """
     check_number("C", C)
     check_choice("normalization", normalization, NORMALIZATIONS)
     return Objective(
-        matrix=matrix_of(data, backend),
+        matrix=matrix_of(data) if matrix is None else matrix,
         pairs=preferences.pairs.weighted(C, normalization),
         loss=preferences.loss,
         ridge=ridge,

@@ -5,7 +5,7 @@ the features as they are with the regulariser ½ Σ σ_k² w_k², or Σ σ_k |w_
 never copied. Solvers see u = σw, the weights of X / σ; a model has w.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,9 @@ from marginrank._base.memory import require_vectors
 from marginrank._base.parameters import Mention, Message, ParameterError, Wording, given
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
+from marginrank.data.stored_data import between
+from marginrank.objective.backends.interface import Matrix
+from marginrank.objective.backends.parts.streamed import StreamedMatrix
 from marginrank.objective.backends.scaled import ScaledMatrix
 from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective
@@ -47,11 +50,30 @@ class Scale:
     without_effect: Integers
 
 
-def find_scale(data: RankingData, scale: Any) -> Scale | None:
-    """Return the scale that a parameter names for the data, or None for none."""
+def find_scale(data: RankingData, scale: Any, matrix: Matrix | None = None) -> Scale | None:
+    """Return the scale that a parameter names for the data, or None for none.
+
+    A sweep or two over `matrix`, if X of the data is left on disk.
+    """
     search = ScaleSearch(scale)
-    search.add(data)
+    if no_scale(scale):
+        return None
+    if isinstance(matrix, StreamedMatrix):
+        for chunk in chunks_of(data, matrix):
+            search.add(chunk)
+    else:
+        search.add(data)
     return search.found()
+
+
+def chunks_of(data: RankingData, matrix: StreamedMatrix) -> Iterator[RankingData]:
+    """Yield data that are left on disk in chunks of whole queries, valid until the next; a sweep.
+
+    A query that is larger than a block comes into memory.
+    """
+    plan = matrix.plan
+    for part, X in matrix.parts():
+        yield between(data, int(plan.queries[part]), int(plan.queries[part + 1]), X)
 
 
 class ScaleSearch:
@@ -78,6 +100,12 @@ class ScaleSearch:
             self._inside.add(data)
             if self._spread is not self._inside:
                 self._spread.add(data)
+
+    def merge(self, other: "ScaleSearch") -> None:
+        """Look at the documents that another search for the same scale has seen."""
+        self._inside.merge(other._inside)
+        if self._spread is not self._inside:
+            self._spread.merge(other._spread)
 
     def found(self) -> Scale | None:
         """Return the scale of what was looked at."""

@@ -3,28 +3,35 @@
 It does not know scikit-learn, whose import takes longer than many a fit.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from marginrank._base.parameters import Mention, ParameterError, check_parameters, given
-from marginrank._base.threads import effective_threads, serial_blas
+from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.losses import get_loss
+from marginrank.objective.backends.interface import Matrix
+from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers import find_solver
-from marginrank.solvers.result import Callback
-from marginrank.training.declarations import SparseDeclaration
-from marginrank.training.linear import Fit, check_start, require_pairs
+from marginrank.solvers.registry import state_bytes
+from marginrank.solvers.result import Callback, SolverResult
+from marginrank.training.declarations import DeviceDeclaration, SparseDeclaration
+from marginrank.training.devices import Place
+from marginrank.training.linear import check_start, require_pairs
+from marginrank.training.minimisation import Fit, minimise
 from marginrank.training.pairs import choose_pairs, objective_on
-from marginrank.training.scaling import find_scale, to_raw, to_scaled, with_scale
+from marginrank.training.scaling import find_scale
+from marginrank.training.streams import OnRead, matrix_for
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseParameters(SparseDeclaration):
+class SparseParameters(SparseDeclaration, DeviceDeclaration):
     """The parameters of a sparse RankSVM; see :class:`~marginrank.SparseRankSVM`."""
 
     def check(self) -> None:
@@ -37,7 +44,21 @@ class SparseParameters(SparseDeclaration):
                 Mention("radius"),
                 " has none; leave one of them out.",
             )
-        find_solver(self.solver, get_loss(self.loss), self.regularizer())
+        self.minimiser(get_loss(self.loss))
+
+    def penalty(self, w: Floats) -> float:
+        """Return what is added to the loss."""
+        return self.regularizer().value(w)
+
+    @property
+    def state_bytes(self) -> int:
+        """What the solver keeps of each document."""
+        return state_bytes(self.solver, get_loss(self.loss), self.regularizer())
+
+    def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
+        """Return the solver, as a function of an objective."""
+        solve = find_solver(self.solver, loss, self.regularizer())
+        return partial(solve, variant=self.variant) if self.solver == "fenchel" else solve
 
     def regularizer(self) -> L1Regularizer:
         """Return the ball, or the penalty."""
@@ -45,7 +66,7 @@ class SparseParameters(SparseDeclaration):
             return L1Ball(float(self.radius), bool(self.positive))
         return ElasticNet(float(self.l1_ratio), 1.0 - self.l1_ratio, bool(self.positive))
 
-    def objective(self, data: RankingData) -> Objective:
+    def objective(self, data: RankingData, matrix: Matrix | None = None) -> Objective:
         """Return the loss on the data, times C where there is a penalty to weigh it against.
 
         The features are as they are: unscaled.
@@ -65,6 +86,7 @@ class SparseParameters(SparseDeclaration):
             normalization=self.normalization,
             ridge=0.0,
             threads=threads,
+            matrix=matrix,
         )
         require_pairs(objective, data)
         return objective
@@ -77,25 +99,29 @@ def fit_sparse(
     seed: int = 0,
     w0: Floats | None = None,
     callback: Callback | None = None,
+    memory_limit: int | None = None,
+    on_read: OnRead | None = None,
+    tensor: Any = None,
 ) -> Fit:
-    """Minimise the sparse objective that the parameters name on the data."""
+    """Minimise the sparse objective that the parameters name on the data.
+
+    See :func:`~marginrank.training.linear.fit_linear` for data that are left on disk, and tensors.
+    """
     parameters.check()
-    objective = parameters.objective(data)
-    check_start(w0)
-    scale = find_scale(data, parameters.scale)
-    solve = find_solver(parameters.solver, objective.loss, parameters.regularizer())
-    if parameters.solver == "fenchel":
-        solve = partial(solve, variant=parameters.variant)
-    with serial_blas():
-        result = solve(
-            with_scale(objective, scale),
-            w0=to_scaled(w0, scale),
-            tol=parameters.tol,
-            max_iter=parameters.max_iter,
+    threads = effective_threads(parameters.n_jobs)
+    place = Place.of(parameters.device, tensor)
+    with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
+        objective = parameters.objective(data, matrix)
+        check_start(w0)
+        matrix.survey(objective.pairs, threads)
+        return minimise(
+            objective,
+            parameters,
+            scale=find_scale(data, parameters.scale, matrix),
             seed=seed,
+            w0=w0,
             callback=callback,
         )
-    return Fit(to_raw(result, scale), objective.n_pairs, scale)
 
 
 def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = False) -> float:

@@ -26,6 +26,9 @@ class Spread(Protocol):
     def add(self, data: RankingData) -> None:
         """Take more documents into account; features that some do not have are zero there."""
 
+    def merge(self, other: Any) -> None:
+        """Take the documents into account that another of the same kind has seen."""
+
     def values(self) -> Floats:
         """Return a number for each feature, zero for one that does not vary."""
 
@@ -41,12 +44,19 @@ class RangeSpread:
         """Take more documents into account."""
         for first, last in _heights(data.X, data.n_documents):
             block = data.X[first:last]
-            low, high = _dense_row(block.min(axis=0)), _dense_row(block.max(axis=0))
-            if self._low is None or self._high is None:
-                self._low, self._high = low, high
-            else:
-                self._low = np.minimum(*_equally_wide(self._low, low))
-                self._high = np.maximum(*_equally_wide(self._high, high))
+            self._widen(_dense_row(block.min(axis=0)), _dense_row(block.max(axis=0)))
+
+    def merge(self, other: "RangeSpread") -> None:
+        """Take the documents of another into account."""
+        if other._low is not None and other._high is not None:
+            self._widen(other._low, other._high)
+
+    def _widen(self, low: Floats, high: Floats) -> None:
+        if self._low is None or self._high is None:
+            self._low, self._high = low, high
+        else:
+            self._low = np.minimum(*_equally_wide(self._low, low))
+            self._high = np.maximum(*_equally_wide(self._high, high))
 
     def values(self) -> Floats:
         """Return the range of each feature."""
@@ -68,6 +78,13 @@ class TotalSpread:
         self._group.widen(data.n_features)
         for first, last in _heights(data.X, data.n_documents):
             self._group.add(_as_wide(data.X[first:last], self._group.shift.size))
+
+    def merge(self, other: "TotalSpread") -> None:
+        """Take the documents of another into account."""
+        if self._group is None:
+            self._group = other._group
+        elif other._group is not None:
+            self._group.merge(other._group)
 
     def values(self) -> Floats:
         """Return the standard deviation of each feature."""
@@ -94,6 +111,11 @@ class QuerySpread:
                 inside = _sparse_squares if sp.issparse(block) else _dense_squares
                 squares += inside(block, offsets - offsets[0])
         self._squares = np.add(*_equally_wide(self._squares, squares))
+
+    def merge(self, other: "QuerySpread") -> None:
+        """Take the documents of another into account."""
+        self._count += other._count
+        self._squares = np.add(*_equally_wide(self._squares, other._squares))
 
     def values(self) -> Floats:
         """Return the spread of each feature inside queries."""
@@ -137,8 +159,19 @@ class _Group:
         """Take more documents into account."""
         moments = _sparse_moments if sp.issparse(block) else _dense_moments
         mean, squares = moments(block, self.shift)
-        count = self.count + block.shape[0]
-        share = block.shape[0] / count
+        self._join(block.shape[0], mean, squares)
+
+    def merge(self, other: "_Group") -> None:
+        """Take the documents of another group into account."""
+        n_features = max(self.shift.size, other.shift.size)
+        self.widen(n_features)
+        other.widen(n_features)
+        self._join(other.count, (other.shift - self.shift) + other.mean, other.squares)
+
+    def _join(self, n_rows: int, mean: Floats, squares: Floats) -> None:
+        """Add some documents, given their mean less the shift of this group."""
+        count = self.count + n_rows
+        share = n_rows / count
         apart = mean - self.mean
         self.mean = self.mean + share * apart
         self.squares = self.squares + squares + (self.count * share) * apart**2

@@ -35,6 +35,7 @@ def everything(n=96):
     return {
         "sample_weight": rng.random(n),
         "query_weight": rng.random(12),
+        "cost": rng.random(n),
         "feature_names": ["a", "é", "", 'q"', "日本"],
         "comments": [f"doc {k} é日" * (k % 3) for k in range(n)],
     }
@@ -52,7 +53,7 @@ def assert_same(a, b):
         assert a.X.shape == b.X.shape
     else:
         assert_same_array(a.X, b.X)
-    for name in ("y", "qid", "query_ids", "sample_weight", "query_weight"):
+    for name in ("y", "qid", "query_ids", "sample_weight", "query_weight", "cost"):
         assert_same_array(getattr(a, name), getattr(b, name))
     for name in QUERIES:
         assert_same_array(getattr(a.queries, name), getattr(b.queries, name))
@@ -142,7 +143,8 @@ def test_arrays_are_read_only(tmp_path, layout):
     back = reopened(ranking(*layout, **everything()), tmp_path / "s")
     X = [back.X] if layout[0] == "dense" else [back.X.data, back.X.indices, back.X.indptr]
     groups = [getattr(back.queries, name) for name in QUERIES]
-    for array in (*X, back.y, back.query_ids, back.sample_weight, back.query_weight, *groups):
+    weights = (back.sample_weight, back.query_weight, back.cost)
+    for array in (*X, back.y, back.query_ids, *weights, *groups):
         assert not array.flags.writeable
 
 
@@ -316,10 +318,10 @@ def edit(folder, **fields):
     (folder / MANIFEST).write_text(json.dumps(manifest | fields))
 
 
-@pytest.mark.parametrize("version", [3, 99, "1", None, 0])
+@pytest.mark.parametrize("version", [4, 99, "1", None, 0])
 def test_another_version_is_refused(damaged, version):
     edit(damaged, version=version)
-    with pytest.raises(ValueError, match=rf"version {version!r}.*reads versions up to 2; update"):
+    with pytest.raises(ValueError, match=rf"version {version!r}.*reads versions up to 3; update"):
         RankingData.open(damaged)
 
 
@@ -380,8 +382,10 @@ def test_a_manifest_of_other_data_is_refused(damaged, fields, message):
 def replace_array(folder, name, array):
     """Put another array in a store, with a manifest that agrees."""
     manifest = json.loads((folder / MANIFEST).read_text())
-    (folder / f"{name}.npy").unlink()
-    manifest["files"][name] = store_writer._write_array(folder, name, array)
+    path = folder / f"{name}.npy"
+    np.save(path, array, allow_pickle=False)
+    entry = {"dtype": array.dtype.str, "shape": list(array.shape), "bytes": path.stat().st_size}
+    manifest["files"][name] = entry | {"crc32": f"{zlib.crc32(path.read_bytes()):08x}"}
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
 

@@ -21,7 +21,7 @@ class Checksummed:
         self.n_bytes = 0
         self.crc = 0
 
-    def write(self, text: bytes) -> int:
+    def write(self, text: bytes | memoryview) -> int:
         """Write some bytes."""
         self.n_bytes += len(text)
         self.crc = zlib.crc32(text, self.crc)
@@ -32,16 +32,16 @@ def crc32(content: NDArray[np.uint8], threads: int) -> int:
     """Return the CRC-32 of an array of bytes."""
     chunks = [content.data[at : at + CHUNK] for at in range(0, content.size, CHUNK)]
     if threads == 1 or len(chunks) < 2:
-        return _joined(map(_crc32, chunks), map(len, chunks))
+        return joined_crc32(map(_crc32, chunks), map(len, chunks))
     with ThreadPoolExecutor(threads) as pool:  # zlib lets go of the interpreter
-        return _joined(pool.map(_crc32, chunks), map(len, chunks))
+        return joined_crc32(pool.map(_crc32, chunks), map(len, chunks))
 
 
 def _crc32(chunk: memoryview) -> int:
     return zlib.crc32(chunk)
 
 
-def _joined(checksums: Iterable[int], sizes: Iterable[int]) -> int:
+def joined_crc32(checksums: Iterable[int], sizes: Iterable[int]) -> int:
     """Return the CRC-32 of chunks put together: that of AB is that of A, shifted by B, plus B's."""
     crc = 0
     for following, size in zip(checksums, sizes, strict=True):

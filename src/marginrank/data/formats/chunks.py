@@ -1,21 +1,25 @@
 """Data in chunks of whole queries, for what need not fit in memory."""
 
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from marginrank import _core
 from marginrank._base.parameters import check_integer
 from marginrank._base.threads import effective_threads
-from marginrank._base.types import Integers
+from marginrank._base.types import Floats, Integers
 from marginrank.data.formats.letor import LetorText, assemble, feed, new_reader
+from marginrank.data.formats.stored_chunks import open_if_it_fits, whole_queries
+from marginrank.data.formats.stored_features import StoredFeatures
 from marginrank.data.formats.text_sources import (
     Path,
+    Progress,
     Source,
     as_list,
     name_all,
@@ -25,6 +29,8 @@ from marginrank.data.formats.text_sources import (
 from marginrank.data.ranking_data import RankingData
 
 CHUNK_DOCUMENTS = 1 << 16
+
+Parsed = TypeVar("Parsed")
 
 
 def iter_letor(
@@ -77,42 +83,72 @@ def iter_letor(
         return new_reader(n_features, zero_based, missing, layout, dtype, False)
 
     begin()  # refuses bad options before the first chunk is asked for
-    blocks = _blocks(as_list(source), begin, chunk_documents, layout, threads)
+    sources = as_list(source)
+    take = _chunk_taker(name_all(sources), layout, threads)
+    blocks = parsed_blocks(sources, begin, take, chunk_documents, threads)
     return _whole_queries(blocks, chunk_documents, n_jobs)
 
 
-def _blocks(
+def parsed_blocks(
     sources: list[Source],
     begin: Callable[[], _core.LetorReader],
+    take: Callable[[_core.LetorReader], Parsed],
     block_documents: int,
-    layout: str,
     threads: int,
-) -> Iterator[LetorText]:
-    """Yield the documents as they come, in blocks that may cut queries."""
-    name = name_all(sources)
+    progress: Progress | None = None,
+) -> Iterator[Parsed]:
+    """Yield what `take` makes of the documents as they come, in blocks that may cut queries."""
     reader, n_blocks = begin(), 0
+    has_qid: bool | None = None  # in earlier blocks
     for source in sources:
         reader.begin_source()
         earlier, current = 0, 0  # lines of this source, by earlier readers and by this one
-        for text, first, last in texts_of(source, None):
+        for text, first, last in texts_of(source, progress):
             feed(reader, source_name(source), text, first, last, threads, earlier)
+            n_documents, _, _, with_qid = reader.shape()
+            if has_qid not in (None, with_qid) and n_documents > 0:
+                line = earlier + current + _line_of_document(text, first)
+                raise ValueError(f"{source_name(source)}:{line}:1: {_odd_line(with_qid)}.")
             current += text.count(b"\n", first, last)
-            if reader.shape()[0] < block_documents:
+            if n_documents < block_documents:
                 continue
-            block = _block(reader, name, layout, threads)
-            layout = "csr" if sp.issparse(block.X) else "dense"
-            yield block
+            block = take(reader)
+            has_qid = with_qid
             reader, n_blocks = begin(), n_blocks + 1
             earlier, current = earlier + current, 0
+            yield block
+            del block  # before the next is made
     if n_blocks == 0 or reader.shape()[0] > 0:
-        yield _block(reader, name, layout, threads)
+        yield take(reader)
 
 
-def _block(reader: _core.LetorReader, name: str, layout: str, threads: int) -> LetorText:
-    block = assemble(reader, name, layout, False, None, threads)
-    if block.qid is None:
-        raise ValueError(f"{name} has lines without qid: chunks must know where queries end.")
-    return block
+def _line_of_document(text: bytes, first: int) -> int:
+    """Return the number of the first line, from 1, that is neither empty nor a comment."""
+    for number, line in enumerate(io.BytesIO(text[first:]), 1):
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            return number
+    raise AssertionError("there is a document")
+
+
+def _odd_line(with_qid: bool) -> str:
+    """Say what the parser says of a line inside one block."""
+    if with_qid:
+        return "this line has a qid:, but others have none"
+    return "this line has no qid:, but others have"
+
+
+def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorReader], LetorText]:
+    """Return what takes blocks out of readers, all in the layout of the first."""
+
+    def take(reader: _core.LetorReader) -> LetorText:
+        nonlocal layout
+        block = assemble(reader, name, layout, False, None, threads)
+        if block.qid is None:
+            raise ValueError(f"{name} has lines without qid: chunks must know where queries end.")
+        layout = "csr" if sp.issparse(block.X) else "dense"
+        return block
+
+    return take
 
 
 def _whole_queries(
@@ -123,7 +159,7 @@ def _whole_queries(
     rest: LetorText | None = None
     for block in blocks:
         joined = block if rest is None else _join(rest, block)
-        starts = _query_starts(joined.qid)
+        starts = query_starts(np.asarray(joined.qid))
         cuts = _cuts(starts, chunk_documents)
         for first, last in pairwise(cuts):
             yield _chunk(joined, first, last, seen, n_jobs)
@@ -132,8 +168,9 @@ def _whole_queries(
         yield _chunk(rest, 0, len(rest.y), seen, n_jobs)
 
 
-def _query_starts(qid: Any) -> Integers:
-    return np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
+def query_starts(qid: NDArray[Any]) -> Integers:
+    """Return the rows whose query is not that of the row above."""
+    return np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]])[: qid.size])
 
 
 def _cuts(starts: Integers, chunk_documents: int) -> list[int]:
@@ -147,7 +184,9 @@ def _cuts(starts: Integers, chunk_documents: int) -> list[int]:
 
 def _rows(text: LetorText, first: int, last: int) -> LetorText:
     assert text.qid is not None
-    return LetorText(text.X[first:last], text.y[first:last], text.qid[first:last], None, None)
+    cost = None if text.cost is None else text.cost[first:last]
+    X, y, qid = (part[first:last] for part in (text.X, text.y, text.qid))
+    return LetorText(X, y, qid, None, None, cost)
 
 
 def _chunk(
@@ -155,7 +194,7 @@ def _chunk(
 ) -> RankingData:
     chunk = _rows(text, first, last)
     assert chunk.qid is not None
-    for query in chunk.qid[_query_starts(chunk.qid)].tolist():
+    for query in chunk.qid[query_starts(chunk.qid)].tolist():
         if str(query) in seen:
             raise ValueError(
                 f"query {query!r} comes again after other queries; sort the text by qid."
@@ -174,7 +213,16 @@ def _join(above: LetorText, below: LetorText) -> LetorText:
         np.concatenate(qids),
         None,
         None,
+        _join_costs(above, below),
     )
+
+
+def _join_costs(above: LetorText, below: LetorText) -> Floats | None:
+    """Return all costs, if a line has one; they are 1 in a block without."""
+    if above.cost is None and below.cost is None:
+        return None
+    blocks = ((text.cost, text.y) for text in (above, below))
+    return np.concatenate([np.ones(y.size) if cost is None else cost for cost, y in blocks])
 
 
 def _stack(above: Any, below: Any) -> Any:
@@ -216,7 +264,7 @@ class ChunkSource:
         self._sources = sources
         self._reading = reading | {"chunk_documents": chunk_documents}
         if self._store:
-            self._data = RankingData.open(sources[0])  # type: ignore[arg-type]
+            self._data = open_if_it_fits(sources[0])  # type: ignore[arg-type]
         else:
             iter_letor(sources, **self._reading)
 
@@ -233,7 +281,10 @@ class ChunkSource:
     def __call__(self) -> Iterator[RankingData]:
         """Read all chunks; from the second time on, they have the same features."""
         if self._store:
-            yield self._data
+            if isinstance(self._data.X, StoredFeatures):
+                yield from whole_queries(self._data, self._reading["chunk_documents"])
+            else:
+                yield self._data
             return
         n_features = 0
         for chunk in iter_letor(self._sources, **self._reading):

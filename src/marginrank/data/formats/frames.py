@@ -27,12 +27,15 @@ def from_frame(
     query_weight: Any = None,
     comments: Any = None,
     n_jobs: int | None = None,
+    first_row: int = 0,
 ) -> Data:
     """Call `make` with the columns of a data frame, in the order of the rows.
 
-    See :meth:`marginrank.RankingData.from_frame`, which is the `make` that this is for.
+    See :meth:`marginrank.RankingData.from_frame`, which is the `make` that this is for. Rows that
+    are part of more are numbered from `first_row`.
     """
     table = as_table(frame)
+    table.first_row = first_row
     roles = {
         "label": label,
         "qid": qid,
@@ -157,14 +160,16 @@ def _refuse_inexact(table: Table, at: int, first: int, values: NDArray[Any]) -> 
         large = (values > EXACT_INTEGERS) | (values < -EXACT_INTEGERS)
         row = first + int(large.argmax())
         raise ValueError(
-            f"column {table.names[at]!r}, row {row} is {values[row - first]}, an integer too large "
-            "for a feature, which is a float64; if it is an id, drop the column, else cast it."
+            f"column {table.names[at]!r}, row {table.first_row + row} is {values[row - first]}, "
+            "an integer too large for a feature, which is a float64; if it is an id, drop the "
+            "column, else cast it."
         )
 
 
 def _bad_value(table: Table, at: int, row: int, what: str) -> ValueError:
     return ValueError(
-        f"column {table.names[at]!r}, row {row} is {what}; drop the row or replace the value."
+        f"column {table.names[at]!r}, row {table.first_row + row} is {what}; drop the row or "
+        "replace the value."
     )
 
 

@@ -55,6 +55,9 @@ def load_letor(
 ) -> RankingData:
     r"""Read LETOR / SVMlight text: ``<label> qid:<id> <index>:<value> … # comment``.
 
+    Beside ``qid:`` a line may have ``cost:<number>``, which becomes `cost` of the data, 1 where it
+    is absent, and ``sid:<integer>``, which is checked and not used.
+
     Parameters
     ----------
     source : path, binary file object, or a list of them
@@ -124,11 +127,18 @@ class LetorText(NamedTuple):
     qid: NDArray[Any] | None
     group: ArrayLike | None
     comments: list[str] | None
+    cost: Floats | None = None
 
     def to_data(self, n_jobs: int | None = None) -> RankingData:
         """Group the documents by query."""
         return RankingData(
-            self.X, self.y, self.qid, self.group, comments=self.comments, n_jobs=n_jobs
+            self.X,
+            self.y,
+            self.qid,
+            self.group,
+            cost=self.cost,
+            comments=self.comments,
+            n_jobs=n_jobs,
         )
 
 
@@ -244,26 +254,41 @@ def assemble(
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
     if n_rows == 0:
-        raise ValueError(f"{name} has no documents: it is empty or holds only comments.")
+        raise no_documents(name)
     if has_qid and group is not None:
-        raise ValueError("group was given, but the lines have a qid already; drop one of them.")
+        raise two_groupings()
     if isinstance(group, (str, os.PathLike)):
-        group = _read_all_sizes(group, name, n_rows)
+        group = read_all_sizes(group, name, n_rows)
     return LetorText(
         _features(reader, name, layout, (n_rows, n_columns, n_entries), threads),
         labels,
-        np.repeat(_query_ids(ids), lengths) if has_qid else None,
+        np.repeat(ids_of_text(decode_ids(ids)), lengths) if has_qid else None,
         group,
-        [c.decode("utf-8", "replace") for c in texts] if comments else None,
+        decode_comments(texts) if comments else None,
+        reader.costs(),
     )
+
+
+def no_documents(name: str) -> ValueError:
+    """Return the error to raise for text without documents."""
+    return ValueError(f"{name} has no documents: it is empty or holds only comments.")
+
+
+def two_groupings() -> ValueError:
+    """Return the error to raise for text with query ids and group sizes."""
+    return ValueError("group was given, but the lines have a qid already; drop one of them.")
+
+
+def decode_comments(texts: list[bytes]) -> list[str]:
+    """Return comments as strings."""
+    return [text.decode("utf-8", "replace") for text in texts]
 
 
 def _features(
     reader: _core.LetorReader, name: str, layout: str, shape: tuple[int, int, int], threads: int
 ) -> Any:
-    n_rows, n_columns, n_entries = shape
-    # A stored entry takes an index beside its value.
-    smaller = "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
+    n_rows, n_columns, _ = shape
+    smaller = smaller_layout(*shape)
     if layout == "dense" and smaller == "csr":
         require_memory(
             4 * n_rows * n_columns,
@@ -272,6 +297,12 @@ def _features(
         )
     if (smaller if layout == "auto" else layout) == "dense":
         return reader.dense(threads)
+    return sparse_features(reader)
+
+
+def sparse_features(reader: _core.LetorReader) -> Any:
+    """Return the features that were read as CSR."""
+    n_rows, n_columns, *_ = reader.shape()
     values, columns, indptr = reader.csr()
     used = int(indptr[-1])
     if used < 2**31:
@@ -281,9 +312,18 @@ def _features(
     return sp.csr_array((values[:used], columns[:used], indptr), shape=(n_rows, n_columns))
 
 
-def _query_ids(ids: list[bytes]) -> NDArray[Any]:
+def smaller_layout(n_rows: int, n_columns: int, n_entries: int) -> str:
+    """Return what takes less room; a stored entry takes an index beside its value."""
+    return "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
+
+
+def decode_ids(ids: list[bytes]) -> list[str]:
+    """Return query ids as strings."""
+    return [i.decode("utf-8", "surrogateescape") for i in ids]
+
+
+def ids_of_text(texts: list[str]) -> NDArray[Any]:
     """Return integers if all ids are, written plainly; else strings."""
-    texts = [i.decode("utf-8", "surrogateescape") for i in ids]
     try:
         numbers = [int(t) for t in texts]
         if all(str(n) == t for n, t in zip(numbers, texts, strict=True)):
@@ -295,7 +335,7 @@ def _query_ids(ids: list[bytes]) -> NDArray[Any]:
     return result
 
 
-def _read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
+def read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
     """Read the group sizes of a text of so many documents."""
     sizes = read_group_sizes(path)
     total = sum(sizes.tolist())
@@ -330,7 +370,7 @@ def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> No
     Parameters
     ----------
     data : RankingData
-        What to write; comments are written if it has them. Weights are refused.
+        What to write; comments and costs are written if it has them. Weights are refused.
     path : str or path
         The file.
     zero_based : bool, default=False
@@ -366,6 +406,9 @@ def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
         if data.comments is not None:
             suffixes = [_comment(c) for c in data.comments[first:last]]
         prefixes = [ids[q] for q in qid[first:last]]
+        if data.cost is not None:
+            costs = data.cost[first:last].tolist()
+            prefixes = [p + b" cost:%r" % c for p, c in zip(prefixes, costs, strict=True)]
         yield _core.format_letor(matrix, data.y, first, last, prefixes, suffixes, first_index)
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import IO, Any
 
@@ -18,6 +19,8 @@ from marginrank.data.validation import refuse_wide_labels
 Path = str | os.PathLike[str]
 
 ROW_GROUP = 1 << 24  # entries of X written at a time
+BATCH = 1 << 21  # entries read at a time
+BUFFER = 1 << 16  # bytes of a column in the file that are read at a time
 COLUMN_BYTES = 1000  # that a column takes beside its values, at least
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", *DELIMITERS)
@@ -53,6 +56,40 @@ def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
         parse = csv.ParseOptions(delimiter=DELIMITERS[ending])
         convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string()))
         return csv.read_csv(path, parse_options=parse, convert_options=convert)
+    except (arrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def parquet_columns(path: Path) -> list[str]:
+    """Return the names of the columns of a .parquet file."""
+    with _open_parquet(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def read_batches(path: Path) -> Iterator[Any]:
+    """Read a .parquet file as pyarrow Tables of bounded size, at least one."""
+    arrow = require("pyarrow", "frames")
+    with _open_parquet(path) as file:
+        schema = file.schema_arrow
+        empty = True
+        n_rows = max(BATCH // max(len(schema.names), 1), 1)
+        for batch in file.iter_batches(n_rows, use_threads=False):  # each would take memory
+            empty = False
+            yield arrow.Table.from_batches([batch])
+        if empty:
+            yield schema.empty_table()
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[Any]:
+    path = os.fspath(path)
+    with open(path, "rb"):
+        pass  # as in read_frame
+    arrow = require("pyarrow", "frames")
+    parquet = require("pyarrow.parquet", "frames")
+    try:
+        with parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
+            yield file
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -94,6 +131,8 @@ def write_frame(
     path = os.fspath(path)
     ending = _ending(path, compressed=())
     refuse_wide_labels(data.y, path)
+    if data.cost is not None:
+        raise ValueError(f"{path}: a table cannot hold costs; write a store or LETOR text.")
     require_memory(
         COLUMN_BYTES * data.n_features,
         f"{path}: a table of {data.n_features} columns",

@@ -16,6 +16,7 @@ class Table:
         self.names = list(names)
         self.columns = columns
         self.n_rows = n_rows
+        self.first_row = 0  # in the data that this is a part of
         self.positions: dict[Any, list[int]] = {}
         for at, name in enumerate(self.names):
             self.positions.setdefault(name, []).append(at)

@@ -7,7 +7,10 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends.interface import Matrix
 
 # A function of RankingData that returns its matrix, as "module:name": imported when asked for.
-BACKENDS = {"native": "marginrank.objective.backends.native:native_matrix"}
+BACKENDS = {
+    "native": "marginrank.objective.backends.native:native_matrix",
+    "torch": "marginrank.objective.backends.torch.matrix:TorchMatrix.of",
+}
 
 
 def matrix_of(data: RankingData, backend: str = "native") -> Matrix:

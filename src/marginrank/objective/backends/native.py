@@ -9,22 +9,32 @@ import numpy as np
 from marginrank import _core
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
+from marginrank.data.validation import as_matrix
 from marginrank.objective.backends.interface import (
     Evaluation,
     Kernels,
+    LossSums,
     Matrix,
+    PartKernels,
+    QueryLosses,
     Scores,
     SharedSweeps,
     State,
 )
 from marginrank.objective.gram import Gram
+from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.losses import Loss
-from marginrank.objective.pair_sets import PairSet
+from marginrank.objective.pair_sets import PairCounts, PairSet
 
 
 def native_matrix(data: RankingData) -> "NativeMatrix":
     """Return X where it is."""
     return NativeMatrix(data.X, data.matrix)
+
+
+def as_native(X: Any) -> "NativeMatrix":
+    """Return an array or CSR matrix that was checked before."""
+    return NativeMatrix(X, as_matrix(X))
 
 
 @dataclass(frozen=True)
@@ -69,23 +79,37 @@ class NativeMatrix(Matrix):
         kept = columns if self.columns is None else self.columns[columns]
         return NativeMatrix(self.X, self.view.take_columns(columns, threads), kept)
 
-    def kernels(self, pairs: PairSet, loss: Loss, threads: int) -> "NativeKernels":
+    def take_rows(self, rows: Integers) -> Any:
+        """Return a copy of some rows."""
+        taken = self.X[rows]
+        return taken if self.columns is None else taken[:, self.columns]
+
+    def kernels(self, pairs: PairCounts, loss: Loss, threads: int) -> "NativeKernels":
         """Return what computes with it."""
-        return NativeKernels(self, pairs, loss, threads)
+        in_memory = cast(PairSet, pairs)
+        return NativeKernels(self, in_memory, in_memory.native(loss), threads)
+
+    def sample(
+        self, pairs: PairCounts, fraction: float, seed: int, threads: int
+    ) -> "tuple[NativeMatrix, PairSet]":
+        """Return a sample of the pairs; its documents are rows of this matrix."""
+        return self, cast(PairSet, pairs).sample(fraction, seed)
 
     def share(self, kernels: Sequence[Kernels]) -> "NativeSharedSweeps":
         """Return sweeps that read X once for all."""
         return NativeSharedSweeps(self.view, cast(Sequence[NativeKernels], kernels))
 
 
-class NativeKernels(Kernels):
+class NativeKernels(Kernels, PartKernels):
     """C++ kernels; scores are NumPy vectors."""
 
-    def __init__(self, matrix: NativeMatrix, pairs: PairSet, loss: Loss, threads: int) -> None:
+    def __init__(
+        self, matrix: NativeMatrix, pairs: PairSet, native: _core.Pairs, threads: int
+    ) -> None:
         self._matrix = matrix
         self._view = matrix.view
         self._pair_set = pairs
-        self._pairs = pairs.native(loss)
+        self._pairs = native
         self._threads = threads
 
     @property
@@ -94,9 +118,18 @@ class NativeKernels(Kernels):
         return self._pairs
 
     @property
+    def pair_set(self) -> PairSet:
+        """The pairs."""
+        return self._pair_set
+
+    @property
     def threads(self) -> int:
         """Number of threads."""
         return self._threads
+
+    def on(self, matrix: NativeMatrix) -> "NativeKernels":
+        """Return the same sums over pairs, with sweeps over another X of the same documents."""
+        return NativeKernels(matrix, self._pair_set, self._pairs, self._threads)
 
     def evaluate(self, w: Floats, like: State | None) -> Evaluation:
         """Look at w: a sweep."""
@@ -107,7 +140,8 @@ class NativeKernels(Kernels):
         losses, slopes, state = _core.evaluate_scores(
             self._pairs, _vector(scores), _native(like), self._threads
         )
-        return Evaluation(scores, losses, Scores(slopes), State(state), None)
+        sums = LossSums.of(losses, int(np.count_nonzero(slopes)))
+        return Evaluation(scores, sums, QueryLosses(losses), Scores(slopes), State(state), None)
 
     def scores(self, w: Floats) -> Scores:
         """Return Xw; a sweep."""
@@ -121,15 +155,19 @@ class NativeKernels(Kernels):
         """Return Xᵀz; a sweep."""
         return _core.transpose_dot(self._view, self._pairs, _vector(z), self._threads)
 
-    def combine_by_group(self, z: Scores, queries: Integers) -> Floats:
-        """Return Xᵀz by groups of queries; a sweep."""
-        bounds = self._pair_set.documents.offsets[queries]
-        return _core.transpose_dot_by_group(
-            self._view, self._pairs, _vector(z), bounds, self._threads
+    def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
+        """Return the loss and Xᵀz by groups of neighbouring queries; a sweep."""
+        documents = self._pair_set.documents
+        n_groups = min(n_groups, documents.n_queries)
+        queries = np.linspace(0, documents.n_queries, n_groups + 1).astype(np.int64)
+        gradients = _core.transpose_dot_by_group(
+            self._view, self._pairs, _vector(z), documents.offsets[queries], self._threads
         )
+        return GroupedLoss(np.add.reduceat(_table(by_query)[:, 0], queries[:-1]), gradients)
 
-    def query_squares(self, sizes: Floats) -> Floats:
+    def query_squares(self, by_query: QueryLosses) -> Floats:
         """Return what errors of the queries' gradients sum to, squared; a sweep."""
+        sizes = np.ascontiguousarray(_table(by_query)[:, 2])
         return _core.query_squares(self._view, self._pairs, sizes, self._threads)
 
     def hess_vec(self, state: State, v: Floats) -> tuple[Floats, Scores]:
@@ -151,14 +189,12 @@ class NativeKernels(Kernels):
 
     def gram(self, scale: Floats | None = None) -> Gram:
         """Return the inner products of the active documents."""
-        grouped, active = self._pair_set.documents, self._pair_set.active_queries
-        sizes = grouped.sizes
-        documents = np.flatnonzero(np.repeat(active, sizes))
-        rows = documents if grouped.rows is None else grouped.rows[documents]
-        offsets = np.concatenate([[0], np.cumsum(sizes[active])])
+        active = self._pair_set.active_documents
         columns = self._matrix.columns
         columns = np.arange(self._matrix.n_features) if columns is None else columns
-        return Gram.of_rows(self._matrix.X, rows, columns, documents, offsets, scale)
+        return Gram.of_rows(
+            self._matrix.X, active.rows, columns, active.documents, active.offsets, scale
+        )
 
     def curved_gram(self, state: State, gram: Gram) -> Floats:
         """Return A K; no sweep."""
@@ -176,6 +212,18 @@ class NativeKernels(Kernels):
         """Return XᵀJc; a sweep."""
         return self.combine(Scores(gram.spread(values, self._pair_set.documents.n_documents)))
 
+    def entries(self, a: Scores) -> Floats:
+        """Return the entries of a vector."""
+        return _vector(a)
+
+    def magnitudes(self) -> Floats:
+        """Return the largest absolute value of each feature."""
+        return self._matrix.magnitudes(self._threads)
+
+    def take_rows(self, rows: Integers) -> Any:
+        """Return some rows of X."""
+        return self._matrix.take_rows(rows)
+
     def zero(self) -> Scores:
         """Return the scores of w = 0."""
         return Scores(np.zeros(self._pair_set.documents.n_documents))
@@ -191,10 +239,6 @@ class NativeKernels(Kernels):
     def spread(self, a: Scores) -> float:
         """Return the standard deviation of the entries."""
         return float(np.std(_vector(a)))
-
-    def count_nonzero(self, a: Scores) -> int:
-        """Return how many entries are not zero."""
-        return int(np.count_nonzero(_vector(a)))
 
     def is_finite(self, a: Scores) -> bool:
         """Tell whether all entries are numbers."""
@@ -242,11 +286,22 @@ class NativeSharedSweeps(SharedSweeps):
 
 def _evaluation(parts: tuple[Floats, Floats, Floats, Floats, _core.Point]) -> Evaluation:
     losses, slopes, gradient, scores, state = parts
-    return Evaluation(Scores(scores), losses, Scores(slopes), State(state), gradient)
+    return Evaluation(
+        scores=Scores(scores),
+        losses=LossSums.of(losses, int(np.count_nonzero(slopes))),
+        by_query=QueryLosses(losses),
+        score_gradient=Scores(slopes),
+        state=State(state),
+        gradient=gradient,
+    )
 
 
 def _vector(scores: Scores) -> Floats:
     return cast(Floats, scores)
+
+
+def _table(by_query: QueryLosses) -> Floats:
+    return cast(Floats, by_query)
 
 
 def _native(state: State | None) -> Any:

@@ -8,6 +8,8 @@ from marginrank._base.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import PRECISION
 
+MOST_STEPS = 50
+
 
 class Searchable(Protocol):
     """A point that knows its neighbours on a line: of an objective, alone or with a regulariser."""
@@ -59,7 +61,9 @@ def line_search(
     noise = start.sum_rounding + PRECISION * abs(start.value)
     low, high = 0.0, np.inf
     size = min(first, longest)
-    for _ in range(50):
+    point: P | None = None
+    for _ in range(MOST_STEPS):
+        point = None  # what it keeps of each document makes room for the next one
         point = start.move(size, direction, direction_scores)
         slope = point.slope(direction, direction_scores)
         if not np.isfinite(point.value):
@@ -75,7 +79,7 @@ def line_search(
         size = min(_next_size(size, slope, curvature, low, high), longest)
         if not low < size < high:
             break
-    return point if point.value < start.value else None
+    return point if point is not None and point.value < start.value else None
 
 
 def _next_size(size: float, slope: float, curvature: float, low: float, high: float) -> float:

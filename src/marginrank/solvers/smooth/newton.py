@@ -125,7 +125,7 @@ def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
     """Yield nested samples, growing, the full data excluded."""
     smallest = max(SMALLEST_SAMPLE, 8 * objective.n_features)
     fractions = []
-    fraction = 1.0 / GROWTH
+    fraction = min(1.0 / GROWTH, objective.largest_sample)
     while fraction * objective.n_active_documents >= smallest:
         fractions.append(fraction)
         fraction /= GROWTH
@@ -171,10 +171,7 @@ class NewtonIteration:
                 self._is_hard, self._preconditioner = True, None
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
-                estimate = SAFETY * direction.bound
-                met = estimate <= tol * point.value
-                stop = StopReason.ESTIMATED if met else StopReason.PRECISION
-                return Outcome(point, estimate, stop)
+                return _judged(point, preconditioner, SAFETY * direction.bound, tol)
             gained = point.value - step.value
             self.point = point = step
             estimate = SAFETY * max(direction.bound, gained - direction.decrement)
@@ -186,7 +183,7 @@ class NewtonIteration:
             sampled = preconditioner.faithful and not preconditioner.exact
             trusted = sampled and direction.n_products <= STALE_CG
             if confirmations >= (2 if careful and not trusted else 1):
-                return Outcome(point, estimate, StopReason.ESTIMATED)
+                return _judged(point, preconditioner, estimate, tol)
             if direction.n_products > max(STALE_CG, preconditioner.cost):
                 self._preconditioner = None
             cut_off = direction.n_products >= most
@@ -224,6 +221,19 @@ class NewtonIteration:
             self._is_hard = iteration._is_hard
         eased = objective.at_point(eased)
         return eased if eased.value < point.value else point
+
+
+def _judged(point: Point, preconditioner: Preconditioner, estimate: float, tol: float) -> Outcome:
+    """Return the end at a point where steps have nothing to gain any more, or seem to.
+
+    They follow a gradient that is off by its rounding, and miss what that hides.
+    """
+    allowed = tol * point.value
+    if 0.5 * point.gradient_rounding**2 / point.objective.ridge > allowed:
+        errors = point.slope_rounding * point.objective.feature_magnitudes
+        estimate += preconditioner.hidden_by(errors)
+    stop = StopReason.ESTIMATED if estimate <= allowed else StopReason.PRECISION
+    return Outcome(point, estimate, stop)
 
 
 def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: int) -> Direction:

@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve, solve_triangular
 from scipy.linalg.lapack import dgetrf
 
-from marginrank._base.types import Floats
+from marginrank._base.types import Floats, Integers
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import Objective, Point
 
@@ -20,6 +20,8 @@ MOST_DOCUMENTS_IF_HARD = 4096  # the same where conjugate gradients are slow
 SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # documents for each feature that make a good preconditioner
 CURVED_PER_FEATURE = 12  # such documents that are in pairs with a loss
+MOST_LEADING = 512  # features whose Hessian is formed where these are far ahead of the others
+SAMPLE_PER_LEADING = 16  # documents for each of them
 
 
 class Preconditioner(ABC):
@@ -38,6 +40,10 @@ class Preconditioner(ABC):
         """Return −P⁻¹∇F(w)."""
         return -self.solve(point.gradient)
 
+    def hidden_by(self, errors: Floats) -> float:
+        """Return ½ eᵀP⁻¹e for independent errors e of these sizes; zero where that is not known."""
+        return 0.0
+
 
 class Factorised(Preconditioner):
     """The Hessian, or that of a sample, by its Cholesky factor."""
@@ -53,6 +59,12 @@ class Factorised(Preconditioner):
         """Return P⁻¹ v."""
         solution: Floats = self._scale * cho_solve(self._factor, self._scale * v)
         return solution
+
+    def hidden_by(self, errors: Floats) -> float:
+        """Return ½ Σ_j e_j² (P⁻¹)_jj."""
+        lower = self._factor[0]
+        roots = solve_triangular(lower, np.diag(self._scale * errors), lower=True)
+        return 0.5 * float(np.sum(roots * roots))
 
 
 class DocumentSpace(Preconditioner):
@@ -122,6 +134,26 @@ class Diagonal(Preconditioner):
         return self._inverse * v
 
 
+class Leading(Preconditioner):
+    """The Hessian of the features that vary most, and a diagonal for all others."""
+
+    faithful = True
+
+    def __init__(
+        self, features: Integers, hessian: Preconditioner, diagonal: Floats, cost: float
+    ) -> None:
+        self._features = features
+        self._hessian = hessian
+        self._inverse = 1.0 / diagonal
+        self.cost = cost
+
+    def solve(self, v: Floats) -> Floats:
+        """Return P⁻¹ v."""
+        solution: Floats = self._inverse * v
+        solution[self._features] = self._hessian.solve(v[self._features])
+        return solution
+
+
 def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Preconditioner:
     """Build the preconditioner that suits the size of the problem at `point`.
 
@@ -129,6 +161,9 @@ def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Precondit
     """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
+    variances = objective.feature_variances
+    if variances is not None and n > FEW_FEATURES:
+        return leading_at(point, variances, seed)
     most_documents = MOST_DOCUMENTS_IF_HARD if is_hard else MOST_DOCUMENTS
     is_wide = n > max(FEW_FEATURES, min(n_documents, HESSIAN_FEATURES))
     if is_wide and n_documents <= most_documents:
@@ -190,6 +225,27 @@ def diagonal_at(point: Point) -> Diagonal:
     return Diagonal(diagonal, objective.ridge, objective.sweeps - before)
 
 
+def leading_at(point: Point, variances: Floats, seed: int) -> Preconditioner:
+    """Return the preconditioner for features of which a few vary far more than the others.
+
+    The diagonal of the others is about in proportion to their variances.
+    """
+    objective = point.objective
+    features = np.sort(np.argsort(-variances, kind="stable")[:MOST_LEADING])
+    before = objective.sweeps
+    size = max(SMALL_SAMPLE, SAMPLE_PER_LEADING * features.size)
+    here = point
+    if 2 * size < objective.n_active_documents:
+        here = objective.sample(size / objective.n_active_documents, seed).at(point.w)
+    part = here.objective.restrict(features).at(point.w[features], here.scores)
+    hessian = part.hessian()
+    refuse_overflow(hessian, part.objective)
+    factor = factorised(hessian) or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
+    curvature = float(np.sum(np.diag(hessian) - objective.ridge) / np.sum(variances[features]))
+    diagonal = objective.ridge + curvature * variances
+    return Leading(features, factor, diagonal, objective.sweeps - before)
+
+
 def _levelled(diagonal: Floats, rank: int) -> Floats:
     """Raise all entries but the `rank` largest to the least of these.
 
@@ -211,7 +267,7 @@ def _largest_rank(point: Point) -> int:
     Documents in no pair with a loss do not count, and of each query one less than the others, as
     pairs see differences only.
     """
-    return point.n_sloped_documents - int(np.count_nonzero(point.losses))
+    return point.losses.n_documents - point.losses.n_queries
 
 
 def factorised(hessian: Floats, *, exact: bool = False) -> Factorised | None:

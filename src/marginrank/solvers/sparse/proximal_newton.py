@@ -305,10 +305,11 @@ class ModelIteration:
         growth = SAMPLE_GROWTH ** max(self._disappointments - PATIENCE + 1, 0)
         size = growth * max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * objective.n_features)
         self._model_cost = objective.n_features / 8
-        if 2 * size >= objective.n_active_documents:
+        share = size / objective.n_active_documents
+        if share >= 0.5 or share > objective.largest_sample:
             return _complete_model(point)
-        self._model_cost *= size / objective.n_active_documents
-        sample = objective.sample(size / objective.n_active_documents, self._seed + 1)
+        self._model_cost *= share
+        sample = objective.sample(share, self._seed + 1)
         hessian = sample.at(point.w).hessian()
         refuse_overflow(hessian, objective)
         if np.any((np.diag(hessian) <= 0) & (point.loss.gradient != 0)):  # a rare feature

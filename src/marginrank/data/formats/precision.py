@@ -13,8 +13,13 @@ DIGITS = (6, 7, 8, 9)  # 6 always survive float32, and 9 tell any two of its num
 def narrowed(X: Any) -> Any:
     """Return float64 features as float32 if no digit is lost, else as they are."""
     entries = X.data if hasattr(X, "nnz") else X.reshape(-1)
-    blocks = (entries[first : first + BLOCK] for first in range(0, entries.size, BLOCK))
-    return X.astype(np.float32) if all(map(float32_holds, blocks)) else X
+    return X.astype(np.float32) if float32_holds_all(entries) else X
+
+
+def float32_holds_all(values: Floats) -> bool:
+    """Whether :func:`float32_holds` any number of values, looked at some at a time."""
+    firsts = range(0, values.size, BLOCK)
+    return all(float32_holds(values[first : first + BLOCK]) for first in firsts)
 
 
 def float32_holds(values: Floats) -> bool:

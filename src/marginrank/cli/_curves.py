@@ -1,0 +1,65 @@
+"""Curves of additive models as text."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from marginrank.cli._output import print_table
+
+if TYPE_CHECKING:
+    from marginrank.models.additive_model import AdditiveModel, Curve
+
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 32  # characters of a curve
+
+
+def describe_curves(model: "AdditiveModel", top: int) -> dict[str, Any]:
+    """Return the parameters of a model and the curves that make the largest differences."""
+    names = model.feature_names
+    order = sorted(range(model.n_features), key=lambda k: -model.curves[k].spread)
+    return {
+        "kind": "AdditiveRankSVM",
+        "features": model.n_features,
+        "knots": sum(curve.knots.size for curve in model.curves),
+        "parameters": model.parameters,
+        "top_curves": [
+            {
+                "feature": k + 1,
+                "name": names[k] if names is not None else None,
+                "spread": model.curves[k].spread,
+                "knots": model.curves[k].knots.tolist(),
+                "values": model.curves[k].values.tolist(),
+                "missing": model.curves[k].missing,
+                "categorical": model.curves[k].categorical,
+                "curve": drawn(model.curves[k]),
+            }
+            for k in order[:top]
+        ],
+    }
+
+
+def drawn(curve: "Curve") -> str:
+    """Return the values at the knots as bars, at most as many as there is room for."""
+    import numpy as np
+
+    values = curve.values
+    if values.size > WIDTH:
+        values = np.interp(np.linspace(0, values.size - 1, WIDTH), np.arange(values.size), values)
+    low, spread = float(values.min()), float(np.ptp(values))
+    share = np.zeros(values.size) if spread == 0 else (values - low) / spread
+    return "".join(BARS[int(height)] for height in np.rint(share * (len(BARS) - 1)))
+
+
+def print_curves(model: Mapping[str, Any]) -> None:
+    """Print the description of an additive model as tables."""
+    rows = [("features", model["features"]), ("knots", model["knots"])]
+    print_table(model["kind"], [*rows, *model["parameters"].items()])
+    shown = [
+        (one["feature"], one["name"], one["spread"], _range(one), one["curve"])
+        for one in model["top_curves"]
+    ]
+    header = ("feature", "name", "spread", "from … to", "value at its knots")
+    print_table("Curves with the largest spread", shown, header=header)
+
+
+def _range(one: Mapping[str, Any]) -> str:
+    return f"{one['knots'][0]:.4g} … {one['knots'][-1]:.4g}"

@@ -1,0 +1,208 @@
+"""marginrank export."""
+
+import json as json_module
+import math
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from marginrank.cli import _models
+from marginrank.cli._checks import check_files, check_flags_of_data, check_needs, check_writable
+from marginrank.cli._files import naming, regular_file
+from marginrank.cli._options import KIND_OF_FLAG, Json, ModelFile, Reading
+from marginrank.cli._output import print_json, print_table
+from marginrank.cli._progress import Phases
+from marginrank.export.registry import TARGETS, find_target
+
+if TYPE_CHECKING:
+    from marginrank import RankingData
+    from marginrank.export.exporting import Exported
+
+EXAMPLE = """\
+export model.json --to elasticsearch --out ranker.json
+export model.json --to sqlite --out ranker.sql --verify test.txt
+export model.json --to lucene --out ranker.txt --offset auto --verify test.txt"""
+
+TARGET_HELP = f"Target: {', '.join(TARGETS)} (with a dialect, as sql:mysql)."
+
+
+def export(
+    model: ModelFile,
+    reading: Reading,
+    to: Annotated[str, typer.Option(help=TARGET_HELP, show_default=False)],
+    out: Annotated[
+        str, typer.Option(help="File to write to; a target's other files go beside it.")
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="What to call the model there; as OUT by default.")
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            help="JSON file of the features' names there: a list, or an object from the model's "
+            "names to others; by default the model's, or f1, f2 and so on."
+        ),
+    ] = None,
+    offset: Annotated[
+        str,
+        typer.Option(
+            help='Number to add to every score, or "auto": what keeps scores of the documents of '
+            "--verify above 0, for engines that refuse negative ones."
+        ),
+    ] = "0",
+    verify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="Data to score with the export, in the engine or a reference of it, and to "
+            "compare with the model.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write a linear or additive model for a search engine, a database or another language."""
+    find_target(to)
+    _check_flags(reading, verify, offset)
+    check_writable(out)
+    inputs = [model, names, verify, reading.group]
+    check_files(inputs, [out])
+    phases = Phases()
+    ranker = _models.load(model)
+    documents = _documents(ranker, verify, reading, phases)
+    options = _Options(to, out, name, _names(names), offset, inputs)
+    result = _export(ranker, documents, options, phases)
+    if json:
+        print_json({**result, "seconds": phases.seconds})
+    else:
+        print_table("Exported", _rows(result))
+
+
+class _Options(NamedTuple):
+    """What to write, and where; what to call model and features; what to add to scores."""
+
+    to: str
+    out: str
+    name: str | None
+    names: Any
+    offset: str
+    inputs: list[str | None]  # files that must not be overwritten
+
+
+def _check_flags(reading: Reading, verify: str | None, offset: str) -> None:
+    if verify is None:
+        check_needs(reading.given, [(name, "verify") for name in KIND_OF_FLAG])
+        if offset == "auto":
+            raise ValueError(
+                "--offset auto needs --verify: only documents tell how low scores come."
+            )
+    else:
+        check_flags_of_data(reading.given, [verify])
+    if offset != "auto":
+        _number(offset)
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f'--offset {text} must be a finite number or "auto".')
+    return value
+
+
+def _names(path: str | None) -> Any:
+    """Return a list of names, or an object from names to names."""
+    if path is None:
+        return None
+    with naming(path), regular_file(path) as file, open(file, "rb") as content:
+        names = json_module.load(content)
+    entries = names.values() if isinstance(names, dict) else names
+    if not isinstance(names, dict | list) or not all(isinstance(e, str) for e in entries):
+        raise ValueError(f"{path} must hold a list of names, or an object from names to names.")
+    return names
+
+
+def _documents(
+    model: "_models.Model", path: str | None, reading: Reading, phases: Phases
+) -> "RankingData | None":
+    if path is None:
+        return None
+    return _models.open_data_for(model, [path], reading, phases, labels=False)
+
+
+def _export(
+    model: "_models.Model", documents: "RankingData | None", options: _Options, phases: Phases
+) -> dict[str, Any]:
+    from marginrank.export.exporting import (
+        TERMS,
+        export_files,
+        name_for,
+        paths_of,
+        require_taken,
+        terms_in,
+        write_files,
+    )
+    from marginrank.export.names import names_of
+
+    to, names = options.to, options.names
+    taken, kind = require_taken(model, to)
+    scores: Any = None if documents is None else _models.scores(taken, documents)
+    offset = _offset(options.offset, scores)
+    name = options.name or name_for(options.out)
+    files = export_files(taken, to, name=name, names=names, offset=offset)
+    check_files(options.inputs, paths_of(options.out, files), prints=False)
+    result: dict[str, Any] = {
+        "target": to,
+        "files": paths_of(options.out, files),
+        "features": taken.n_features,
+        TERMS[kind]: len(terms_in(taken, names_of(taken, names))),
+        "offset": offset,
+    }
+    if documents is not None:
+        with phases.phase("verify"):
+            found = _verify(taken, to, files, documents, scores + offset, names)
+            result["verification"] = found
+    write_files(options.out, files)
+    return result
+
+
+def _offset(wanted: str, scores: Any) -> float:
+    from marginrank.export.exporting import offset_above_zero
+
+    return offset_above_zero(scores) if wanted == "auto" else _number(wanted)
+
+
+def _verify(
+    model: "Exported",
+    to: str,
+    files: dict[str, bytes],
+    documents: "RankingData",
+    scores: Any,
+    names: Any,
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from marginrank.export.verification import run_export, verify
+
+    X = documents.X.toarray() if hasattr(documents.X, "toarray") else documents.X
+    return asdict(verify(run_export(model, to, files, X, names), scores, documents.qid))
+
+
+def _rows(result: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return lines for people."""
+    rows = [(key, value) for key, value in result.items() if key not in ("files", "verification")]
+    rows[1:1] = [("file", path) for path in result["files"]]
+    found = result.get("verification")
+    if found is None:
+        return rows
+    changed, queries = found["reordered_queries"], found["queries"]
+    order = f"changed in {changed:,} of {queries:,} queries" if changed else "unchanged"
+    return [
+        *rows,
+        ("verified by", found["engine"]),
+        ("documents", found["documents"]),
+        ("largest difference", found["largest_difference"]),
+        ("spread of scores", found["spread"]),
+        ("order", order),
+    ]

@@ -1,0 +1,206 @@
+"""Knots of features: where curves may bend, and how values lie among them.
+
+Columns of a feature are those of the native hat functions: one for missing values, then one for
+each knot, or for each category of a feature that has no order.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from marginrank import _core
+from marginrank._base.types import Floats, Integers
+
+MOST_BINS = 254  # with their knots and the column of missing values, as many as a byte tells apart
+SAMPLE = 20_000  # documents whose values tell the quantiles
+SEED = 0  # of the sample
+BLOCK_ENTRIES = 1 << 22  # of X that are looked at, or made dense, at a time
+
+
+class Places(NamedTuple):
+    """Where values lie among the knots of their features, as ``_core.Matrix.hats`` takes it.
+
+    Attributes
+    ----------
+    codes : ndarray of uint8, shape (n_documents, n_features)
+        The column on the left of each value, inside its feature.
+    steps : ndarray of uint16, shape (n_documents, n_features)
+        How far it is from there to the next one, in steps of 2⁻¹⁵.
+    """
+
+    codes: NDArray[np.uint8]
+    steps: NDArray[np.uint16]
+
+    def take(self, rows: Any) -> "Places":
+        """Return those of some rows."""
+        return Places(self.codes[rows], self.steps[rows])
+
+
+@dataclass(frozen=True)
+class Knots:
+    """The knots of all features.
+
+    Attributes
+    ----------
+    at : ndarray of shape (n_columns,)
+        For each feature NaN, the column of missing values, and then its knots or categories,
+        ascending.
+    starts : ndarray of int64, shape (n_features + 1,)
+        The first column of each feature.
+    categorical : ndarray of uint8, shape (n_features,)
+        Which features have categories.
+    """
+
+    at: Floats
+    starts: Integers
+    categorical: NDArray[np.uint8]
+
+    @classmethod
+    def of_features(cls, knots: list[Floats], categorical: Collection[int] = ()) -> "Knots":
+        """Put together the knots of each feature."""
+        missing = np.array([np.nan])
+        sizes = [1 + of_feature.size for of_feature in knots]
+        is_categorical = np.isin(np.arange(len(knots)), list(categorical))
+        return cls(
+            at=np.concatenate([part for of_feature in knots for part in (missing, of_feature)]),
+            starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            categorical=is_categorical.astype(np.uint8),
+        )
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.categorical.size
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return self.at.size
+
+    def columns(self, k: int) -> slice:
+        """Return the columns of a feature."""
+        return slice(int(self.starts[k]), int(self.starts[k + 1]))
+
+    def of(self, k: int) -> Floats:
+        """Return the knots, or the categories, of a feature."""
+        return self.at[self.columns(k)][1:]
+
+    def places(self, X: Any, threads: int) -> Places:
+        """Return where the values of checked features lie; those beyond the outer knots are there.
+
+        Three bytes a value, dense, whatever X is.
+        """
+        codes = np.empty(X.shape, dtype=np.uint8)
+        steps = np.empty(X.shape, dtype=np.uint16)
+        for rows, block in dense_blocks(X):
+            codes[rows], steps[rows] = _core.encode_hats(
+                block, self.at, self.starts, self.categorical, threads
+            )
+        return Places(codes, steps)
+
+    def scores(self, X: Any, values: Floats, threads: int) -> Floats:
+        """Return the sum of the curves that have these values at the knots, for checked features.
+
+        Beyond its outer knots a curve goes on straight. An unknown category has the value of
+        missing ones.
+        """
+        scores = np.empty(X.shape[0])
+        for rows, block in dense_blocks(X):
+            scores[rows] = _core.curve_scores(
+                block, self.at, self.starts, self.categorical, values, threads
+            )
+        return scores
+
+
+def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield rows of X as dense arrays, and which these are."""
+    height = max(BLOCK_ENTRIES // X.shape[1], 1)
+    for first in range(0, X.shape[0], height):
+        rows = slice(first, min(first + height, X.shape[0]))
+        block = X[rows]
+        yield rows, block.toarray() if sp.issparse(block) else block
+
+
+def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) -> Knots:
+    """Return knots at quantiles of each feature, and the categories of those that have them.
+
+    A feature of at most `max_bins` + 1 values has a knot at each of them. Otherwise a value that
+    many documents have is a knot, and the others are at quantiles of the rest. Outer knots are the
+    least and the largest value. NaN is no value.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n_documents, n_features)
+        Checked features; NaN is allowed, infinity is not.
+    max_bins : int
+        The largest number of bins between knots, up to 254.
+    categorical : collection of int
+        Features whose values are names.
+    """
+    low, high = _ranges(X)
+    sample = _sample(X)
+    knots = []
+    for k in range(X.shape[1]):
+        if k in categorical:
+            knots.append(_categories(X, k))
+        elif low[k] < high[k]:
+            values = sample[:, k][~np.isnan(sample[:, k])].astype(np.float64)
+            knots.append(_quantiles(np.concatenate([values, [low[k], high[k]]]), max_bins))
+        else:
+            knots.append(np.array([0.0 if np.isnan(low[k]) else low[k]]))
+    return Knots.of_features(knots, categorical)
+
+
+def _ranges(X: Any) -> tuple[Floats, Floats]:
+    """Return the least and the largest value of each feature, NaN where it has none."""
+    low, high = np.full((2, X.shape[1]), np.nan)
+    for rows, block in dense_blocks(X):
+        low, high = np.fmin(low, np.fmin.reduce(block)), np.fmax(high, np.fmax.reduce(block))
+        infinite = np.flatnonzero(np.isinf(low) | np.isinf(high))
+        if infinite.size:
+            column = int(infinite[0])
+            row = rows.start + int(np.argmax(np.isinf(block[:, column])))
+            raise ValueError(
+                f"X[{row}, {column}] is infinity (inf); replace it, or let NaN stand for a missing "
+                "value."
+            )
+    return low.astype(np.float64), high.astype(np.float64)
+
+
+def _sample(X: Any) -> NDArray[Any]:
+    """Return some rows as a dense array, by columns."""
+    rows = np.arange(X.shape[0])
+    if rows.size > SAMPLE:
+        rows = np.sort(np.random.default_rng(SEED).choice(rows.size, SAMPLE, replace=False))
+    taken = X[rows]
+    return np.asfortranarray(taken.toarray() if sp.issparse(taken) else taken)
+
+
+def _categories(X: Any, k: int) -> Floats:
+    column = X[:, [k]]
+    values = np.unique(column.toarray() if sp.issparse(column) else column).astype(np.float64)
+    values = values[~np.isnan(values)]
+    if values.size > MOST_BINS:
+        raise ValueError(
+            f"X[:, {k}] has {values.size} categories and may have {MOST_BINS}; join rare ones, or "
+            "take the feature as a number."
+        )
+    return values if values.size else np.zeros(1)
+
+
+def _quantiles(values: Floats, max_bins: int) -> Floats:
+    """Return the distinct values, or frequent ones and quantiles of the others."""
+    distinct, counts = np.unique(values, return_counts=True)
+    if distinct.size <= max_bins + 1:
+        return distinct
+    frequent = counts * max_bins > values.size
+    rare = np.repeat(distinct[~frequent], counts[~frequent])
+    n_inner = max_bins - 1 - int(frequent.sum())
+    # Between a frequent value and the others a curve may jump, so that these begin with a knot.
+    shares = np.linspace(0, 1, n_inner) if frequent.any() else np.linspace(0, 1, n_inner + 2)[1:-1]
+    inner = np.quantile(rare, shares, method="inverted_cdf")
+    return np.unique(np.concatenate([distinct[frequent], distinct[[0, -1]], inner]))

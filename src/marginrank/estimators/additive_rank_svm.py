@@ -1,0 +1,332 @@
+"""AdditiveRankSVM: a curve for each feature."""
+
+import os
+from dataclasses import fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from marginrank._base.threads import effective_threads
+from marginrank._base.types import Floats
+from marginrank.data import RankingData
+from marginrank.data.validation import check_features
+from marginrank.estimators._input import (
+    column_names,
+    feature_names_of,
+    features_of,
+    refuse_other_features,
+    set_features,
+    training_data,
+)
+from marginrank.estimators._linear import check_seed, warn_of
+from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
+from marginrank.estimators.rank_svm import RankSVM
+from marginrank.models import AdditiveModel, Training, additive_model
+from marginrank.models.additive_model import Reason, curves_of
+from marginrank.solvers import StopReason
+from marginrank.solvers.result import print_iteration
+from marginrank.training.additive import AdditiveFit, AdditiveParameters, fit_additive
+from marginrank.training.linear import convergence_message
+from marginrank.training.scaling import values_of
+
+
+def documents_and_features(
+    X: Any, *given: Any, n_jobs: int | None
+) -> tuple[RankingData, Any, list[str] | None]:
+    """Return labels, queries and weights; features, which may be missing; and their names."""
+    if isinstance(X, RankingData):
+        data = training_data(X, *given, n_jobs=n_jobs)
+        return data, data.X, data.feature_names
+    features, names = check_features(X), column_names(X)
+    # A RankingData has no missing values, so that what belongs to the features comes without them.
+    stand_in = np.zeros((features.shape[0], 1), dtype=np.float32)
+    data = training_data(stand_in, *given, n_jobs=n_jobs)
+    return data, features, None if names is None else [str(name) for name in names]
+
+
+class AdditiveRankSVM(BaseEstimator):
+    """RankSVM with a curve for each feature, in the place of a weight.
+
+    Scores are f(x) = Σ_k f_k(x_k). Each f_k is straight between knots, which are quantiles of the
+    feature. It minimises Σ_k P(f_k) + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs, where the penalty P
+    of a straight line is that of RankSVM, ½ (σ w)², and that of other curves is more, by
+    `smoothness` times their roughness. So curves move away from lines only where the data pay for
+    it: with two knots a feature, or a huge `smoothness`, this is :class:`~marginrank.RankSVM`.
+
+    NaN is a value like any other: what it adds to a score is learned.
+
+    Parameters
+    ----------
+    C, lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, normalization
+        As in :class:`~marginrank.RankSVM`.
+    max_bins : int, default=32
+        The largest number of bins between the knots of a feature, up to 254. A feature with fewer
+        values has a knot at each.
+    smoothness : float, default=1.0
+        Weight of the roughness of curves, against the penalty of a line.
+    categorical : sequence of str or int, optional
+        Features whose values are names, by their own name or column: each value gets a weight of
+        its own, as if it were a column of zeros and ones. Values that the fit did not see add what
+        missing ones do.
+    scale : None, {"standard", "range", "query"} or array-like, default="standard"
+        What features are divided by, as in :class:`~marginrank.RankSVM`. Where values are missing,
+        it is that of the median in their place.
+    n_jobs : int, default=None
+        Number of threads; None and −1 mean all. The result does not depend on it.
+    verbose : int, default=0
+        If positive, print a line an iteration.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the samples that speed up "newton".
+
+    Attributes
+    ----------
+    curves_ : list of Curve
+        For each feature its `knots`, the `values` there, what is added for `missing` values, and
+        whether it is `categorical`.
+    scale_ : ndarray of shape (n_features,), or None
+        What features were divided by.
+    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+        As in :class:`~marginrank.RankSVM`.
+    n_rounds_ : int or None
+        The same; None if `objective` is "pairs".
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the columns of X, or the RankingData, have names that are strings.
+
+    Notes
+    -----
+    Values are kept in three bytes while it learns: the bin, and a place in it rounded to 2⁻¹⁶ of
+    the bin's width. Scores of :meth:`predict` are made of the values as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank import AdditiveRankSVM, RankSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = -np.abs(X[:, 0]) + X[:, 1]  # the nearer to zero the better: no line ranks that
+    >>> RankSVM().fit(X, y).score(X, y) < 0.9
+    True
+    >>> AdditiveRankSVM().fit(X, y).score(X, y) > 0.97
+    True
+    """
+
+    # With metadata routing enabled, queries reach fit and score without being asked for.
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        lam: float | None = None,
+        objective: str = "pairs",
+        loss: str = "squared_hinge",
+        max_bins: int = 32,
+        smoothness: float = 1.0,
+        categorical: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        pair_selection: str = "all",
+        pair_cost: Any = None,
+        margin: Any = "unit",
+        normalization: str = "none",
+        scale: Any = "standard",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        self.C = C
+        self.lam = lam
+        self.objective = objective
+        self.loss = loss
+        self.max_bins = max_bins
+        self.smoothness = smoothness
+        self.categorical = categorical
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.pair_selection = pair_selection
+        self.pair_cost = pair_cost
+        self.margin = margin
+        self.normalization = normalization
+        self.scale = scale
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+        *,
+        propensity: ArrayLike | None = None,
+        pairs: Any = None,
+        pair_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the curves.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents; NaN is allowed where X is a matrix.
+        y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight
+            As in :meth:`RankSVM.fit`.
+
+        Returns
+        -------
+        AdditiveRankSVM
+            The fitted estimator.
+        """
+        parameters = self._parameters()
+        parameters.check()
+        seed = check_seed(self.random_state)
+        labels = labels_beside(pairs, X, y)
+        weights = (qid, group, sample_weight, query_weight)
+        data, features, names = documents_and_features(X, labels, *weights, n_jobs=self.n_jobs)
+        outcome = fit_additive(
+            data,
+            parameters,
+            X=features,
+            feature_names=names,
+            pairs=check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
+            propensity=check_propensity(propensity, data.n_documents),
+            seed=seed,
+            callback=print_iteration if self.verbose else None,
+        )
+        self._store(outcome, names)
+        return self
+
+    def _parameters(self) -> AdditiveParameters:
+        names = [field.name for field in fields(AdditiveParameters)]
+        return AdditiveParameters(**{name: getattr(self, name) for name in names})
+
+    def _store(self, outcome: AdditiveFit, names: list[str] | None) -> None:
+        result = outcome.fit.result
+        model = AdditiveModel(curves_of(outcome.knots, outcome.values), {}, names)
+        set_features(self, features_of(model))
+        self.curves_ = model.curves
+        self.scale_ = values_of(outcome.fit.scale)
+        self.n_pairs_ = outcome.fit.n_pairs
+        self.objective_ = result.objective
+        self.gap_ = result.gap
+        self.stop_reason_ = result.stop
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
+        self.n_rounds_ = outcome.fit.n_rounds
+        if result.stop is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        warn_of(convergence_message(result, self.tol), ConvergenceWarning, stacklevel=4)
+
+    def predict(self, X: Any) -> Floats:
+        """Return the scores f(x); a higher score ranks higher.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents; NaN is allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+        """
+        self._require_model()
+        checked = X.X if isinstance(X, RankingData) else check_features(X)
+        refuse_other_features(self, X)
+        return additive_model.scores(self.curves_, checked, effective_threads(self.n_jobs))
+
+    # They need nothing but predict, n_jobs and _plain_model.
+    rank = RankSVM.rank
+    score = RankSVM.score
+    export = RankSVM.export
+
+    def explain(self, preferred: ArrayLike, other: ArrayLike) -> list[Reason]:
+        """Tell why one document is above another, feature by feature, the strongest first.
+
+        Parameters
+        ----------
+        preferred, other : array-like of shape (n_features,)
+            The two documents.
+
+        Returns
+        -------
+        list of Reason
+            With `feature`, `name`, the values `preferred` and `other`, and the `difference` that
+            the feature makes; these sum to the difference of the scores.
+
+        Examples
+        --------
+        >>> from marginrank import AdditiveRankSVM
+        >>> model = AdditiveRankSVM(C=10).fit([[0, 1], [1, 1], [2, 0], [3, 5]], [0, 1, 2, 3])
+        >>> reasons = model.explain([3, 5], [0, 1])
+        >>> reasons[0].feature, reasons[0].difference > 0
+        (0, True)
+        """
+        return self.to_additive_model().explain(preferred, other)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, JSON with the curves and the parameters; it appears only when it is complete.
+        """
+        additive_model.write(self.to_additive_model(), path)
+
+    def _plain_model(self) -> AdditiveModel:
+        """Return what is exported."""
+        return self.to_additive_model()
+
+    def to_additive_model(self) -> AdditiveModel:
+        """Return the fitted model as plain data, as model files hold it."""
+        self._require_model()
+        return AdditiveModel(
+            curves=self.curves_,
+            parameters=self.get_params(deep=False),
+            feature_names=feature_names_of(self),
+            training=Training(
+                self.objective_,
+                self.gap_,
+                self.stop_reason_,
+                self.n_iter_,
+                self.n_pairs_,
+                self.n_rounds_,
+            ),
+            history=getattr(self, "history_", None),
+        )
+
+    def _require_model(self) -> None:
+        """Refuse to go on without curves."""
+        check_is_fitted(self)
+
+    @classmethod
+    def from_additive_model(cls, model: AdditiveModel) -> Self:
+        """Return a fitted estimator that predicts what the saved one did."""
+        self = cls(**model.parameters)
+        self.curves_ = model.curves
+        set_features(self, features_of(model))
+        if model.training is not None:
+            for name, value in vars(model.training).items():
+                setattr(self, f"{name}_", value)
+        if model.history is not None:
+            self.history_ = model.history
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

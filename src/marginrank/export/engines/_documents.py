@@ -1,0 +1,51 @@
+"""Documents for an engine, and what it made of them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from marginrank._base.types import Floats
+
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Features of documents, as an engine gets them.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n_documents, n_features)
+        NaN where a feature is missing.
+    names : tuple of str
+        Names of the features.
+    used : tuple of int
+        Places of the features with weights, at least one.
+    """
+
+    X: Floats
+    names: tuple[str, ...]
+    used: tuple[int, ...]
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each feature is."""
+        return {name: place for place, name in enumerate(self.names)}
+
+    def column(self, name: str) -> Floats:
+        """Return a feature, 0 where it is missing."""
+        values = self.X[:, self.places[name]]
+        return np.where(np.isnan(values), 0.0, values)
+
+    def filled(self) -> Floats:
+        """Return all features, 0 where one is missing."""
+        return np.where(np.isnan(self.X), 0.0, self.X)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What ran, and the scores it gave."""
+
+    engine: str
+    scores: Floats

@@ -1,0 +1,287 @@
+"""Models of AdditiveRankSVM: a curve a feature, as plain data, and their JSON files."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginrank._base.atomic_files import atomic_write
+from marginrank._base.parameters import declared
+from marginrank._base.threads import effective_threads
+from marginrank._base.types import Floats
+from marginrank._base.version import __version__
+from marginrank.data.knots import MOST_BINS, Knots
+from marginrank.data.validation import check_features
+from marginrank.models._features import require_features
+from marginrank.models.json_model import (
+    _encode_parameters,
+    _Fields,
+    _history,
+    _is_number,
+    _is_weights,
+    _read_history,
+    _read_training,
+    _training,
+    decode_parameters,
+    parse_object,
+    read_names,
+)
+from marginrank.models.linear_model import BATCH_ONLY, Training
+from marginrank.solvers import Iteration
+from marginrank.training.additive import AdditiveFit, AdditiveParameters
+
+FORMAT = "marginrank-additive-model"
+VERSION = 1
+ESTIMATOR_ONLY = {name: BATCH_ONLY[name] for name in ("random_state", "verbose")}
+
+
+class Curve(NamedTuple):
+    """What one feature adds to a score.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (n_knots,)
+        Values of the feature, ascending; categories, if it is `categorical`.
+    values : ndarray of shape (n_knots,)
+        What is added there. Between knots the curve is straight, and beyond the outer ones it goes
+        on as between the last two; a feature with one knot adds the same for every value.
+    missing : float
+        What is added where the value is NaN, or a category that is none of the knots.
+    categorical : bool
+        Whether the feature has categories.
+    """
+
+    knots: Floats
+    values: Floats
+    missing: float
+    categorical: bool
+
+    @property
+    def spread(self) -> float:
+        """The largest difference that the feature makes between two values at knots."""
+        return float(np.ptp(self.values))
+
+
+class Reason(NamedTuple):
+    """What one feature adds to the score of a document, more than to that of another.
+
+    Attributes
+    ----------
+    feature : int
+        Column of the feature.
+    name : str or None
+        Its name.
+    preferred, other : float
+        Its values in the two documents.
+    difference : float
+        What the first gains over the second by it.
+    """
+
+    feature: int
+    name: str | None
+    preferred: float
+    other: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class AdditiveModel:
+    """The curves of an additive ranker and where they come from.
+
+    Attributes
+    ----------
+    curves : list of Curve
+        One for each feature; a score is the sum of what they add.
+    parameters : dict
+        The parameters of the estimator.
+    feature_names : list of str or None
+        Names of the features.
+    training : Training or None
+        How the fit ended.
+    history : list of Iteration, or None
+        A line an iteration.
+    """
+
+    curves: list[Curve]
+    parameters: dict[str, Any]
+    feature_names: list[str] | None = None
+    training: Training | None = None
+    history: list[Iteration] | None = None
+
+    @property
+    def kind(self) -> str:
+        """Name of the library and of the estimator's class, as those of other libraries have it."""
+        return "marginrank AdditiveRankSVM"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.curves)
+
+    @classmethod
+    def from_fit(
+        cls,
+        outcome: AdditiveFit,
+        parameters: AdditiveParameters,
+        random_state: int,
+        feature_names: list[str] | None = None,
+    ) -> "AdditiveModel":
+        """Return the outcome of a fit with such parameters."""
+        result = outcome.fit.result
+        everything = ESTIMATOR_ONLY | asdict(parameters) | {"random_state": random_state}
+        return cls(
+            curves=curves_of(outcome.knots, outcome.values),
+            parameters=dict(sorted(everything.items())),
+            feature_names=feature_names,
+            training=Training(
+                result.objective,
+                result.gap,
+                result.stop,
+                result.n_iter,
+                outcome.fit.n_pairs,
+                outcome.fit.n_rounds,
+            ),
+            history=result.history,
+        )
+
+    def scores(self, X: Any) -> Floats:
+        """Return the score of each document, the one that the saved estimator gave it."""
+        X = check_features(X)
+        require_features(X, self.n_features)
+        return scores(self.curves, X, effective_threads(self.parameters.get("n_jobs")))
+
+    def explain(self, preferred: Any, other: Any) -> list[Reason]:
+        """Tell why one document is above another, feature by feature, the strongest first.
+
+        The differences sum to that of the scores.
+        """
+        X = check_features(np.stack([np.ravel(preferred), np.ravel(other)]))
+        require_features(X, self.n_features)
+        added = contributions(self.curves, X)
+        names: Sequence[str | None] = self.feature_names or [None] * self.n_features
+        reasons = [
+            Reason(k, names[k], float(X[0, k]), float(X[1, k]), float(added[0, k] - added[1, k]))
+            for k in range(self.n_features)
+        ]
+        return sorted(reasons, key=lambda reason: -abs(reason.difference))
+
+
+def curves_of(knots: Knots, values: Floats) -> list[Curve]:
+    """Return the curves that have these values, by column."""
+    of_feature = [values[knots.columns(k)] for k in range(knots.n_features)]
+    return [
+        Curve(knots.of(k).copy(), at[1:].copy(), float(at[0]), bool(knots.categorical[k]))
+        for k, at in enumerate(of_feature)
+    ]
+
+
+def scores(curves: list[Curve], X: Any, threads: int) -> Floats:
+    """Return the sum of the curves at checked features."""
+    categorical = [k for k, curve in enumerate(curves) if curve.categorical]
+    knots = Knots.of_features([curve.knots for curve in curves], categorical)
+    by_column = [part for curve in curves for part in ([curve.missing], curve.values)]
+    return knots.scores(X, np.concatenate(by_column), threads)
+
+
+def contributions(curves: list[Curve], X: Any) -> Floats:
+    """Return what each feature adds to the score of each document, for checked dense features."""
+    columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
+    return np.stack(columns, axis=1)
+
+
+def write(model: AdditiveModel, path: str | os.PathLike[str]) -> None:
+    """Write a model, each field on a line of its own; what could not be read again is refused."""
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": f"marginrank {__version__}",
+        "parameters": _encode_parameters(model.parameters),
+        "n_features": model.n_features,
+        "feature_names": model.feature_names,
+        "curves": [_curve_to_json(curve) for curve in model.curves],
+        "training": None if model.training is None else _training(model.training),
+        "history": None if model.history is None else _history(model.history, Iteration),
+    }
+    _parse(_Fields.to_write(content))
+    lines = [f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in content.items()]
+    with atomic_write(path) as file:
+        file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii"))
+
+
+def _curve_to_json(curve: Curve) -> dict[str, Any]:
+    return {
+        "knots": curve.knots.tolist(),
+        "values": curve.values.tolist(),
+        "missing": curve.missing,
+        "categorical": curve.categorical,
+    }
+
+
+def is_additive_model(path: str) -> bool:
+    """Whether a file begins like one of these."""
+    with open(path, "rb") as file:
+        return f'"{FORMAT}"'.encode() in file.read(128)
+
+
+def read(path: str) -> AdditiveModel:
+    """Read a model."""
+    with open(path, "rb") as file:
+        content = parse_object(path, file.read())
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{path} is no additive model: its format is not {FORMAT!r}.")
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {content.get('version')!r} and this marginrank reads version "
+            f"{VERSION}; update marginrank."
+        )
+    return _parse(_Fields(path, content))
+
+
+def _parse(fields: _Fields) -> AdditiveModel:
+    curves = fields.get("curves", lambda v: isinstance(v, list) and bool(v), "a list of curves")
+    n_features = fields.get("n_features", lambda v: v == len(curves), "the number of curves")
+    return AdditiveModel(
+        curves=[_read_curve(fields, k, curve) for k, curve in enumerate(curves)],
+        parameters=_read_parameters(fields),
+        feature_names=read_names(fields, n_features),
+        training=_read_training(fields),
+        history=_read_history(fields, Iteration),
+    )
+
+
+def _read_parameters(fields: _Fields) -> dict[str, Any]:
+    parameters = decode_parameters(fields)
+    known = declared(AdditiveParameters)
+    unknown = parameters.keys() - {*known, *ESTIMATOR_ONLY}
+    try:
+        if unknown:
+            raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
+        AdditiveParameters(**{n: parameters[n] for n in known if n in parameters}).check()
+    except (ValueError, TypeError) as error:
+        raise fields.damaged(
+            f"'parameters' are not those of an AdditiveRankSVM ({error})"
+        ) from error
+    return parameters
+
+
+def _read_curve(fields: _Fields, k: int, stored: Any) -> Curve:
+    if not isinstance(stored, dict):
+        raise fields.damaged(f"curve {k} is no object")
+    inner = fields.inside(stored)
+    knots = np.array(inner.get("knots", _is_weights, f"a list of finite numbers, in curve {k}"))
+    values = np.array(inner.get("values", _is_weights, f"a list of finite numbers, in curve {k}"))
+    if not 1 <= knots.size == values.size <= MOST_BINS + 1 or np.any(np.diff(knots) <= 0):
+        raise fields.damaged(f"curve {k} does not have a value at each of 1 to 255 rising knots")
+    return Curve(
+        knots=knots.astype(np.float64),
+        values=values.astype(np.float64),
+        missing=float(inner.get("missing", _is_finite, f"a finite number, in curve {k}")),
+        categorical=inner.get("categorical", lambda v: isinstance(v, bool), "true or false"),
+    )
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and bool(np.isfinite(value))

@@ -1,0 +1,147 @@
+"""Linear models of search engines: JSON of Solr, and of the LTR plugins of Elasticsearch and such.
+
+A normaliser turns x into (x - a) / b. What is left of it is the weight w / b: the constant
+- w a / b changes no order.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from marginrank.models.json_model import FORMAT, parse_object
+from marginrank.models.linear_model import LinearModel
+
+SOLR_CLASS = "org.apache.solr.ltr.model.LinearModel"
+SOLR_NORMALIZERS = {"StandardNormalizer": ("std",), "MinMaxNormalizer": ("max", "min")}
+PLUGIN_TYPE = "model/linear"
+PLUGIN_NORMALIZERS = {"standard": ("standard_deviation",), "min_max": ("maximum", "minimum")}
+INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # what an export calls features without names
+
+
+def is_solr(path: str) -> bool:
+    """Whether a file is a linear model of Solr."""
+    content = _content(path)
+    return isinstance(content, dict) and content.get("class") == SOLR_CLASS
+
+
+def is_plugin(path: str) -> bool:
+    """Whether a file is a linear model of an LTR plugin."""
+    return _plugin_model(_content(path)) is not None
+
+
+def _content(path: str) -> Any:
+    """Return what JSON says, None if it is none, or a file of marginrank."""
+    with open(path, "rb") as file:
+        if FORMAT.encode() in file.read(64):
+            return None
+        file.seek(0)
+        text = file.read()
+    try:
+        return json.loads(text.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _plugin_model(content: Any) -> dict[str, Any] | None:
+    """Return the innermost object of a model, however deep the plugin has wrapped it."""
+    while isinstance(content, dict):
+        if content.get("type") == PLUGIN_TYPE:
+            return content
+        content = content.get("model", content.get("_source"))
+    return None
+
+
+def read_solr(path: str) -> LinearModel:
+    """Read the weights of a model of Solr."""
+    model = _parse(path)
+    if not isinstance(model, dict) or model.get("class") != SOLR_CLASS:
+        _fail(path, f"its class is not {SOLR_CLASS}")
+    weights = model["params"].get("weights") if isinstance(model.get("params"), dict) else None
+    features = model.get("features")
+    if not isinstance(weights, dict) or not isinstance(features, list):
+        _fail(path, "'features' or 'weights' are missing")
+    found = {}
+    for feature in features:
+        name = feature.get("name") if isinstance(feature, dict) else None
+        if not isinstance(name, str) or name not in weights:
+            _fail(path, f"the feature {name!r} has no weight")
+        found[name] = _number(path, name, weights[name])
+        norm = feature.get("norm")
+        if norm is not None:
+            norm = norm if isinstance(norm, dict) else {}
+            kind = str(norm.get("class")).rpartition(".")[2]
+            found[name] /= _width(path, name, kind, norm.get("params"), SOLR_NORMALIZERS)
+    return _named(path, found)
+
+
+def read_plugin(path: str) -> LinearModel:
+    """Read the weights of a model of an LTR plugin."""
+    model = _plugin_model(_parse(path))
+    if model is None:
+        _fail(path, f"its type is not {PLUGIN_TYPE}")
+    weights = model.get("definition")
+    if isinstance(weights, str):  # as the plugin returns it
+        weights = parse_object(path, weights.encode())
+    normalizers = model.get("feature_normalizers") or {}
+    if not isinstance(weights, dict) or not isinstance(normalizers, dict):
+        _fail(path, "'definition' is no object of weights")
+    none = ("", None)
+    found = {name: _number(path, name, weight) for name, weight in weights.items()}
+    for name, entry in normalizers.items():
+        if name in found:
+            kind, params = next(iter(entry.items()), none) if isinstance(entry, dict) else none
+            found[name] /= _width(path, name, kind, params, PLUGIN_NORMALIZERS)
+    return _named(path, found)
+
+
+def _parse(path: str) -> Any:
+    with open(path, "rb") as file:
+        return parse_object(path, file.read())
+
+
+def _width(
+    path: str, name: str, kind: str, params: Any, known: Mapping[str, tuple[str, ...]]
+) -> float:
+    """Return what a normaliser divides by: a deviation, or a maximum less a minimum."""
+    if kind not in known or not isinstance(params, dict):
+        _fail(path, f"the normaliser of {name!r} is not one of {', '.join(known)}")
+    high, *low = (_number(path, name, params.get(key)) for key in known[kind])
+    width = high - sum(low)
+    if width <= 0:
+        _fail(path, f"the normaliser of {name!r} divides by {width}")
+    return width
+
+
+def _number(path: str, name: str, value: Any) -> float:
+    """Return a finite number, which may be given as text."""
+    try:
+        number = math.nan if isinstance(value, bool | None) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        _fail(path, f"the feature {name!r} has {value!r} where a finite number should be")
+    return number
+
+
+def _named(path: str, weights: dict[str, float]) -> LinearModel:
+    """Return a model of named features, or of indices if all names are f1, f2, …."""
+    if not weights:
+        _fail(path, "it has no weights")
+    values = np.array(list(weights.values()))
+    if not np.isfinite(values).all():
+        _fail(path, "a weight overflows when it is divided by its normaliser")
+    matches = [INDEX.fullmatch(name) for name in weights]
+    if None in matches:
+        return LinearModel(values, {}, feature_names=list(weights))
+    places = [int(match[1]) - 1 for match in matches if match is not None]
+    coef = np.zeros(max(places) + 1)
+    coef[places] = values
+    return LinearModel(coef, {})
+
+
+def _fail(path: str, what: str) -> NoReturn:
+    raise ValueError(f"{path} is damaged: {what}; export the model again.")

@@ -1,0 +1,1 @@
+"""X in parts of whole queries, wherever they are, behind one objective."""

@@ -1,0 +1,123 @@
+"""Sums of doubles as sums of integers: exact, in any order, on any device.
+
+A card adds in an order of its own, and prefix sums of doubles differ from run to run. Integers do
+not. The numbers of a segment (a query) are multiplied by a power of two, so large that all of the
+segment still sums to less than 2⁶², and rounded. Prefix sums run over all segments and wrap around
+at 2⁶⁴; a difference of two of them inside a segment is right all the same, and does not depend on
+what the other segments hold.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+CAPACITY = 62  # bits of a sum
+LARGEST_SHIFT = 1000  # so that a power of two and its inverse are numbers
+MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # of a double
+
+
+class Encoded(NamedTuple):
+    """Numbers as integers.
+
+    Attributes
+    ----------
+    integers : Tensor of int64
+        The entries.
+    unit : Tensor of float64, shape (n_segments,)
+        What 1 stands for in each segment; NaN where a number is not finite.
+    """
+
+    integers: Tensor
+    unit: Tensor
+
+
+class Segments:
+    """Entries in segments of known sizes.
+
+    Parameters
+    ----------
+    offsets : Tensor of int64, shape (n_segments + 1,)
+        Where they begin and end.
+    segment : Tensor of int32
+        The segment of each entry.
+    """
+
+    def __init__(self, offsets: Tensor, segment: Tensor) -> None:
+        self.offsets = offsets
+        self.segment = segment
+        sizes = (offsets[1:] - offsets[:-1]).to(torch.float64)
+        self._spare_bits = CAPACITY - torch.frexp(sizes).exponent.to(torch.int64)
+
+    @classmethod
+    def of(cls, offsets: Tensor) -> "Segments":
+        """Return segments with these bounds."""
+        numbers = torch.arange(offsets.numel() - 1, dtype=torch.int32, device=offsets.device)
+        return cls(offsets, torch.repeat_interleave(numbers, offsets[1:] - offsets[:-1]))
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Return what each segment has, for each of its entries."""
+        return values.index_select(0, self.segment)
+
+    def reduce(self, values: Tensor, how: str, initial: float | None = None) -> Tensor:
+        """Return the "max" or "min" of each segment, or `initial`; NaN where it holds one."""
+        return torch.segment_reduce(values, how, offsets=self.offsets, initial=initial, unsafe=True)
+
+    def encode(self, values: Tensor) -> Encoded:
+        """Return numbers as integers whose sums over a segment do not overflow."""
+        scale, unit = self._scale(values)
+        scaled = values * self.spread(scale)
+        return Encoded(scaled.round_().to(torch.int64), unit)
+
+    def encode_all_digits(self, values: Tensor) -> tuple[Encoded, Encoded]:
+        """Return numbers as two integers each, the second of which holds what the first rounds."""
+        scale, unit = self._scale(values)
+        scaled = values * self.spread(scale)
+        rounded = scaled.round()
+        finer = self.spread(_power_of_two(self._spare_bits))
+        low = ((scaled - rounded) * finer).round_().to(torch.int64)
+        return (
+            Encoded(rounded.to(torch.int64), unit),
+            Encoded(low, unit * _power_of_two(-self._spare_bits)),
+        )
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum of each segment, to the last digit."""
+        high, low = (
+            _differences(encoded.integers, self.offsets) * encoded.unit
+            for encoded in self.encode_all_digits(values)
+        )
+        return high + low
+
+    def _scale(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a power of two for each segment, and its inverse."""
+        # Of both signs: two reductions touch less memory than |values| and one.
+        most, least = (self.reduce(values, how, initial=0.0) for how in ("max", "min"))
+        largest = torch.maximum(most, -least)
+        shift = self._spare_bits - torch.frexp(largest).exponent
+        shift = shift.clamp_(max=LARGEST_SHIFT)
+        return _power_of_two(shift), _power_of_two(-shift) + 0.0 * largest
+
+
+def exact_total(values: Tensor) -> Tensor:
+    """Return the sum of all entries, to the last digit, as a tensor of one."""
+    offsets = torch.tensor([0, values.numel()], device=values.device)
+    whole = torch.zeros(1, dtype=torch.int32, device=values.device).expand(values.numel())
+    return Segments(offsets, whole).sum(values)
+
+
+def prefix_sums(integers: Tensor) -> Tensor:
+    """Return the sums of the first 0, 1, 2, … entries."""
+    sums = torch.zeros(integers.numel() + 1, dtype=integers.dtype, device=integers.device)
+    torch.cumsum(integers, 0, dtype=integers.dtype, out=sums[1:])
+    return sums
+
+
+def _differences(integers: Tensor, offsets: Tensor) -> Tensor:
+    sums = prefix_sums(integers).index_select(0, offsets)
+    return sums[1:] - sums[:-1]
+
+
+def _power_of_two(exponent: Tensor) -> Tensor:
+    """Return 2^exponent, made of its bits: no library rounds it."""
+    return ((exponent + EXPONENT_BIAS) << MANTISSA_BITS).view(torch.float64)

@@ -1,0 +1,179 @@
+"""From data and parameters to curves: what AdditiveRankSVM and the command line share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginrank._base.threads import effective_threads
+from marginrank._base.types import Floats
+from marginrank.data.knots import Knots, choose_knots
+from marginrank.data.pair_lists import PairList
+from marginrank.data.ranking_data import RankingData
+from marginrank.objective.backends.curves import CurveMatrix
+from marginrank.objective.curve_basis import make_basis
+from marginrank.objective.objective import Objective
+from marginrank.solvers.result import Callback
+from marginrank.training.declarations import AdditiveDeclaration
+from marginrank.training.feature_choice import columns_of
+from marginrank.training.linear import (
+    RidgeParameters,
+    make_objective,
+    refuse_for_goal,
+    require_pairs,
+    solve_for_goal,
+)
+from marginrank.training.minimisation import Fit, minimise
+from marginrank.training.scaling import Scale, find_scale, no_scale, values_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
+    """The parameters of an additive RankSVM; see :class:`~marginrank.AdditiveRankSVM`."""
+
+
+class AdditiveFit(NamedTuple):
+    """What came out of a fit.
+
+    Attributes
+    ----------
+    fit : Fit
+        The weights of the basis of curves, and how they were found.
+    knots : Knots
+        The knots of the curves.
+    values : ndarray of shape (n_columns,)
+        Their values there; those of a feature have a mean of zero over the documents.
+    """
+
+    fit: Fit
+    knots: Knots
+    values: Floats
+
+
+def fit_additive(
+    data: RankingData,
+    parameters: AdditiveParameters,
+    *,
+    X: Any = None,
+    feature_names: Sequence[str] | None = None,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> AdditiveFit:
+    """Minimise the objective that the parameters name, over all curves of the features.
+
+    Parameters
+    ----------
+    data : RankingData
+        Labels, queries and weights; and the features, if there is no X.
+    parameters : AdditiveParameters
+        What to minimise, and how.
+    X : ndarray or CSR matrix, optional
+        Checked features, which may have missing values: NaN.
+    feature_names : sequence of str, optional
+        Their names; those of the data by default.
+    pairs, propensity, seed, callback
+        As in :func:`~marginrank.training.linear.fit_linear`.
+    """
+    parameters.check()
+    refuse_for_goal(parameters, pairs)
+    names = data.feature_names if feature_names is None else feature_names
+    problem = prepare(data, parameters, X=X, feature_names=names)
+    objective = problem.objective(data, parameters, pairs=pairs, propensity=propensity)
+    fit = solve_for_goal(
+        data,
+        parameters,
+        objective,
+        partial(minimise, parameters=parameters, scale=None, seed=seed),
+        partial(problem.scores, threads=objective.threads),
+        propensity=propensity,
+        w0=None,
+        callback=callback,
+    )
+    return problem.outcome(fit)
+
+
+class Problem(NamedTuple):
+    """The features of a fit as a matrix of curves; fits with other C can share it."""
+
+    matrix: CurveMatrix
+    scale: Scale | None
+
+    def objective(
+        self,
+        data: RankingData,
+        parameters: AdditiveParameters,
+        *,
+        pairs: PairList | None = None,
+        propensity: Floats | None = None,
+    ) -> Objective:
+        """Return the objective that the parameters name."""
+        objective = make_objective(
+            data, parameters, pairs=pairs, propensity=propensity, matrix=self.matrix
+        )
+        require_pairs(objective, data)
+        return objective
+
+    def scores(self, weights: Floats, threads: int) -> Floats:
+        """Return the scores of the documents, by row, for weights of the basis."""
+        values = self.matrix.basis.inner(weights)
+        scores: Floats = self.matrix.hats.view.dot(values, None, threads)
+        return scores
+
+    def outcome(self, fit: Fit) -> AdditiveFit:
+        """Return the curves of a fit."""
+        values = self.matrix.basis.inner(fit.result.w)
+        return AdditiveFit(fit._replace(scale=self.scale), self.matrix.knots, values)
+
+
+def prepare(
+    data: RankingData,
+    parameters: AdditiveParameters,
+    *,
+    X: Any = None,
+    feature_names: Sequence[str] | None = None,
+) -> Problem:
+    """Choose knots, put every value in its place between them, and make a basis of curves."""
+    X = data.X if X is None else X
+    threads = effective_threads(parameters.n_jobs)
+    categorical = columns_of("categorical", parameters.categorical, feature_names, X.shape[1])
+    knots = choose_knots(X, parameters.max_bins, categorical)
+    places = knots.places(X, threads)
+    scale = _scale_of(data, X, knots, parameters)
+    basis = make_basis(knots, places, parameters.smoothness, values_of(scale))
+    return Problem(CurveMatrix.of(places, knots, basis), scale)
+
+
+def _scale_of(
+    data: RankingData, X: Any, knots: Knots, parameters: AdditiveParameters
+) -> Scale | None:
+    """Return the scale of the features, where missing values count as the feature's median.
+
+    Features without effect are none to warn of: a constant has no curve.
+    """
+    if no_scale(parameters.scale):
+        return None
+    if X is not data.X:
+        data = data.with_features(_filled(X, knots), n_jobs=parameters.n_jobs)
+    scale = find_scale(data, parameters.scale)
+    assert scale is not None
+    return replace(scale, without_effect=scale.without_effect[:0])
+
+
+def _filled(X: Any, knots: Knots) -> Any:
+    """Return features with the knot in the middle in the place of NaN; a copy if there is any."""
+    stored = X.data if sp.issparse(X) else X
+    missing = np.isnan(stored)
+    if not missing.any():
+        return X
+    middle = np.array([knots.of(k)[knots.of(k).size // 2] for k in range(knots.n_features)])
+    filled = X.copy()
+    if sp.issparse(X):
+        filled.data[missing] = middle[X.indices[missing]]
+    else:
+        filled[missing] = np.broadcast_to(middle, X.shape)[missing]
+    return filled

@@ -1,0 +1,193 @@
+"""marginrank export."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from marginrank import KernelRankSVM, RankSVM, load_model, make_ranking
+
+
+def exported(run, model_json, *arguments):
+    return json.loads(run("export", model_json, *arguments, "--json").stdout)
+
+
+def test_files_are_written_and_listed(run, tmp_path, model_json):
+    out = tmp_path / "ranker.json"
+    result = exported(run, model_json, "--to", "elasticsearch", "--out", out)
+    names = ["ranker.json", "ranker.features.json", "ranker.rescore.json"]
+    assert result["files"] == [str(tmp_path / name) for name in names]
+    assert sorted(names) == sorted(path.name for path in tmp_path.iterdir())
+    weights = json.loads(out.read_text())["model"]["model"]["definition"]
+    assert list(weights.values()) == load_model(model_json).coef_.tolist()
+    assert list(weights) == ["f1", "f2", "f3", "f4", "f5", "f6"]
+
+
+@pytest.mark.parametrize("target", ["sqlite", "python", "solr"])
+def test_verification(run, tmp_path, model_json, test_txt, target):
+    result = exported(
+        run, model_json, "--to", target, "--out", tmp_path / "m", "--verify", test_txt
+    )["verification"]
+    scores = np.array(run("predict", model_json, test_txt).stdout.split(), dtype=float)
+    assert result["documents"] == len(scores)
+    assert result["spread"] == pytest.approx(np.ptp(scores))
+    assert result["reordered_queries"] == 0
+    assert 0 < result["largest_difference"] < 1e-5 * result["spread"]
+
+
+@pytest.mark.parametrize("target", ["sqlite", "duckdb", "python", "c"])
+def test_additive_models_are_exported_and_verified(run, tmp_path, train_txt, test_txt, target):
+    model = tmp_path / "curves.json"
+    run("train-additive", train_txt, "--model", model, "--tol", "1e-3")
+    result = exported(run, model, "--to", target, "--out", tmp_path / "m", "--verify", test_txt)
+    assert result["curves"] == result["features"] == 6
+    assert "weights" not in result
+    found = result["verification"]
+    assert found["largest_difference"] <= 1e-12 * found["largest_score"]
+    assert (found["reordered_queries"], found["documents"] > 0) == (0, True)
+
+
+def test_additive_models_are_refused_by_targets_without_curves(run, refused, tmp_path, train_txt):
+    model = tmp_path / "curves.json"
+    run("train-additive", train_txt, "--model", model, "--tol", "1e-3")
+    sentence = refused("export", model, "--to", "solr", "--out", tmp_path / "m.json")
+    assert (
+        "curves in the place of weights, which solr does not run; export it to sqlite" in sentence
+    )
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_verification_for_people(run, tmp_path, model_json, test_txt):
+    out = tmp_path / "m.sql"
+    printed = run("export", model_json, "--to", "sqlite", "--out", out, "--verify", test_txt).stdout
+    lines = [line.split(maxsplit=1) for line in printed.splitlines()]
+    assert ["order", "unchanged"] in [[entry.strip() for entry in line] for line in lines]
+    assert "largest difference" in printed
+    assert "verified by         SQLite" in printed
+
+
+def test_an_automatic_offset_keeps_scores_above_zero(run, tmp_path, model_json, test_txt):
+    out = tmp_path / "m.py"
+    arguments = ("--to", "python", "--out", out, "--offset", "auto", "--verify", test_txt)
+    result = exported(run, model_json, *arguments)
+    scores = np.array(run("predict", model_json, test_txt).stdout.split(), dtype=float)
+    assert result["offset"] == pytest.approx(scores.max() - 2 * scores.min())
+    assert result["verification"]["largest_difference"] < 1e-12
+
+
+def test_names_of_features(run, tmp_path, model_json):
+    names = tmp_path / "names.json"
+    for given, expected in (
+        (list("abcdef"), list("abcdef")),
+        ({"f2": "title", "f6": "date"}, ["f1", "title", "f3", "f4", "f5", "date"]),
+    ):
+        names.write_text(json.dumps(given))
+        out = tmp_path / "m.json"
+        run(
+            "export", model_json, "--to", "solr", "--out", out, "--names", names, "--name", "linear"
+        )
+        content = json.loads(out.read_text())
+        assert list(content["params"]["weights"]) == expected
+        assert content["name"] == "linear"
+
+
+def test_exports_are_models_again(run, tmp_path, model_json, test_txt):
+    scores = np.array(run("predict", model_json, test_txt).stdout.split(), dtype=float)
+    for target in ("solr", "elasticsearch", "ranklib"):
+        run("export", model_json, "--to", target, "--out", tmp_path / "m")
+        again = run("predict", tmp_path / "m", test_txt).stdout.split()
+        np.testing.assert_array_equal(np.array(again, dtype=float), scores)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--to", "elastic"], "there is no target 'elastic'; there are elasticsearch"),
+        (["--to", "c", "--offset", "auto"], "--offset auto needs --verify"),
+        (["--to", "c", "--offset", "inf"], '--offset inf must be a finite number or "auto"'),
+        (["--to", "ranklib", "--offset", "1"], "ranklib has no place for --offset"),
+        (["--to", "c", "--missing", "0"], "--missing needs --verify"),
+        (["--to", "c", "--name", "a b"], "--name 'a b' must be letters, digits and _"),
+    ],
+)
+def test_flags_without_meaning_are_refused(refused, tmp_path, model_json, arguments, sentence):
+    assert refused("export", model_json, *arguments, "--out", tmp_path / "m").startswith(sentence)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("[1]", "must hold a list of names, or an object from names to names."),
+        ('"a"', "must hold a list of names, or an object from names to names."),
+        ("{", "names.json: "),
+        ('["a"]', "--names has 1 entries and must have 6"),
+        ('{"x": "y"}', "--names has 'x', which is no feature of the model."),
+        ('["a", "b", "c", "d", "e", "a"]', "rename one with --names."),
+    ],
+)
+def test_wrong_names_are_refused(refused, tmp_path, model_json, content, sentence):
+    names = tmp_path / "names.json"
+    names.write_text(content)
+    out = tmp_path / "m.c"
+    told = refused("export", model_json, "--to", "c", "--out", out, "--names", names)
+    assert sentence in told
+    assert not out.exists()
+
+
+def test_no_input_is_overwritten(refused, tmp_path, model_json):
+    copy = tmp_path / "m.features.json"
+    copy.write_bytes(model_json.read_bytes())
+    told = refused("export", copy, "--to", "solr", "--out", tmp_path / "m.json")
+    assert "would overwrite the input" in told
+    assert load_model(copy).coef_.size == 6
+
+
+def test_nothing_is_written_that_cannot_be_verified(tmp_path, model_json, test_txt, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    out = tmp_path / "m.c"
+    command = ["export", model_json, "--to", "c", "--out", out, "--verify", test_txt]
+    done = subprocess.run(
+        [sys.executable, "-m", "marginrank", *map(str, command)], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    told = "marginrank: cc is not on PATH, and without a C compiler nothing runs the export."
+    assert done.stderr.splitlines()[-1] == told
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("package", "target", "extra"), [("onnx", "onnx", "onnx"), ("sqlglot", "sql:mysql", "sql")]
+)
+def test_missing_extras_are_named(
+    refused, tmp_path, model_json, monkeypatch, package, target, extra
+):
+    (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError(name={package!r})")
+    paths = filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    assert refused("export", model_json, "--to", target, "--out", tmp_path / "m") == (
+        f"{package} is not installed; get it with: pip install 'marginrank[{extra}]'"
+    )
+
+
+def test_kernel_models_are_refused(refused, tmp_path):
+    X, y, qid = make_ranking(5, 6, 3, random_state=0)
+    KernelRankSVM().fit(X, y, qid=qid).save(tmp_path / "kernel.npz")
+    told = refused("export", tmp_path / "kernel.npz", "--to", "c", "--out", tmp_path / "m.c")
+    assert told.startswith("a KernelRankSVM has no weights of features, which c needs; ")
+
+
+def test_hostile_names_of_a_model_file(run, tmp_path):
+    import pandas as pd
+
+    X, y, qid = make_ranking(6, 5, 3, random_state=0)
+    frame = pd.DataFrame(X, columns=['"; DROP TABLE documents; --', "new\nline", "日本語 '"])
+    RankSVM().fit(frame, y, qid=qid).save(tmp_path / "model.json")
+    frame.assign(label=y, qid=qid).to_parquet(tmp_path / "data.parquet")
+    arguments = ("--out", tmp_path / "m", "--verify", tmp_path / "data.parquet")
+    result = exported(run, tmp_path / "model.json", "--to", "sqlite", *arguments)
+    assert result["verification"]["reordered_queries"] == 0
+    assert result["verification"]["largest_difference"] < 1e-12

@@ -1,0 +1,48 @@
+"""marginrank train-additive, and what other commands do with its models."""
+
+import json
+
+import numpy as np
+
+from marginrank import AdditiveRankSVM, load_letor, load_model
+
+
+def test_the_model_is_the_one_of_the_estimator(run, tmp_path, train_txt, test_txt):
+    path = tmp_path / "m.json"
+    flags = ("-C", "0.1", "--max-bins", "8", "--smoothness", "0.3", "--categorical", "2", "--json")
+    done = run("train-additive", train_txt, "--model", path, *flags, "--valid", test_txt)
+    told = json.loads(done.stdout)
+    train, test = load_letor(train_txt), load_letor(test_txt)
+    model = AdditiveRankSVM(C=0.1, max_bins=8, smoothness=0.3, categorical=[1]).fit(train)
+    assert told["objective"] == model.objective_
+    assert told["converged"] is True
+    assert "ndcg@10" in told["valid"]
+    np.testing.assert_array_equal(load_model(path).predict(test), model.predict(test))
+    scores = run("predict", path, test_txt).stdout.split()
+    np.testing.assert_array_equal(np.array(scores, dtype=float), model.predict(test))
+    run("evaluate", path, test_txt)
+
+
+def test_inspect_draws_the_curves(run, tmp_path, train_txt):
+    path = tmp_path / "m.json"
+    run("train-additive", train_txt, "--model", path, "--tol", "1e-3")
+    shown = run("inspect", path, "--top", "2").stdout
+    assert "Curves with the largest spread" in shown
+    assert "█" in shown
+    assert "▁" in shown
+    told = json.loads(run("inspect", path, "--top", "2", "--json").stdout)
+    assert len(told["top_curves"]) == 2
+    first, second = told["top_curves"]
+    assert first["spread"] >= second["spread"]
+    assert len(first["knots"]) == len(first["values"])
+
+
+def test_wrong_flags(refused, tmp_path, train_txt):
+    path = tmp_path / "m.json"
+    sentence = refused("train-additive", train_txt, "--model", path, "--max-bins", "0")
+    assert sentence == "--max-bins 0 must be an integer from 1 to 254."
+    sentence = refused("train-additive", train_txt, "--model", path, "--categorical", "x")
+    assert sentence.startswith("--categorical 'x' is none of the ")
+    sentence = refused("train", train_txt, "--model", path, "--additive")
+    assert sentence == "train --additive is a command of its own now: marginrank train-additive."
+    assert not path.exists()

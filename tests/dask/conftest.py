@@ -1,0 +1,34 @@
+"""A cluster of real worker processes, which the tests of this folder share."""
+
+import pytest
+from distributed import Client, LocalCluster
+
+
+@pytest.fixture(scope="session")
+def client():
+    with start_cluster(2) as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def new_cluster():
+    """Return a function that starts a cluster of its own for a test that breaks it."""
+    clusters = []
+
+    def start(n_workers):
+        clusters.append(start_cluster(n_workers))
+        clients.append(Client(clusters[-1]))
+        return clients[-1]
+
+    clients = []
+    yield start
+    for client in clients:
+        client.close()
+    for cluster in clusters:
+        cluster.close()
+
+
+def start_cluster(n_workers):
+    return LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+    )

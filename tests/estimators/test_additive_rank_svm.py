@@ -1,0 +1,266 @@
+"""AdditiveRankSVM: curves that rank, and lines where there is nothing else to learn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from marginrank import AdditiveRankSVM, RankingData, RankSVM, make_ranking
+from marginrank.objective.losses import LOSSES
+
+X, Y, QID = make_ranking(20, (5, 15), 4, random_state=0)
+X = X.astype(np.float32).astype(np.float64)
+CURVED = np.random.default_rng(0).normal(size=(400, 3))
+CURVED_Y = np.round(-2 * np.abs(CURVED[:, 0]) + CURVED[:, 1], 1)
+CURVED_QID = np.arange(400) // 20
+
+
+WHY = "knots are quantiles of the documents, whatever they weigh"
+EXPECTED = {
+    f"check_sample_weight_equivalence_on_{layout}_data": WHY for layout in ("dense", "sparse")
+}
+
+
+@parametrize_with_checks(
+    [AdditiveRankSVM(max_bins=8, tol=1e-4)], expected_failed_checks=lambda _: EXPECTED
+)
+def test_is_an_estimator_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_ranks_what_no_line_can():
+    linear = RankSVM(scale="standard").fit(CURVED, CURVED_Y, qid=CURVED_QID)
+    model = AdditiveRankSVM(smoothness=0.1).fit(CURVED, CURVED_Y, qid=CURVED_QID)
+    assert linear.score(CURVED, CURVED_Y, CURVED_QID) < 0.8
+    assert model.score(CURVED, CURVED_Y, CURVED_QID) > 0.95
+    peak = model.curves_[0].knots[np.argmax(model.curves_[0].values)]
+    assert abs(peak) < 0.5
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("scale", [None, "standard", "range", "query"])
+def test_with_two_knots_a_feature_it_is_rank_svm(loss, scale):
+    """But for the rounding of places: knots that are all values of a feature have none."""
+    few = np.random.default_rng(0).integers(0, 2, size=X.shape) * [1.0, 3.0, 0.1, 7.0]
+    options = {"C": 0.1, "loss": loss, "scale": scale, "tol": 1e-9}
+    line = RankSVM(**options).fit(few, Y, qid=QID)
+    model = AdditiveRankSVM(max_bins=1, **options).fit(few, Y, qid=QID)
+    assert model.objective_ == pytest.approx(line.objective_, rel=1e-8)
+    slopes = [np.diff(c.values)[0] / np.diff(c.knots)[0] for c in model.curves_]
+    assert_allclose(slopes, line.coef_, rtol=1e-3, atol=1e-4 * np.abs(line.coef_).max())
+
+
+def test_with_huge_smoothness_it_is_rank_svm():
+    options = {"C": 0.1, "scale": "standard", "tol": 1e-9}
+    line = RankSVM(**options).fit(X, Y, qid=QID)
+    model = AdditiveRankSVM(smoothness=1e9, **options).fit(X, Y, qid=QID)
+    assert model.objective_ == pytest.approx(line.objective_, rel=1e-4)
+    outside = 3 * X  # where curves go on straight
+    difference = model.predict(outside) - line.predict(outside)
+    assert np.ptp(difference) < 1e-3 * np.ptp(line.predict(outside))
+    rough = AdditiveRankSVM(smoothness=1e-2, **options).fit(X, Y, qid=QID)
+    assert rough.objective_ < 0.9 * line.objective_
+
+
+def test_a_certified_optimum_that_no_other_curves_undercut():
+    model = AdditiveRankSVM(C=0.1, max_bins=5, tol=1e-10).fit(X, Y, qid=QID)
+    assert model.gap_ <= 1e-9 * model.objective_
+    assert model.n_pairs_ == RankSVM().fit(X, Y, qid=QID).n_pairs_
+    for solver in ("newton", "tron"):
+        other = AdditiveRankSVM(C=0.1, max_bins=5, tol=1e-8, solver=solver).fit(X, Y, qid=QID)
+        assert other.objective_ == pytest.approx(model.objective_, rel=1e-7)
+
+
+def test_missing_values_have_a_value_of_their_own():
+    x = CURVED.copy()
+    gone = np.random.default_rng(1).random(len(x)) < 0.3
+    y = np.where(gone, 3.0, x[:, 1])  # what is missing is best
+    x[gone, 0] = np.nan
+    model = AdditiveRankSVM().fit(x, y, qid=CURVED_QID)
+    first = model.curves_[0]
+    assert first.missing > first.values.max()
+    seen = model.predict([[np.nan, 0.0, 0.0]]) - model.predict([[0.0, 0.0, 0.0]])
+    assert_allclose(seen, first.missing - np.interp(0.0, first.knots, first.values))
+    assert model.curves_[1].missing == 0.0  # none were missing: the average over the documents
+    assert_allclose(model.predict([[0.0, np.nan, 0.0]]) - model.predict([[0.0, 0.0, 0.0]]),
+                    -np.interp(0.0, *model.curves_[1][:2]), atol=1e-12)  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [None, "standard", "range", "query"])
+def test_missing_values_and_scales(scale):
+    x = X.copy()
+    x[::5, 1] = np.nan
+    AdditiveRankSVM(scale=scale).fit(x, Y, qid=QID)
+    x[:, 1] = np.nan
+    model = AdditiveRankSVM(scale=scale).fit(x, Y, qid=QID)
+    assert model.curves_[1].values.tolist() == [0.0]
+
+
+def test_infinity_is_refused():
+    x = X.copy()
+    x[3, 1] = np.inf
+    with pytest.raises(ValueError, match=r"X\[3, 1\] is infinity"):
+        AdditiveRankSVM().fit(x, Y, qid=QID)
+
+
+def test_categories_by_name_and_number():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 4, 400).astype(float)
+    y = np.array([2.0, 0.0, 3.0, 1.0])[kind.astype(int)] + 0.1 * CURVED[:, 0]
+    frame = pd.DataFrame({"kind": kind, "other": CURVED[:, 0]})
+    model = AdditiveRankSVM(categorical=["kind"]).fit(frame, y, qid=CURVED_QID)
+    curve = model.curves_[0]
+    assert curve.categorical
+    assert np.argsort(curve.values).tolist() == [1, 3, 0, 2]
+    by_number = AdditiveRankSVM(categorical=[0]).fit(frame.to_numpy(), y, qid=CURVED_QID)
+    assert_array_equal(by_number.predict(frame.to_numpy()), model.predict(frame))
+    unseen = frame.assign(kind=9.0)
+    average = frame.assign(kind=np.nan)
+    assert_array_equal(model.predict(unseen), model.predict(average))
+    assert curve.missing == 0.0
+
+
+@pytest.mark.parametrize(
+    ("categorical", "sentence"),
+    [
+        (["no"], "categorical='no' is none of the 2 features, which have names such as 'a'"),
+        ([2], "categorical=2 is none of the 2 features"),
+        ([0.5], "must be a list of names or column numbers"),
+        (3, "must be a list of names or column numbers"),
+    ],
+)
+def test_categories_that_are_no_features(categorical, sentence):
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    with pytest.raises(ValueError, match=sentence):
+        AdditiveRankSVM(categorical=categorical).fit(frame, Y, qid=QID)
+
+
+def test_constant_features_and_features_of_two_values():
+    x = np.c_[np.full(len(Y), 7.0), X[:, 0] > 0, X[:, 1]]
+    model = AdditiveRankSVM().fit(x, Y, qid=QID)
+    assert model.curves_[0].knots.tolist() == [7.0]
+    assert model.curves_[0].values.tolist() == [0.0]
+    assert model.curves_[1].knots.tolist() == [0.0, 1.0]
+    other = x.copy()
+    other[:, 0] = -100.0
+    assert_array_equal(model.predict(other), model.predict(x))
+
+
+def test_constant_features_alone():
+    model = AdditiveRankSVM().fit(np.ones((len(Y), 2)), Y, qid=QID)
+    assert not model.predict(np.ones((3, 2))).any()
+
+
+def test_values_outside_the_range_go_on_straight():
+    model = AdditiveRankSVM(max_bins=4).fit(X, Y, qid=QID)
+    curve = model.curves_[0]
+    slope = np.diff(curve.values)[-1] / np.diff(curve.knots)[-1]
+    at = np.tile(X[:1], (2, 1))
+    at[:, 0] = curve.knots[-1] + [0.0, 10.0]
+    assert_allclose(np.diff(model.predict(at)), 10.0 * slope)
+
+
+@pytest.mark.parametrize("layout", [np.float32, sp.csr_array, "strided", "data"])
+def test_layouts(layout):
+    expected = AdditiveRankSVM().fit(X, Y, qid=QID).predict(X)
+    if layout == "data":
+        data = RankingData(X, Y, QID)
+        found = AdditiveRankSVM().fit(data).predict(data)
+    else:
+        given = np.hstack([X, X])[:, :4] if layout == "strided" else sp.csr_array(X)
+        given = X.astype(layout) if layout is np.float32 else given
+        found = AdditiveRankSVM().fit(given, Y, qid=QID).predict(given)
+    assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_input_is_not_changed():
+    x = X.copy()
+    x[0, 0] = np.nan
+    before = x.copy()
+    x.setflags(write=False)
+    AdditiveRankSVM(scale="query").fit(x, Y, qid=QID)
+    assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"sample_weight": np.linspace(0.1, 2.0, len(Y))},
+        {"query_weight": np.linspace(0.1, 2.0, 20)},
+        {"propensity": np.linspace(0.1, 1.0, len(Y))},
+        {"pairs": [[0, 1], [2, 0]], "pair_weight": [1.0, 2.0]},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_weights_and_pairs_are_those_of_rank_svm(given):
+    few = np.random.default_rng(0).integers(0, 2, size=X.shape).astype(float)
+    options = {"C": 0.1, "scale": "standard", "tol": 1e-9}
+    qid = np.sort(QID)
+    line = RankSVM(**options).fit(few, Y, qid=qid, **given)
+    model = AdditiveRankSVM(max_bins=1, **options).fit(few, Y, qid=qid, **given)
+    assert model.objective_ == pytest.approx(line.objective_, rel=1e-8)
+
+
+def test_threads_do_not_change_the_bits():
+    one, two = (AdditiveRankSVM(n_jobs=n).fit(X, Y, qid=QID) for n in (1, 2))
+    assert_array_equal(one.predict(X), two.predict(X))
+    assert one.objective_ == two.objective_
+
+
+def test_explanations_sum_to_the_difference_of_scores():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = AdditiveRankSVM().fit(frame, Y, qid=QID)
+    reasons = model.explain(X[0], X[1])
+    scores = model.predict(frame[:2])
+    assert_allclose(sum(r.difference for r in reasons), scores[0] - scores[1])
+    sizes = [abs(r.difference) for r in reasons]
+    assert sizes == sorted(sizes, reverse=True)
+    assert {r.name for r in reasons} == set("abcd")
+    first = reasons[0]
+    assert (first.preferred, first.other) == (X[0, first.feature], X[1, first.feature])
+
+
+def test_other_features_are_refused():
+    model = AdditiveRankSVM().fit(X, Y, qid=QID)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, :2])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"max_bins": 0}, "max_bins=0 must be an integer from 1 to 254"),
+        ({"max_bins": 255}, "max_bins=255 must be an integer from 1 to 254"),
+        ({"smoothness": 0}, "smoothness=0 must be a finite number, more than 0"),
+        ({"C": -1}, "C=-1 must be"),
+    ],
+)
+def test_wrong_parameters(parameters, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        AdditiveRankSVM(**parameters).fit(X, Y, qid=QID)
+
+
+def test_an_unfinished_fit_is_a_warning():
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        AdditiveRankSVM(solver="tron", max_iter=1, tol=1e-12).fit(X, Y, qid=QID)
+
+
+def test_clones_and_routing():
+    model = clone(AdditiveRankSVM(max_bins=7, categorical=[1]))
+    assert (model.max_bins, model.categorical) == (7, [1])
+
+
+def test_ndcg_as_the_goal():
+    """The rounds are those of RankSVM: with two knots a feature, on curves that are lines."""
+    X, y, qid = make_ranking(40, 15, 4, noise=1.0, random_state=0)
+    line = RankSVM(C=0.1, objective="ndcg@5", scale="standard", tol=1e-9).fit(X, y, qid)
+    model = AdditiveRankSVM(C=0.1, objective="ndcg@5", max_bins=1, tol=1e-9).fit(X, y, qid)
+    assert model.n_rounds_ == line.n_rounds_ > 1
+    assert model.objective_ == pytest.approx(line.objective_, rel=1e-4)  # places are rounded
+    assert AdditiveRankSVM().fit(X, y, qid).n_rounds_ is None
+    with pytest.raises(ValueError, match="objective='ndcg@5'"):
+        model.fit(X, pairs=[[0, 1]])

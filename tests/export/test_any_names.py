@@ -1,0 +1,35 @@
+"""Names of any characters, for targets that run in this process."""
+
+import numpy as np
+import pytest
+from exports import assert_scores, expected_scores, random_documents, random_model
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marginrank.export.engines import graphs
+from marginrank.export.exporting import export_files
+from marginrank.export.names import NOT_IN_XML
+from marginrank.export.verification import run_export
+
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+SIGNS = st.sampled_from("\"'`\\[]{}<>()*/-#;:%$&?!.,\n\r\t\x1a\x85\u2028 axu0n")
+NAMES = st.lists(
+    st.text(SIGNS | CHARACTERS, min_size=1, max_size=12),
+    min_size=1,
+    max_size=6,
+    unique_by=str.lower,
+)
+
+
+@pytest.mark.parametrize("target", ["sqlite", "python", "lucene", "vespa", "solr", "pmml"])
+@given(names=NAMES, seed=st.integers(0, 9))
+def test_any_names(target, names, seed):
+    if target == "pmml":
+        names = [name for name in names if not NOT_IN_XML.search(name)] or ["x"]
+    model = random_model(len(names), seed=seed, names=names)
+    X = random_documents(3, len(names), seed=seed)
+    files = export_files(model, target)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graphs, "find_spec", lambda name: None)  # a reference in place of Java
+        run = run_export(model, target, files, X)
+    assert_scores(target, np.asarray(run.scores), expected_scores(model, X))

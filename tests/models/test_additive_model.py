@@ -1,0 +1,104 @@
+"""Files of additive models: exact, and refused by name when damaged."""
+
+import json
+
+import numpy as np
+import pytest
+
+from marginrank import AdditiveRankSVM, load_model, make_ranking
+from marginrank.models import AdditiveModel, is_model, read_any_model, write_model
+
+X, Y, QID = make_ranking(20, 10, 4, random_state=5)
+X[::7, 0] = np.nan
+X[:, 3] = np.arange(len(Y)) % 3
+
+
+@pytest.fixture(scope="module")
+def model():
+    return AdditiveRankSVM(C=0.3, categorical=[3], max_bins=6).fit(X, Y, qid=QID)
+
+
+@pytest.fixture
+def path(tmp_path, model):
+    model.save(tmp_path / "m.json")
+    return tmp_path / "m.json"
+
+
+def changed(path, **fields):
+    content = json.loads(path.read_text()) | fields
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_what_is_loaded_predicts_the_same_bits(path, model):
+    loaded = load_model(path)
+    assert loaded.get_params() == model.get_params()
+    at = np.vstack([3 * X, np.full((1, 4), np.nan)])
+    np.testing.assert_array_equal(loaded.predict(at), model.predict(at))
+    assert loaded.objective_ == model.objective_
+    assert loaded.stop_reason_ is model.stop_reason_
+    assert loaded.history_ == model.history_
+    loaded.save(path.with_name("again.json"))
+    assert path.with_name("again.json").read_bytes() == path.read_bytes()
+
+
+def test_plain_data_scores_the_same_bits(path, model):
+    assert is_model(path)
+    plain = read_any_model(path)
+    assert isinstance(plain, AdditiveModel)
+    assert plain.kind == "marginrank AdditiveRankSVM"
+    np.testing.assert_array_equal(plain.scores(X), model.predict(X))
+    with pytest.raises(ValueError, match="the data has 2 features, but the model 4"):
+        plain.scores(X[:, :2])
+    write_model(plain, path)
+    np.testing.assert_array_equal(load_model(path).predict(X), model.predict(X))
+
+
+def test_formats_of_weights_hold_no_curves(path, tmp_path):
+    with pytest.raises(ValueError, match="format='svmrank' holds no curves"):
+        write_model(read_any_model(path), tmp_path / "m", "svmrank")
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"version": 2}, "has version 2 and this marginrank reads version 1"),
+        ({"curves": []}, "'curves' is not a list of curves"),
+        ({"n_features": 3}, "'n_features' is not the number of curves"),
+        ({"curves": [1, 1, 1, 1]}, "curve 0 is no object"),
+        ({"parameters": {"nonsense": 1}}, "'parameters' are not those of an AdditiveRankSVM"),
+        ({"parameters": {"max_bins": -1}}, "'parameters' are not those of an AdditiveRankSVM"),
+        ({"feature_names": ["a"]}, "'feature_names' has 1 entries and not 4"),
+        ({"training": 3}, "'training' is not null or an object"),
+    ],
+)
+def test_damaged_files_are_refused(path, fields, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        load_model(changed(path, **fields))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("knots", [2.0, 1.0], "curve 0 does not have a value at each of 1 to 255 rising knots"),
+        ("knots", [], "curve 0 does not have a value"),
+        ("values", [1.0], "curve 0 does not have a value"),
+        ("values", ["a"], "'values' is not a list of finite numbers, in curve 0"),
+        ("missing", "NaN", "'missing' is not a finite number, in curve 0"),
+        ("categorical", 1, "'categorical' is not true or false"),
+    ],
+)
+def test_damaged_curves_are_refused(path, field, value, sentence):
+    content = json.loads(path.read_text())
+    content["curves"][0][field] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=sentence):
+        load_model(path)
+
+
+def test_what_could_not_be_read_again_is_not_written(model, tmp_path):
+    bad = AdditiveRankSVM.from_additive_model(model.to_additive_model())
+    bad.curves_ = [bad.curves_[0]._replace(missing=np.nan), *bad.curves_[1:]]
+    with pytest.raises(ValueError, match="the model cannot be saved: 'missing' is not a finite"):
+        bad.save(tmp_path / "bad.json")
+    assert not (tmp_path / "bad.json").exists()
