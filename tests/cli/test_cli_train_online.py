@@ -67,9 +67,9 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
     [
         (
             ["--solver", "tron"],
-            "--solver is a flag of train, train-sparse and tune, not of train-online.",
+            "--solver is a flag of train, train-sparse, train-additive and tune, not of train-online.",
         ),
-        (["--lam", "1"], "--lam is a flag of train, not of train-online."),
+        (["--lam", "1"], "--lam is a flag of train and train-additive, not of train-online."),
         (["--pairs", "p.txt"], "--pairs is a flag of train, not of train-online."),
         (["--early-stopping"], "--early-stopping needs --valid."),
         (
@@ -131,7 +131,7 @@ def test_what_cannot_be_streamed(run, refused, tmp_path, train_txt):
     assert "/dev/fd/0 can be read only once" in piped.stderr
     group = ("--group", tmp_path / "sizes")
     assert refused("train-online", train_txt, *flags, *group) == (
-        "--group is a flag of train, train-sparse and tune, not of train-online."
+        "--group is a flag of train, train-sparse, train-additive and tune, not of train-online."
     )
 
 

@@ -205,7 +205,7 @@ def test_a_budget_that_is_used_up(tune, monkeypatch):
             "--test t.csv --test-group g.txt",
             "--test-group is for text, but t.csv is none; drop it.",
         ),
-        ("--lam 1", "--lam is a flag of train, not of tune."),
+        ("--lam 1", "--lam is a flag of train and train-additive, not of tune."),
         ("--metric ndcg@3,err", "--metric ndcg@3,err names 2 metrics; give one."),
     ],
 )
