@@ -313,7 +313,9 @@ def test_arrow_columns_of_integers_and_of_half_precision(types):
     ranker = Ranker(LinearModel(np.array([1.0, 2.0]), {}, feature_names=["a", "b"]))
     first = 2**63 if types[0] == pa.uint64() else 7
     values = [np.array([first, 2], types[0].to_pandas_dtype()), np.array([5, 3])]
-    arrays = [pa.array(v.astype(t.to_pandas_dtype()), t) for v, t in zip(values, types)]
+    arrays = [
+        pa.array(v.astype(t.to_pandas_dtype()), t) for v, t in zip(values, types, strict=True)
+    ]
     batch = pa.RecordBatch.from_arrays(arrays, names=["a", "b"])
     np.testing.assert_array_equal(ranker.scores(batch), [float(first) + 10, 8])
 
