@@ -143,7 +143,7 @@ def _obstacle(step: Any) -> str | None:
         return "clip=True bounds the features"
     if isinstance(step, FunctionTransformer):
         return "nobody knows what the function does"
-    known = next(base for base in type(step).__mro__ if base in _fold.registry)
+    known: Any = next(base for base in type(step).__mro__ if base in _fold.registry)
     if known is object:
         return "it is not known to be linear"
     if type(step).transform is not known.transform:
