@@ -110,6 +110,7 @@ def test_exports_are_models_again(run, tmp_path, model_json, test_txt):
         (["--to", "c", "--offset", "inf"], '--offset inf must be a finite number or "auto"'),
         (["--to", "ranklib", "--offset", "1"], "ranklib has no place for --offset"),
         (["--to", "c", "--missing", "0"], "--missing needs --verify"),
+        (["--to", "c", "--name", ""], "--name '' must be letters, digits and _"),
         (["--to", "c", "--name", "a b"], "--name 'a b' must be letters, digits and _"),
     ],
 )

@@ -18,6 +18,7 @@ IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 NOT_TEXT = re.compile(r"[\0\ud800-\udfff]")
 NOT_PLAIN = re.compile(r"[^\w -]")
+REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 Names = Sequence[str] | Mapping[str, str]
 
@@ -86,6 +87,11 @@ def refuse(names: Iterable[str], pattern: re.Pattern[str], why: str) -> None:
             raise _unfit(name, why)
 
 
+def refuse_reordering(names: Iterable[str]) -> None:
+    """Refuse names that make a reader see other text than is run, where nothing escapes them."""
+    refuse(names, REORDERING, "it would show the text behind it in another order")
+
+
 def check_longest(names: Iterable[str], n_bytes: int, whose: str) -> None:
     """Refuse names that a system would cut."""
     for name in names:
@@ -145,7 +151,7 @@ def sql_quoted(name: str) -> str:
 
 def xml_quoted(text: str) -> str:
     """Quote the value of an attribute; line breaks stay what they are."""
-    return quoteattr(text)
+    return quoteattr(text, {sign: f"&#{ord(sign)};" for sign in REORDERING.findall(text)})
 
 
 def javascript_quoted(text: str) -> str:

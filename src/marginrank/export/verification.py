@@ -78,6 +78,13 @@ def verify(run: Run, scores: Floats, qid: ArrayLike | None = None) -> Verificati
 
     Two documents of equal scores are in the order of the rows, in both.
     """
+    bad = np.flatnonzero(~np.isfinite(run.scores))
+    if bad.size:
+        raise ValueError(
+            f"{run.engine} gives document {bad[0]} the score {run.scores[bad[0]]:g}, and the model "
+            f"{scores[bad[0]]:g}: numbers are too large for its precision; scale the features, or "
+            "export to another target."
+        )
     before, after = ranks(scores, qid), ranks(run.scores, qid)
     queries = np.zeros(len(scores), dtype=np.int64) if qid is None else np.asarray(qid)
     return Verification(

@@ -51,6 +51,11 @@ PEERS = {
     "elasticsearch": PeerFormat(search_engines.is_plugin, search_engines.read_plugin),
 }
 
+OTHER_KINDS = {
+    "an additive": additive_model.is_additive_model,
+    "a kernel": kernel_model.is_kernel_model,
+}
+
 Chosen = TypeVar("Chosen")
 
 # How pickles begin, also those that joblib compresses, and how they are called.
@@ -135,6 +140,12 @@ def _recognize(path: str) -> Format | PeerFormat:
             f"{path} was written by {foreign}, not by marginrank; read it with "
             "marginrank.models.read_any_model."
         )
+    for kind, is_one in OTHER_KINDS.items():
+        if is_one(path):
+            raise ValueError(
+                f"{path} is {kind} model, which has no weights of features; read it with "
+                "marginrank.load_model, or score with marginrank predict."
+            )
     format = _linear_format(path)
     if format is None:
         _refuse_pickle(path)
