@@ -130,6 +130,11 @@ def test_five_hundred_features_of_32_bins(target):
     assert_scored(target, model, random_documents(10, n_features))
 
 
+@pytest.mark.parametrize("target", ["onnx", "onnx-float32"])
+def test_ten_thousand_features(target):
+    assert_scored(target, random_curves(10_000, bins=8), random_documents(4, 10_000))
+
+
 @every_taker
 def test_as_many_bins_as_there_are(target):
     model = random_curves(6, bins=254)
