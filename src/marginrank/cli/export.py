@@ -60,7 +60,7 @@ def export(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a linear or additive model for a search engine, a database or another language."""
+    """Write a model for a search engine, a database or another language."""
     find_target(to)
     _check_flags(reading, verify, offset)
     check_writable(out)

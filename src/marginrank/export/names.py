@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from xml.sax.saxutils import quoteattr
 
 from marginrank._base.parameters import Mention, ParameterError
-from marginrank.models import AdditiveModel, LinearModel
+from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 # What XML 1.0 has no way to write.
@@ -23,12 +23,12 @@ REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 Names = Sequence[str] | Mapping[str, str]
 
 
-def names_of(model: LinearModel | AdditiveModel, names: Names | None) -> list[str]:
+def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | None) -> list[str]:
     """Return what the features of a model are to be called: f1, f2, … if nobody says.
 
     Parameters
     ----------
-    model : LinearModel or AdditiveModel
+    model : LinearModel, AdditiveModel or KernelModel
         The model.
     names : list of str, dict of str to str, or None
         A name for each feature, or other names for some of them.
@@ -72,7 +72,7 @@ def check_distinct(
         other = seen.get(key(name))
         if other is not None:
             raise ParameterError(
-                f"two features are called {_shown(other)} and {_shown(name)}, which {to_whom} "
+                f"two features are called {shown(other)} and {shown(name)}, which {to_whom} "
                 "cannot tell apart; rename one with ",
                 Mention("names"),
                 ".",
@@ -101,13 +101,14 @@ def check_longest(names: Iterable[str], n_bytes: int, whose: str) -> None:
 
 def _unfit(name: str, why: str) -> ParameterError:
     return ParameterError(
-        f"the feature {_shown(name)} cannot be exported: {why}; rename it with ",
+        f"the feature {shown(name)} cannot be exported: {why}; rename it with ",
         Mention("names"),
         ".",
     )
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
+    """Quote a name in ASCII for a message, or the beginning of a long one."""
     return ascii(name if len(name) <= 40 else name[:40] + "...")
 
 

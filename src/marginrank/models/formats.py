@@ -12,6 +12,7 @@ from marginrank.models import (
     ranklib,
     search_engines,
     svmrank,
+    vowpal_wabbit,
 )
 from marginrank.models.additive_model import AdditiveModel
 from marginrank.models.foreign import ForeignModel
@@ -49,6 +50,7 @@ PEERS = {
     "ranklib": PeerFormat(ranklib.is_ranklib, ranklib.read),
     "solr": PeerFormat(search_engines.is_solr, search_engines.read_solr),
     "elasticsearch": PeerFormat(search_engines.is_plugin, search_engines.read_plugin),
+    "vowpal_wabbit": PeerFormat(vowpal_wabbit.is_vowpal_wabbit, vowpal_wabbit.read),
 }
 
 OTHER_KINDS = {
@@ -151,14 +153,14 @@ def _recognize(path: str) -> Format | PeerFormat:
         _refuse_pickle(path)
         raise ValueError(
             f"{path} is no model file: it does not begin like marginrank's JSON, LIBLINEAR's, "
-            "SVM-light's, RankLib's, LightGBM's, XGBoost's or that of skops."
+            "SVM-light's, RankLib's, Vowpal Wabbit's, LightGBM's, XGBoost's or that of skops."
         )
     return format
 
 
 def _linear_format(path: str) -> Format | PeerFormat | None:
     beginning = _beginning(path)
-    if beginning.startswith((b"{", b"##")):
+    if beginning.startswith((b"{", b"##", b"Version ")):
         for peer in PEERS.values():
             if peer.recognize(path):
                 return peer
