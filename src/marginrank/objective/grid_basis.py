@@ -5,12 +5,13 @@ A function of two features is given by its values at the nodes of a grid
 uncorrelated with every function of one of the two features that is straight between the rows, or
 columns, of the grid.
 
-Its penalty is ½ λ (σ_a / τ_a)² (σ_b / τ_b)² R with the roughness of curves in two directions,
+Its penalty is ½ (σ_a / τ_a)² (σ_b / τ_b)² (∫∫ g² + λ R) with the roughness of curves in two
+directions,
 
     R(g) = ∫∫ g_u² + g_v² + (g_uu² + 2 g_uv² + g_vv²) / π²   by differences from node to node,
 
 where u and v are shares of the rows and columns. Rows and columns of missing values, and of
-categories, have no neighbours: each has the roughness of a curve along itself, and where two of
+categories, have no neighbours: each has the penalty of a function along itself, and where two of
 them meet, a value v costs ½ v².
 
 As with curves, eigenvectors of the covariance on the documents relative to the penalty are the
@@ -76,7 +77,7 @@ def penalty(rows: Axis, columns: Axis, smoothness: float) -> Floats:
     bend = [axis.differences(1) + axis.differences(2) / np.pi**2 for axis in (rows, columns)]
     rough = np.kron(bend[0], columns.mass) + np.kron(rows.mass, bend[1])
     rough += 2.0 / np.pi**2 * np.kron(*slope)
-    form: Floats = smoothness * rough + np.kron(rows.alone, columns.alone)
+    form: Floats = smoothness * rough + np.kron(rows.mass, columns.mass)
     return form
 
 
