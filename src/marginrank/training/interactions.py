@@ -34,6 +34,7 @@ from marginrank.objective.backends.grids import (
 )
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.gram import GramStore
+from marginrank.objective.grid_basis import SHARE
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.pair_sets import PairSet
 
@@ -154,7 +155,7 @@ class Candidates:
             square = functions[first].swapaxes(1, 2) ** 2 @ sums @ functions[second] ** 2
         order = orders[first][:, :, None] + orders[second][:, None, :]
         cost = costs[first][:, :, None] * costs[second][:, None, :]
-        rough = np.where(order > 0, self.smoothness * np.pi**2 * (order + order**2), 1.0)
+        rough = 1.0 + SHARE * self.smoothness * np.pi**2 * (order + order**2)
         gains = 0.5 * slope**2 / (rough * cost + curvature * square / slopes.size)
         by_pair: Floats = gains.sum(axis=(1, 2))
         return by_pair
