@@ -15,33 +15,27 @@ that this takes. The best pairs get a grid, the model is fitted again, and so on
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
+from marginrank._base.cached import cached_property
 from marginrank._base.threads import serial_blas
 from marginrank._base.types import Floats, Integers
-from marginrank.data.knots import Knots, Places
 from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.backends.grids import (
-    add_grids,
-    column_counts,
-    nearest_columns,
-    scale_ratio,
-)
+from marginrank.objective.backends.grids import add_grids, nearest_columns
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.gram import GramStore
 from marginrank.objective.grid_basis import SHARE
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.pair_sets import PairSet
+from marginrank.training.feature_cells import CELLS, Cells
 
 DOCUMENTS = 50_000  # that pairs are chosen by
 FEATURES = 256  # whose pairs are looked at: those with the curves that vary most
-CELLS = 8  # of a feature, beside that of missing values
-COSINES = 5  # of a feature
 STEPS = 4  # fits at most, between which pairs are chosen
 SEED = 2  # of samples
 
@@ -107,135 +101,75 @@ class Candidates:
         Functions of the cells of each feature.
     smoothness : float
         The weight of roughness.
+    threads : int
+        Number of threads; the results do not depend on it.
     """
 
     features: Integers
     codes: NDArray[np.uint8]
-    cells: "list[Cells]"
+    cells: list[Cells]
     smoothness: float
+    threads: int
 
     @classmethod
     def of(cls, point: Point, matrix: CurveMatrix, penalty: Penalty) -> "Candidates":
         """Return those of a model without grids."""
         features = _leading(matrix, point.w)
-        cells = [Cells.of(matrix.knots, matrix.places, k, penalty.scale) for k in features]
-        codes = [
-            one.of_column[nearest_columns(matrix.places, k)]
-            for one, k in zip(cells, features, strict=True)
-        ]
-        shape = (features.size, matrix.n_rows)
-        return cls(features, np.reshape(codes, shape).astype(np.uint8), cells, penalty.smoothness)
+        codes = np.empty((features.size, matrix.n_rows), dtype=np.uint8)
+        cells = []
+        for row, k in zip(codes, features.tolist(), strict=True):
+            cells.append(Cells.of(matrix.knots, matrix.places, k, penalty.scale))
+            row[:] = cells[-1].of_column[nearest_columns(matrix.places, k)]
+        return cls(features, codes, cells, penalty.smoothness, point.objective.threads)
 
-    @property
+    @cached_property
     def pairs(self) -> list[Pair]:
         """All pairs, in the order of the native sums."""
         return list(combinations(self.features.tolist(), 2))
 
     def best(self, point: Point, n: int, taken: list[Pair]) -> list[Pair]:
         """Return the n pairs of the largest gains that are not taken."""
-        gains = dict(zip(self.pairs, self.gains(point).tolist(), strict=True))
-        free = [pair for pair in gains if pair not in set(taken)]
-        return sorted(free, key=lambda pair: -gains[pair])[:n]
+        order = np.argsort(-self.gains(point), kind="stable")
+        free = (self.pairs[at] for at in order.tolist() if self.pairs[at] not in taken)
+        return list(islice(free, n))
 
     def gains(self, point: Point) -> Floats:
         """Return about how much the objective falls with a grid, for each pair."""
-        threads = point.objective.threads
-        slopes = _by_row(point, np.asarray(point.score_gradient))
-        ones = np.ones(slopes.size)
-        curvature = _curvature(point)
-        first, second = np.triu_indices(self.features.size, 1)
-        functions = np.stack([one.functions for one in self.cells])
-        orders = np.stack([one.orders for one in self.cells])
-        costs = np.stack([one.costs for one in self.cells])
-        shape = (first.size, CELLS + 1, CELLS + 1)
-        with serial_blas():
-            sums = _core.cell_sums(self.codes, slopes, CELLS + 1, threads).reshape(shape)
-            slope = functions[first].swapaxes(1, 2) @ sums @ functions[second]
-            sums = _core.cell_sums(self.codes, ones, CELLS + 1, threads).reshape(shape)
-            square = functions[first].swapaxes(1, 2) ** 2 @ sums @ functions[second] ** 2
-        order = orders[first][:, :, None] + orders[second][:, None, :]
-        cost = costs[first][:, :, None] * costs[second][:, None, :]
-        rough = 1.0 + SHARE * self.smoothness * np.pi**2 * (order + order**2)
-        gains = 0.5 * slope**2 / (rough * cost + curvature * square / slopes.size)
+        slopes = self._sums(self._functions, _by_row(point, np.asarray(point.score_gradient)))
+        gains = 0.5 * slopes**2 / (self._penalties + _curvature(point) * self._variances)
         by_pair: Floats = gains.sum(axis=(1, 2))
         return by_pair
 
+    @cached_property
+    def _functions(self) -> Floats:
+        return np.stack([one.functions for one in self.cells])
 
-class Cells(NamedTuple):
-    """A feature in a few cells, and functions of these.
+    @cached_property
+    def _variances(self) -> Floats:
+        """How much each product of two functions varies, for each pair."""
+        n_documents = self.codes.shape[1]
+        squares: Floats = self._sums(self._functions**2, np.ones(n_documents)) / n_documents
+        return squares
 
-    Attributes
-    ----------
-    of_column : ndarray of shape (n_columns,)
-        The cell of each column of the feature; that of missing values is 0.
-    functions : ndarray of shape (CELLS + 1, CELLS)
-        Values of the functions in the cells, orthonormal over the documents; zero behind the last.
-    orders : ndarray of shape (CELLS,)
-        p² for the cosine cos(πpu); zero for indicators.
-    costs : ndarray of shape (CELLS,)
-        What multiplies the penalty: (σ / τ)² of a cosine, 1 / share for an indicator.
-    """
+    @cached_property
+    def _penalties(self) -> Floats:
+        """What each product costs, for each pair."""
+        first, second = np.triu_indices(self.features.size, 1)
+        orders = np.stack([one.orders for one in self.cells])
+        costs = np.stack([one.costs for one in self.cells])
+        order = orders[first][:, :, None] + orders[second][:, None, :]
+        cost = costs[first][:, :, None] * costs[second][:, None, :]
+        penalties: Floats = cost * (1.0 + SHARE * self.smoothness * np.pi**2 * (order + order**2))
+        return penalties
 
-    of_column: Integers
-    functions: Floats
-    orders: Floats
-    costs: Floats
-
-    @classmethod
-    def of(cls, knots: Knots, places: Places, k: int, scale: Floats | None) -> "Cells":
-        """Return those of a feature."""
-        counts = column_counts(knots, places, k)
-        below = np.cumsum(counts[1:]) - 0.5 * counts[1:]
-        if knots.categorical[k]:
-            rank = np.argsort(np.argsort(-counts[1:], kind="stable"), kind="stable")
-            cell = np.where(rank < CELLS, rank + 1, 0)
-        else:
-            cell = 1 + (CELLS * below / max(counts[1:].sum(), 1)).astype(np.int64)
-        of_column = np.concatenate([[0], np.minimum(cell, CELLS)])
-        shares = np.bincount(of_column, counts, minlength=CELLS + 1) / counts.sum()
-        if knots.categorical[k]:
-            functions, costs = _indicators(shares)
-            return cls(of_column, functions, np.zeros(CELLS), costs)
-        ratio = scale_ratio(knots, places, k, scale)
-        return cls(of_column, *_cosines(shares, ratio))
-
-
-def _indicators(shares: Floats) -> tuple[Floats, Floats]:
-    """Return indicators of cells less their means, and the inverse of their shares."""
-    functions, costs = np.zeros((CELLS + 1, CELLS)), np.ones(CELLS)
-    used = np.flatnonzero(shares)[1:]
-    raw = np.eye(CELLS + 1)[:, used]
-    functions[:, : used.size] = _orthonormal(raw, shares)
-    costs[: used.size] = 1.0 / shares[used]
-    return functions, costs
-
-
-def _cosines(shares: Floats, ratio: float) -> tuple[Floats, Floats, Floats]:
-    """Return functions of the cells of a feature with an order, their orders and their costs."""
-    functions, orders, costs = np.zeros((CELLS + 1, CELLS)), np.zeros(CELLS), np.ones(CELLS)
-    n_cosines = min(COSINES, int(np.count_nonzero(shares[1:])) - 1)
-    order = np.arange(1, n_cosines + 1)
-    below = (np.cumsum(shares) - 0.5 * shares - shares[0]) / max(1.0 - shares[0], 1e-300)
-    raw = np.cos(np.pi * np.outer(below, order))
-    raw[0] = 0.0
-    if shares[0] > 0:
-        raw = np.column_stack([np.eye(CELLS + 1)[0], raw])
-    first = raw.shape[1] - n_cosines
-    functions[:, : raw.shape[1]] = _orthonormal(raw, shares)
-    orders[first : raw.shape[1]] = order**2
-    costs[first : raw.shape[1]] = ratio
-    costs[:first] = 1.0 / shares[0] if first else 1.0
-    return functions, orders, costs
-
-
-def _orthonormal(raw: Floats, shares: Floats) -> Floats:
-    """Return functions of cells made orthonormal to the constant and to each other."""
-    used = shares > 0
-    root = np.sqrt(shares[used])[:, None]
-    with_constant = np.column_stack([np.ones(int(used.sum())), raw[used]])
-    result = np.zeros_like(raw)
-    result[used] = np.linalg.qr(root * with_constant)[0][:, 1:] / root
-    return result
+    def _sums(self, functions: Floats, z: Floats) -> Floats:
+        """Return Σ z f for each pair and each product f of two functions of cells."""
+        first, second = np.triu_indices(self.features.size, 1)
+        sums = _core.cell_sums(self.codes, z, CELLS + 1, self.threads)
+        by_cell = sums.reshape(-1, CELLS + 1, CELLS + 1)
+        with serial_blas():
+            products: Floats = functions[first].swapaxes(1, 2) @ by_cell @ functions[second]
+        return products
 
 
 def _leading(matrix: CurveMatrix, w: Floats) -> Integers:

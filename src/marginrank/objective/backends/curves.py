@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from marginrank import _core
+from marginrank._base.cached import cached_property
 from marginrank._base.types import Floats, Integers
 from marginrank.data.grids import Grid, hat_starts
 from marginrank.data.knots import Knots, Places
@@ -63,6 +64,11 @@ class CurveMatrix(Matrix):
     ) -> "CurveMatrix":
         """Return the matrix of documents whose values lie at these places."""
         return cls(HatMatrix.of(places, hat_starts(knots, grids)), knots, basis, grids)
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The first column of each feature of the hat functions."""
+        return hat_starts(self.knots, self.grids)
 
     @property
     def places(self) -> Places:
@@ -132,9 +138,8 @@ class CurveMatrix(Matrix):
     def _columns(self, places: Places, k: int) -> Iterator[tuple[Integers, Any]]:
         """Yield the left one of two columns in block k, and how far it is to the next."""
         hats = self.basis.hats(k)
-        starts = hat_starts(self.knots, self.grids)
         for j in hats:
-            left = places.codes[:, j].astype(np.int64) + (starts[j] - starts[hats[0]])
+            left = places.codes[:, j].astype(np.int64) + (self.starts[j] - self.starts[hats[0]])
             yield left, (STEP * places.steps[:, j])[:, None]
 
 

@@ -11,7 +11,6 @@ from marginrank.data.grids import (
     WHOLE,
     Grid,
     axis_places,
-    hat_starts,
     values_at,
     with_grids,
 )
@@ -114,10 +113,8 @@ def scale_ratio(knots: Knots, places: Places, k: int, scale: Floats | None) -> f
 
 def grid_values(matrix: CurveMatrix, at_columns: Floats) -> list[Floats]:
     """Return the values of all grids at their nodes, from those at all columns."""
-    starts = hat_starts(matrix.knots, matrix.grids)
-    n_curves = matrix.knots.n_features
-    found = []
-    for k, grid in enumerate(matrix.grids):
-        first = starts[n_curves + CLASSES * k]
-        found.append(at_columns[first + grid.columns].reshape(grid.shape))
-    return found
+    starts = matrix.starts[matrix.knots.n_features : -1 : CLASSES]
+    return [
+        at_columns[first + grid.columns].reshape(grid.shape)
+        for first, grid in zip(starts, matrix.grids, strict=True)
+    ]
