@@ -29,6 +29,7 @@ from scipy.linalg import block_diag, eigh, null_space
 
 from marginrank._base.cached import cached_property
 from marginrank._base.types import Floats, Integers
+from marginrank.data.grids import CLASSES
 from marginrank.data.knots import Knots, Places
 from marginrank.objective.backends.transformed import Transformation
 
@@ -49,10 +50,13 @@ class CurveBasis(Transformation):
         the first is for missing values.
     variances : ndarray of shape (n_weights,)
         How much each function varies over documents, about.
+    n_grids : int
+        How many of the last blocks are those of grids, which are several features of hat functions.
     """
 
     blocks: Sequence[Floats]
     variances: Floats
+    n_grids: int = 0
 
     @cached_property
     def starts(self) -> Integers:
@@ -67,6 +71,20 @@ class CurveBasis(Transformation):
     @cached_property
     def _transposed(self) -> Any:
         return sp.csr_array(self._matrix.T)
+
+    def hats(self, k: int) -> range:
+        """Return the features of hat functions that block k is made of."""
+        n_curves = len(self.blocks) - self.n_grids
+        first = n_curves + CLASSES * (k - n_curves)
+        return range(k, k + 1) if k < n_curves else range(first, first + CLASSES)
+
+    def and_grids(self, blocks: Sequence["Block"]) -> "CurveBasis":
+        """Return the same with functions of grids behind."""
+        return CurveBasis(
+            blocks=[*self.blocks, *(block.functions for block in blocks)],
+            variances=np.concatenate([self.variances, *(block.variances for block in blocks)]),
+            n_grids=self.n_grids + len(blocks),
+        )
 
     @property
     def n_weights(self) -> int:
@@ -106,7 +124,7 @@ def make_basis(
         σ, what features are divided by; without it, they are not.
     """
     scale = np.ones(knots.n_features) if scale is None else scale
-    some = _sample(places)
+    some = sample(places)
     missing = np.any((places.codes == 0) & (places.steps == 0), axis=0)
     blocks = []
     for k in range(knots.n_features):
@@ -122,7 +140,8 @@ def make_basis(
     )
 
 
-def _sample(places: Places) -> Places:
+def sample(places: Places) -> Places:
+    """Return the places of the documents that tell means and covariances."""
     n_documents = places.codes.shape[0]
     if n_documents <= SAMPLE:
         return places
@@ -179,14 +198,14 @@ class Moments(NamedTuple):
         return self.products - np.outer(self.mean, self.mean)
 
 
-class _Block(NamedTuple):
-    """Basis functions of one feature, by their values at its columns, and how much they vary."""
+class Block(NamedTuple):
+    """Basis functions of a feature, or grid, by their values at its columns; how much they vary."""
 
     functions: Floats
     variances: Floats
 
 
-def _curve(t: Floats, moments: Moments, smoothness: float, scale: float) -> _Block:
+def _curve(t: Floats, moments: Moments, smoothness: float, scale: float) -> Block:
     """Return the line and the curves of a feature with these knots; zero where values are missing.
 
     They have a mean of zero over the documents that have a value.
@@ -201,7 +220,7 @@ def _curve(t: Floats, moments: Moments, smoothness: float, scale: float) -> _Blo
         functions.append(curves / ratio)
         variances.append(spread / ratio**2)
     values = np.hstack(functions)
-    return _Block(np.vstack([np.zeros(values.shape[1]), values]), np.concatenate(variances))
+    return Block(np.vstack([np.zeros(values.shape[1]), values]), np.concatenate(variances))
 
 
 def _eigencurves(line: Floats, moments: Moments) -> tuple[Floats, Floats]:
@@ -226,15 +245,15 @@ def roughness(n_knots: int) -> Floats:
     return form
 
 
-def _with_missing(curve: _Block, moments: Moments) -> _Block:
+def _with_missing(curve: Block, moments: Moments) -> Block:
     """Add the weight of missing values."""
     share = float(moments.mean[0])
     functions = block_diag(1.0, curve.functions[1:])
-    return _Block(functions, np.concatenate([[share * (1.0 - share)], curve.variances]))
+    return Block(functions, np.concatenate([[share * (1.0 - share)], curve.variances]))
 
 
-def _steps(moments: Moments, *, has_missing: bool) -> _Block:
+def _steps(moments: Moments, *, has_missing: bool) -> Block:
     """Return a weight for each category, and for missing values if there are any."""
     first = 0 if has_missing else 1
     share = moments.mean[first:]
-    return _Block(np.eye(moments.mean.size)[:, first:], share * (1.0 - share))
+    return Block(np.eye(moments.mean.size)[:, first:], share * (1.0 - share))

@@ -88,16 +88,17 @@ def _along(
     seed: int,
 ) -> Iterator[Floats]:
     """Yield the scores of held-out documents by the models of all C, ascending."""
-    problem = prepare(train, base, X=X, feature_names=feature_names)
+    curves = prepare(train, base, X=X, feature_names=feature_names)
     threads = effective_threads(base.n_jobs)
     start = None
     for C in Cs:
         here = replace(base, C=C, lam=None, tol=max(base.tol, FOLD_TOL))
+        problem = curves.with_interactions(train, here, seed=seed)
         objective = problem.objective(train, here)
         fit = minimise(objective, here, scale=None, seed=seed, w0=start, callback=None)
-        start = fit.result.w
-        outcome = problem.outcome(fit)
-        yield outcome.knots.scores(held_out, outcome.values, threads)
+        if problem is curves:  # with other pairs of features, weights are those of other functions
+            start = fit.result.w
+        yield problem.outcome(fit).scores(held_out, threads)
 
 
 def _simplest(mean: Floats) -> tuple[int, int, int]:
