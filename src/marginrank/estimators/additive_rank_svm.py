@@ -130,6 +130,7 @@ class AdditiveRankSVM(BaseEstimator):
         max_bins: int = 32,
         smoothness: float = 1.0,
         categorical: Any = None,
+        monotone: Any = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -149,6 +150,7 @@ class AdditiveRankSVM(BaseEstimator):
         self.max_bins = max_bins
         self.smoothness = smoothness
         self.categorical = categorical
+        self.monotone = monotone
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

@@ -1,6 +1,6 @@
 """From data and parameters to curves: what AdditiveRankSVM and the command line share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,9 +14,13 @@ from marginrank.data.knots import Knots, choose_knots
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends.curves import CurveMatrix
+from marginrank.objective.cones import Cone
 from marginrank.objective.curve_basis import make_basis
+from marginrank.objective.losses import Loss, get_loss
+from marginrank.objective.monotone_curves import MonotoneCurves, monotone
 from marginrank.objective.objective import Objective
-from marginrank.solvers.result import Callback
+from marginrank.solvers.registry import find_cone_solver
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.training.declarations import AdditiveDeclaration
 from marginrank.training.feature_choice import columns_of
 from marginrank.training.linear import (
@@ -27,12 +31,30 @@ from marginrank.training.linear import (
     solve_for_goal,
 )
 from marginrank.training.minimisation import Fit, minimise
+from marginrank.training.monotone_choice import signs_of
 from marginrank.training.scaling import Scale, find_scale, no_scale, values_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
     """The parameters of an additive RankSVM; see :class:`~marginrank.AdditiveRankSVM`."""
+
+    def check(self) -> None:
+        """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
+        super().check()
+        if self.monotone:
+            find_cone_solver(self.solver, get_loss(self.loss))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _InCone(AdditiveParameters):
+    """The same, with a cone for the weights of the basis."""
+
+    cone: Cone
+
+    def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
+        """Return the solver, as a function of an objective."""
+        return partial(find_cone_solver(self.solver, loss), cone=self.cone)
 
 
 class AdditiveFit(NamedTuple):
@@ -88,7 +110,7 @@ def fit_additive(
         data,
         parameters,
         objective,
-        partial(minimise, parameters=parameters, scale=None, seed=seed),
+        partial(problem.minimise, parameters=parameters, seed=seed),
         partial(problem.scores, threads=objective.threads),
         propensity=propensity,
         w0=None,
@@ -102,6 +124,7 @@ class Problem(NamedTuple):
 
     matrix: CurveMatrix
     scale: Scale | None
+    signs: Mapping[int, int]  # of curves that rise (1) or fall (−1)
 
     def objective(
         self,
@@ -118,6 +141,21 @@ class Problem(NamedTuple):
         require_pairs(objective, data)
         return objective
 
+    def minimise(
+        self,
+        objective: Objective,
+        parameters: AdditiveParameters,
+        *,
+        seed: int,
+        w0: Floats | None = None,
+        callback: Callback | None = None,
+    ) -> Fit:
+        """Solve a problem on the curves."""
+        if self.signs:
+            cone = MonotoneCurves.of(self.matrix.basis, self.signs)
+            parameters = _InCone(**vars(parameters), cone=cone)
+        return minimise(objective, parameters, scale=None, seed=seed, w0=w0, callback=callback)
+
     def scores(self, weights: Floats, threads: int) -> Floats:
         """Return the scores of the documents, by row, for weights of the basis."""
         values = self.matrix.basis.inner(weights)
@@ -126,8 +164,11 @@ class Problem(NamedTuple):
 
     def outcome(self, fit: Fit) -> AdditiveFit:
         """Return the curves of a fit."""
-        values = self.matrix.basis.inner(fit.result.w)
-        return AdditiveFit(fit._replace(scale=self.scale), self.matrix.knots, values)
+        knots, values = self.matrix.knots, self.matrix.basis.inner(fit.result.w)
+        for k, sign in self.signs.items():
+            at = slice(knots.columns(k).start + 1, knots.columns(k).stop)
+            values[at] = monotone(values[at], sign)
+        return AdditiveFit(fit._replace(scale=self.scale), knots, values)
 
 
 def prepare(
@@ -141,11 +182,12 @@ def prepare(
     X = data.X if X is None else X
     threads = effective_threads(parameters.n_jobs)
     categorical = columns_of("categorical", parameters.categorical, feature_names, X.shape[1])
+    signs = signs_of(parameters.monotone, feature_names, X.shape[1], categorical)
     knots = choose_knots(X, parameters.max_bins, categorical)
     places = knots.places(X, threads)
     scale = _scale_of(data, X, knots, parameters)
     basis = make_basis(knots, places, parameters.smoothness, values_of(scale))
-    return Problem(CurveMatrix.of(places, knots, basis), scale)
+    return Problem(CurveMatrix.of(places, knots, basis), scale, signs)
 
 
 def _scale_of(

@@ -14,7 +14,6 @@ from marginrank.metrics._names import metric_name, order_free
 from marginrank.metrics.scorers import metric_of
 from marginrank.training.additive import AdditiveParameters, prepare
 from marginrank.training.folds import Fold, has_pairs, over_folds, rows_of
-from marginrank.training.minimisation import minimise
 
 FOLD_TOL = 1e-3  # closer fits would not change what is chosen
 
@@ -94,7 +93,7 @@ def _along(
     for C in Cs:
         here = replace(base, C=C, lam=None, tol=max(base.tol, FOLD_TOL))
         objective = problem.objective(train, here)
-        fit = minimise(objective, here, scale=None, seed=seed, w0=start, callback=None)
+        fit = problem.minimise(objective, here, seed=seed, w0=start)
         start = fit.result.w
         outcome = problem.outcome(fit)
         yield outcome.knots.scores(held_out, outcome.values, threads)

@@ -87,6 +87,12 @@ def _check_categorical(value: Any) -> None:
     check_features_chosen("categorical", value)
 
 
+def _check_monotone(value: Any) -> None:
+    from marginrank.training.monotone_choice import check_monotone
+
+    check_monotone(value)
+
+
 def _solvers() -> Iterable[str]:
     from marginrank.solvers import solver_names
 
@@ -203,6 +209,11 @@ class AdditiveDeclaration(LinearDeclaration):
     categorical: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),
         "Features whose values are names: their own names or numbers, with commas.",
+        MODEL,
+    ).field(None)
+    monotone: Any = Parameter(  # noqa: RUF009 (a field)
+        or_none(accepted_by(_check_monotone)),
+        "Features whose curves only rise or fall: names or numbers with a sign, as bm25:+1,age:-1.",
         MODEL,
     ).field(None)
     scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
