@@ -73,6 +73,10 @@ class AdditiveRankSVM(BaseEstimator):
         Features whose values are names, by their own name or column: each value gets a weight of
         its own, as if it were a column of zeros and ones. Values that the fit did not see add what
         missing ones do.
+    monotone : dict, optional
+        Features whose curves may only rise (1) or fall (-1), by their own name or column, as
+        ``{"bm25": 1, 3: -1}``; what is added for missing values is free. With the hinge loss, its
+        solver is "smoothing".
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         What features are divided by, as in :class:`~marginrank.RankSVM`. Where values are missing,
         it is that of the median in their place.

@@ -37,7 +37,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         The metric, as in :class:`~marginrank.RankSVMCV`.
     normalization : {"none", "pairs", "query"}, default="pairs"
         As in :class:`~marginrank.RankSVM`; with "pairs", a C means the same for any amount of data.
-    loss, categorical, solver, tol, max_iter, pair_selection, pair_cost, margin, scale
+    loss, categorical, monotone, solver, tol, max_iter, pair_selection, pair_cost, margin, scale
         As in :class:`~marginrank.AdditiveRankSVM`. Fits of folds need not come closer than 1e-3.
     n_jobs, verbose, random_state
         As in :class:`~marginrank.AdditiveRankSVM`; the seed is also that of the folds.
@@ -76,6 +76,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         scoring: Any = "ndcg@10",
         loss: str = "squared_hinge",
         categorical: Any = None,
+        monotone: Any = None,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -95,6 +96,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         self.scoring = scoring
         self.loss = loss
         self.categorical = categorical
+        self.monotone = monotone
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -177,6 +179,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
 SHARED = (
     "loss",
     "categorical",
+    "monotone",
     "solver",
     "tol",
     "max_iter",

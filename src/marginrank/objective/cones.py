@@ -44,14 +44,18 @@ class Block(NamedTuple):
     def multipliers(self, target: Floats) -> Floats:
         """Return the μ ≥ 0 for which Gᵀμ is nearest to the target."""
         try:
-            return np.asarray(nnls(self.rows.T, target)[0])
+            found = nnls(self.rows.T, target)[0]
         except RuntimeError:  # it cycled by rounding; whatever is not negative keeps its promises
-            return np.maximum(lsq_linear(self.rows.T, target, (0.0, np.inf)).x, 0.0)
+            found = lsq_linear(self.rows.T, target, (0.0, np.inf)).x
+        return np.maximum(np.asarray(found, dtype=np.float64), 0.0)
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
         """Return the nearest point of the cone, and which conditions hold it back."""
         held = self.multipliers(-u) > 0.0
-        nearest = self.free(held) @ (self.free(held).T @ u)
+        free = self.free(held)
+        nearest = free @ (free.T @ u)
+        if np.linalg.norm(nearest) <= PRECISION * u.size * np.linalg.norm(u):
+            return np.zeros_like(u), held  # all that is left is rounding
         short = np.maximum(-(self.rows @ nearest), 0.0)
         if short.any():  # by rounding, or where least squares are not the least
             nearest = nearest + np.linalg.lstsq(self.rows, short)[0]
@@ -101,7 +105,7 @@ class Cone(ABC):
     def by_block(self, conditions: Any) -> list[Any]:
         """Return entries of conditions, block by block."""
         ends = np.cumsum([len(block.rows) for block in self.blocks])
-        return np.split(conditions, ends[:-1])
+        return np.split(conditions, ends)[:-1]
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
         """Return the nearest point of the cone, and which conditions hold it back."""

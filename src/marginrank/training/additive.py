@@ -151,8 +151,8 @@ class Problem(NamedTuple):
         callback: Callback | None = None,
     ) -> Fit:
         """Solve a problem on the curves."""
-        if self.signs:
-            cone = MonotoneCurves.of(self.matrix.basis, self.signs)
+        cone = MonotoneCurves.of(self.matrix.basis, self.signs)
+        if cone.blocks:
             parameters = _InCone(**vars(parameters), cone=cone)
         return minimise(objective, parameters, scale=None, seed=seed, w0=w0, callback=callback)
 

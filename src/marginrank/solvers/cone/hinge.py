@@ -21,7 +21,6 @@ from marginrank.solvers.hinge.smoothing import (
     FIRST_TOL,
     FIRST_WIDTH,
     GRADIENT_SHARE,
-    NEWTON_ITERATIONS,
     ROUND_UP,
     SHRINK,
     halves,
@@ -29,6 +28,8 @@ from marginrank.solvers.hinge.smoothing import (
 from marginrank.solvers.progress import Progress
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.smooth.newton import newton
+
+ITERATIONS = 500  # of Newton's method for one width
 
 
 class Stage(NamedTuple):
@@ -119,7 +120,7 @@ class _Widths:
         self._width = FIRST_WIDTH
         self._allowed = FIRST_TOL * self.best.value  # for the gradient's part of the gap
         self._before: tuple[float, Floats] | None = None
-        self._pivoting = Pivoting(cone, newton, NEWTON_ITERATIONS, seed)
+        self._pivoting = Pivoting(cone, newton, ITERATIONS, seed)
         if w0 is not None:
             self._pivoting.begin(w0)
 
@@ -141,7 +142,10 @@ class _Widths:
         return self._measure(self._pivoting.best, estimate)
 
     def _count(self, step: Step) -> None:
-        """Sets: n_inner."""
+        """Add up the iterations.
+
+        Sets: n_inner
+        """
         self.n_inner += step.n_inner
 
     def _measure(self, smooth: ConePoint, estimate: float) -> Stage:
@@ -173,7 +177,10 @@ class _Widths:
         self._before = self._width, w
 
     def _offer(self, point: Point) -> None:
-        """Sets: best."""
+        """Keep the lowest point.
+
+        Sets: best
+        """
         if point.value < self.best.value:
             self.best = point
 

@@ -90,21 +90,23 @@ class Pivoting:
         finest = LAST_TOL * tol
         accuracy = max(tol, FIRST_TOL) if self.w is None else tol
         estimate, closest, idle = np.inf, np.inf, 0
-        for _ in range(self._max_iter):
+        left = self._max_iter
+        while left > 0:
             is_first = self.w is None
-            step = self._solve(objective, accuracy)
+            step = self._solve(objective, accuracy, left)
+            left -= max(step.n_inner, 1)
             estimate = step.estimate
-            self._offer(step.inside)
+            best = self._offer(step.inside)
             tell(step)
-            if meets(tol, self.best.value, self.gap):
+            if meets(tol, best.value, self.gap):
                 return estimate, StopReason.CERTIFIED
             wrong = self._wrong(step.free)
             idle = 0 if self.gap < closest else idle + 1
             closest = min(closest, self.gap)
             if not wrong.any():
-                at_end = accuracy <= finest or step.stop is StopReason.PRECISION
-                if at_end or step.stop is StopReason.MAX_ITER:
-                    return estimate, _last_stop(step, tol)
+                if accuracy <= finest or step.stop is StopReason.PRECISION:
+                    is_close = estimate <= tol * best.value
+                    return estimate, StopReason.ESTIMATED if is_close else StopReason.PRECISION
                 accuracy = max(FINER * min(accuracy, tol), finest)
             elif idle > PATIENCE:
                 return self.gap, StopReason.PRECISION
@@ -115,13 +117,17 @@ class Pivoting:
                 accuracy = accuracy if is_better else max(FINER * accuracy, finest)
         return estimate, StopReason.MAX_ITER
 
-    def _offer(self, point: ConePoint) -> None:
-        """Sets: best, lower."""
+    def _offer(self, point: ConePoint) -> ConePoint:
+        """Return the lowest point, and keep it and the highest bound.
+
+        Sets: best, lower
+        """
         if self.best is None or point.value < self.best.value:
             self.best = point
         self.lower = max(self.lower, point.value - point.gap)
+        return self.best
 
-    def _solve(self, objective: Objective, tol: float) -> Step:
+    def _solve(self, objective: Objective, tol: float, max_iter: int) -> Step:
         """Find the optimum of the face.
 
         Sets: w
@@ -131,7 +137,7 @@ class Pivoting:
             free, found = objective.at_zero(), None
         else:
             w0 = None if self.w is None else face.basis.T @ self.w
-            options = {"tol": tol, "max_iter": self._max_iter, "seed": self._seed}
+            options = {"tol": tol, "max_iter": max_iter, "seed": self._seed}
             found = self._minimise(face.objective, w0=w0, **options)
             free = start(objective, face.basis @ found.w)
         self.w = free.w
@@ -174,11 +180,3 @@ class _Exchange:
             last = int(np.flatnonzero(wrong)[-1])
             wrong = np.arange(wrong.size) == last
         return held ^ wrong, is_better
-
-
-def _last_stop(step: Step, tol: float) -> StopReason:
-    """Return why it ends on a face that is right."""
-    if step.stop is StopReason.MAX_ITER:
-        return StopReason.MAX_ITER
-    is_close = step.estimate <= tol * step.inside.value
-    return StopReason.ESTIMATED if is_close else StopReason.PRECISION

@@ -36,7 +36,7 @@ def smooth_in_cone(
     tol : float
         Relative distance to the optimal objective, (F − F*) / F*.
     max_iter : int
-        Limit on the faces, and on the iterations on each.
+        Limit on the faces, and on the iterations on all of them.
     seed : int
         For samples of the solver.
     callback : callable, optional
