@@ -56,7 +56,8 @@ def _pairs_qp(judge):
     theta, width = judge._kink
     D, cost = judge.differences.astype(float), judge.cost.astype(float)
     p, n = D.shape
-    unit = 1.0 / max(float(np.abs(D).max()), 1e-300)  # of w
+    largest = float(np.abs(D).max())
+    unit = 1.0 / largest if largest > 0 else 1.0  # of w
     size = 1.0 / float(cost.max())  # of the objective
     square = np.zeros(p) if width == 0 else 2 * cost * size
     linear = cost * size * (1.0 if width == 0 else 2 * width)

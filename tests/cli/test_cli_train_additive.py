@@ -40,6 +40,21 @@ def test_monotone_curves(run, refused, tmp_path, train_txt):
     )
 
 
+def test_features_that_leave(run, refused, tmp_path, train_txt):
+    path = tmp_path / "m.json"
+    flags = ("-C", "1", "--normalization", "pairs", "--max-bins", "8", "--l1", "0.1", "--json")
+    told = json.loads(run("train-additive", train_txt, "--model", path, *flags).stdout)
+    options = {"C": 1.0, "normalization": "pairs", "max_bins": 8, "l1": 0.1}
+    model = AdditiveRankSVM(**options).fit(load_letor(train_txt))
+    assert told["objective"] == model.objective_
+    shown = json.loads(run("inspect", path, "--json").stdout)
+    assert shown["features_in_use"] == sum(bool(c.values.any()) for c in model.curves_)
+    assert 0 < shown["features_in_use"] < shown["features"]
+    flags = ("--l1", "1", "--loss", "hinge")
+    sentence = refused("train-additive", train_txt, "--model", path, *flags)
+    assert sentence.startswith("--loss 'hinge' has a kink; with --l1 take")
+
+
 def test_inspect_draws_the_curves(run, tmp_path, train_txt):
     path = tmp_path / "m.json"
     run("train-additive", train_txt, "--model", path, "--tol", "1e-3")

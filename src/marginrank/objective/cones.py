@@ -19,6 +19,7 @@ from scipy.optimize import lsq_linear, nnls
 from marginrank._base.cached import cached_property
 from marginrank._base.types import Booleans, Floats
 from marginrank.objective.backends.interface import Scores
+from marginrank.objective.faces import Face
 from marginrank.objective.objective import PRECISION, Objective, Point
 
 
@@ -66,21 +67,6 @@ class Block(NamedTuple):
         n_held = int(np.count_nonzero(held))
         directions, _ = np.linalg.qr(self.rows[held].T, mode="complete")
         return np.asarray(directions[:, n_held:])
-
-
-class Face(NamedTuple):
-    """An objective on a face of a cone: its weights v stand for u = Nv.
-
-    Attributes
-    ----------
-    objective : Objective
-        The objective.
-    basis : sparse array
-        N, whose columns are orthonormal.
-    """
-
-    objective: Objective
-    basis: Any
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,16 @@ functions are TN, and its penalty is ½‖v‖² again.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-import scipy.sparse as sp
 
 from marginrank._base.types import Booleans, Floats
 from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.cones import Block, Cone, Face
+from marginrank.objective.cones import Block, Cone
 from marginrank.objective.curve_basis import CurveBasis
-from marginrank.objective.gram import GramStore
+from marginrank.objective.faces import Face, Turn, on_face
 from marginrank.objective.objective import Objective
 
 GRID = 2.0**-50  # of the largest value: differences of its multiples are exact
@@ -50,23 +49,19 @@ class MonotoneCurves(Cone):
 
     def face(self, objective: Objective, held: Booleans) -> Face:
         """Return an objective on the curves that are flat where conditions hold them."""
-        matrix = cast(CurveMatrix, objective.matrix)
-        basis = matrix.basis
-        turns = [sp.eye_array(block.shape[1]) for block in basis.blocks]
-        functions, variances = list(basis.blocks), np.split(basis.variances, basis.starts[1:-1])
-        for k, block, here in zip(self.features, self.blocks, self.by_block(held), strict=True):
-            if here.any():
-                turns[k], variances[k] = _uncorrelated(block.free(here), variances[k])
-                functions[k] = functions[k] @ turns[k]
-        turned = CurveBasis(functions, np.concatenate(variances))
-        on_face = replace(objective, matrix=replace(matrix, basis=turned), grams=GramStore())
-        return Face(on_face, sp.csr_array(sp.block_diag(turns, format="csr")))
+        variances = cast(CurveMatrix, objective.matrix).basis.variances
+        turns = {
+            k: _uncorrelated(block.free(here), variances[block.weights])
+            for k, block, here in zip(self.features, self.blocks, self.by_block(held), strict=True)
+            if here.any()
+        }
+        return on_face(objective, turns)
 
 
-def _uncorrelated(free: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Return a basis of the same space whose functions vary less and less; and how much."""
+def _uncorrelated(free: Floats, variances: Floats) -> Turn:
+    """Return a basis of the same space whose functions vary less and less."""
     spread, vectors = np.linalg.eigh((free.T * variances) @ free)
-    return free @ vectors[:, ::-1], np.maximum(spread[::-1], 0.0)
+    return Turn(free @ vectors[:, ::-1], np.maximum(spread[::-1], 0.0))
 
 
 def monotone(values: Floats, sign: int) -> Floats:

@@ -14,15 +14,17 @@ from marginrank.data.knots import Knots, choose_knots
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.cones import Cone
 from marginrank.objective.curve_basis import make_basis
+from marginrank.objective.groups import Groups
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.monotone_curves import MonotoneCurves, monotone
 from marginrank.objective.objective import Objective
 from marginrank.solvers.registry import find_cone_solver
 from marginrank.solvers.result import Callback, SolverResult
+from marginrank.solvers.sparse.group_newton import group_newton
 from marginrank.training.declarations import AdditiveDeclaration
 from marginrank.training.feature_choice import columns_of
+from marginrank.training.leaving_features import refuse_beside_l1
 from marginrank.training.linear import (
     RidgeParameters,
     make_objective,
@@ -42,19 +44,21 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
     def check(self) -> None:
         """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
         super().check()
-        if self.monotone:
+        if self.l1 > 0:
+            refuse_beside_l1(self)
+        elif self.monotone:
             find_cone_solver(self.solver, get_loss(self.loss))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _InCone(AdditiveParameters):
-    """The same, with a cone for the weights of the basis."""
+class _Shaped(AdditiveParameters):
+    """The same, with a solver that knows what shapes the curves may have."""
 
-    cone: Cone
+    solve: Callable[..., SolverResult]
 
     def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
         """Return the solver, as a function of an objective."""
-        return partial(find_cone_solver(self.solver, loss), cone=self.cone)
+        return self.solve
 
 
 class AdditiveFit(NamedTuple):
@@ -151,9 +155,14 @@ class Problem(NamedTuple):
         callback: Callback | None = None,
     ) -> Fit:
         """Solve a problem on the curves."""
-        cone = MonotoneCurves.of(self.matrix.basis, self.signs)
-        if cone.blocks:
-            parameters = _InCone(**vars(parameters), cone=cone)
+        basis = self.matrix.basis
+        cone = MonotoneCurves.of(basis, self.signs)
+        if parameters.l1 > 0:
+            groups = Groups(parameters.l1, basis.starts)
+            parameters = _Shaped(**vars(parameters), solve=partial(group_newton, groups=groups))
+        elif cone.blocks:
+            solve = find_cone_solver(parameters.solver, objective.loss)
+            parameters = _Shaped(**vars(parameters), solve=partial(solve, cone=cone))
         return minimise(objective, parameters, scale=None, seed=seed, w0=w0, callback=callback)
 
     def scores(self, weights: Floats, threads: int) -> Floats:

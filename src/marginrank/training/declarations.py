@@ -211,6 +211,9 @@ class AdditiveDeclaration(LinearDeclaration):
         "Features whose values are names: their own names or numbers, with commas.",
         MODEL,
     ).field(None)
+    l1: float = Parameter(
+        number(allow_equal=True), "Weight of the norm of each curve: whole features leave.", MODEL
+    ).field(0.0)
     monotone: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_monotone)),
         "Features whose curves only rise or fall: names or numbers with a sign, as bm25:+1,age:-1.",
