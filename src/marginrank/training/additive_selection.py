@@ -14,7 +14,6 @@ from marginrank.metrics._names import metric_name, order_free
 from marginrank.metrics.scorers import metric_of
 from marginrank.training.additive import AdditiveParameters, prepare
 from marginrank.training.folds import Fold, has_pairs, over_folds, rows_of
-from marginrank.training.minimisation import minimise
 
 FOLD_TOL = 1e-3  # closer fits would not change what is chosen
 
@@ -95,7 +94,7 @@ def _along(
         here = replace(base, C=C, lam=None, tol=max(base.tol, FOLD_TOL))
         problem = curves.with_interactions(train, here, seed=seed)
         objective = problem.objective(train, here)
-        fit = minimise(objective, here, scale=None, seed=seed, w0=start, callback=None)
+        fit = problem.minimise(objective, here, seed=seed, w0=start)
         if problem is curves:  # with other pairs of features, weights are those of other functions
             start = fit.result.w
         yield problem.outcome(fit).scores(held_out, threads)
