@@ -26,7 +26,7 @@ class Graph:
 
     def constant(self, name: str, value: ArrayLike, dtype: str = "float64") -> str:
         """Add an array, and return its name."""
-        array = np.ascontiguousarray(np.asarray(value, dtype))
+        array = np.asarray(value, dtype)
         self.constants.append(self._onnx.numpy_helper.from_array(array, name))
         return name
 
