@@ -104,7 +104,9 @@ def test_the_penalty_is_roughness_in_two_directions():
     rough += (
         np.sum(duu**2) / (3 * 6) + np.sum(dvv**2) / (4 * 5) + 2 * np.sum(duv**2) / 15
     ) / np.pi**2
-    assert g.ravel() @ form @ g.ravel() == pytest.approx(2 * 3 * (0.07 * rough + np.mean(inner**2)))
+    assert g.ravel() @ form @ g.ravel() == pytest.approx(
+        2 * 3 * (0.7 / 3 * rough + np.mean(inner**2))
+    )
     both_missing = np.zeros((5, 7))
     both_missing[0, 0] = 1.5
     assert both_missing.ravel() @ form @ both_missing.ravel() == pytest.approx(1.5**2)
@@ -114,7 +116,7 @@ def test_the_penalty_is_roughness_in_two_directions():
         np.diff(row[0, 1:], 2) ** 2
     )
     assert row.ravel() @ form @ row.ravel() == pytest.approx(
-        3 * (0.07 * along + np.mean(row[0, 1:] ** 2))
+        3 * (0.7 / 3 * along + np.mean(row[0, 1:] ** 2))
     )
 
 
