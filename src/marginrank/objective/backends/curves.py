@@ -112,14 +112,14 @@ class CurveMatrix(Matrix):
     def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
         """Return some basis functions (ascending) at all documents, or at those of some rows."""
         places = self.places if rows is None else self.places.take(rows)
-        result = np.empty((places.codes.shape[0], columns.size), order="F")
+        result = np.empty((places.codes.shape[0], columns.size))
         feature = np.searchsorted(self.basis.starts, columns, side="right") - 1
         for k in np.unique(feature):
             where = np.flatnonzero(feature == k)
             at_knots = self.basis.blocks[k][:, columns[where] - self.basis.starts[k]]
             left, p = places.codes[:, k].astype(np.int64), (STEP * places.steps[:, k])[:, None]
             result[:, where] = (1.0 - p) * at_knots[left] + p * at_knots[left + 1]
-        return np.ascontiguousarray(result)
+        return result
 
 
 class CurveKernels(TransformedKernels):
