@@ -11,14 +11,18 @@ RankSVM and AdditiveRankSVM choose C, the latter also its smoothness, with and w
 features that act together; LightGBM (lambdarank) and
 XGBoost (rank:ndcg) have the parameters of LightGBM's own example and stop early.
 
-speed: a product, a fit to tol=1e-4 and the memory of a fit, against RankSVM on the same float32
-data; times are those of the processor, by the best of several.
+speed: a product with one thread and with all, a fit to tol=1e-4 and the memory of a fit, against
+RankSVM on the same float32 data and against their limits. Products of both learners take turns, by
+the best of many, in time of the processor and on the wall. Memory is the peak of anonymous memory
+above the data in a process of its own, in bytes a value of X. What RankSVM takes is O(l), and the
+sample of the preconditioner has one size for all data: both are taken off.
 """
 
 import argparse
 import json
 import os
-import resource
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,9 +32,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from _memory import MemoryWatch, anonymous_bytes
 from scaling import Fold, letor_folds, rows
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_letor, make_ranking, metrics
+from marginrank._base.threads import effective_threads
+from marginrank.solvers.smooth.preconditioner import MOST_LEADING, SAMPLE_PER_LEADING
 from marginrank.training.additive import AdditiveParameters, prepare
 from marginrank.training.linear import Parameters, make_objective
 from marginrank.training.minimisation import minimise
@@ -40,6 +47,8 @@ SMOOTHNESS = (0.03, 0.3, 3.0, 30.0)
 TREES = 500
 QUERY = 100  # documents
 PAIRS = 3  # of features that act together
+FIT: dict[str, Any] = {"C": 1.0, "normalization": "pairs", "scale": "standard", "tol": 1e-4}
+PRODUCT_LIMIT, FIT_LIMIT, MEMORY_LIMIT = 2.0, 15.0, 3.0
 
 
 class Judged(NamedTuple):
@@ -232,59 +241,132 @@ def quality(folder: Path, n_splits: int, *, quick: bool) -> dict[str, Any]:
     return found
 
 
-def best_time(function: Callable[[], Any], times: int) -> float:
-    """Return the shortest time of the processor."""
-    seconds = []
-    for _ in range(times):
-        begin = time.process_time()
-        function()
-        seconds.append(time.process_time() - begin)
-    return min(seconds)
+class Seconds(NamedTuple):
+    """How long something took: of the processor, and on the wall."""
+
+    processor: float
+    wall: float
+
+    def over(self, other: "Seconds") -> "Seconds":
+        """Return the ratio of each to another's."""
+        return Seconds(self.processor / other.processor, self.wall / other.wall)
 
 
-def speed(n_documents: int) -> dict[str, float]:
-    """Print how much longer products and fits take than those of lines, and the memory."""
+def seconds(function: Callable[[], Any]) -> Seconds:
+    """Return how long a call takes."""
+    begin, wall = time.process_time(), time.perf_counter()
+    function()
+    return Seconds(time.process_time() - begin, time.perf_counter() - wall)
+
+
+def best_in_turns(functions: list[Callable[[], Any]], times: int) -> list[Seconds]:
+    """Return the shortest times of functions that take turns."""
+    found = [[seconds(function) for function in functions] for _ in range(times)]
+    return [Seconds(*np.min(column, axis=0)) for column in zip(*found, strict=True)]
+
+
+def timed_data(n_documents: int) -> RankingData:
+    """Return documents of 136 features."""
     X, y, qid = make_ranking(n_documents // QUERY, QUERY, 136, random_state=0)
-    data = RankingData(X.astype(np.float32), y, qid)
-    del X
+    return RankingData(X.astype(np.float32), y, qid)
+
+
+def product_ratio(data: RankingData, n_jobs: int | None, times: int) -> Seconds:
+    """Return how much longer a product with curves takes than one with lines, and print it."""
     rng = np.random.default_rng(0)
-    parameters = AdditiveParameters(n_jobs=1)
-    additive = prepare(data, parameters).objective(data, parameters)
-    line = make_objective(data, Parameters(n_jobs=1))
-    products = []
-    for objective in (additive, line):
+    parameters = AdditiveParameters(n_jobs=n_jobs)
+    objectives = (
+        prepare(data, parameters).objective(data, parameters),
+        make_objective(data, Parameters(n_jobs=n_jobs)),
+    )
+    functions = []
+    for objective in objectives:
         v = 0.01 * rng.normal(size=objective.n_features)
-        point = objective.at(v)
-        products.append(best_time(lambda point=point, v=v: point.hess_vec(v), 10))
-    del additive, line, objective, point
-    options: Any = {"C": 1.0, "normalization": "pairs", "scale": "standard", "tol": 1e-4}
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    fits = [
-        best_time(lambda kind=kind: kind(**options, n_jobs=1).fit(data), 3)
-        for kind in (AdditiveRankSVM, RankSVM)
-    ]
-    found = {
-        "product": products[0] / products[1],
-        "fit": fits[0] / fits[1],
-        "bytes a value above the first peak": 1024
-        * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-        / data.X.size,
-    }
-    print(f"products {products[0]:.4f} s and {products[1]:.4f} s, ratio {found['product']:.2f}")
-    print(f"fits {fits[0]:.2f} s and {fits[1]:.2f} s, ratio {found['fit']:.1f}")
+        functions.append(partial(objective.at(v).hess_vec, v))
+    curves, line = best_in_turns(functions, times)
+    ratio = curves.over(line)
+    print(
+        f"product, {effective_threads(n_jobs)} threads: processor {1e3 * curves.processor:.1f} and "
+        f"{1e3 * line.processor:.1f} ms, ratio {ratio.processor:.2f}; wall {1e3 * curves.wall:.1f} "
+        f"and {1e3 * line.wall:.1f} ms, ratio {ratio.wall:.2f} (limit {PRODUCT_LIMIT})",
+        flush=True,
+    )
+    return ratio
+
+
+def fit_ratio(data: RankingData, times: int) -> Seconds:
+    """Return how much longer a fit takes than that of lines, and print it."""
+    fits = [partial(kind(**FIT, n_jobs=1).fit, data) for kind in (AdditiveRankSVM, RankSVM)]
+    curves, line = best_in_turns(fits, times)
+    ratio = curves.over(line)
+    print(
+        f"fit: processor {curves.processor:.2f} and {line.processor:.2f} s, ratio "
+        f"{ratio.processor:.1f} (limit {FIT_LIMIT})",
+        flush=True,
+    )
+    return ratio
+
+
+def memory_of(kind: str, n_documents: int) -> float:
+    """Return the bytes that a fit takes above the data, in a process of its own."""
+    watch = MemoryWatch()
+    data = timed_data(n_documents)
+    learner = {"curves": AdditiveRankSVM, "lines": RankSVM}[kind](**FIT)
+    few = rows(data, np.arange(data.n_documents) < 100 * QUERY, data.n_features)
+    learner.fit(few)  # what libraries take once
+    before = anonymous_bytes()
+    watch.start()
+    learner.fit(data)
+    return float(watch.peak - before)
+
+
+def bytes_a_value(n_documents: int) -> float:
+    """Return what a fit takes for each value of X, and print it."""
+    options = ("--documents", str(n_documents))
+    curves, line = (
+        float(
+            subprocess.run(
+                [sys.executable, __file__, "memory", *options, "--kind", kind],
+                capture_output=True, text=True, check=True,
+            ).stdout
+        )
+        for kind in ("curves", "lines")
+    )  # fmt: skip
+    sample = 8.0 * MOST_LEADING * MOST_LEADING * SAMPLE_PER_LEADING
+    found = (curves - line - sample) / (136 * n_documents)
+    print(
+        f"memory: {curves / 1e6:.0f} MB above the data, of which {line / 1e6:.0f} MB are O(l) and "
+        f"{sample / 1e6:.0f} MB the preconditioner's: {found:.2f} bytes a value (limit "
+        f"{MEMORY_LIMIT})"
+    )
     return found
+
+
+def speed(n_documents: int) -> dict[str, Any]:
+    """Print how much longer products and fits take than those of lines, and the memory."""
+    data = timed_data(n_documents)
+    return {
+        "product, 1 thread": product_ratio(data, 1, 40)._asdict(),
+        "product, all threads": product_ratio(data, None, 40)._asdict(),
+        "fit": fit_ratio(data, 3)._asdict(),
+        "bytes a value": bytes_a_value(n_documents),
+    }
 
 
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("part", choices=("quality", "speed"))
+    parser.add_argument("part", choices=("quality", "speed", "memory"))
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--documents", type=int, default=240_000)
+    parser.add_argument("--kind", choices=("curves", "lines"), default="curves")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.part == "memory":
+        print(memory_of(arguments.kind, arguments.documents))
+        return
     if arguments.part == "speed":
         found: Any = speed(arguments.documents)
     else:

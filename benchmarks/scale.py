@@ -26,11 +26,11 @@ import resource
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
+from _memory import MemoryWatch
 
 from marginrank import RankingData, RankSVM
 from marginrank._base.memory import parse_bytes
@@ -94,21 +94,6 @@ def cached_bytes(path: Path) -> int:
         if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(view)), pages):
             raise OSError(ctypes.get_errno(), "mincore")
         return int(np.count_nonzero(np.frombuffer(pages, dtype=np.uint8) & 1)) * mmap.PAGESIZE
-
-
-class MemoryWatch(threading.Thread):
-    """Looks again and again at the anonymous memory of this process."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.peak = 0
-
-    def run(self) -> None:
-        while True:
-            for line in Path("/proc/self/status").read_text().splitlines():
-                if line.startswith("RssAnon:"):
-                    self.peak = max(self.peak, 1024 * int(line.split()[1]))
-            time.sleep(0.02)
 
 
 def run_idle(store: str) -> dict:

@@ -146,6 +146,15 @@ def test_the_penalty_of_a_curve_is_that_of_its_line_and_its_roughness(monkeypatc
     assert (np.diff(basis.variances[1:]) <= 0).all()
 
 
+@pytest.mark.parametrize("row", [0, 4, 9])
+def test_a_missing_value_anywhere_gives_its_feature_a_weight(monkeypatch, row):
+    monkeypatch.setattr(curve_basis, "BLOCK", 4)
+    x = np.random.default_rng(0).normal(size=(10, 2))
+    lines = curve_matrix(x, max_bins=1, categorical=())
+    x[row, 1] = np.nan
+    assert curve_matrix(x, max_bins=1, categorical=()).n_features == lines.n_features + 1
+
+
 def test_a_constant_feature_has_a_weight_without_effect():
     constant = np.c_[np.full(len(Y), 5.0), np.nan_to_num(X[:, 0])]
     matrix = curve_matrix(constant, categorical=())

@@ -58,6 +58,33 @@ def test_products(instruction_set, n_features):
         assert_allclose(_core.transpose_dot(hats, pairs_of(rows), z, 2), of_rows.T @ z, atol=1e-11)
 
 
+def test_a_product_is_the_same_whatever_documents_are_beside_it(instruction_set):
+    hats, v = _core.Matrix.hats(CODES, STEPS, STARTS), rng.normal(size=STARTS[-1])
+    together = hats.dot(v)
+    for n in (1, 2, 3, 5):
+        some = np.arange(n, dtype=np.int64) + 7
+        assert_array_equal(hats.dot(v, some), together[some])
+
+
+def test_features_of_several_tiles(instruction_set):
+    widths = np.tile([256, 2, 35], 20)
+    starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    codes = (rng.random((9, 60)) * (widths - 1)).astype(np.uint8)
+    steps = rng.integers(0, 2**15 + 1, codes.shape).astype(np.uint16)
+    X, i = np.zeros((9, starts[-1])), np.arange(9)
+    for k, start in enumerate(starts[:-1]):
+        X[i, start + codes[:, k]] += 1 - steps[:, k] / 2**15
+        X[i, start + codes[:, k] + 1] += steps[:, k] / 2**15
+    hats, v, z = _core.Matrix.hats(codes, steps, starts), rng.normal(size=starts[-1]), np.ones(9)
+    pairs = _core.Pairs(
+        n_rows=9, offsets=np.array([0, 9]), rows=None, level=(i % 2).astype(np.int32),
+        n_levels=np.array([2], dtype=np.int32), query_weight=np.ones(1), preferred=None,
+        other=None, margin=None, adjacent=False, pieces=np.array([[1.0, 1.0, 2.0]]),
+    )  # fmt: skip
+    assert_allclose(hats.dot(v), X @ v, atol=1e-12)
+    assert_allclose(_core.transpose_dot(hats, pairs, z, 2), X.sum(axis=0), atol=1e-12)
+
+
 def test_entries():
     hats, X = _core.Matrix.hats(CODES, STEPS, STARTS), written_out()
     assert hats.sum() == pytest.approx(X.sum())

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.linalg import block_diag, eigh, null_space
 
 from marginrank._base.cached import cached_property
@@ -36,6 +37,7 @@ from marginrank.objective.backends.transformed import Transformation
 STEP = 2.0**-15  # of what places count in
 SAMPLE = 20_000  # documents that tell means and covariances
 SEED = 1  # of the sample
+BLOCK = 4096  # documents that are looked at at a time
 FEW = 1e-6  # documents that each knot has beside its own, so that none has no weight
 
 
@@ -125,7 +127,7 @@ def make_basis(
     """
     scale = np.ones(knots.n_features) if scale is None else scale
     some = sample(places)
-    missing = np.any((places.codes == 0) & (places.steps == 0), axis=0)
+    missing = _with_gaps(places)
     blocks = []
     for k in range(knots.n_features):
         moments = Moments.of(some.codes[:, k], some.steps[:, k], knots.of(k).size + 1)
@@ -147,6 +149,19 @@ def sample(places: Places) -> Places:
         return places
     rows = np.random.default_rng(SEED).choice(n_documents, SAMPLE, replace=False)
     return places.take(np.sort(rows))
+
+
+def _with_gaps(places: Places) -> NDArray[np.bool_]:
+    """Return which features have missing values.
+
+    A few documents at a time, as there is no room for a number a value.
+    """
+    n_documents, n_features = places.codes.shape
+    found = np.zeros(n_features, dtype=np.bool_)
+    for first in range(0, n_documents, BLOCK):
+        block = slice(first, first + BLOCK)
+        found |= np.any((places.codes[block] == 0) & (places.steps[block] == 0), axis=0)
+    return found
 
 
 class Moments(NamedTuple):

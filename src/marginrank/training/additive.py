@@ -5,13 +5,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-import scipy.sparse as sp
-
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.data.grids import Grid, grid_scores
 from marginrank.data.knots import Knots, choose_knots
+from marginrank.data.missing_values import with_filled
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends.curves import CurveMatrix
@@ -272,22 +270,7 @@ def _scale_of(
     if no_scale(parameters.scale):
         return None
     if X is not data.X:
-        data = data.with_features(_filled(X, knots), n_jobs=parameters.n_jobs)
+        data = with_filled(data, X, knots)
     scale = find_scale(data, parameters.scale)
     assert scale is not None
     return replace(scale, without_effect=scale.without_effect[:0])
-
-
-def _filled(X: Any, knots: Knots) -> Any:
-    """Return features with the knot in the middle in the place of NaN; a copy if there is any."""
-    stored = X.data if sp.issparse(X) else X
-    missing = np.isnan(stored)
-    if not missing.any():
-        return X
-    middle = np.array([knots.of(k)[knots.of(k).size // 2] for k in range(knots.n_features)])
-    filled = X.copy()
-    if sp.issparse(X):
-        filled.data[missing] = middle[X.indices[missing]]
-    else:
-        filled[missing] = np.broadcast_to(middle, X.shape)[missing]
-    return filled

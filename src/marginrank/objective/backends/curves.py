@@ -124,7 +124,7 @@ class CurveMatrix(Matrix):
     def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
         """Return some basis functions (ascending) at all documents, or at those of some rows."""
         places = self.places if rows is None else self.places.take(rows)
-        result = np.empty((places.codes.shape[0], columns.size), order="F")
+        result = np.empty((places.codes.shape[0], columns.size))
         feature = np.searchsorted(self.basis.starts, columns, side="right") - 1
         for k in np.unique(feature):
             where = np.flatnonzero(feature == k)
@@ -133,7 +133,7 @@ class CurveMatrix(Matrix):
                 (1.0 - p) * at_knots[left] + p * at_knots[left + 1]
                 for left, p in self._columns(places, int(k))
             )
-        return np.ascontiguousarray(result)
+        return result
 
     def _columns(self, places: Places, k: int) -> Iterator[tuple[Integers, Any]]:
         """Yield the left one of two columns in block k, and how far it is to the next."""
