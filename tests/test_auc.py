@@ -57,7 +57,7 @@ def test_training_auc_is_at_least_that_of_a_classifier(seed):
 
 def test_one_long_query_of_sparse_documents():
     rng = np.random.default_rng(1)
-    X = sp.random_array((40_000, 5_000), density=0.005, format="csr", rng=rng)
+    X = sp.random_array((40_000, 5_000), density=0.005, format="csr", random_state=rng)
     truth = rng.normal(size=5_000)
     margin = X @ truth
     y = (margin + 0.2 * rng.normal(size=margin.size) > np.quantile(margin, 0.95)).astype(int)

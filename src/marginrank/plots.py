@@ -195,7 +195,7 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
         ax = _new_axes(6.4, 4.8 if has_room else 4.8 + LINE_OF_LEGEND * (len(numbers) + 2))
     for number in numbers:
         members = np.flatnonzero(combination == number)
-        members = members[np.argsort(Cs[members])]
+        members = members[np.argsort(Cs[members], kind="stable")]
         mean, error = selection.mean[members], np.nan_to_num(selection.error[members])
         (line,) = ax.plot(Cs[members], mean, label=selection.label(int(members[0])))
         ax.fill_between(

@@ -334,7 +334,9 @@ def test_columns_beyond_those_with_partial_sums(layout, threads):
     """More than 65,536 features: each thread owns a range of columns."""
     rng = np.random.default_rng(3)
     n_features = 70_001
-    X = sp.random_array((60, n_features), density=2e-3, rng=rng, data_sampler=rng.normal).tolil()
+    X = sp.random_array(
+        (60, n_features), density=2e-3, random_state=rng, data_sampler=rng.normal
+    ).tolil()
     X[:, 69_990] = rng.normal(size=(60, 1))
     X[:3, 0] = 1.5
     y, qid = rng.integers(4, size=60).astype(float), rng.integers(5, size=60)
@@ -357,7 +359,7 @@ def test_columns_beyond_those_with_partial_sums(layout, threads):
 def test_diagonal_of_a_sparse_matrix_with_a_dense_column(labels, adjacent):
     """Long columns use the counters, short ones look at each pair of entries."""
     rng = np.random.default_rng(4)
-    X = sp.random_array((300, 30), density=0.02, rng=rng).tolil()
+    X = sp.random_array((300, 30), density=0.02, random_state=rng).tolil()
     X[:, 3] = rng.normal(size=(300, 1))
     X[10, 4] = 0.0
     y = random_labels(rng, 300, labels)

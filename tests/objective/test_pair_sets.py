@@ -164,7 +164,9 @@ def test_many_blocks(n_queries, layout):
 def test_columns_beyond_those_with_partial_sums(layout):
     rng = np.random.default_rng(3)
     n_features = 70_001
-    X = sp.random_array((60, n_features), density=2e-3, rng=rng, data_sampler=rng.normal).tolil()
+    X = sp.random_array(
+        (60, n_features), density=2e-3, random_state=rng, data_sampler=rng.normal
+    ).tolil()
     X[:, 69_990] = rng.normal(size=(60, 1))
     qid = rng.integers(5, size=60)
     w, v = rng.normal(size=(2, n_features))

@@ -167,7 +167,7 @@ def test_many_features_in_few_sweeps(n_features):
     """Sums by block of five problems take too much memory, or those of one."""
     rng = np.random.default_rng(0)
     n_rows = int(SIZES["mixed"].sum())
-    X = sp.random_array((n_rows, n_features), density=5e-4, rng=rng, format="csr")
+    X = sp.random_array((n_rows, n_features), density=5e-4, random_state=rng, format="csr")
     qid = np.repeat(np.arange(len(SIZES["mixed"])), SIZES["mixed"])
     assert_shared(make_problems(RankingData(X, rng.integers(4, size=n_rows), qid), 5, threads=2))
 

@@ -189,7 +189,7 @@ def test_faces_find_the_optimum_without_a_hessian(loss, regularizer, monkeypatch
 def million_features():
     rng = np.random.default_rng(0)
     shape = (600, 1_000_000)
-    noise = sp.random(*shape, density=2e-5, format="csr", rng=rng)
+    noise = sp.random(*shape, density=2e-5, format="csr", random_state=rng)
     rows, columns = np.repeat(np.arange(600), 5), rng.integers(0, 50, 3000) * 17
     X = sp.csr_array(noise + sp.coo_array((rng.random(3000), (rows, columns)), shape=shape))
     weights = np.zeros(shape[1])

@@ -33,7 +33,7 @@ def find_metrics(
         own = {option: value for option, value in given.items() if option in known}
         chosen[name] = get_metric(name, **own)
         unused -= own.keys()
-    for option in unused:
+    for option in sorted(unused):
         raise ValueError(f"--{option} is given, but no metric has a {option}; ndcg and dcg do.")
     return chosen
 

@@ -96,7 +96,8 @@ def make_ranking(
     return_coef : bool, default=False
         If True, also return the true weights.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data on every call.
+        Source of randomness; an int gives the same data on every call and every machine, up to
+        rounding errors.
 
     Returns
     -------
@@ -211,7 +212,8 @@ def _draw_coef(rng: np.random.Generator, informative: int, presence: Floats) -> 
     # The smallest of exponential variables divided by weights are a weighted sample without
     # replacement. Features that hardly ever occur would leave most utilities at zero.
     key = rng.standard_exponential(presence.size) / presence
-    chosen = np.argpartition(key, informative - 1)[:informative]
+    # In order, lest which weight a feature has depend on numpy's version and the processor.
+    chosen = np.argsort(key, kind="stable")[:informative]
     coef = np.zeros(presence.size)
     coef[chosen] = rng.standard_normal(informative)
     return coef

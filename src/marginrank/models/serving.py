@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marginrank._base.ordering import places_of_largest
 from marginrank._base.parameters import check_integer
 from marginrank._base.types import Floats, Integers
 from marginrank.data.validation import as_matrix, check_features, real_array
@@ -150,7 +151,7 @@ class Ranker:
         """
         check_integer("k", k, at_least=1)
         scores = self.scores(features)
-        chosen = _best(scores, k)
+        chosen = places_of_largest(scores, k if scores.size > FEW else scores.size)
         best = chosen[np.argsort(-scores[chosen], kind="stable")][:k]
         return Ranked(best, scores[best])
 
@@ -210,17 +211,6 @@ def _is_plain(X: Any) -> bool:
         and X.dtype.isnative
         and X.size > 0
     )
-
-
-def _best(scores: Floats, k: int) -> Integers:
-    """Return places that hold the k highest scores; of equal ones, those that come first."""
-    n = scores.size
-    if n <= FEW or k >= n:
-        return np.arange(n)
-    lowest = np.partition(scores, n - k)[n - k]
-    above = np.flatnonzero(scores > lowest)
-    level = np.flatnonzero(scores == lowest)[: k - above.size]
-    return np.concatenate([above, level])
 
 
 def _columns_of(frame: Any) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def test_a_bad_value_of_parquet_is_named_by_its_row(tmp_path, monkeypatch):
 
 def test_rows_of_csr_are_taken_as_scipy_takes_them(monkeypatch):
     monkeypatch.setattr(feature_rows, "BLOCK", 64)
-    X = sp.random_array((50, 30), density=0.2, format="csr", rng=np.random.default_rng(0))
+    X = sp.random_array((50, 30), density=0.2, format="csr", random_state=np.random.default_rng(0))
     order = np.random.default_rng(1).permutation(50)
     rows = FeatureRows.of(X).ordered(order)
     blocks = list(rows.blocks())

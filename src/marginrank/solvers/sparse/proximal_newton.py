@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from marginrank._base.ordering import places_of_largest
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.composite import Composite, L1Point, L1Problem
@@ -416,8 +417,8 @@ def _choose(point: L1Point, size: int) -> Integers:
     pull = point.composite.regularizer.pull(point.loss.gradient)
     pull[point.w != 0] = np.inf
     size = min(max(size, int(np.count_nonzero(point.w))), pull.size)
-    strongest = np.argpartition(-pull, size - 1)[:size]
-    return np.sort(strongest[pull[strongest] > 0])
+    strongest = places_of_largest(pull, size)
+    return strongest[pull[strongest] > 0]
 
 
 def _restrict(point: L1Point, features: Integers) -> L1Point:
