@@ -162,9 +162,9 @@ class CurveShapes:
                 first = knots.starts[features]
                 t = knots.at[first[:, None] + np.arange(1, width)]
                 curves, deviations[features] = _curves(t, sums.moments(first, int(width)).present())
-                for k, curve in zip(features, curves, strict=True):
+                for k, curve in zip(features.tolist(), curves, strict=True):
                     blocks[k] = _with_missing(curve, sums.share(knots, k)) if missing[k] else curve
-        for k in np.flatnonzero(knots.categorical):
+        for k in np.flatnonzero(knots.categorical).tolist():
             blocks[k] = _steps(sums.mean[knots.columns(k)], has_missing=bool(missing[k]))
             n_steps[k] = blocks[k].variances.size
         return cls(blocks, n_steps, deviations)

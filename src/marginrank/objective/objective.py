@@ -16,6 +16,7 @@ import numpy as np
 from marginrank._base.cached import cached_property
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores
+from marginrank.objective.curvature import CurvatureStore
 from marginrank.objective.gram import Gram, GramStore
 from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.journal import Journal
@@ -53,6 +54,8 @@ class Objective:
         What has happened to this objective and all that were made from it.
     grams : GramStore
         Shared by all objectives with the same documents and columns.
+    curvatures : CurvatureStore
+        Shared by all that have the same loss as well, whatever their ridge.
     """
 
     matrix: Matrix
@@ -65,6 +68,7 @@ class Objective:
     share: float = 1.0
     journal: Journal = field(default_factory=Journal)
     grams: GramStore = field(default_factory=GramStore)
+    curvatures: CurvatureStore = field(default_factory=CurvatureStore)
 
     @cached_property
     def kernels(self) -> Kernels:
@@ -148,7 +152,7 @@ class Objective:
 
     def with_loss(self, loss: Loss) -> "Objective":
         """Return the same objective with another loss on the pairs."""
-        return replace(self, loss=loss)
+        return replace(self, loss=loss, curvatures=CurvatureStore())
 
     def with_ridge(self, ridge: float) -> "Objective":
         """Return the same objective with another weight of ½‖w‖²."""
@@ -161,7 +165,14 @@ class Objective:
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
         features = columns if self.features is None else self.features[columns]
-        return replace(self, matrix=matrix, features=features, share=share, grams=GramStore())
+        return replace(
+            self,
+            matrix=matrix,
+            features=features,
+            share=share,
+            grams=GramStore(),
+            curvatures=CurvatureStore(),
+        )
 
     def feature(self, j: int) -> int:
         """Return the number in the data of the feature with number j here."""
@@ -176,7 +187,14 @@ class Objective:
         """
         matrix, pairs = self.matrix.sample(self.pairs, fraction, seed, self.threads)
         kept = self.fraction * pairs.n_documents / self.n_documents
-        return replace(self, matrix=matrix, pairs=pairs, fraction=kept, grams=GramStore())
+        return replace(
+            self,
+            matrix=matrix,
+            pairs=pairs,
+            fraction=kept,
+            grams=GramStore(),
+            curvatures=CurvatureStore(),
+        )
 
     @property
     def largest_sample(self) -> float:

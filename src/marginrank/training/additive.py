@@ -13,8 +13,8 @@ from marginrank._base.types import Floats
 from marginrank.data.knots import Knots, choose_knots
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.curve_basis import make_basis
+from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
+from marginrank.objective.curve_basis import CurveShapes
 from marginrank.objective.objective import Objective
 from marginrank.solvers.result import Callback
 from marginrank.training.declarations import AdditiveDeclaration
@@ -130,6 +130,24 @@ class Problem(NamedTuple):
         return AdditiveFit(fit._replace(scale=self.scale), self.matrix.knots, values)
 
 
+class Layout(NamedTuple):
+    """Where the values of features lie among knots; problems of any smoothness share it."""
+
+    hats: HatMatrix
+    knots: Knots
+    shapes: CurveShapes
+    scale: Scale | None
+
+    def problem(self, smoothness: float) -> Problem:
+        """Return the features as a matrix of curves."""
+        basis = self.shapes.basis(smoothness, values_of(self.scale))
+        return Problem(CurveMatrix(self.hats, self.knots, basis), self.scale)
+
+    def sizes(self, smoothness: float) -> Floats:
+        """Return the size of each basis function."""
+        return self.shapes.sizes(smoothness, values_of(self.scale))
+
+
 def prepare(
     data: RankingData,
     parameters: AdditiveParameters,
@@ -138,14 +156,25 @@ def prepare(
     feature_names: Sequence[str] | None = None,
 ) -> Problem:
     """Choose knots, put every value in its place between them, and make a basis of curves."""
+    layout = lay_out(data, parameters, X=X, feature_names=feature_names)
+    return layout.problem(parameters.smoothness)
+
+
+def lay_out(
+    data: RankingData,
+    parameters: AdditiveParameters,
+    *,
+    X: Any = None,
+    feature_names: Sequence[str] | None = None,
+) -> Layout:
+    """Choose knots, and put every value in its place between them."""
     X = data.X if X is None else X
     threads = effective_threads(parameters.n_jobs)
     categorical = columns_of("categorical", parameters.categorical, feature_names, X.shape[1])
     knots = choose_knots(X, parameters.max_bins, categorical)
     places = knots.places(X, threads)
     scale = _scale_of(data, X, knots, parameters)
-    basis = make_basis(knots, places, parameters.smoothness, values_of(scale))
-    return Problem(CurveMatrix.of(places, knots, basis), scale)
+    return Layout(HatMatrix.of(places, knots), knots, CurveShapes.of(knots, places), scale)
 
 
 def _scale_of(
