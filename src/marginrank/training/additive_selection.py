@@ -116,9 +116,9 @@ class Curves(Learner):
         if key not in self._parts:
             train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
             X = self._features(data)
-            X = X if rows is None else X[rows]
+            own = train.X if X is data.X else X if rows is None else X[rows]
             names = data.feature_names if self._names is None else self._names
-            layout = lay_out(train, parameters, X=X, feature_names=names)
+            layout = lay_out(train, parameters, X=own, feature_names=names)
             kept = sum(part.n_bytes for part in self._parts.values())
             part = _Part(data, rows, train, layout)
             if kept + part.n_bytes > KEPT_BYTES:
