@@ -1,6 +1,5 @@
 """The Hessian of a loss in some features, kept for problems that have nearly the same."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from marginrank._base.types import Floats, Integers
@@ -30,10 +29,3 @@ class Curvature(NamedTuple):
             own = sizes[self.features]
             hessian *= own * own[:, None]
         return self._replace(hessian=hessian)
-
-
-@dataclass
-class CurvatureStore:
-    """What is known of the curvature, by whoever has found it."""
-
-    known: Curvature | None = None

@@ -16,7 +16,6 @@ import numpy as np
 from marginrank._base.cached import cached_property
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores
-from marginrank.objective.curvature import CurvatureStore
 from marginrank.objective.gram import Gram, GramStore
 from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.journal import Journal
@@ -54,8 +53,6 @@ class Objective:
         What has happened to this objective and all that were made from it.
     grams : GramStore
         Shared by all objectives with the same documents and columns.
-    curvatures : CurvatureStore
-        Shared by all that have the same loss as well, whatever their ridge.
     """
 
     matrix: Matrix
@@ -68,7 +65,6 @@ class Objective:
     share: float = 1.0
     journal: Journal = field(default_factory=Journal)
     grams: GramStore = field(default_factory=GramStore)
-    curvatures: CurvatureStore = field(default_factory=CurvatureStore)
 
     @cached_property
     def kernels(self) -> Kernels:
@@ -152,7 +148,7 @@ class Objective:
 
     def with_loss(self, loss: Loss) -> "Objective":
         """Return the same objective with another loss on the pairs."""
-        return replace(self, loss=loss, curvatures=CurvatureStore())
+        return replace(self, loss=loss)
 
     def with_ridge(self, ridge: float) -> "Objective":
         """Return the same objective with another weight of ½‖w‖²."""
@@ -165,14 +161,7 @@ class Objective:
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
         features = columns if self.features is None else self.features[columns]
-        return replace(
-            self,
-            matrix=matrix,
-            features=features,
-            share=share,
-            grams=GramStore(),
-            curvatures=CurvatureStore(),
-        )
+        return replace(self, matrix=matrix, features=features, share=share, grams=GramStore())
 
     def feature(self, j: int) -> int:
         """Return the number in the data of the feature with number j here."""
@@ -187,14 +176,7 @@ class Objective:
         """
         matrix, pairs = self.matrix.sample(self.pairs, fraction, seed, self.threads)
         kept = self.fraction * pairs.n_documents / self.n_documents
-        return replace(
-            self,
-            matrix=matrix,
-            pairs=pairs,
-            fraction=kept,
-            grams=GramStore(),
-            curvatures=CurvatureStore(),
-        )
+        return replace(self, matrix=matrix, pairs=pairs, fraction=kept, grams=GramStore())
 
     @property
     def largest_sample(self) -> float:
@@ -416,9 +398,11 @@ class Point:
         return self.objective.kernels.curved_gram(self.state, self.objective.gram())
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
-        """Look at w + step · direction, given X · direction; no sweep."""
+        """Look at w + step · direction, given X · direction; no sweep, or one for the gradient."""
         along = self.scores, step, direction_scores, self.state
         evaluation, slope = self.objective.kernels.evaluate_along(*along)
+        if evaluation.gradient is not None:
+            self.objective.count_sweep()
         change = step * direction
         travelled = self.travelled + np.abs(change)
         moved = Point(self.objective, self.w + change, evaluation, travelled)
@@ -446,13 +430,17 @@ class Point:
 
     def loss_slope(self, direction_scores: Scores) -> float:
         """Return the derivative of the loss along a direction, given X · direction; no sweep."""
-        if self._slope_along is not None and self._slope_along[0] is direction_scores:
+        if self._slope_along is not None and self._knows_slope(direction_scores):
             return self._slope_along[1]
         return self.objective.kernels.dot(self.score_gradient, direction_scores)
 
+    def _knows_slope(self, direction_scores: Scores) -> bool:
+        return self._slope_along is not None and self._slope_along[0] is direction_scores
+
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return ∇F(w)ᵀ direction, given X · direction; no sweep."""
-        if self.has_gradient:  # then nobody has to look at scores, which may be far away
+        # Nobody looks at scores where it is not needed, as they may be far away.
+        if self.has_gradient and not self._knows_slope(direction_scores):
             return float(self.gradient @ direction)
         ridge = self.objective.ridge
         return ridge * float(self.w @ direction) + self.loss_slope(direction_scores)

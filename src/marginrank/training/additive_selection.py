@@ -16,7 +16,8 @@ import numpy as np
 from marginrank._base.parameters import check_integer
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.curvature import Curvature, CurvatureStore
+from marginrank.objective.curvature import Curvature
+from marginrank.objective.gram import GramStore
 from marginrank.solvers.result import SolverResult, StopReason
 from marginrank.training.additive import AdditiveParameters, Layout, lay_out
 from marginrank.training.folds import cost_by_label, rows_of
@@ -166,14 +167,14 @@ class _Part:
             here = replace(parameters, C=C, lam=None)
             known = None if self.curvature is None else self.curvature.scaled(C)
             objective = replace(
-                problem.objective(self.train, here), curvatures=CurvatureStore(known)
+                problem.objective(self.train, here), grams=GramStore(curvature=known)
             )
             start = self.found.get(C, before)
             fit = minimise(objective, here, scale=None, seed=seed, w0=start, callback=None)
             if fit.result.stop is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
             before = self.found[C] = fit.result.w
-            known = objective.curvatures.known
+            known = objective.grams.curvature
             self.curvature = None if known is None else known.scaled(1.0 / C)
             outcome = problem.outcome(fit)
             yield fit.result, partial(outcome.knots.scores, values=outcome.values)

@@ -235,9 +235,9 @@ def leading_at(point: Point, variances: Floats, seed: int) -> Preconditioner:
     for a problem much like this one will do.
     """
     objective = point.objective
-    if objective.curvatures.known is None:
-        objective.curvatures.known = leading_curvature(point, variances, seed)
-    features, curved, cost = objective.curvatures.known
+    if objective.grams.curvature is None:
+        objective.grams.curvature = leading_curvature(point, variances, seed)
+    features, curved, cost = objective.grams.curvature
     hessian = curved.copy()
     hessian[np.diag_indices_from(hessian)] += objective.ridge
     factor = factorised(hessian) or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
