@@ -127,9 +127,8 @@ class Tried:
         from marginrank.training.additive_selection import Curves
 
         base = AdditiveParameters(**shared, categorical=self.categorical)
-        # Of equals the first is taken: fewer bins, and smoother curves.
-        axes["max_bins"] = sorted(int(n) for n in _numbers("max_bins", self.max_bins))
-        axes["smoothness"] = sorted(_numbers("smoothness", self.smoothness), reverse=True)
+        axes["max_bins"] = _numbers("max_bins", self.max_bins)
+        axes["smoothness"] = _numbers("smoothness", self.smoothness)
         return Space(base, axes, Cs, self.points, Curves())
 
 

@@ -55,7 +55,9 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
     Cs : array-like, optional
         The values of C to choose from. By default `n_points` powers of ten around 1, divided by
         what all pairs weigh: by nothing with ``normalization="pairs"``, by their number with
-        "none". Where an end is the best, the grid goes on, by a factor of 10 down and 100 up.
+        "none". Then one parameter is chosen at a time: the first bins and smoothness are tried with
+        all of them, others with the best C so far. Where an end of the grid is the best, it goes
+        on, by up to a factor of 10 down and 100 up.
     n_points : int, default=3
         Length of the default grid.
     smoothness : float or array-like, default=(0.03, 3)
@@ -65,9 +67,9 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
     cv, scoring, refit
         As in :class:`~marginrank.RankSVMCV`.
     rule : {"best", "one_se"}, default="best"
-        Choose the highest mean, and of equals fewer bins, smoother curves and a lower C; or the
-        smallest C, other parameters being those of the best, whose mean is not lower by more than
-        one standard error of the best one's mean.
+        Choose the highest mean, and of equals the first bins and smoothness and the lowest C; or
+        the smallest C, other parameters being those of the best, whose mean is not lower by more
+        than one standard error of the best one's mean.
     normalization : {"none", "pairs", "query"}, default="pairs"
         As in :class:`~marginrank.RankSVM`; with "pairs", a C means the same for any amount of data.
     loss, categorical, solver, tol, max_iter, pair_selection, pair_cost, margin, scale
@@ -168,11 +170,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         """
         check_choice("rule", self.rule, RULES)
         Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
-        # Of equals the first is taken: fewer bins, and smoother curves.
-        axes = {
-            "max_bins": self._values("max_bins"),
-            "smoothness": self._values("smoothness")[::-1],
-        }
+        axes = {name: self._values(name) for name in ("max_bins", "smoothness")}
         base = AdditiveParameters(**self._shared())
         base.check()
         seed = check_seed(self.random_state)
@@ -184,7 +182,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         search = Search(data, judge, varied=varied, seed=seed, learner=learner)
         base = replace(base, tol=max(self.tol, learner.search_tol))
         grids = grids_of(data, base, axes, Cs=Cs, n_points=self.n_points, learner=learner)
-        room = learner.room if Cs is None else (1.0, 1.0)
+        room = learner.room if Cs is None else None
         count = Count(None)
         for _ in Exploration(search, None, refines=False, room=room).explore(iter(grids), count):
             pass
@@ -213,9 +211,9 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
             raise NotFittedError(NO_MODEL.format("AdditiveRankSVM"))
 
     def _values(self, name: str) -> list[Any]:
-        """Return the values of a parameter to choose from, ascending, once each."""
+        """Return the values of a parameter to choose from, once each."""
         listed = getattr(self, name)
-        values = np.unique(listed).tolist() if np.ndim(listed) else [listed]
+        values = list(dict.fromkeys(listed)) if np.ndim(listed) else [listed]
         if not values:
             raise ParameterError(given(name, listed), " has nothing to choose.")
         return values

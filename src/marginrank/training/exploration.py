@@ -73,7 +73,14 @@ class Space:
 
     def n_candidates(self, n_points: int) -> int:
         """Return how many candidates there are, on default grids of a length."""
+        if self.room is not None:
+            return len(self.combinations) - 1 + n_points
         return len(self.combinations) * (n_points if self.Cs is None else len(self.Cs))
+
+    @property
+    def room(self) -> tuple[float, float] | None:
+        """What is left for grids to go on; none for those that are given."""
+        return self.learner.room if self.Cs is None else None
 
     def grids(self, data: RankingData, n_points: int, rows: Integers | None) -> Iterator[Grid]:
         """Yield a grid for each combination; one that the rows tell, if no C are given."""
@@ -118,8 +125,9 @@ class Exploration:
         Tells whether to stop; None if there is no limit.
     refines : bool
         Whether finer grids follow.
-    room : tuple of float
-        By how much grids may go on at either end, where that is the best: factors of C.
+    room : tuple of float, optional
+        By how much grids may go on at either end, where that is the best: factors of C. Then the
+        first combination alone has all of its grid, the others the C that is the best so far.
 
     Attributes
     ----------
@@ -139,7 +147,7 @@ class Exploration:
         is_time_up: Callable[[], bool] | None,
         *,
         refines: bool,
-        room: tuple[float, float] = (1.0, 1.0),
+        room: tuple[float, float] | None = None,
     ) -> None:
         self.search = search
         self.best: Candidate | None = None
@@ -149,13 +157,12 @@ class Exploration:
         self._is_time_up = is_time_up
         self._refines = refines
         self._room = room
-        self._ends: dict[int, tuple[float, float]] = {}  # of the first grids, by combination
 
     def explore(self, grids: Iterator[Grid], count: Count) -> Iterator[Candidate]:
-        """Try grids, go on where an end is the best, then finer ones; yield after each model."""
+        """Try grids, then finer ones if there are to be any; yield after each model."""
         finer = self._finer_grids() if self._refines else ()
-        for grid in chain(grids, self._wider_grids(count), finer):
-            self._ends.setdefault(grid.combination, (grid.Cs[0], grid.Cs[-1]))
+        narrow = grids if self._room is None else self._one_at_a_time(grids, self._room, count)
+        for grid in chain(narrow, finer):
             for trial in self.search.try_grid(grid):
                 candidate = self.search.candidates[trial.candidate]
                 count.add(is_close=trial.is_close)
@@ -181,15 +188,25 @@ class Exploration:
         ):
             self.best, self.mean = candidate, max(mean, self.mean)
 
-    def _wider_grids(self, count: Count) -> Iterator[Grid]:
-        """Yield one C more beyond the end of a grid that is the best, while there is room."""
-        while self.best is not None:
-            best, ends = self.best, self._ends[self.best.combination]
-            C = beyond(self._tried(best), best.parameters.C, ends, self._room)
-            if C is None:
-                return
-            count.plan(best.tried.size)
-            yield Grid(best.combination, best.parameters, np.array([C]))
+    def _one_at_a_time(
+        self, grids: Iterator[Grid], room: tuple[float, float], count: Count
+    ) -> Iterator[Grid]:
+        """Yield the first grid, of others one C; each goes on while its end is the best of all."""
+        ends: dict[int, tuple[float, float]] = {}
+        for grid in grids:
+            ends[grid.combination] = float(grid.Cs[0]), float(grid.Cs[-1])
+            if self.best is not None:
+                # A C may mean something else here: what counts is its place on the grid.
+                place = self.best.parameters.C / ends[self.best.combination][0]
+                grid = grid._replace(Cs=grid.Cs[:1] * place)
+            yield grid
+            while self.best is not None:
+                best = self.best
+                C = beyond(self._tried(best), best.parameters.C, ends[best.combination], room)
+                if C is None:
+                    break
+                count.plan(best.tried.size)
+                yield Grid(best.combination, best.parameters, np.array([C]))
 
     def _tried(self, candidate: Candidate) -> Floats:
         """Return the C of all candidates that differ from one in nothing else, ascending."""

@@ -39,14 +39,14 @@ class Learner(ABC):
         How close models that are compared should come to their optimum, at least.
     n_points : int
         Length of a grid of C from the data.
-    room : tuple of float
+    room : tuple of float or None
         By how much such a grid may go on beyond its lower and its upper end, as factors of C, where
-        that is the best; (1, 1) if it is wide enough for all data.
+        that is the best; then one parameter is chosen at a time. None if grids are tried in full.
     """
 
     search_tol: float
     n_points: int
-    room: tuple[float, float] = (1.0, 1.0)
+    room: tuple[float, float] | None = None
 
     @abstractmethod
     def solve(

@@ -341,12 +341,10 @@ class Tuner:
         search = Search(
             self.data, judge, varied=space.varied, seed=self.seed, learner=space.learner
         )
-        is_ours = space.Cs is None  # grids that nobody gave
-        room = space.learner.room if is_ours else (1.0, 1.0)
         if seconds is None:
-            return Exploration(search, None, refines=False, room=room)
-        end = self.clock() + seconds
-        return Exploration(search, lambda: self.clock() >= end, refines=is_ours, room=room)
+            return Exploration(search, None, refines=False, room=space.room)
+        end, refines = self.clock() + seconds, space.Cs is None
+        return Exploration(search, lambda: self.clock() >= end, refines=refines, room=space.room)
 
     def _report(
         self,

@@ -22,7 +22,7 @@ SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # documents for each feature that make a good preconditioner
 CURVED_PER_FEATURE = 12  # such documents that are in pairs with a loss
 MOST_LEADING = 512  # features whose Hessian is formed where these are far ahead of the others
-LEADING_COST = 500.0  # by which its square may exceed the entries of a row: about 15 sweeps
+LEADING_COST = 150.0  # by which its square may exceed the entries of a row: about 5 sweeps
 SAMPLE_PER_LEADING = 16  # documents for each of them
 
 
