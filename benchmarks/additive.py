@@ -7,10 +7,11 @@ quality: on every data set and split, each learner chooses its parameters on val
 NDCG@10, and is judged on test queries. MQ2008 and OHSUMED have the five folds of LETOR; the others
 are divided at random, 60, 20 and 20 of 100 queries, as often as --splits says. California housing
 is one query, divided into random queries of 100 documents, with labels by quintiles of the price.
-querywise has relevances from 0 to 1, rounded to labels from 0 to 4. RankSVM and
-AdditiveRankSVM choose C, the latter also its smoothness, as `tune --additive --valid` does;
-LightGBM (lambdarank) and XGBoost (rank:ndcg) have the parameters of LightGBM's own example and stop
-early. Times are those of the processor on one thread, for choice and fit.
+querywise has relevances from 0 to 1, rounded to labels from 0 to 4. RankSVM and AdditiveRankSVM
+choose C, the latter also its smoothness, as `tune --additive --valid` does, with and without pairs
+of features that act together; LightGBM (lambdarank) and XGBoost (rank:ndcg) have the parameters of
+LightGBM's own example and stop early. Times are those of the processor on one thread, for choice
+and fit.
 
 speed: a product, a fit to tol=1e-4 and the memory of a fit, against RankSVM on the same float32
 data; times are those of the processor, by the best of several.
@@ -43,6 +44,7 @@ from marginrank.training.selection import Search, grids_of
 GRID = 10.0 ** np.arange(-2, 4)
 TREES = 500
 QUERY = 100  # documents
+PAIRS = 3  # of features that act together
 
 
 class Judged(NamedTuple):
@@ -84,12 +86,16 @@ def lines(fold: Fold, grid: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
         yield model.predict, model.coef_.size
 
 
-def curves(fold: Fold, grid: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
+def curves(
+    fold: Fold, grid: Any, interactions: int = 0
+) -> Iterator[tuple[Callable[[Any], Any], int]]:
     """Yield the additive model that a search by validation queries has found, as tune does."""
     learner = Curves()
     judge = HeldOutJudge(fold.valid, "ndcg@10", 1, learner)
     search = Search(fold.train, judge, learner=learner)
-    base = AdditiveParameters(normalization="pairs", tol=learner.search_tol, n_jobs=1)
+    base = AdditiveParameters(
+        normalization="pairs", tol=learner.search_tol, n_jobs=1, interactions=interactions
+    )
     axes = {"smoothness": SMOOTHNESS_TRIED}
     grids = grids_of(fold.train, base, axes, Cs=grid, n_points=learner.n_points, learner=learner)
     room = learner.room if grid is None else None
@@ -98,7 +104,8 @@ def curves(fold: Fold, grid: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
         pass
     selection = search.selection()
     (model,) = search.models(selection.candidates[selection.best])
-    yield partial(model, threads=1), model.keywords["values"].size
+    values = model.keywords["values"], *model.keywords["grid_values"]
+    yield partial(model, threads=1), sum(part.size for part in values)
 
 
 def lambdarank(fold: Fold, _: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
@@ -137,6 +144,7 @@ def xgboost(fold: Fold, _: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
 LEARNERS = {
     "RankSVM": lines,
     "AdditiveRankSVM": curves,
+    f"AdditiveRankSVM, interactions={PAIRS}": partial(curves, interactions=PAIRS),
     "LightGBM lambdarank": lambdarank,
     "XGBoost rank:ndcg": xgboost,
 }
@@ -230,7 +238,7 @@ def quality(folder: Path, n_splits: int, *, quick: bool) -> dict[str, Any]:
                 "error": error,
             }
             print(
-                f"{name:20} {learner:20} NDCG@10 {mean.ndcg:.4f} ({gain.mean():+.4f} ± {error:.4f})"
+                f"{name:20} {learner:31} NDCG@10 {mean.ndcg:.4f} ({gain.mean():+.4f} ± {error:.4f})"
                 f"  MAP {mean.map:.4f}  {mean.seconds:6.1f} s  {mean.numbers:7.0f} numbers",
                 flush=True,
             )

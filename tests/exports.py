@@ -24,7 +24,7 @@ HOSTILE_NAMES = [
     "??/", "??=define", "\\u000a", "\\u0022", "\\\\u0022", "\\012", "\\x41", "%s %n", "{0} {name}",
     "${x}", "$1", "&amp; &#0;", "<b>", "é ü ß", "日本語", "🎉", "\u2028", "\u00a0x", "\x7f",
     "constructor", "__proto__", "toString", "score", "NULL", "select", "d", "rowid", "1", "1.5",
-    "f) + attribute(g", "x']; y = doc['z", "a.b", "x" * 60,
+    "f) + attribute(g", "x']; y = doc['z", "a.b", "x" * 60, "\u2029", "\u200f",
 ]  # fmt: skip
 
 

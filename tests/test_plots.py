@@ -215,6 +215,25 @@ def test_curves_are_drawn_by_importance_with_density():
     assert len(by_difference) == 1
 
 
+def test_pairs_of_features_are_drawn_as_heat_maps():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(600, 3))
+    X[:, 2] = np.arange(600) % 4
+    y, qid = X[:, 0] * X[:, 1] + X[:, 0] * (X[:, 2] - 1), np.arange(600) // 20
+    model = AdditiveRankSVM(C=10, smoothness=0.1, interactions=2, categorical=[2])
+    model.fit(X, y, qid=qid)
+    axes = plot_additive(model, X, qid, top=5)
+    by_name = {ax.get_title().split(":")[0]: ax for ax in axes}
+    for pair in model.interactions_:
+        first, second = (f"feature {k + 1}" for k in pair.features)
+        ax = by_name[f"{first} × {second}"]
+        assert (ax.get_ylabel(), ax.get_xlabel()) == (first, second)
+        np.testing.assert_array_equal(ax.collections[0].get_array(), pair.values[1:, 1:])
+    assert [label.get_text() for label in by_name["feature 1 × feature 3"].get_xticklabels()] == [
+        "0", "1", "2", "3",
+    ]  # fmt: skip
+    assert len(plot_additive(model.to_additive_model(), top=2)) == 2
+
+
 def test_importance_is_the_spread_inside_queries():
     X, y, qid = make_ranking(n_queries=10, docs_per_query=6, n_features=2, random_state=0)
     model = AdditiveRankSVM().fit(X, y, qid=qid).to_additive_model()

@@ -30,6 +30,7 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);
   bind_matrix(m);
   bind_knots(m);
+  bind_grids(m);
   bind_packed(m);
   bind_pairs(m);
   bind_text(m);

@@ -7,6 +7,7 @@ namespace marginrank {
 
 void bind_matrix(nanobind::module_& m);
 void bind_knots(nanobind::module_& m);
+void bind_grids(nanobind::module_& m);
 void bind_pairs(nanobind::module_& m);
 void bind_objective(nanobind::module_& m);
 void bind_together(nanobind::module_& m);

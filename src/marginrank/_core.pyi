@@ -47,6 +47,16 @@ def curve_scores(
     values: Floats,
     threads: int,
 ) -> Floats: ...
+def grid_scores(
+    x: NDArray[Any],
+    knots: Floats,
+    starts: Integers,
+    categorical: NDArray[np.uint8],
+    features: Integers,
+    values: Floats,
+    threads: int,
+) -> Floats: ...
+def cell_sums(codes: NDArray[np.uint8], z: Floats, width: int, threads: int) -> Floats: ...
 def unpack_rows(
     packed: NDArray[np.uint8],
     counts: list[int],

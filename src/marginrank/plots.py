@@ -218,6 +218,9 @@ def plot_additive(
 ) -> list[Any]:
     """Draw the curves of an additive model that matter most, each on axes of its own.
 
+    Pairs of features that act together are drawn among them, as heat maps of what they add beside
+    their curves, where both have a value.
+
     Parameters
     ----------
     model : AdditiveRankSVM or AdditiveModel
@@ -230,7 +233,7 @@ def plot_additive(
     qid : array-like of shape (n_documents,), optional
         Queries of the documents.
     top : int, default=6
-        Number of curves.
+        Number of curves and heat maps.
     figure : matplotlib.figure.Figure, optional
         Figure to draw on; by default a new one.
 
@@ -250,7 +253,7 @@ def plot_additive(
     from marginrank.models.additive_importance import importance
 
     plain = model.to_additive_model() if hasattr(model, "to_additive_model") else model
-    spread = np.array([curve.spread for curve in plain.curves])
+    spread = np.array([one.spread for one in [*plain.curves, *plain.interactions]])
     told = [f"{value:.3g}" for value in spread]
     if X is not None:
         spread, error = importance(plain, X, qid)
@@ -263,10 +266,38 @@ def plot_additive(
         figure.clear()
     axes = [figure.add_subplot(n_rows, columns, place + 1) for place in range(len(shown))]
     for ax, k in zip(axes, shown, strict=True):
-        _draw_curve(ax, plain.curves[k], None if X is None else X[:, [k]])
-        name = f"feature {k + 1}" if plain.feature_names is None else plain.feature_names[k]
+        if k < plain.n_features:
+            _draw_curve(ax, plain.curves[k], None if X is None else X[:, [k]])
+            name = _feature_name(plain, k)
+        else:
+            name = _draw_map(ax, plain, plain.interactions[k - plain.n_features])
         ax.set_title(f"{name}: {told[k]}", parse_math=False, fontsize="medium")
     return axes
+
+
+def _feature_name(model: Any, k: int) -> str:
+    return f"feature {k + 1}" if model.feature_names is None else str(model.feature_names[k])
+
+
+def _draw_map(ax: Any, model: Any, pair: Any) -> str:
+    """Draw what a pair of features adds, the second one to the right, and return its name."""
+    values = pair.values[1:, 1:]
+    y, x = (
+        np.arange(knots.size) if categorical else knots
+        for knots, categorical in zip(pair.knots, pair.categorical, strict=True)
+    )
+    most = float(np.abs(values).max())
+    shading = "nearest" if any(pair.categorical) else "gouraud"
+    shown = ax.pcolormesh(x, y, values, cmap="coolwarm", vmin=-most, vmax=most, shading=shading)
+    ax.figure.colorbar(shown, ax=ax)
+    axes = (ax.set_yticks, ax.set_xticks)
+    for ticks, knots, categorical in zip(axes, pair.knots, pair.categorical, strict=True):
+        if categorical:
+            ticks(range(knots.size), [f"{value:g}" for value in knots])
+    first, second = (_feature_name(model, k) for k in pair.features)
+    ax.set_ylabel(first, parse_math=False)
+    ax.set_xlabel(second, parse_math=False)
+    return f"{first} × {second}"
 
 
 def _draw_curve(ax: Any, curve: Any, column: Any) -> None:

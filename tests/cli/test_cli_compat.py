@@ -204,6 +204,9 @@ def test_help_has_a_line_a_flag(invoke, program):
         ("svm_rank_learn -c x {}", "-c x is not a number."),
         ("svm_rank_learn -c nan {}", "-c nan must be a positive number."),
         ("svm_rank_learn --b {}", "--b is no flag of svm_rank_learn; it has -v -y -c"),
+        ("svm_rank_learn -c20 {}", "-c20 is no flag of svm_rank_learn; write -c 20, with a space"),
+        ("train -s=8 {}", "-s=8 is no flag of train; write -s 8, with a space between."),
+        ("train -q1 {}", "-q1 is no flag of train; it has -s -c"),
         ("svm_rank_learn -c", "-c needs a value."),
         ("svm_rank_learn", "0 files are given; usage: svm_rank_learn [flags] example_file"),
         ("svm_rank_learn {} model -c 1", "4 files are given; usage"),
@@ -243,3 +246,20 @@ def test_shares_of_each_query_are_another_loss(run, example3):
         run("compat", "svm_rank_learn", "-l", loss, "-c", "3", "example3/train.dat", f"model{loss}")
     first, second = (weights_of(example3.parent / f"model{loss}") for loss in "12")
     assert np.abs(first - second).max() > 0.01
+
+
+def test_advice_has_no_flags_that_the_programs_lack(invoke, example3):
+    data = example3 / "odd.dat"
+    for line, sentence in (
+        ("1 qid:1 1:nan", "say what to put there with marginrank convert --missing."),
+        ("1 qid:1 0:1", "pass marginrank convert --zero-based if they start at 0."),
+    ):
+        data.write_text(f"{line}\n0 qid:1 1:0\n")
+        done = invoke("compat", "train", str(data))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.rstrip().endswith(sentence)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_can_be_asked_for_as_everywhere(invoke, program):
+    assert invoke("compat", program, "--help") == invoke("compat", program, "-?")

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from marginrank import KernelRankSVM, RankSVM, load_model, make_ranking
+from marginrank import KernelRankSVM, RankSVM, load_letor, load_model, make_ranking
 
 
 def exported(run, model_json, *arguments):
@@ -38,7 +38,7 @@ def test_verification(run, tmp_path, model_json, test_txt, target):
     assert 0 < result["largest_difference"] < 1e-5 * result["spread"]
 
 
-@pytest.mark.parametrize("target", ["sqlite", "duckdb", "python", "c"])
+@pytest.mark.parametrize("target", ["sqlite", "duckdb", "python", "c", "onnx"])
 def test_additive_models_are_exported_and_verified(run, tmp_path, train_txt, test_txt, target):
     model = tmp_path / "curves.json"
     run("train-additive", train_txt, "--model", model, "--tol", "1e-3")
@@ -54,9 +54,7 @@ def test_additive_models_are_refused_by_targets_without_curves(run, refused, tmp
     model = tmp_path / "curves.json"
     run("train-additive", train_txt, "--model", model, "--tol", "1e-3")
     sentence = refused("export", model, "--to", "solr", "--out", tmp_path / "m.json")
-    assert (
-        "curves in the place of weights, which solr does not run; export it to sqlite" in sentence
-    )
+    assert "curves in the place of weights, which solr does not run; export it to onnx" in sentence
     assert not (tmp_path / "m.json").exists()
 
 
@@ -110,6 +108,7 @@ def test_exports_are_models_again(run, tmp_path, model_json, test_txt):
         (["--to", "c", "--offset", "inf"], '--offset inf must be a finite number or "auto"'),
         (["--to", "ranklib", "--offset", "1"], "ranklib has no place for --offset"),
         (["--to", "c", "--missing", "0"], "--missing needs --verify"),
+        (["--to", "c", "--name", ""], "--name '' must be letters, digits and _"),
         (["--to", "c", "--name", "a b"], "--name 'a b' must be letters, digits and _"),
     ],
 )
@@ -173,11 +172,20 @@ def test_missing_extras_are_named(
     )
 
 
-def test_kernel_models_are_refused(refused, tmp_path):
-    X, y, qid = make_ranking(5, 6, 3, random_state=0)
-    KernelRankSVM().fit(X, y, qid=qid).save(tmp_path / "kernel.npz")
-    told = refused("export", tmp_path / "kernel.npz", "--to", "c", "--out", tmp_path / "m.c")
-    assert told.startswith("a KernelRankSVM has no weights of features, which c needs; ")
+def test_kernel_models_are_exported_to_onnx(run, refused, tmp_path, train_txt, test_txt):
+    data = load_letor(train_txt)
+    kernel, out = tmp_path / "kernel.npz", tmp_path / "m.onnx"
+    KernelRankSVM(n_components=50).fit(data.X, data.y, qid=data.qid).save(kernel)
+    result = exported(run, kernel, "--to", "onnx", "--out", out, "--verify", test_txt)
+    found = result["verification"]
+    assert (result["landmarks"], result["features"], found["reordered_queries"]) == (50, 6, 0)
+    assert found["largest_difference"] <= 1e-12 * found["largest_score"]
+    assert out.stat().st_size > 50 * 6 * 8
+    told = refused("export", kernel, "--to", "c", "--out", tmp_path / "m.c")
+    assert told == (
+        "a KernelRankSVM has no weights of features, which c needs; export it to onnx or "
+        "onnx-float32, or train a RankSVM."
+    )
 
 
 def test_hostile_names_of_a_model_file(run, tmp_path):

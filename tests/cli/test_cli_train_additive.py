@@ -37,6 +37,26 @@ def test_inspect_draws_the_curves(run, tmp_path, train_txt):
     assert len(first["knots"]) == len(first["values"])
 
 
+def test_pairs_of_features_are_maps(run, tmp_path, train_txt):
+    path = tmp_path / "m.json"
+    run("train-additive", train_txt, "--model", path, "--interactions", "2", "--tol", "1e-3")
+    model = AdditiveRankSVM(interactions=2, tol=1e-3).fit(load_letor(train_txt))
+    told = json.loads(run("inspect", path, "--json").stdout)["interactions"]
+    assert [one["features"] for one in told] == [
+        [k + 1 for k in pair.features] for pair in model.interactions_
+    ]
+    assert told[0]["values"] == model.interactions_[0].values.tolist()
+    shades = told[0]["map"]
+    assert (len(shades[0]), len(shades)) == tuple(len(knots) for knots in told[0]["knots"][::-1])
+    highest = np.unravel_index(
+        np.argmax(model.interactions_[0].values[1:, 1:]), (len(shades), len(shades[0]))
+    )
+    assert shades[::-1][highest[0]][highest[1]] == "█"
+    shown = run("inspect", path).stdout
+    first, second = told[0]["features"]
+    assert f"Features {first} and {second} together" in shown
+
+
 def test_wrong_flags(refused, tmp_path, train_txt):
     path = tmp_path / "m.json"
     sentence = refused("train-additive", train_txt, "--model", path, "--max-bins", "0")

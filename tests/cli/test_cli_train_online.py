@@ -67,7 +67,8 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
     [
         (
             ["--solver", "tron"],
-            "--solver is a flag of train, train-sparse, train-additive and tune, not of train-online.",
+            "--solver is a flag of train, train-sparse, train-additive and tune, "
+            "not of train-online.",
         ),
         (["--lam", "1"], "--lam is a flag of train and train-additive, not of train-online."),
         (["--pairs", "p.txt"], "--pairs is a flag of train, not of train-online."),

@@ -117,7 +117,8 @@ def test_a_path_as_a_table_and_a_plot(run, tmp_path, train_txt, test_txt):
         (("--lam=0.1",), "--lam is a flag of train and train-additive, not of train-sparse."),
         (
             ("--margin", "label"),
-            "--margin is a flag of train, train-additive, train-online and tune, not of train-sparse.",
+            "--margin is a flag of train, train-additive, train-online and tune, "
+            "not of train-sparse.",
         ),
         (("--early-stopping",), "--early-stopping is a flag of train-online, not of train-sparse."),
         (("--plot", "path.png"), "--plot needs --path."),

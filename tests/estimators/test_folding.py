@@ -249,3 +249,30 @@ def test_other_rankers_and_other_objects_are_refused():
         as_linear_model(Ridge())
     with pytest.raises(NotFittedError):
         as_linear_model(make_pipeline(StandardScaler(), RankSVM()))
+
+
+def test_a_pipeline_may_end_in_a_pipeline():
+    X, y, qid = documents(5)
+    inner = Pipeline([("smallest", MinMaxScaler()), ("ranker", RankSVM())])
+    assert_folds(fitted(Pipeline([("scale", StandardScaler()), ("rest", inner)]), X, y, qid), X)
+    inner = Pipeline([("turn", PCA()), ("ranker", KernelRankSVM())])
+    with pytest.raises(ValueError, match=r"rest\.turn \(PCA: .*, rest\.ranker \(KernelRankSVM: "):
+        as_linear_model(fitted(Pipeline([("rest", inner)]), X, y, qid))
+
+
+def test_transformers_without_columns_are_in_nobodys_way():
+    X, y, qid = documents(6)
+    frame = pd.DataFrame(X, columns=NAMES)
+    text = make_column_selector(dtype_include=object)
+    columns = ColumnTransformer([("text", PCA(), text)], remainder=StandardScaler())
+    assert_folds(fitted(make_pipeline(columns, RankSVM()), frame, y, qid), frame)
+
+
+def test_a_scaler_that_does_more_is_not_taken_for_one():
+    class Bounded(StandardScaler):
+        def transform(self, X, copy=None):
+            return np.tanh(super().transform(X, copy))
+
+    X, y, qid = documents(7)
+    with pytest.raises(ValueError, match="Bounded: its transform is not that of StandardScaler"):
+        as_linear_model(fitted(make_pipeline(Bounded(), RankSVM()), X, y, qid))

@@ -256,20 +256,11 @@ def test_ranklib_names_itself_and_leaves_zeros_out():
 # Refusals, names and places
 
 
-def test_kernel_models_are_refused_with_what_can_take_them(tmp_path):
+def test_a_refusal_names_the_targets_that_take_a_model(tmp_path):
     X, y, qid = make_ranking(5, 6, 3, random_state=0)
     KernelRankSVM().fit(X, y, qid=qid).save(tmp_path / "kernel.npz")
-    model = read_any_model(tmp_path / "kernel.npz")
-    with pytest.raises(ValueError, match=r"KernelRankSVM has no weights .* marginrank predict"):
-        export_files(model, "c")
-
-
-def test_a_refusal_names_the_targets_that_take_a_model(tmp_path, monkeypatch):
-    X, y, qid = make_ranking(5, 6, 3, random_state=0)
-    KernelRankSVM().fit(X, y, qid=qid).save(tmp_path / "kernel.npz")
-    taker = TARGETS["onnx"]._replace(takes=("linear", "kernel"))
-    monkeypatch.setitem(TARGETS, "onnx", taker)
-    with pytest.raises(ValueError, match="which c needs; export it to onnx, or train a RankSVM"):
+    message = "has no weights of features, which c needs; export it to onnx or onnx-float32, or"
+    with pytest.raises(ValueError, match=message):
         export_files(read_any_model(tmp_path / "kernel.npz"), "c")
 
 
@@ -320,6 +311,34 @@ def test_wrong_options_are_refused(options, sentence):
         files_of("c", **options)
 
 
+@pytest.mark.parametrize("name", ["class", "String", "Double", "java", "record", "Weights0"])
+def test_names_that_java_has_for_other_things_are_refused(name):
+    with pytest.raises(ValueError, match=f"name='{name}' cannot be the name of this class"):
+        files_of("java", name=name)
+
+
+@pytest.mark.parametrize("name", ["default", "unranked"])
+def test_rank_profiles_of_vespa_itself_are_not_written_again(name):
+    with pytest.raises(ValueError, match=f"name='{name}' is a rank profile that Vespa has"):
+        files_of("vespa", name=name)
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "solr"])
+def test_weights_that_are_infinite_in_float32_are_refused(target):
+    model = LinearModel(np.array([1.0, -1e39]), {})
+    with pytest.raises(ValueError, match="the weight of 'f2' is -1e\\+39, too large for a target"):
+        export_files(model, target)
+
+
+@pytest.mark.parametrize("target", ["sqlite", "duckdb", "postgresql", "lucene"])
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066"])
+def test_no_name_shows_a_reader_other_text_than_is_run(target, sign):
+    """A right-to-left override, or a mark that isolates."""
+    with pytest.raises(ValueError, match="would show the text behind it in another order"):
+        files_of(target, names={"a": f"a{sign}b"})
+    assert sign not in files_of("pmml", names={"a": f"a{sign}b"})[""].decode()
+
+
 def test_weights_that_are_not_finite_are_refused():
     with pytest.raises(ValueError, match="NaN or infinity"):
         export_files(LinearModel(np.array([np.inf]), {}), "c")
@@ -352,6 +371,16 @@ def test_a_changed_order_is_told():
     found = verify(run, np.array([1.0, 2.0, 4.0, 3.5]), [1, 1, 2, 2])
     assert (found.queries, found.reordered_queries, found.documents) == (2, 1, 4)
     assert (found.largest_difference, found.spread) == (1.0, 3.0)
+
+
+def test_scores_that_are_not_finite_are_told_with_their_document():
+    model = LinearModel(np.array([3e38, 1.0]), {})
+    X = np.array([[1.0, 0.0], [5.0, 0.0]])
+    run = run_export(model, "solr", export_files(model, "solr"), X)
+    with pytest.raises(
+        ValueError, match=r"gives document 1 the score inf, and the model 1\.5e\+39"
+    ):
+        verify(run, X @ model.coef)
 
 
 def test_the_documentation_has_every_target_with_its_precision_and_missing_values():

@@ -18,8 +18,10 @@ from exports import (
 )
 
 from marginrank import AdditiveRankSVM, make_ranking
+from marginrank.export.engines import graphs
 from marginrank.export.exporting import export_files
 from marginrank.export.registry import TARGETS
+from marginrank.export.verification import run_export
 from marginrank.models import AdditiveModel
 from marginrank.models.additive_model import Curve
 
@@ -31,14 +33,26 @@ def curve(knots, values, missing=0.0, categorical=False):
     return Curve(np.array(knots, float), np.array(values, float), missing, categorical)
 
 
+def as_float32(model):
+    """Return curves of features that were float32: so are their knots."""
+    rounded = [
+        each._replace(knots=np.unique(each.knots.astype(np.float32)).astype(np.float64))
+        for each in model.curves
+    ]
+    return AdditiveModel(rounded, {}, feature_names=model.feature_names)
+
+
 def assert_scored(target, model, X, **options):
-    """Fail if an export is further from predict than float64 allows."""
+    """Fail if an export is further from predict than its precision allows."""
+    if TARGETS[target].precision == "float32":
+        model, X = as_float32(model), X.astype(np.float32).astype(np.float64)
     expected = model.scores(X) + options.get("offset", 0.0)
     assert_scores(target, scores_of(model, target, X, **options), expected)
 
 
 def test_who_takes_curves():
-    assert TAKERS == ["sqlite", "duckdb", "postgresql", "c", "java", "javascript", "python"]
+    graphs, databases = "onnx onnx-float32 pmml", "sqlite duckdb postgresql"
+    assert " ".join(TAKERS) == f"{graphs} {databases} c java javascript python"
 
 
 @every_taker
@@ -116,6 +130,11 @@ def test_five_hundred_features_of_32_bins(target):
     assert_scored(target, model, random_documents(10, n_features))
 
 
+@pytest.mark.parametrize("target", ["onnx", "onnx-float32"])
+def test_ten_thousand_features(target):
+    assert_scored(target, random_curves(10_000, bins=8), random_documents(4, 10_000))
+
+
 @every_taker
 def test_as_many_bins_as_there_are(target):
     model = random_curves(6, bins=254)
@@ -133,7 +152,12 @@ def test_knots_and_values_of_any_size(target):
         curve([1, near, 2], [0, 1, -1]),
     ]
     X = np.array([[1e200, 1.5e-200, 1.0], [-2e200, 3e-200, near], [5.0, -1e-200, 1.5]])
-    assert_scored(target, AdditiveModel(curves, {}), X)
+    if TARGETS[target].precision == "float64":
+        assert_scored(target, AdditiveModel(curves, {}), X)
+        return
+    for refused in curves:
+        with pytest.raises(ValueError, match=r"feature 'f1' has knots that float32 does not hold"):
+            export_files(AdditiveModel([refused], {}), target)
 
 
 @every_taker
@@ -160,9 +184,8 @@ def test_steps_that_are_infinite_are_refused(target):
 @pytest.mark.parametrize("target", [name for name in TARGETS if name not in TAKERS])
 def test_other_targets_name_those_that_take_curves(target):
     to = "sql:mysql" if target == "sql" else target
-    with pytest.raises(
-        ValueError, match=rf"curves .*, which {to} does not run; export it to sqlite or duckdb or"
-    ):
+    message = rf"curves .*, which {to} does not run; export it to onnx or onnx-float32 or pmml or"
+    with pytest.raises(ValueError, match=message):
         export_files(random_curves(3), to)
 
 
@@ -182,6 +205,69 @@ def test_the_estimator_exports_what_it_predicts(target, tmp_path):
     assert path == str(tmp_path / "Ranker.txt")
     beyond = np.vstack([X, 3 * X])
     assert_scored(target, model.to_additive_model(), beyond)
+
+
+@pytest.mark.parametrize("target", ["onnx", "onnx-float32"])
+def test_a_graph_has_as_many_nodes_for_any_number_of_features(target):
+    onnx = pytest.importorskip("onnx")
+    sizes = []
+    for n_features in (20, 400):
+        content = export_files(as_float32(random_curves(n_features, bins=254)), target)[""]
+        sizes.append(len(onnx.load_from_string(content).graph.node))
+    assert sizes[0] == sizes[1] < 60
+
+
+def test_float32_keeps_values_at_knots():
+    """0.1 is no number of float32, but what is rounded to its neighbour is a document's 0.1."""
+    jump = curve([0.1, 0.9, 9.7], [0, 1, 3])
+    names = curve([0.1, 0.7, 0.9], [5, 6, 7], 0.5, categorical=True)
+    x = np.array([0.1, 0.7, 0.9, 9.7, np.nan])
+    scores = scores_of(AdditiveModel([jump], {}), "onnx-float32", x[[0, 2, 3]][:, None])
+    assert scores.tolist() == [0, 1, 3]
+    assert scores_of(AdditiveModel([names], {}), "onnx-float32", x[:, None]).tolist() == [
+        5, 6, 7, 0.5, 0.5,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        curve([1.1, 1.1 + 1e-6, 9], [0, 1, 2]),  # so steep that rounding x moves it along
+        curve([16_777_216, 16_777_217], [0, 1], categorical=True),
+        curve([0, 1e39], [0, 1]),
+    ],
+)
+def test_float32_refuses_curves_that_it_would_change(each):
+    model = AdditiveModel([each], {})
+    with pytest.raises(ValueError, match="cannot tell apart well enough; export it in float64"):
+        export_files(model, "onnx-float32")
+    assert_scored("onnx", model, np.append(each.knots, np.nan)[:, None])
+
+
+def test_float32_takes_steep_curves_of_features_that_were_float32():
+    knots = np.array([1.1, 1.1 + 1e-6, 9], np.float32).astype(np.float64)
+    model = AdditiveModel([curve(knots, [0, 1, 2])], {})
+    assert scores_of(model, "onnx-float32", knots[:, None]).tolist() == [0, 1, 2]
+
+
+def test_the_reference_of_pmml_is_what_pypmml_computes(monkeypatch):
+    require_program("pmml")
+    model, X = random_curves(30), 2 * random_documents(60, 30)
+    X[:, ::4] = np.round(X[:, ::4])
+    files = export_files(model, "pmml", offset=-3.0)
+    real = run_export(model, "pmml", files, X)
+    monkeypatch.setattr(graphs, "find_spec", lambda name: None)
+    reference = run_export(model, "pmml", files, X)
+    assert (real.engine, reference.engine) == ("PyPMML", "reference of PMML")
+    np.testing.assert_allclose(reference.scores, real.scores, rtol=1e-13)
+
+
+def test_derived_fields_of_pmml_have_names_that_no_feature_has():
+    require_program("pmml")
+    names = ["curve_2", "Curve_1", "curve_1_2", "score"]
+    model = AdditiveModel([curve([0, 1], [0, 10**k]) for k in range(4)], {}, feature_names=names)
+    X = np.eye(4)
+    assert scores_of(model, "pmml", X).tolist() == [1, 10, 100, 1000]
 
 
 def test_python_takes_dicts_by_name(tmp_path):

@@ -5,7 +5,14 @@ import pickle
 import numpy as np
 import pytest
 
-from marginrank import RankSVM, load_model
+from marginrank import (
+    AdditiveRankSVM,
+    KernelRankSVM,
+    Ranker,
+    RankSVM,
+    load_model,
+    make_ranking,
+)
 from marginrank.models.formats import FORMATS
 
 
@@ -75,3 +82,13 @@ def test_from_format_to_format(tmp_path, model):
     np.testing.assert_array_equal(back.coef_, model.coef_)
     assert not hasattr(back, "objective_")
     assert back.get_params() == RankSVM().get_params()
+
+
+def test_models_without_weights_are_told_from_damaged_ones(tmp_path):
+    X, y, qid = make_ranking(5, 5, 2, random_state=0)
+    for kind, estimator in (("an additive", AdditiveRankSVM()), ("a kernel", KernelRankSVM())):
+        path = tmp_path / "model"
+        estimator.fit(X, y, qid=qid).save(path)
+        with pytest.raises(ValueError, match=f"is {kind} model, which has no weights of features"):
+            Ranker.load(path)
+        assert type(load_model(path)) is type(estimator)

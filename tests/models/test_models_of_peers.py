@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from marginrank import RankSVM, load_model, make_ranking
+from marginrank.export.registry import TARGETS
 from marginrank.models import LinearModel, is_model, read_model
 from marginrank.models.formats import PEERS
 
@@ -34,7 +35,7 @@ def plugin(definition, **more):
     return {"model": {"name": "m", "model": model}}
 
 
-@pytest.mark.parametrize("format", PEERS)
+@pytest.mark.parametrize("format", sorted(PEERS.keys() & TARGETS.keys()))
 @pytest.mark.parametrize("offset", [0.0, 7.5])
 def test_exports_are_read_back(tmp_path, format, offset):
     X, y, qid = make_ranking(10, 5, 6, random_state=0)
@@ -86,7 +87,7 @@ def test_normalisers_of_solr_divide_weights(written):
                                "params": {"avg": "42", "std": "6"}}},
         {"name": "b", "norm": {"class": f"{SOLR}.norm.MinMaxNormalizer",
                                "params": {"min": "1", "max": "5"}}},
-        {"name": "c"},
+        {"name": "c", "norm": {"class": f"{SOLR}.norm.IdentityNormalizer", "params": {}}},
     ]  # fmt: skip
     model = read_model(written(solr(features, {"a": 1.0, "b": 0.5, "c": 2, "d": 9.0})))
     assert model.feature_names == ["a", "b", "c"]
@@ -142,6 +143,7 @@ def test_damaged_models_of_ranklib_are_refused(written, text, sentence):
         (solr([{"name": "a"}], {}), "the feature 'a' has no weight"),
         (solr([{"name": "a", "norm": "X"}], {"a": 1.0}), "is not one of Standard"),
         (solr(["a"], {"a": 1.0}), "the feature None has no weight"),
+        (solr([{"name": "a"}, {"name": "a"}], {"a": 1.0}), "the feature 'a' is there twice"),
         (solr({}, {"a": 1.0}), "'features' or 'weights' are missing"),
         (solr([], {}), "it has no weights"),
         (solr([{"name": "a", "norm": {"class": "X"}}], {"a": 1.0}), "is not one of Standard"),

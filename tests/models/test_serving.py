@@ -1,5 +1,6 @@
 """Ranker: the scores of predict and the order of rank, from arrays, dicts and Arrow batches."""
 
+import re
 import subprocess
 import sys
 
@@ -244,3 +245,89 @@ def test_files_are_loaded_without_scikit_learn(tmp_path, format):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     order = np.argsort(-model.coef_, kind="stable").tolist()
     assert done.stdout.splitlines() == [str(order), "False"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"bm25": np.ones((2, 2))}, "the feature 'bm25' has the shape (2, 2), and others have 2"),
+        ({"bm25": [1.0]}, "the feature 'bm25' has the shape (1,), and others have 2 documents."),
+        ({"bm25": ["1", "2"]}, "columns['bm25'] must hold real numbers: '1' is a string"),
+        ({"bm25": [None, 1.0]}, "columns['bm25'][0] is missing (None)"),
+        ({"bm25": np.ma.array([1.0, 2.0], mask=[0, 1])}, "columns['bm25'][1] is masked"),
+    ],
+)
+def test_columns_that_are_no_numbers_a_document_are_named(ranker, change, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        ranker.scores(columns_of(documents(2)) | change)
+
+
+def test_matrices_in_the_place_of_columns_are_refused(ranker):
+    """All of one shape, they would look like more documents."""
+    with pytest.raises(ValueError, match="has the shape"):
+        ranker.scores({name: np.ones((2, 2)) for name in NAMES})
+
+
+def test_data_frames_are_read_by_name(ranker):
+    pandas = pytest.importorskip("pandas")
+    X = documents()
+    frame = pandas.DataFrame(X, columns=NAMES)
+    np.testing.assert_array_equal(ranker.scores(frame[NAMES[::-1]]), ranker.scores(columns_of(X)))
+    with pytest.raises(ValueError, match="the feature 'bm25' of the model is not there"):
+        ranker.scores(frame.rename(columns={"bm25": "other"}))
+    nameless = Ranker(LinearModel(COEF, {}))
+    np.testing.assert_array_equal(nameless.scores(frame), nameless.scores(X))
+
+
+def test_a_query_that_found_nothing_has_an_empty_ranking(ranker):
+    X = documents()[:0]
+    for nothing in (
+        X,
+        sp.csr_array(X),
+        columns_of(X),
+        columns_of(X) | {"bm25": 3.0},
+        pa.RecordBatch.from_pydict(columns_of(X)),
+        pa.array([], pa.list_(pa.float64(), len(NAMES))),
+    ):
+        for ranked in (ranker.rank_one(nothing), ranker.top_k(nothing, 3)):
+            assert ranked.documents.size == ranked.scores.size == 0
+
+
+def test_two_features_of_one_name_cannot_be_told_apart_in_columns():
+    twice = Ranker(LinearModel(np.ones(2), {}, feature_names=["a", "a"]))
+    with pytest.raises(ValueError, match="two features of the model have one name"):
+        twice.scores({"a": [1.0]})
+    assert twice.scores([[1.0, 2.0]]) == 3.0
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        (pa.int64(), pa.int64()),
+        (pa.uint64(), pa.int64()),
+        (pa.int8(), pa.uint16()),
+        (pa.float16(), pa.float16()),
+    ],
+)
+def test_arrow_columns_of_integers_and_of_half_precision(types):
+    ranker = Ranker(LinearModel(np.array([1.0, 2.0]), {}, feature_names=["a", "b"]))
+    first = 2**63 if types[0] == pa.uint64() else 7
+    values = [np.array([first, 2], types[0].to_pandas_dtype()), np.array([5, 3])]
+    arrays = [
+        pa.array(v.astype(t.to_pandas_dtype()), t) for v, t in zip(values, types, strict=True)
+    ]
+    batch = pa.RecordBatch.from_arrays(arrays, names=["a", "b"])
+    np.testing.assert_array_equal(ranker.scores(batch), [float(first) + 10, 8])
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.string(), pa.decimal128(5, 2)])
+def test_arrow_lists_without_numbers_are_refused(ranker, kind):
+    with pytest.raises(ValueError, match=r"has lists of .*; make it float32 or float64"):
+        ranker.scores(pa.array([], pa.list_(kind, len(NAMES))))
+
+
+def test_what_arrow_has_beside_batches_is_refused_by_name(ranker):
+    table = pa.table(columns_of(documents()))
+    for other in (table.schema, table.to_reader()):
+        with pytest.raises(TypeError, match="of pyarrow has no documents; give a RecordBatch"):
+            ranker.scores(other)

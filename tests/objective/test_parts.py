@@ -12,6 +12,8 @@ from marginrank.objective.backends.parts import matrix as matrices
 from marginrank.objective.backends.parts import plan as plans
 from marginrank.objective.backends.parts.ordered_sum import OrderedSum
 from marginrank.objective.backends.parts.plan import make_plan
+from marginrank.objective.backends.parts.postponed import MOST_TERMS
+from marginrank.objective.backends.parts.streaming import StreamingExecutor
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 from marginrank.solvers.smooth.newton import newton
@@ -180,3 +182,44 @@ def test_nan_is_refused_by_the_survey():
     objective.matrix._X[17, 2] = np.nan
     with pytest.raises(ValueError, match=r"X\[:, 2\] has NaN or infinity"):
         objective.matrix.survey(objective.pairs, 1)
+
+
+class CountingExecutor(StreamingExecutor):
+    """Counts the tasks that are called; they may be far away."""
+
+    n_calls = 0
+    is_far = False
+    far = property(lambda self: self.is_far)
+
+    def run(self, *given, **options):
+        self.n_calls += 1
+        return super().run(*given, **options)
+
+
+def looked_at(data, kind, *, far):
+    """Return the executor, and all that solvers may ask along a direction that is a long sum."""
+    objective = in_parts(data, kind)
+    executor = objective.matrix.executor(objective.pairs, objective.threads)
+    executor.__class__ = CountingExecutor
+    executor.is_far = far
+    directions = np.random.default_rng(0).normal(size=(2 * MOST_TERMS + 3, data.n_features))
+    point, total = objective.at(directions[0]), objective.zero_scores()
+    for k, direction in enumerate(directions):
+        total = objective.add_scores(total, 0.1 * k, objective.scores(direction))
+    tail = objective.add_scores(objective.add_scores(point.scores, 0.5, total), 2.0, total)
+    found = [objective.spread(tail), objective.kernels.dot(total, tail)]
+    for step in (1.0, 0.5):
+        move = point.move(step, directions[1], total)
+        assert move.has_gradient == (far and step == 1.0)
+        found += [move.value, move.slope(directions[1], total), move.gradient]
+    return executor, found
+
+
+@pytest.mark.parametrize("kind", ["labels", "listed"])
+def test_parts_that_are_far_tell_the_same_bits_with_fewer_tasks(kind):
+    """Sums are made by the tasks that need them, and whole steps come with their gradient."""
+    near, expected = looked_at(ranking(), kind, far=False)
+    far, found = looked_at(ranking(), kind, far=True)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert far.n_calls < near.n_calls - 2 * MOST_TERMS

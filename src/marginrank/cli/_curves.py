@@ -1,15 +1,17 @@
 """Curves of additive models as text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from marginrank.cli._output import print_table
 
 if TYPE_CHECKING:
     from marginrank.models.additive_model import AdditiveModel, Curve
+    from marginrank.models.interactions import Interaction
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 32  # characters of a curve
+SHADES = " ░▒▓█"
 
 
 def describe_curves(model: "AdditiveModel", top: int) -> dict[str, Any]:
@@ -34,7 +36,34 @@ def describe_curves(model: "AdditiveModel", top: int) -> dict[str, Any]:
             }
             for k in order[:top]
         ],
+        "interactions": [_described(one, names) for one in model.interactions],
     }
+
+
+def _described(one: "Interaction", names: Sequence[str] | None) -> dict[str, Any]:
+    return {
+        "features": [k + 1 for k in one.features],
+        "name": one.name(names),
+        "spread": one.spread,
+        "knots": [knots.tolist() for knots in one.knots],
+        "values": one.values.tolist(),
+        "categorical": list(one.categorical),
+        "map": mapped(one),
+    }
+
+
+def mapped(one: "Interaction") -> list[str]:
+    """Return shades of the values at the knots: a line for each of the first feature.
+
+    The largest is on top, as the first feature is drawn upwards.
+    """
+    import numpy as np
+
+    values = one.values[1:, 1:]
+    low, spread = float(values.min()), one.spread
+    share = np.zeros(values.shape) if spread == 0 else (values - low) / spread
+    shades = np.rint(share * (len(SHADES) - 1)).astype(int)
+    return ["".join(SHADES[shade] for shade in line) for line in shades[::-1]]
 
 
 def drawn(curve: "Curve") -> str:
@@ -59,6 +88,19 @@ def print_curves(model: Mapping[str, Any]) -> None:
     ]
     header = ("feature", "name", "spread", "from … to", "value at its knots")
     print_table("Curves with the largest spread", shown, header=header)
+    for one in model["interactions"]:
+        _print_map(one)
+
+
+def _print_map(one: Mapping[str, Any]) -> None:
+    """Print a pair of features as a map, the first one upwards and the second to the right."""
+    first, second = one["features"]
+    ends = [f"{knots[0]:.4g} … {knots[-1]:.4g}" for knots in one["knots"]]
+    rows = [("name", one["name"]), ("spread", one["spread"])]
+    rows += [(f"feature {first}, upwards", ends[0]), (f"feature {second}, to the right", ends[1])]
+    print_table(
+        f"Features {first} and {second} together", [*rows, *(("", line) for line in one["map"])]
+    )
 
 
 def _range(one: Mapping[str, Any]) -> str:

@@ -36,7 +36,8 @@ NONE = "none"  # what the parameters whose default is None have for it on the co
 AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization")
 SHARED = ("solver", "tol", "max_iter")  # by all candidates
 
-CURVES_ONLY = ("smoothness", "max_bins", "categorical")  # what lines have no use for
+OF_CURVES = ("categorical", "interactions")  # shared by all additive candidates
+CURVES_ONLY = ("smoothness", "max_bins", *OF_CURVES)  # what lines have no use for
 
 _OF_TRAIN = declared(AdditiveDeclaration)
 _DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(AdditiveDeclaration)}
@@ -82,7 +83,8 @@ class Tried:
     ).field(False)
     smoothness: str = _of_curves("smoothness", ",".join(f"{s:g}" for s in SMOOTHNESS_TRIED))
     max_bins: str = _of_curves("max_bins", str(_DEFAULTS["max_bins"]))
-    categorical: str | None = _OF_TRAIN["categorical"].field(None)
+    categorical: str | None = _shared("categorical")
+    interactions: int = _shared("interactions")
     solver: str = _shared("solver")
     tol: float = (
         _OF_TRAIN["tol"]
@@ -126,7 +128,7 @@ class Tried:
         from marginrank.training.additive import AdditiveParameters
         from marginrank.training.additive_selection import Curves
 
-        base = AdditiveParameters(**shared, categorical=self.categorical)
+        base = AdditiveParameters(**shared, **{name: getattr(self, name) for name in OF_CURVES})
         axes["max_bins"] = _numbers("max_bins", self.max_bins)
         axes["smoothness"] = _numbers("smoothness", self.smoothness)
         return Space(base, axes, Cs, self.points, Curves())

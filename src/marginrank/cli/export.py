@@ -60,7 +60,7 @@ def export(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write a linear or additive model for a search engine, a database or another language."""
+    """Write a model for a search engine, a database or another language."""
     find_target(to)
     _check_flags(reading, verify, offset)
     check_writable(out)
@@ -149,7 +149,7 @@ def _export(
     taken, kind = require_taken(model, to)
     scores: Any = None if documents is None else _models.scores(taken, documents)
     offset = _offset(options.offset, scores)
-    name = options.name or name_for(options.out)
+    name = name_for(options.out) if options.name is None else options.name
     files = export_files(taken, to, name=name, names=names, offset=offset)
     check_files(options.inputs, paths_of(options.out, files), prints=False)
     result: dict[str, Any] = {

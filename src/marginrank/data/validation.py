@@ -24,7 +24,7 @@ def check_features(X: Any) -> Any:
     if sp.issparse(X):
         return _check_sparse(X)
     refuse_path(X)
-    X = _real_array(X, "X", wrong_type=TypeError)  # as scikit-learn's checks want it
+    X = real_array(X, "X", wrong_type=TypeError)  # as scikit-learn's checks want it
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimension(s) and needs 2 (documents × features). Reshape your data: "
@@ -48,7 +48,7 @@ def refuse_path(X: Any) -> None:
         )
 
 
-def _real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError) -> NDArray[Any]:
+def real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError) -> NDArray[Any]:
     """Return an array of real numbers of any type, perhaps Python's, none of them missing."""
     try:
         array = np.asarray(values)
@@ -215,7 +215,7 @@ def _index_of_entry(X: Any, at: int) -> tuple[int, int]:
 
 def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
     """Return `values` as n finite float64."""
-    array = _one_dimensional(_real_array(values, name), name, n, meaning)
+    array = _one_dimensional(real_array(values, name), name, n, meaning)
     array = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
@@ -251,7 +251,7 @@ def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
     """Return n finite labels: float64, or integers where float64 cannot tell them apart."""
     if y is None:
         raise ValueError("y is None: data requires y to be passed, but the target y is None.")
-    labels = _real_array(y, "y")
+    labels = real_array(y, "y")
     if isinstance(y, (list, tuple)) and labels.dtype.kind == "f":
         labels = _unrounded(y, labels)
     labels = _one_dimensional(labels, "y", n, "one label a document")

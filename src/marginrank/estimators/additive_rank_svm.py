@@ -28,6 +28,7 @@ from marginrank.estimators._preferences import check_listed, check_propensity, l
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import AdditiveModel, Training, additive_model
 from marginrank.models.additive_model import Reason, curves_of
+from marginrank.models.interactions import interactions_of
 from marginrank.solvers import StopReason
 from marginrank.solvers.result import print_iteration
 from marginrank.training.additive import AdditiveFit, AdditiveParameters, fit_additive
@@ -52,11 +53,12 @@ def documents_and_features(
 class AdditiveRankSVM(BaseEstimator):
     """RankSVM with a curve for each feature, in the place of a weight.
 
-    Scores are f(x) = Σ_k f_k(x_k). Each f_k is straight between knots, which are quantiles of the
-    feature. It minimises Σ_k P(f_k) + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs, where the penalty P
-    of a straight line is that of RankSVM, ½ (σ w)², and that of other curves is more, by
-    `smoothness` times their roughness. So curves move away from lines only where the data pay for
-    it: with two knots a feature, or a huge `smoothness`, this is :class:`~marginrank.RankSVM`.
+    Scores are f(x) = Σ_k f_k(x_k), and what some pairs of features add with `interactions`. Each
+    f_k is straight between knots, which are quantiles of the feature. It minimises
+    Σ_k P(f_k) + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs, where the penalty P of a straight line is
+    that of RankSVM, ½ (σ w)², and that of other curves is more, by `smoothness` times their
+    roughness. So curves move away from lines only where the data pay for it: with two knots a
+    feature, or a huge `smoothness`, this is :class:`~marginrank.RankSVM`.
 
     NaN is a value like any other: what it adds to a score is learned.
 
@@ -73,6 +75,10 @@ class AdditiveRankSVM(BaseEstimator):
         Features whose values are names, by their own name or column: each value gets a weight of
         its own, as if it were a column of zeros and ones. Values that the fit did not see add what
         missing ones do.
+    interactions : int, default=0
+        Number of pairs of features that may act together: pairs whose joint effect promises most
+        are found one after the other, and each gets a function of both features, which holds what
+        no sum of two curves can.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         What features are divided by, as in :class:`~marginrank.RankSVM`. Where values are missing,
         it is that of the median in their place.
@@ -88,6 +94,9 @@ class AdditiveRankSVM(BaseEstimator):
     curves_ : list of Curve
         For each feature its `knots`, the `values` there, what is added for `missing` values, and
         whether it is `categorical`.
+    interactions_ : list of Interaction
+        For each pair of `features` their `knots`, and the `values` at each two of them, of which
+        the first row and column are for missing values. The most promising are first.
     scale_ : ndarray of shape (n_features,), or None
         What features were divided by.
     objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
@@ -130,6 +139,7 @@ class AdditiveRankSVM(BaseEstimator):
         max_bins: int = 32,
         smoothness: float = 1.0,
         categorical: Any = None,
+        interactions: int = 0,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -149,6 +159,7 @@ class AdditiveRankSVM(BaseEstimator):
         self.max_bins = max_bins
         self.smoothness = smoothness
         self.categorical = categorical
+        self.interactions = interactions
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -216,6 +227,7 @@ class AdditiveRankSVM(BaseEstimator):
         model = AdditiveModel(curves_of(outcome.knots, outcome.values), {}, names)
         set_features(self, features_of(model))
         self.curves_ = model.curves
+        self.interactions_ = interactions_of(outcome.grids, outcome.grid_values)
         self.scale_ = values_of(outcome.fit.scale)
         self.n_pairs_ = outcome.fit.n_pairs
         self.objective_ = result.objective
@@ -243,7 +255,8 @@ class AdditiveRankSVM(BaseEstimator):
         self._require_model()
         checked = X.X if isinstance(X, RankingData) else check_features(X)
         refuse_other_features(self, X)
-        return additive_model.scores(self.curves_, checked, effective_threads(self.n_jobs))
+        threads = effective_threads(self.n_jobs)
+        return additive_model.scores(self.curves_, checked, threads, self.interactions_)
 
     # They need nothing but predict, n_jobs and _plain_model.
     rank = RankSVM.rank
@@ -262,7 +275,8 @@ class AdditiveRankSVM(BaseEstimator):
         -------
         list of Reason
             With `feature`, `name`, the values `preferred` and `other`, and the `difference` that
-            the feature makes; these sum to the difference of the scores.
+            the feature makes; these sum to the difference of the scores. A pair of features that
+            act together is a reason of its own, with both columns and values.
 
         Examples
         --------
@@ -304,6 +318,7 @@ class AdditiveRankSVM(BaseEstimator):
                 self.n_rounds_,
             ),
             history=getattr(self, "history_", None),
+            interactions=self.interactions_,
         )
 
     def _require_model(self) -> None:
@@ -315,6 +330,7 @@ class AdditiveRankSVM(BaseEstimator):
         """Return a fitted estimator that predicts what the saved one did."""
         self = cls(**model.parameters)
         self.curves_ = model.curves
+        self.interactions_ = list(model.interactions)
         set_features(self, features_of(model))
         if model.training is not None:
             for name, value in vars(model.training).items():

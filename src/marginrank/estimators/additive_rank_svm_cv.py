@@ -25,6 +25,7 @@ from marginrank.training.selection import RULES, Search, grids_of
 
 FOUND = (
     "curves_",
+    "interactions_",
     "scale_",
     "objective_",
     "gap_",
@@ -72,7 +73,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         than one standard error of the best one's mean.
     normalization : {"none", "pairs", "query"}, default="pairs"
         As in :class:`~marginrank.RankSVM`; with "pairs", a C means the same for any amount of data.
-    loss, categorical, solver, tol, max_iter, pair_selection, pair_cost, margin, scale
+    loss, categorical, interactions, solver, tol, max_iter, pair_selection, pair_cost, margin, scale
         As in :class:`~marginrank.AdditiveRankSVM`. Fits of folds need not come closer than 1e-3.
     n_jobs, verbose, random_state
         As in :class:`~marginrank.AdditiveRankSVM`; the seed is also that of the folds.
@@ -84,7 +85,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         runner-up.
     best_estimator_ : AdditiveRankSVM
         The last fit. A file that :meth:`save` writes holds this.
-    curves_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+    curves_, interactions_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
         Those of `best_estimator_`; see :class:`~marginrank.AdditiveRankSVM`.
     n_features_in_ : int
         Number of features.
@@ -113,6 +114,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         refit: bool = True,
         loss: str = "squared_hinge",
         categorical: Any = None,
+        interactions: int = 0,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -135,6 +137,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         self.refit = refit
         self.loss = loss
         self.categorical = categorical
+        self.interactions = interactions
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -232,6 +235,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
 SHARED = (
     "loss",
     "categorical",
+    "interactions",
     "solver",
     "tol",
     "max_iter",

@@ -25,7 +25,10 @@ from sklearn.utils.validation import check_is_fitted
 from marginrank._base.types import Floats
 from marginrank.estimators._linear import LinearRanker
 from marginrank.estimators.query_scaler import QueryScaler
+from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.models import LinearModel
+
+Steps = list[tuple[str, Any]]  # by name
 
 
 def as_linear_model(model: Any) -> LinearModel:
@@ -75,25 +78,34 @@ def as_linear_model(model: Any) -> LinearModel:
             f"{type(model).__name__} is no pipeline and no linear ranker of marginrank; give a "
             "fitted Pipeline that ends in one, such as RankSVM."
         )
-    ranker = model.steps[-1][1]
-    _refuse_unfoldable(model, ranker)
+    *before, (name, ranker) = _in_a_row(model)
+    _refuse_unfoldable(before, name, ranker)
     check_is_fitted(model)
     record: LinearModel = ranker.to_linear_model()
-    steps = [step for _, step in model.steps[:-1] if not _passes(step)]
+    steps = [step for _, step in before if not _passes(step)]
     coef = _through(steps, record.coef)
     names = record.feature_names if not steps else _names_of(steps[0])
     return replace(record, coef=coef, feature_names=names, scale=None)
 
 
-def _refuse_unfoldable(model: Pipeline, ranker: Any) -> None:
+def _in_a_row(model: Pipeline, inside: str = "") -> Steps:
+    """Return the steps up to the ranker, which may be the last one of a pipeline at the end."""
+    *before, (name, last) = [(f"{inside}{name}", step) for name, step in model.steps]
+    return [
+        *before,
+        *(_in_a_row(last, f"{name}.") if isinstance(last, Pipeline) else [(name, last)]),
+    ]
+
+
+def _refuse_unfoldable(before: Steps, name: str, ranker: Any) -> None:
     """Name every step that is not linear."""
     found = [
-        f"{name} ({type(step).__name__}: {why})"
-        for name, step in _all_steps(model.steps[:-1])
+        f"{place} ({type(step).__name__}: {why})"
+        for place, step in _all_steps(before)
         if (why := _obstacle(step)) is not None
     ]
     if not isinstance(ranker, LinearRanker):
-        found.append(f"{model.steps[-1][0]} ({type(ranker).__name__}: it has no linear weights)")
+        found.append(f"{name} ({type(ranker).__name__}: it has no linear weights)")
     if found:
         raise ValueError(
             f"the pipeline is no linear model of its features, because of {', '.join(found)}; "
@@ -108,10 +120,17 @@ def _all_steps(steps: Any, inside: str = "") -> Iterator[tuple[str, Any]]:
         if isinstance(step, Pipeline):
             yield from _all_steps(step.steps, f"{place}.")
         elif isinstance(step, ColumnTransformer):
-            fitted = getattr(step, "transformers_", step.transformers)
-            yield from _all_steps([(inner, one) for inner, one, _ in fitted], f"{place}.")
+            yield from _all_steps(_steps_of_columns(step), f"{place}.")
         else:
             yield place, step
+
+
+def _steps_of_columns(step: ColumnTransformer) -> Steps:
+    """Return the transformers, but for those that were given no column."""
+    if not hasattr(step, "transformers_"):
+        return [(name, one) for name, one, _ in step.transformers]
+    columns = step._transformer_to_input_indices
+    return [(name, one) for name, one, _ in step.transformers_ if len(columns[name])]
 
 
 def _obstacle(step: Any) -> str | None:
@@ -124,8 +143,11 @@ def _obstacle(step: Any) -> str | None:
         return "clip=True bounds the features"
     if isinstance(step, FunctionTransformer):
         return "nobody knows what the function does"
-    if _fold.dispatch(type(step)) is _fold.dispatch(object):
+    known: Any = next(base for base in type(step).__mro__ if base in _fold.registry)
+    if known is object:
         return "it is not known to be linear"
+    if type(step).transform is not known.transform:
+        return f"its transform is not that of {known.__name__}"
     return None
 
 
@@ -173,8 +195,9 @@ def _(step: MinMaxScaler, weights: Floats) -> Floats:
     return weights * scale
 
 
-@_fold.register
-def _(step: SelectorMixin, weights: Floats) -> Floats:
+@_fold.register(SelectorMixin)
+@_fold.register(SelectKBestRanking)
+def _(step: Any, weights: Floats) -> Floats:
     return _spread(weights, step.get_support(indices=True), step.n_features_in_)
 
 

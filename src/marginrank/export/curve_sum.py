@@ -54,7 +54,12 @@ def curve_terms_of(model: AdditiveModel, names: list[str]) -> tuple[CurveTerm, .
 
 
 def check_curves(model: AdditiveModel) -> None:
-    """Refuse curves that no text can hold."""
+    """Refuse curves that no text can hold, and pairs of features, which no export has."""
+    if model.interactions:
+        raise ValueError(
+            "the model has pairs of features that act together, which no export holds; score with "
+            "marginrank predict, or train with interactions=0."
+        )
     for k, curve in enumerate(model.curves):
         with np.errstate(over="ignore", invalid="ignore"):
             numbers = [curve.knots, np.diff(curve.knots), curve.values, np.diff(curve.values)]

@@ -11,6 +11,7 @@ from marginrank._base.atomic_files import atomic_write
 from marginrank._base.parameters import Mention, ParameterError, given
 from marginrank._base.types import Floats
 from marginrank.export.curve_sum import CurveSum, check_curves, curve_terms_of
+from marginrank.export.kernel_sum import KernelSum, check_kernel, kernel_of, landmarks_of
 from marginrank.export.names import IDENTIFIER, Names, check_names, identifier, names_of
 from marginrank.export.registry import TARGETS, Target, find_target
 from marginrank.export.weighted_sum import WeightedSum, terms_of
@@ -18,8 +19,8 @@ from marginrank.models import AdditiveModel, ForeignModel, KernelModel, LinearMo
 from marginrank.models.linear_model import check_weights
 
 Files = dict[str, bytes]  # by what comes before the ending: "" for the main file
-Exported = LinearModel | AdditiveModel
-Model = LinearModel | AdditiveModel | KernelModel | ForeignModel
+Exported = LinearModel | AdditiveModel | KernelModel
+Model = Exported | ForeignModel
 
 
 def export_files(
@@ -34,8 +35,8 @@ def export_files(
 
     Parameters
     ----------
-    model : LinearModel or AdditiveModel
-        What to export; models of other kinds are refused with what can take them.
+    model : LinearModel, AdditiveModel or KernelModel
+        What to export; models of a kind that the target does not take are refused with what does.
     to : str
         One of :data:`~marginrank.export.registry.TARGETS`; the target "sql" with a dialect behind
         a colon.
@@ -65,7 +66,8 @@ def export_files(
     if target.by_name:
         check_names(features)
     _check_fits(target, to, kind, len(terms), offset)
-    whole = SUMS[kind](name, tuple(features), terms, float(offset), dialect)
+    more = kernel_of(model) if isinstance(model, KernelModel) else {}
+    whole = SUMS[kind](name, tuple(features), terms, float(offset), dialect, **more)
     files: Files = target.writer(kind)(whole)
     return files
 
@@ -79,15 +81,26 @@ def require_taken(model: Model, to: str) -> tuple[Exported, str]:
 
 
 def terms_in(model: Exported, names: list[str]) -> tuple[Any, ...]:
-    """Return the features that add to scores: a Term each, or a CurveTerm."""
+    """Return what adds to scores: a Term or a CurveTerm for a feature, or a Landmark each."""
     if isinstance(model, AdditiveModel):
         return curve_terms_of(model, names)
+    if isinstance(model, KernelModel):
+        return landmarks_of(model)
     return terms_of(model.coef, names)
+
+
+def places_in(model: Exported, names: list[str]) -> tuple[int, ...]:
+    """Return the places of the features that add to scores."""
+    if isinstance(model, KernelModel):
+        return tuple(range(model.n_features))
+    return tuple(term.place for term in terms_in(model, names))
 
 
 def _check_numbers(model: Exported) -> None:
     if isinstance(model, AdditiveModel):
         check_curves(model)
+    elif isinstance(model, KernelModel):
+        check_kernel(model)
     else:
         check_weights(model)
 
@@ -149,9 +162,13 @@ KINDS = {
     "kernel": KernelModel,
     "foreign": ForeignModel,
 }
-SUMS: Mapping[str, Any] = {"linear": WeightedSum, "additive": CurveSum}
-TERMS = {"linear": "weights", "additive": "curves"}
-FEWER = {"linear": "train a SparseRankSVM", "additive": "train on fewer features"}
+SUMS: Mapping[str, Any] = {"linear": WeightedSum, "additive": CurveSum, "kernel": KernelSum}
+TERMS = {"linear": "weights", "additive": "curves", "kernel": "landmarks"}
+FEWER = {
+    "linear": "train a SparseRankSVM",
+    "additive": "train on fewer features",
+    "kernel": "train with fewer n_components",
+}
 CALLED = {
     "linear": "a linear model is nothing that {to} runs",
     "additive": "an AdditiveRankSVM has curves in the place of weights, which {to} does not run",

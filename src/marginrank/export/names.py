@@ -11,23 +11,24 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from xml.sax.saxutils import quoteattr
 
 from marginrank._base.parameters import Mention, ParameterError
-from marginrank.models import AdditiveModel, LinearModel
+from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 # What XML 1.0 has no way to write.
 NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 NOT_TEXT = re.compile(r"[\0\ud800-\udfff]")
 NOT_PLAIN = re.compile(r"[^\w -]")
+REORDERING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 Names = Sequence[str] | Mapping[str, str]
 
 
-def names_of(model: LinearModel | AdditiveModel, names: Names | None) -> list[str]:
+def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | None) -> list[str]:
     """Return what the features of a model are to be called: f1, f2, … if nobody says.
 
     Parameters
     ----------
-    model : LinearModel or AdditiveModel
+    model : LinearModel, AdditiveModel or KernelModel
         The model.
     names : list of str, dict of str to str, or None
         A name for each feature, or other names for some of them.
@@ -71,7 +72,7 @@ def check_distinct(
         other = seen.get(key(name))
         if other is not None:
             raise ParameterError(
-                f"two features are called {_shown(other)} and {_shown(name)}, which {to_whom} "
+                f"two features are called {shown(other)} and {shown(name)}, which {to_whom} "
                 "cannot tell apart; rename one with ",
                 Mention("names"),
                 ".",
@@ -86,6 +87,11 @@ def refuse(names: Iterable[str], pattern: re.Pattern[str], why: str) -> None:
             raise _unfit(name, why)
 
 
+def refuse_reordering(names: Iterable[str]) -> None:
+    """Refuse names that make a reader see other text than is run, where nothing escapes them."""
+    refuse(names, REORDERING, "it would show the text behind it in another order")
+
+
 def check_longest(names: Iterable[str], n_bytes: int, whose: str) -> None:
     """Refuse names that a system would cut."""
     for name in names:
@@ -95,13 +101,14 @@ def check_longest(names: Iterable[str], n_bytes: int, whose: str) -> None:
 
 def _unfit(name: str, why: str) -> ParameterError:
     return ParameterError(
-        f"the feature {_shown(name)} cannot be exported: {why}; rename it with ",
+        f"the feature {shown(name)} cannot be exported: {why}; rename it with ",
         Mention("names"),
         ".",
     )
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
+    """Quote a name in ASCII for a message, or the beginning of a long one."""
     return ascii(name if len(name) <= 40 else name[:40] + "...")
 
 
@@ -145,7 +152,7 @@ def sql_quoted(name: str) -> str:
 
 def xml_quoted(text: str) -> str:
     """Quote the value of an attribute; line breaks stay what they are."""
-    return quoteattr(text)
+    return quoteattr(text, {sign: f"&#{ord(sign)};" for sign in REORDERING.findall(text)})
 
 
 def javascript_quoted(text: str) -> str:

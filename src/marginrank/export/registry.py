@@ -6,8 +6,9 @@ from typing import Any, Literal, NamedTuple
 
 TARGETS_FOLDER = "marginrank.export.targets"
 ENGINES_FOLDER = "marginrank.export.engines"
-WRITER_ENDINGS = {"linear": "", "additive": "_curves"}
+WRITER_ENDINGS = {"linear": "", "additive": "_curves", "kernel": "_kernel"}
 CURVES_TOO = ("linear", "additive")
+KERNELS_TOO = ("linear", "additive", "kernel")
 
 
 class Limit(NamedTuple):
@@ -28,15 +29,16 @@ class Target(NamedTuple):
         How the name of the main file usually ends.
     write : str
         Module and function, in ``targets/``, that turn a weighted sum into files. Of a target that
-        takes additive models, the function of the same name with ``_curves`` takes their sums.
+        takes additive models, the function of the same name with ``_curves`` takes their sums, and
+        that with ``_kernel`` those of kernel models.
     run : str
         Module and function, in ``engines/``, that score documents with the files.
     precision : {"float64", "float32"}
         What features and scores are there; how far scores may be from those of `predict`.
     missing : str
-        What counts as missing: as 0 in linear models, as the curve says in additive ones.
+        What counts as missing: as the curve says in additive models, as 0 in others.
     takes : tuple of str
-        Kinds of models: "linear", "additive".
+        Kinds of models: "linear", "additive", "kernel".
     by_name : bool
         Whether it finds features by their names, and not by their places.
     has_offset : bool
@@ -118,19 +120,27 @@ TARGETS: Mapping[str, Target] = {
         by_name=False,
         has_offset=False,
     ),
-    "onnx": Target("ONNX graph in float64", ".onnx", "onnx_graph:write_float64", "graphs:onnx"),
+    "onnx": Target(
+        "ONNX graph in float64",
+        ".onnx",
+        "onnx_graph:write_float64",
+        "graphs:onnx",
+        takes=KERNELS_TOO,
+    ),
     "onnx-float32": Target(
         "ONNX graph with features and scores in float32",
         ".onnx",
         "onnx_graph:write_float32",
         "graphs:onnx",
         precision="float32",
+        takes=KERNELS_TOO,
     ),
     "pmml": Target(
         "PMML 4.4 RegressionModel",
         ".pmml",
         "pmml:write",
         "graphs:pmml",
+        takes=CURVES_TOO,
         missing="an absent field, or NaN",
     ),
     "lucene": Target(

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from marginrank._base.types import Floats
 from marginrank.export.engines._documents import Documents, Run
-from marginrank.export.exporting import Exported, Files, terms_in
+from marginrank.export.exporting import Exported, Files, places_in
 from marginrank.export.names import Names, names_of
 from marginrank.export.registry import find_target
 from marginrank.metrics.ranks import ranks
@@ -49,7 +49,7 @@ def run_export(
 
     Parameters
     ----------
-    model : LinearModel or AdditiveModel
+    model : LinearModel, AdditiveModel or KernelModel
         What was exported.
     to : str
         The target.
@@ -67,7 +67,7 @@ def run_export(
     documents = Documents(
         X=np.ascontiguousarray(X, dtype=np.float64),
         names=tuple(features),
-        used=tuple(term.place for term in terms_in(model, features)) or (0,),
+        used=places_in(model, features) or (0,),
     )
     run: Run = target.runner()(files, documents)
     return run
@@ -78,6 +78,13 @@ def verify(run: Run, scores: Floats, qid: ArrayLike | None = None) -> Verificati
 
     Two documents of equal scores are in the order of the rows, in both.
     """
+    bad = np.flatnonzero(~np.isfinite(run.scores))
+    if bad.size:
+        raise ValueError(
+            f"{run.engine} gives document {bad[0]} the score {run.scores[bad[0]]:g}, and the model "
+            f"{scores[bad[0]]:g}: numbers are too large for its precision; scale the features, or "
+            "export to another target."
+        )
     before, after = ranks(scores, qid), ranks(run.scores, qid)
     queries = np.zeros(len(scores), dtype=np.int64) if qid is None else np.asarray(qid)
     return Verification(

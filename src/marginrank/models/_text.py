@@ -36,9 +36,13 @@ class Lines:
             self.fail(f"the file ends where {expected} should follow")
         return self._lines[self.number - 1].strip()
 
+    def more(self) -> bool:
+        """Whether there is another line."""
+        return self.number < len(self._lines)
+
     def end(self, what: str) -> None:
         """Fail if there are more lines."""
-        if self.number < len(self._lines):
+        if self.more():
             self.number += 1
             self.fail(f"{self._shown()} comes after {what}")
 

@@ -1,4 +1,4 @@
-"""How much each feature of an additive model matters."""
+"""How much each feature of an additive model matters, and each pair of them."""
 
 from typing import Any, NamedTuple
 
@@ -16,14 +16,15 @@ DRAWS = 200  # of queries, for standard errors
 
 
 class Importance(NamedTuple):
-    """How far documents of one query are apart by a feature.
+    """How far documents of one query are apart by a feature, or a pair of features.
 
     Attributes
     ----------
-    spread : ndarray of shape (n_features,)
-        The root of the mean squared deviation of f_k from its mean in the query: features that are
-        constant inside queries have none, as no ranking depends on them.
-    error : ndarray of shape (n_features,)
+    spread : ndarray of shape (n_features + n_interactions,)
+        For each feature, and then for each pair that acts together, the root of the mean squared
+        deviation of f_k from its mean in the query: features that are constant inside queries have
+        none, as no ranking depends on them.
+    error : ndarray of shape (n_features + n_interactions,)
         Its standard error, by drawing queries with replacement.
     """
 
@@ -34,7 +35,7 @@ class Importance(NamedTuple):
 def importance(
     model: AdditiveModel, X: Any, qid: ArrayLike | None = None, *, seed: int = 0
 ) -> Importance:
-    """Return how much each feature matters among some documents.
+    """Return how much each feature, and then each pair, matters among some documents.
 
     Parameters
     ----------
@@ -51,7 +52,8 @@ def importance(
     require_features(X, model.n_features)
     X = X.toarray() if sp.issparse(X) else X
     documents, _ = group_rows(X.shape[0], qid, None)
-    added = contributions(model.curves, X if documents.rows is None else X[documents.rows])
+    rows = X if documents.rows is None else X[documents.rows]
+    added = contributions(model.curves, rows, model.interactions)
     starts, sizes = documents.offsets[:-1], documents.sizes
     mean = np.add.reduceat(added, starts) / sizes[:, None]
     squares = np.add.reduceat((added - np.repeat(mean, sizes, axis=0)) ** 2, starts)

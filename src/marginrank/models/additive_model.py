@@ -16,6 +16,13 @@ from marginrank._base.version import __version__
 from marginrank.data.knots import MOST_BINS, Knots
 from marginrank.data.validation import check_features
 from marginrank.models._features import require_features
+from marginrank.models.interactions import (
+    Interaction,
+    interactions_of,
+    read_interactions,
+    scores_of,
+    to_json,
+)
 from marginrank.models.json_model import (
     _encode_parameters,
     _Fields,
@@ -66,24 +73,24 @@ class Curve(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """What one feature adds to the score of a document, more than to that of another.
+    """What one feature, or pair of features, adds to a document's score, more than to another's.
 
     Attributes
     ----------
-    feature : int
-        Column of the feature.
+    feature : int or tuple of int
+        Column of the feature; both columns of a pair.
     name : str or None
-        Its name.
-    preferred, other : float
+        Its name; the names of a pair with × between them.
+    preferred, other : float or tuple of float
         Its values in the two documents.
     difference : float
         What the first gains over the second by it.
     """
 
-    feature: int
+    feature: int | tuple[int, int]
     name: str | None
-    preferred: float
-    other: float
+    preferred: float | tuple[float, float]
+    other: float | tuple[float, float]
     difference: float
 
 
@@ -103,6 +110,8 @@ class AdditiveModel:
         How the fit ended.
     history : list of Iteration, or None
         A line an iteration.
+    interactions : sequence of Interaction
+        What pairs of features add beside.
     """
 
     curves: list[Curve]
@@ -110,6 +119,7 @@ class AdditiveModel:
     feature_names: list[str] | None = None
     training: Training | None = None
     history: list[Iteration] | None = None
+    interactions: Sequence[Interaction] = ()
 
     @property
     def kind(self) -> str:
@@ -145,27 +155,36 @@ class AdditiveModel:
                 outcome.fit.n_rounds,
             ),
             history=result.history,
+            interactions=interactions_of(outcome.grids, outcome.grid_values),
         )
 
     def scores(self, X: Any) -> Floats:
         """Return the score of each document, the one that the saved estimator gave it."""
         X = check_features(X)
         require_features(X, self.n_features)
-        return scores(self.curves, X, effective_threads(self.parameters.get("n_jobs")))
+        threads = effective_threads(self.parameters.get("n_jobs"))
+        return scores(self.curves, X, threads, self.interactions)
 
     def explain(self, preferred: Any, other: Any) -> list[Reason]:
         """Tell why one document is above another, feature by feature, the strongest first.
+
+        Pairs of features that act together are reasons of their own.
 
         The differences sum to that of the scores.
         """
         X = check_features(np.stack([np.ravel(preferred), np.ravel(other)]))
         require_features(X, self.n_features)
-        added = contributions(self.curves, X)
+        added = contributions(self.curves, X, self.interactions)
+        differences = (added[0] - added[1]).tolist()
         names: Sequence[str | None] = self.feature_names or [None] * self.n_features
         reasons = [
-            Reason(k, names[k], float(X[0, k]), float(X[1, k]), float(added[0, k] - added[1, k]))
+            Reason(k, names[k], float(X[0, k]), float(X[1, k]), differences[k])
             for k in range(self.n_features)
         ]
+        for one, difference in zip(self.interactions, differences[self.n_features :], strict=True):
+            first, second = X[:, one.features].astype(np.float64).tolist()
+            values = (first[0], first[1]), (second[0], second[1])
+            reasons.append(Reason(one.features, one.name(self.feature_names), *values, difference))
         return sorted(reasons, key=lambda reason: -abs(reason.difference))
 
 
@@ -178,18 +197,21 @@ def curves_of(knots: Knots, values: Floats) -> list[Curve]:
     ]
 
 
-def scores(curves: list[Curve], X: Any, threads: int) -> Floats:
-    """Return the sum of the curves at checked features."""
+def scores(
+    curves: list[Curve], X: Any, threads: int, interactions: Sequence[Interaction] = ()
+) -> Floats:
+    """Return the sum of the curves, and of what pairs of features add, at checked features."""
     categorical = [k for k, curve in enumerate(curves) if curve.categorical]
     knots = Knots.of_features([curve.knots for curve in curves], categorical)
     by_column = [part for curve in curves for part in ([curve.missing], curve.values)]
-    return knots.scores(X, np.concatenate(by_column), threads)
+    of_curves = knots.scores(X, np.concatenate(by_column), threads)
+    return of_curves + scores_of(interactions, X, threads) if interactions else of_curves
 
 
-def contributions(curves: list[Curve], X: Any) -> Floats:
-    """Return what each feature adds to the score of each document, for checked dense features."""
+def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
+    """Return what each feature, then each pair, adds to the scores of checked dense documents."""
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
-    return np.stack(columns, axis=1)
+    return np.stack([*columns, *(scores_of([one], X, 1) for one in interactions)], axis=1)
 
 
 def write(model: AdditiveModel, path: str | os.PathLike[str]) -> None:
@@ -202,6 +224,7 @@ def write(model: AdditiveModel, path: str | os.PathLike[str]) -> None:
         "n_features": model.n_features,
         "feature_names": model.feature_names,
         "curves": [_curve_to_json(curve) for curve in model.curves],
+        **_interactions_to_json(model),
         "training": None if model.training is None else _training(model.training),
         "history": None if model.history is None else _history(model.history, Iteration),
     }
@@ -218,6 +241,12 @@ def _curve_to_json(curve: Curve) -> dict[str, Any]:
         "missing": curve.missing,
         "categorical": curve.categorical,
     }
+
+
+def _interactions_to_json(model: AdditiveModel) -> dict[str, Any]:
+    """Return the field of pairs of features, which files without pairs do not have."""
+    stored = [to_json(one) for one in model.interactions]
+    return {"interactions": stored} if stored else {}
 
 
 def is_additive_model(path: str) -> bool:
@@ -249,6 +278,7 @@ def _parse(fields: _Fields) -> AdditiveModel:
         feature_names=read_names(fields, n_features),
         training=_read_training(fields),
         history=_read_history(fields, Iteration),
+        interactions=read_interactions(fields, n_features),
     )
 
 

@@ -22,6 +22,17 @@ def is_arrow(features: Any) -> bool:
     return type(features).__module__.partition(".")[0] == "pyarrow"
 
 
+def column_names(batch: Any) -> list[str]:
+    """Return the names of the columns of a RecordBatch or a Table; refuse what is none."""
+    if not hasattr(batch, "num_rows"):
+        raise TypeError(
+            f"{type(batch).__name__} of pyarrow has no documents; give a RecordBatch, a Table, or "
+            "an Array of lists."
+        )
+    names: list[str] = batch.schema.names
+    return names
+
+
 def scores_of_columns(batch: Any, names: Sequence[str], score: Score) -> Floats:
     """Return the scores of a RecordBatch or a Table, from those of rows with the named columns."""
     if hasattr(batch, "to_batches"):  # a Table, whose batches share its memory
@@ -50,7 +61,10 @@ def _rows(batch: Any) -> NDArray[Any]:
         rows: NDArray[Any] = batch.to_tensor(row_major=True).to_numpy()
     except (TypeError, NotImplementedError) as error:
         raise ValueError(_complaint(batch)) from error
-    return rows
+    if rows.dtype in (np.float32, np.float64):
+        return rows
+    # Not of the tensor: Arrow makes large unsigned integers negative where others are signed.
+    return np.stack([column.to_numpy() for column in batch.columns], axis=1).astype(np.float64)
 
 
 def _complaint(batch: Any) -> str:
@@ -58,9 +72,13 @@ def _complaint(batch: Any) -> str:
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if column.null_count:
             return f"column {field.name!r} has nulls; put numbers there."
-        if not str(field.type).startswith(("float", "double", "int", "uint")):
+        if not _holds_numbers(field.type):
             return f"column {field.name!r} holds {field.type}; make it float32 or float64."
     return "the columns of the Arrow batch are of types that do not go together; cast them."
+
+
+def _holds_numbers(kind: Any) -> bool:
+    return str(kind).startswith(("float", "double", "int", "uint"))
 
 
 def vectors_of(array: Any) -> NDArray[Any]:
@@ -71,10 +89,13 @@ def vectors_of(array: Any) -> NDArray[Any]:
             f"an Arrow array of {array.type} has no features; give lists of one length, or a "
             "RecordBatch or Table with a column a feature."
         )
+    kind = array.type.value_type
+    if not _holds_numbers(kind) and str(kind) != "halffloat":
+        raise ValueError(f"the Arrow array has lists of {kind}; make it float32 or float64.")
     if hasattr(array, "combine_chunks"):
         array = array.combine_chunks()
     values = array.flatten()
     if array.null_count or values.null_count:
         raise ValueError("the Arrow array has nulls; put numbers there.")
     numbers: NDArray[Any] = values.to_numpy(zero_copy_only=True)
-    return numbers.reshape(-1, width)
+    return numbers.reshape(len(array), width)

@@ -12,6 +12,7 @@ from marginrank.models import (
     ranklib,
     search_engines,
     svmrank,
+    vowpal_wabbit,
 )
 from marginrank.models.additive_model import AdditiveModel
 from marginrank.models.foreign import ForeignModel
@@ -49,6 +50,12 @@ PEERS = {
     "ranklib": PeerFormat(ranklib.is_ranklib, ranklib.read),
     "solr": PeerFormat(search_engines.is_solr, search_engines.read_solr),
     "elasticsearch": PeerFormat(search_engines.is_plugin, search_engines.read_plugin),
+    "vowpal_wabbit": PeerFormat(vowpal_wabbit.is_vowpal_wabbit, vowpal_wabbit.read),
+}
+
+OTHER_KINDS = {
+    "an additive": additive_model.is_additive_model,
+    "a kernel": kernel_model.is_kernel_model,
 }
 
 Chosen = TypeVar("Chosen")
@@ -135,19 +142,25 @@ def _recognize(path: str) -> Format | PeerFormat:
             f"{path} was written by {foreign}, not by marginrank; read it with "
             "marginrank.models.read_any_model."
         )
+    for kind, is_one in OTHER_KINDS.items():
+        if is_one(path):
+            raise ValueError(
+                f"{path} is {kind} model, which has no weights of features; read it with "
+                "marginrank.load_model, or score with marginrank predict."
+            )
     format = _linear_format(path)
     if format is None:
         _refuse_pickle(path)
         raise ValueError(
             f"{path} is no model file: it does not begin like marginrank's JSON, LIBLINEAR's, "
-            "SVM-light's, RankLib's, LightGBM's, XGBoost's or that of skops."
+            "SVM-light's, RankLib's, Vowpal Wabbit's, LightGBM's, XGBoost's or that of skops."
         )
     return format
 
 
 def _linear_format(path: str) -> Format | PeerFormat | None:
     beginning = _beginning(path)
-    if beginning.startswith((b"{", b"##")):
+    if beginning.startswith((b"{", b"##", b"Version ")):
         for peer in PEERS.values():
             if peer.recognize(path):
                 return peer

@@ -69,11 +69,15 @@ def read_solr(path: str) -> LinearModel:
         name = feature.get("name") if isinstance(feature, dict) else None
         if not isinstance(name, str) or name not in weights:
             _fail(path, f"the feature {name!r} has no weight")
+        if name in found:
+            _fail(path, f"the feature {name!r} is there twice")
         found[name] = _number(path, name, weights[name])
         norm = feature.get("norm")
         if norm is not None:
             norm = norm if isinstance(norm, dict) else {}
             kind = str(norm.get("class")).rpartition(".")[2]
+            if kind == "IdentityNormalizer":
+                continue
             found[name] /= _width(path, name, kind, norm.get("params"), SOLR_NORMALIZERS)
     return _named(path, found)
 

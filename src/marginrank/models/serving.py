@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginrank._base.parameters import check_integer
 from marginrank._base.types import Floats, Integers
-from marginrank.data.validation import as_matrix, check_features
+from marginrank.data.validation import as_matrix, check_features, real_array
 from marginrank.models._features import require_features
-from marginrank.models.arrow_scores import is_arrow, scores_of_columns, vectors_of
+from marginrank.models.arrow_scores import column_names, is_arrow, scores_of_columns, vectors_of
 from marginrank.models.formats import read_model
 from marginrank.models.linear_model import LinearModel, check_weights
 
 FEW = 256  # documents that are sorted sooner than parted
+PLAIN = {np.ndarray, list, tuple, float, int, np.float64, np.float32, np.int64}
 
 
 class Ranked(NamedTuple):
@@ -78,6 +79,7 @@ class Ranker:
         self._weights = self.coef[weighed]  # those that are not zero, and whose they are
         names = model.feature_names
         self._weighed = [] if names is None else [names[k] for k in weighed.tolist()]
+        self._are_distinct = len(set(self._weighed)) == len(self._weighed)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -89,12 +91,13 @@ class Ranker:
 
         Parameters
         ----------
-        features : array, sparse matrix, dict, or RecordBatch, Table or Array of pyarrow
+        features : array, sparse matrix, dict, data frame, or RecordBatch, Table or Array of pyarrow
             What documents have: an array of shape (n_documents, n_features); or a dict of a column
             a feature, by name, where a number stands for all documents; or the columns of an Arrow
             batch, by name, which are read where they are. Of the latter two, columns that the model
-            does not know, or does not weigh, are not looked at. An Arrow array of lists of
-            n_features numbers each, such as embeddings have, is an array that is not copied.
+            does not know, or does not weigh, are not looked at. A data frame is a dict of its
+            columns, or an array if the model knows no names. An Arrow array of lists of n_features
+            numbers each, such as embeddings have, is an array that is not copied.
 
         Returns
         -------
@@ -105,6 +108,8 @@ class Ranker:
             scores = self._of_columns(features)
         elif is_arrow(features):
             scores = self._of_arrow(features)
+        elif self.feature_names is not None and hasattr(features, "columns"):
+            scores = self._of_columns(_columns_of(features))
         else:
             scores = self._of_array(features)
         if not np.isfinite(scores.sum()):
@@ -116,7 +121,7 @@ class Ranker:
 
         Parameters
         ----------
-        features : array, sparse matrix, dict, or RecordBatch, Table or Array of pyarrow
+        features : array, sparse matrix, dict, data frame, or RecordBatch, Table or Array of pyarrow
             The documents of one query, as for :meth:`scores`.
 
         Returns
@@ -133,7 +138,7 @@ class Ranker:
 
         Parameters
         ----------
-        features : array, sparse matrix, dict, or RecordBatch, Table or Array of pyarrow
+        features : array, sparse matrix, dict, data frame, or RecordBatch, Table or Array of pyarrow
             The documents of one query, as for :meth:`scores`.
         k : int
             How many; all, if there are fewer.
@@ -150,6 +155,8 @@ class Ranker:
         return Ranked(best, scores[best])
 
     def _of_array(self, X: Any) -> Floats:
+        if getattr(X, "shape", None) == (0, self.coef.size):
+            return np.zeros(0)  # a query that found nothing
         if not _is_plain(X):
             X = check_features(X)
         require_features(X, self.coef.size)
@@ -158,7 +165,7 @@ class Ranker:
     def _of_arrow(self, batch: Any) -> Floats:
         if hasattr(batch, "type"):
             return self._of_array(vectors_of(batch))
-        self._require_columns(batch.schema.names)
+        self._require_columns(column_names(batch))
         return scores_of_columns(
             batch, self._weighed, lambda rows: as_matrix(rows).dot(self._weights, None, 1)
         )
@@ -166,14 +173,9 @@ class Ranker:
     def _of_columns(self, columns: Mapping[str, ArrayLike]) -> Floats:
         self._require_columns(columns)
         if not self._weighed:
-            return np.zeros(max(map(np.size, columns.values()), default=0))
-        values = [columns[name] for name in self._weighed]
-        try:
-            table = np.array(values, dtype=np.float64)
-        except ValueError:  # numbers that stand for all documents, or columns of several lengths
-            table = _broadcast(values, self._weighed)
-        rows = np.ascontiguousarray(table.reshape(len(values), -1).T)
-        return as_matrix(rows).dot(self._weights, None, 1)
+            return np.zeros(_n_documents(columns.values()))
+        table = _table([columns[name] for name in self._weighed], self._weighed)
+        return as_matrix(np.ascontiguousarray(table.T)).dot(self._weights, None, 1)
 
     def _require_columns(self, given: Iterable[str]) -> None:
         """Refuse to do without a feature that the model weighs."""
@@ -181,6 +183,11 @@ class Ranker:
             raise ValueError(
                 "the model has no names of features, so that columns cannot be found by name; give "
                 "an array, or train on data whose features have names."
+            )
+        if not self._are_distinct:
+            raise ValueError(
+                "two features of the model have one name, so that columns cannot be found by name; "
+                "give an array."
             )
         known = frozenset(given)
         absent = [name for name in self._weighed if name not in known]
@@ -216,16 +223,41 @@ def _best(scores: Floats, k: int) -> Integers:
     return np.concatenate([above, level])
 
 
+def _columns_of(frame: Any) -> dict[str, Any]:
+    """Return the columns of a data frame, of pandas or another library."""
+    return {name: frame[name] for name in frame.columns}
+
+
+def _n_documents(columns: Iterable[ArrayLike]) -> int:
+    """Return how many documents columns have; numbers alone are one document."""
+    sizes = [np.shape(column)[0] if np.ndim(column) else None for column in columns]
+    return max((n for n in sizes if n is not None), default=min(len(sizes), 1))
+
+
+def _table(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.float64]:
+    """Return a row a feature; at once if all are columns of numbers, as they are in a service."""
+    if {type(value) for value in values} <= PLAIN:
+        try:
+            table = np.array(values)
+        except ValueError:  # numbers that stand for all documents, or columns of several lengths
+            return _broadcast(values, names)
+        if table.ndim <= 2 and table.dtype.kind in "fiu":
+            return table.reshape(len(values), -1).astype(np.float64, copy=False)
+    return _broadcast(values, names)
+
+
 def _broadcast(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return a row a feature."""
-    columns = [np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in values]
-    n = max(column.size for column in columns)
+    """Return a row a feature, and name the feature if it has no number for each document."""
+    columns = [
+        real_array(value, f"columns[{name!r}]") for value, name in zip(values, names, strict=True)
+    ]
+    n = _n_documents(columns)
     for name, column in zip(names, columns, strict=True):
-        if column.ndim != 1 or column.size not in (1, n):
+        if column.ndim > 1 or column.size not in (n, column.ndim == 0):
             raise ValueError(
                 f"the feature {name!r} has the shape {column.shape}, and others have {n} documents."
             )
-    return np.stack([np.broadcast_to(column, n) for column in columns])
+    return np.stack([np.broadcast_to(column, n).astype(np.float64) for column in columns])
 
 
 def _refuse_non_finite(scores: Floats) -> None:

@@ -30,6 +30,7 @@ from scipy.linalg import block_diag
 from marginrank._base.cached import cached_property
 from marginrank._base.threads import serial_blas
 from marginrank._base.types import Floats, Integers
+from marginrank.data.grids import CLASSES
 from marginrank.data.knots import Knots, Places
 from marginrank.objective.backends.transformed import Transformation
 
@@ -51,10 +52,13 @@ class CurveBasis(Transformation):
         the first is for missing values.
     variances : ndarray of shape (n_weights,)
         How much each function varies over documents, about.
+    n_grids : int
+        How many of the last blocks are those of grids, which are several features of hat functions.
     """
 
     blocks: Sequence[Floats]
     variances: Floats
+    n_grids: int = 0
 
     @cached_property
     def starts(self) -> Integers:
@@ -69,6 +73,20 @@ class CurveBasis(Transformation):
     @cached_property
     def _transposed(self) -> Any:
         return _block_diagonal([block.T for block in self.blocks])
+
+    def hats(self, k: int) -> range:
+        """Return the features of hat functions that block k is made of."""
+        n_curves = len(self.blocks) - self.n_grids
+        first = n_curves + CLASSES * (k - n_curves)
+        return range(k, k + 1) if k < n_curves else range(first, first + CLASSES)
+
+    def and_grids(self, blocks: Sequence["Block"]) -> "CurveBasis":
+        """Return the same with functions of grids behind."""
+        return CurveBasis(
+            blocks=[*self.blocks, *(block.functions for block in blocks)],
+            variances=np.concatenate([self.variances, *(block.variances for block in blocks)]),
+            n_grids=self.n_grids + len(blocks),
+        )
 
     @property
     def n_weights(self) -> int:
@@ -123,7 +141,7 @@ def make_basis(
 
 
 class Block(NamedTuple):
-    """Basis functions of one feature, by their values at its columns, and how much they vary."""
+    """Basis functions of a feature, or grid, by their values at its columns; how much they vary."""
 
     functions: Floats
     variances: Floats

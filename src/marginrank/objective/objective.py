@@ -398,9 +398,11 @@ class Point:
         return self.objective.kernels.curved_gram(self.state, self.objective.gram())
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
-        """Look at w + step · direction, given X · direction; no sweep."""
+        """Look at w + step · direction, given X · direction; no sweep, or one for the gradient."""
         along = self.scores, step, direction_scores, self.state
         evaluation, slope = self.objective.kernels.evaluate_along(*along)
+        if evaluation.gradient is not None:
+            self.objective.count_sweep()
         change = step * direction
         travelled = self.travelled + np.abs(change)
         moved = Point(self.objective, self.w + change, evaluation, travelled)
@@ -428,13 +430,17 @@ class Point:
 
     def loss_slope(self, direction_scores: Scores) -> float:
         """Return the derivative of the loss along a direction, given X · direction; no sweep."""
-        if self._slope_along is not None and self._slope_along[0] is direction_scores:
+        if self._slope_along is not None and self._knows_slope(direction_scores):
             return self._slope_along[1]
         return self.objective.kernels.dot(self.score_gradient, direction_scores)
 
+    def _knows_slope(self, direction_scores: Scores) -> bool:
+        return self._slope_along is not None and self._slope_along[0] is direction_scores
+
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return ∇F(w)ᵀ direction, given X · direction; no sweep."""
-        if self.has_gradient:  # then nobody has to look at scores, which may be far away
+        # Nobody looks at scores where it is not needed, as they may be far away.
+        if self.has_gradient and not self._knows_slope(direction_scores):
             return float(self.gradient @ direction)
         ridge = self.objective.ridge
         return ridge * float(self.w @ direction) + self.loss_slope(direction_scores)

@@ -10,15 +10,19 @@ import scipy.sparse as sp
 
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
+from marginrank.data.grids import Grid, grid_scores
 from marginrank.data.knots import Knots, choose_knots
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
+from marginrank.objective.backends.grids import add_grids, grid_values
 from marginrank.objective.curve_basis import CurveShapes
+from marginrank.objective.losses import get_loss
 from marginrank.objective.objective import Objective
-from marginrank.solvers.result import Callback
+from marginrank.solvers.result import Callback, StopReason
 from marginrank.training.declarations import AdditiveDeclaration
 from marginrank.training.feature_choice import columns_of
+from marginrank.training.interactions import Penalty, choose_interactions
 from marginrank.training.linear import (
     RidgeParameters,
     make_objective,
@@ -28,6 +32,9 @@ from marginrank.training.linear import (
 )
 from marginrank.training.minimisation import Fit, minimise
 from marginrank.training.scaling import Scale, find_scale, no_scale, values_of
+
+CHOICE_TOL = 1e-3  # closer fits would not change which pairs of features are chosen
+SMOOTH_LOSS = "squared_hinge"  # which they are chosen by if the loss is not smooth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +53,35 @@ class AdditiveFit(NamedTuple):
         The knots of the curves.
     values : ndarray of shape (n_columns,)
         Their values there; those of a feature have a mean of zero over the documents.
+    grids : tuple of Grid
+        The grids of pairs of features that were chosen, the most promising first.
+    grid_values : list of ndarray
+        The values of each at its nodes.
     """
 
     fit: Fit
     knots: Knots
     values: Floats
+    grids: tuple[Grid, ...]
+    grid_values: list[Floats]
+
+    def scores(self, X: Any, threads: int) -> Floats:
+        """Return the scores of checked features."""
+        return scores_of(X, *self[1:], threads=threads)
+
+
+def scores_of(
+    X: Any,
+    knots: Knots,
+    values: Floats,
+    grids: tuple[Grid, ...],
+    grid_values: list[Floats],
+    *,
+    threads: int,
+) -> Floats:
+    """Return the scores of checked features by curves and functions on grids."""
+    of_curves = knots.scores(X, values, threads)
+    return of_curves + grid_scores(grids, grid_values, X, threads)
 
 
 def fit_additive(
@@ -83,6 +114,9 @@ def fit_additive(
     refuse_for_goal(parameters, pairs)
     names = data.feature_names if feature_names is None else feature_names
     problem = prepare(data, parameters, X=X, feature_names=names)
+    problem = problem.with_interactions(
+        data, parameters, pairs=pairs, propensity=propensity, seed=seed
+    )
     objective = problem.objective(data, parameters, pairs=pairs, propensity=propensity)
     fit = solve_for_goal(
         data,
@@ -118,6 +152,31 @@ class Problem(NamedTuple):
         require_pairs(objective, data)
         return objective
 
+    def with_interactions(
+        self,
+        data: RankingData,
+        parameters: AdditiveParameters,
+        *,
+        pairs: PairList | None = None,
+        propensity: Floats | None = None,
+        seed: int = 0,
+    ) -> "Problem":
+        """Return the problem with grids for as many pairs of features as the parameters ask for.
+
+        They are chosen by fits of all pairs of documents with a smooth loss, which need not come
+        close to their optimum.
+        """
+        if not parameters.interactions:
+            return self
+        easier = replace(parameters, solver="auto", tol=max(parameters.tol, CHOICE_TOL))
+        if not get_loss(parameters.loss).smooth:
+            easier = replace(easier, loss=SMOOTH_LOSS)
+        objective = self.objective(data, easier, pairs=pairs, propensity=propensity)
+        penalty = Penalty(parameters.smoothness, values_of(self.scale))
+        solve = partial(_weights, parameters=easier, seed=seed)
+        chosen = choose_interactions(objective, parameters.interactions, penalty, solve)
+        return self._replace(matrix=add_grids(self.matrix, chosen, *penalty, objective.threads))
+
     def scores(self, weights: Floats, threads: int) -> Floats:
         """Return the scores of the documents, by row, for weights of the basis."""
         values = self.matrix.basis.inner(weights)
@@ -126,8 +185,24 @@ class Problem(NamedTuple):
 
     def outcome(self, fit: Fit) -> AdditiveFit:
         """Return the curves of a fit."""
-        values = self.matrix.basis.inner(fit.result.w)
-        return AdditiveFit(fit._replace(scale=self.scale), self.matrix.knots, values)
+        matrix, values = self.matrix, self.matrix.basis.inner(fit.result.w)
+        return AdditiveFit(
+            fit._replace(scale=self.scale),
+            matrix.knots,
+            values[: matrix.knots.n_columns],
+            matrix.grids,
+            grid_values(matrix, values),
+        )
+
+
+def _weights(
+    objective: Objective, w0: Floats, *, parameters: AdditiveParameters, seed: int
+) -> Floats:
+    """Return the weights of a fit on the way, unless it was interrupted."""
+    fit = minimise(objective, parameters, scale=None, seed=seed, w0=w0, callback=None)
+    if fit.result.stop is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return fit.result.w
 
 
 class Layout(NamedTuple):
@@ -174,7 +249,7 @@ def lay_out(
     knots = choose_knots(X, parameters.max_bins, categorical)
     places = knots.places(X, threads)
     scale = _scale_of(data, X, knots, parameters)
-    return Layout(HatMatrix.of(places, knots), knots, CurveShapes.of(knots, places), scale)
+    return Layout(HatMatrix.of(places, knots.starts), knots, CurveShapes.of(knots, places), scale)
 
 
 def _scale_of(

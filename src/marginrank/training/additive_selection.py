@@ -19,7 +19,13 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.gram import GramStore
 from marginrank.solvers.result import SolverResult, StopReason
-from marginrank.training.additive import AdditiveParameters, Layout, lay_out
+from marginrank.training.additive import (
+    AdditiveParameters,
+    Layout,
+    Problem,
+    lay_out,
+    scores_of,
+)
 from marginrank.training.folds import cost_by_label, rows_of
 from marginrank.training.learners import Learner
 from marginrank.training.linear import preferences_of
@@ -162,19 +168,30 @@ class _Part:
         self.found = {C: w * ratio for C, w in self.found.items()}
         if self.curvature is not None:
             self.curvature = self.curvature.scaled(1.0, 1.0 / ratio)
-        before = None
         for C in map(float, Cs):
             here = replace(parameters, C=C, lam=None)
-            known = None if self.curvature is None else self.curvature.scaled(C)
-            objective = replace(
-                problem.objective(self.train, here), grams=GramStore(curvature=known)
-            )
-            start = self.found.get(C, before)
-            fit = minimise(objective, here, scale=None, seed=seed, w0=start, callback=None)
-            if fit.result.stop is StopReason.INTERRUPTED:
-                raise KeyboardInterrupt
-            before = self.found[C] = fit.result.w
+            own = problem.with_interactions(self.train, here, seed=seed)
+            # With pairs of features, weights are those of other functions for each C.
+            yield self._fit(own, here, seed, alone=own is not problem)
+
+    def _fit(
+        self, problem: Problem, parameters: AdditiveParameters, seed: int, *, alone: bool
+    ) -> tuple[SolverResult, Any]:
+        """Return a model; unless it is alone, from what others tell, and keep what it tells."""
+        C, start = parameters.C, None
+        objective = problem.objective(self.train, parameters)
+        if not alone and self.found:
+            start = self.found[min(self.found, key=lambda other: abs(np.log(other / C)))]
+        if not alone and self.curvature is not None:
+            objective = replace(objective, grams=GramStore(curvature=self.curvature.scaled(C)))
+        fit = minimise(objective, parameters, scale=None, seed=seed, w0=start, callback=None)
+        if fit.result.stop is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not alone:
             known = objective.grams.curvature
+            self.found[C] = fit.result.w
             self.curvature = None if known is None else known.scaled(1.0 / C)
-            outcome = problem.outcome(fit)
-            yield fit.result, partial(outcome.knots.scores, values=outcome.values)
+        # Without the fit, which has a number for each document.
+        curves: Any = problem.outcome(fit)._asdict()
+        del curves["fit"]
+        return fit.result, partial(scores_of, **curves)

@@ -206,6 +206,9 @@ class AdditiveDeclaration(LinearDeclaration):
         "Features whose values are names: their own names or numbers, with commas.",
         MODEL,
     ).field(None)
+    interactions: int = Parameter(
+        integer(at_least=0), "Number of pairs of features that may act together.", MODEL
+    ).field(0)
     scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
 
 

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from marginrank._base.parameters import Mention, ParameterError
 from marginrank.cli._command import Command
+from marginrank.cli._flags import as_flag
 from marginrank.cli._streams import write_out
 from marginrank.cli.compat import liblinear, svm_rank
 
@@ -65,4 +67,13 @@ def compat(
     if given is None:
         write_out(chosen.help())
         return
-    chosen.run(given)
+    try:
+        chosen.run(given)
+    except ParameterError as error:
+        raise ValueError(error.spelled(_as_told_here)) from error
+
+
+def _as_told_here(mention: Mention) -> str:
+    """Spell a parameter, for which these programs have no flag: text is read so by convert."""
+    reading = mention.name in ("missing", "zero_based")
+    return f"marginrank convert {as_flag(mention)}" if reading else str(mention)

@@ -47,7 +47,7 @@ class Program:
     flags: dict[str, Flag]
     run: Callable[[Given], None]
     n_files: tuple[int, int]  # at least, at most
-    help_flags: tuple[str, ...] = ("-?", "-h")
+    help_flags: tuple[str, ...] = ("-?", "-h", "--help")
     prefixes: dict[str, str] = field(default_factory=dict)  # "-w1" is the flag "-wi"
 
     def parse(self, words: Iterable[str]) -> Given | None:
@@ -71,14 +71,18 @@ class Program:
         """Return the flag that a word is; refuse one that is none, or cannot be honoured."""
         letter = next((f for p, f in self.prefixes.items() if word.startswith(p)), word)
         if letter not in self.flags:
-            raise ValueError(f"{word} is no flag of {self.usage.split()[0]}; it has {self._all()}.")
+            raise ValueError(f"{word} is no flag of {self.usage.split()[0]}; {self._advice(word)}.")
         refused = self.flags[letter].refused
         if refused is not None:
             raise ValueError(f"{word} cannot be honoured: {refused}.")
         return letter
 
-    def _all(self) -> str:
-        return " ".join(self.flags)
+    def _advice(self, word: str) -> str:
+        """Tell which flags there are, or that a value is a word of its own."""
+        flag = self.flags.get(word[:2])
+        if flag is not None and flag.read is not None and flag.refused is None:
+            return f"write {word[:2]} {word[2:].removeprefix('=')}, with a space between"
+        return f"it has {' '.join(self.flags)}"
 
     def _check_files(self, files: list[str]) -> None:
         least, most = self.n_files

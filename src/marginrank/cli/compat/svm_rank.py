@@ -119,7 +119,7 @@ LEARN = Program(
     },
     learn,
     (1, 2),
-    help_flags=("-?",),
+    help_flags=("-?", "--help"),
 )
 CLASSIFY = Program(
     "svm_rank_classify [flags] example_file model_file [output_file]",

@@ -4,17 +4,27 @@ The initialiser of a class is a method, of 64 kB at most: arrays of many numbers
 classes of their own.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from marginrank._base.parameters import ParameterError, given
 from marginrank.export.curve_sum import CurveSum, flat
 from marginrank.export.names import java_quoted
 from marginrank.export.numbers import exact
 from marginrank.export.targets._text import WRITTEN_BY
 from marginrank.export.weighted_sum import Sum, WeightedSum
 
+# Words of the language, and names that the file has for other things.
+NO_CLASS = re.compile(
+    r"abstract|assert|boolean|break|byte|case|catch|char|class|const|continue|default|do|double|"
+    r"else|enum|extends|false|final|finally|float|for|goto|if|implements|import|instanceof|int|"
+    r"interface|long|native|new|null|package|permits|private|protected|public|record|return|sealed|"
+    r"short|static|strictfp|super|switch|synchronized|this|throw|throws|transient|true|try|var|"
+    r"void|volatile|while|yield|java|Double|String|(Names|Weights|Curves)\d+"
+)
 PART = 500  # entries of an array; of knots more, as those of a curve stay together
 Arrays = Mapping[str, Sequence[str]]
 TEXT = """\
@@ -135,6 +145,10 @@ def write_curves(model: CurveSum) -> dict[str, bytes]:
 def _source(
     model: Sum[Any], kind: str, prefix: str, parts: Sequence[Arrays], functions: str
 ) -> dict[str, bytes]:
+    if NO_CLASS.fullmatch(model.name):
+        raise ParameterError(
+            given("name", model.name), " cannot be the name of this class in Java; choose another."
+        )
     names = _parts(model.features)
     classes = [
         *(

@@ -5,19 +5,24 @@ an offset is a shift of one feature, which a normaliser makes.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from marginrank.export.names import refuse
 from marginrank.export.targets._text import json_file
 from marginrank.export.weighted_sum import Term, WeightedSum
 
 TEMPLATE_TAG = re.compile(r"\{\{")
+LARGEST = float(np.finfo(np.float32).max)
 WINDOW = 100  # documents that are ranked again
 
 
 def write(model: WeightedSum) -> dict[str, bytes]:
     """Return the body of ``_createmodel``, that of ``_featureset``, and that of a search."""
     terms = model.listed()
+    check_float32(terms)
     refuse((t.name for t in terms), TEMPLATE_TAG, "'{{' begins a tag of the plugin's templates")
     return {
         "": json_file(_model(model)),
@@ -47,6 +52,16 @@ def shifted(model: WeightedSum) -> tuple[Term, float]:
         )
     term = max(model.terms, key=lambda term: abs(term.weight))
     return term, -model.offset / term.weight
+
+
+def check_float32(terms: Iterable[Term]) -> None:
+    """Refuse weights that are infinite in float32."""
+    for term in terms:
+        if abs(term.weight) > LARGEST:
+            raise ValueError(
+                f"the weight of {term.name!a} is {term.weight:g}, too large for a target that "
+                "computes in float32; scale the feature up, or export to another target."
+            )
 
 
 def _feature_set(name: str, terms: tuple[Term, ...]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from marginrank.export.numbers import exact
 from marginrank.export.targets._text import json_file
-from marginrank.export.targets.ltr_plugin import shifted
+from marginrank.export.targets.ltr_plugin import check_float32, shifted
 from marginrank.export.weighted_sum import WeightedSum
 
 LTR = "org.apache.solr.ltr"
@@ -16,6 +16,7 @@ LTR = "org.apache.solr.ltr"
 
 def write(model: WeightedSum) -> dict[str, bytes]:
     """Return what goes to the model store, and what goes to the feature store."""
+    check_float32(model.terms)
     features: list[dict[str, Any]] = [{"name": term.name} for term in model.listed()]
     if model.offset:
         term, mean = shifted(model)

@@ -15,6 +15,7 @@ from marginrank.export.names import (
     check_distinct,
     check_longest,
     refuse,
+    refuse_reordering,
     sql_quoted,
     unused,
 )
@@ -80,7 +81,8 @@ def write_dialect(model: WeightedSum) -> dict[str, bytes]:
             _select(model, "DOUBLE"), read="duckdb", write=model.dialect, pretty=True
         )
     except ValueError as error:
-        raise ValueError(f"sqlglot has no SQL for {model.dialect!r}: {error}.") from error
+        told = str(error).rstrip(".")
+        raise ValueError(f"sqlglot has no SQL for {model.dialect!r}: {told}.") from error
     return _file(text)
 
 
@@ -135,6 +137,7 @@ def _pieces(curve: Curve, column: str) -> list[str]:
 
 
 def _adding(terms: list[str], model: Sum[Any]) -> str:
+    refuse_reordering(term.name for term in model.terms)
     if model.offset:
         terms = [*terms, scientific(model.offset)]
     total = sum_of(terms, empty="0e0")

@@ -4,16 +4,22 @@ Vespa has no quotes for names, so that attributes are identifiers: where a featu
 attribute has a similar name, and a file tells which.
 """
 
+from marginrank._base.parameters import ParameterError, given
 from marginrank.export.names import identifiers
 from marginrank.export.numbers import exact
 from marginrank.export.targets._text import WRITTEN_BY, json_file
 from marginrank.export.weighted_sum import WeightedSum
 
 PART = 500  # terms of a function
+BUILT_IN = ("default", "unranked")
 
 
 def write(model: WeightedSum) -> dict[str, bytes]:
     """Return the rank profile, and the names of attributes where they are not the features'."""
+    if model.name in BUILT_IN:
+        raise ParameterError(
+            given("name", model.name), " is a rank profile that Vespa has; choose another name."
+        )
     names = dict(zip(model.features, identifiers(model.features), strict=True))
     terms = [f"{_value(names[term.name])} * {exact(term.weight)}" for term in model.terms]
     parts = [terms[k : k + PART] for k in range(0, len(terms), PART)]

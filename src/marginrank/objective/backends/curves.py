@@ -7,12 +7,14 @@ the weights of a basis of curves (:mod:`marginrank.objective.curve_basis`), in w
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from marginrank import _core
+from marginrank._base.cached import cached_property
 from marginrank._base.types import Floats, Integers
+from marginrank.data.grids import Grid, hat_starts
 from marginrank.data.knots import Knots, Places
 from marginrank.objective.backends.interface import Kernels, Matrix, QueryLosses, Scores, State
 from marginrank.objective.backends.native import NativeKernels, NativeMatrix, as_native
@@ -30,9 +32,9 @@ class HatMatrix(NativeMatrix):
     """Hat functions of features; `X` has the places of their values."""
 
     @classmethod
-    def of(cls, places: Places, knots: Knots) -> "HatMatrix":
-        """Return the matrix of some documents."""
-        return cls(places, _core.Matrix.hats(places.codes, places.steps, knots.starts))
+    def of(cls, places: Places, starts: Integers) -> "HatMatrix":
+        """Return the matrix of some documents, given the first column of each feature."""
+        return cls(places, _core.Matrix.hats(places.codes, places.steps, starts))
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,26 @@ class CurveMatrix(Matrix):
         Their knots.
     basis : CurveBasis
         The basis functions, made of hat functions.
+    grids : tuple of Grid
+        Grids of two features, whose hat functions follow those of the features.
     """
 
     hats: HatMatrix
     knots: Knots
     basis: CurveBasis
+    grids: tuple[Grid, ...] = ()
 
     @classmethod
-    def of(cls, places: Places, knots: Knots, basis: CurveBasis) -> "CurveMatrix":
+    def of(
+        cls, places: Places, knots: Knots, basis: CurveBasis, grids: tuple[Grid, ...] = ()
+    ) -> "CurveMatrix":
         """Return the matrix of documents whose values lie at these places."""
-        return cls(HatMatrix.of(places, knots), knots, basis)
+        return cls(HatMatrix.of(places, hat_starts(knots, grids)), knots, basis, grids)
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The first column of each feature of the hat functions."""
+        return hat_starts(self.knots, self.grids)
 
     @property
     def places(self) -> Places:
@@ -102,7 +114,7 @@ class CurveMatrix(Matrix):
         sample = cast(PairSet, pairs).sample(fraction, seed)
         rows = sample.documents.rows
         places = self.places if rows is None else self.places.take(rows)
-        return CurveMatrix.of(places, self.knots, self.basis), sample.compact()
+        return CurveMatrix.of(places, self.knots, self.basis, self.grids), sample.compact()
 
     def share(self, kernels: Sequence[Kernels]) -> TransformedSweeps:
         """Return sweeps that read the places once for all."""
@@ -117,9 +129,18 @@ class CurveMatrix(Matrix):
         for k in np.unique(feature):
             where = np.flatnonzero(feature == k)
             at_knots = self.basis.blocks[k][:, columns[where] - self.basis.starts[k]]
-            left, p = places.codes[:, k].astype(np.int64), (STEP * places.steps[:, k])[:, None]
-            result[:, where] = (1.0 - p) * at_knots[left] + p * at_knots[left + 1]
+            result[:, where] = sum(
+                (1.0 - p) * at_knots[left] + p * at_knots[left + 1]
+                for left, p in self._columns(places, int(k))
+            )
         return np.ascontiguousarray(result)
+
+    def _columns(self, places: Places, k: int) -> Iterator[tuple[Integers, Any]]:
+        """Yield the left one of two columns in block k, and how far it is to the next."""
+        hats = self.basis.hats(k)
+        for j in hats:
+            left = places.codes[:, j].astype(np.int64) + (self.starts[j] - self.starts[hats[0]])
+            yield left, (STEP * places.steps[:, j])[:, None]
 
 
 class CurveKernels(TransformedKernels):

@@ -90,6 +90,8 @@ class DaskExecutor(Executor):
         Where the documents of the parts begin.
     on_read : callable, optional
         Called in a sweep with the rows of each part that is done, and 0: the bytes read from disk.
+    far : bool
+        Whether tasks take longer to call than they do, as X is small.
     """
 
     def __init__(
@@ -99,18 +101,26 @@ class DaskExecutor(Executor):
         members: Sequence[Sequence[int]],
         bounds: Integers,
         on_read: OnRead | None = None,
+        *,
+        far: bool = False,
     ) -> None:
         self._client = client
         self._bundles = bundles
         self._members = members
         self._bounds = bounds
         self._on_read = on_read
+        self._far = far
         self._looked = time.monotonic()
 
     @property
     def bounds(self) -> Integers:
         """Where the documents of the parts begin."""
         return self._bounds
+
+    @property
+    def far(self) -> bool:
+        """Whether calling a task costs more than most tasks do."""
+        return self._far
 
     def run(
         self,
@@ -142,14 +152,23 @@ class DaskExecutor(Executor):
         return tuple(kept)
 
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Give every part a value."""
+        """Give every part a value, which travels with the tasks that need it if it is a number."""
         of_bundles = [[values[k] for k in members] for members in self._members]
+        if all(isinstance(value, int) for value in values):
+            return ByPart(tuple(map(_as_kept, of_bundles)))
         return ByPart(tuple(map_tasks(self._client, _as_kept, of_bundles)))
 
     def restrict(self, columns: Integers) -> "DaskExecutor":
         """Return the same parts with some columns of X alone, which workers copy."""
         restricted = map_tasks(self._client, restrict_problems, self._bundles, columns=columns)
-        return DaskExecutor(self._client, restricted, self._members, self._bounds, self._on_read)
+        return DaskExecutor(
+            self._client,
+            restricted,
+            self._members,
+            self._bounds,
+            self._on_read,
+            far=self._far,
+        )
 
     def _look_for_idle_workers(self) -> None:
         """Let workers that came later take part, now and then."""

@@ -36,6 +36,8 @@ from marginrank.training.streams import OnRead
 
 AnyParameters = Parameters | SparseParameters
 
+SMALL_BYTES = 1 << 32  # of X, up to which a sweep takes little longer than calling a task
+
 
 class DaskPairs(PairCounts):
     """Counts of pairs that are on workers."""
@@ -96,7 +98,7 @@ class DaskMatrix(PartsMatrix):
     @property
     def memory_bytes(self) -> int:
         """What all of X would take in memory."""
-        return sum(fact.n_bytes for fact in self._loaded.facts)
+        return self._loaded.n_bytes
 
     def executor(self, pairs: PairCounts, threads: int) -> DaskExecutor:
         """Return what calls functions of the parts."""
@@ -173,7 +175,9 @@ def dask_objective(
         n_tasks=bundling.tasks_per_worker,
     )
     loaded.release()
-    executor = DaskExecutor(client, weighed, bundling.members, np.cumsum([0, *sizes]), on_read)
+    bounds = np.cumsum([0, *sizes])
+    far = loaded.n_bytes <= SMALL_BYTES
+    executor = DaskExecutor(client, weighed, bundling.members, bounds, on_read, far=far)
     return Objective(
         matrix=DaskMatrix(loaded, executor),
         pairs=pairs,

@@ -50,6 +50,11 @@ class LoadedParts:
         """Number of features."""
         return self.facts[0].n_features
 
+    @property
+    def n_bytes(self) -> int:
+        """What X takes in memory."""
+        return sum(fact.n_bytes for fact in self.facts)
+
 
 def load_parts(client: Client, source: Source, partitions: str = "as_is") -> LoadedParts:
     """Check the documents on the workers, and see that no query is in two parts.

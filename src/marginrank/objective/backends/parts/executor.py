@@ -43,6 +43,11 @@ class Executor(ABC):
     def bounds(self) -> Integers:
         """Part k has the documents bounds[k] … bounds[k + 1]."""
 
+    @property
+    def far(self) -> bool:
+        """Whether calling a task costs more than most tasks do, as it has to travel."""
+        return False
+
     @abstractmethod
     def run(
         self,

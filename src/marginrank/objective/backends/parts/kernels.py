@@ -18,6 +18,7 @@ from marginrank.objective.backends.interface import (
 from marginrank.objective.backends.parts import tasks
 from marginrank.objective.backends.parts.executor import ByPart, Executor, Task
 from marginrank.objective.backends.parts.ordered_sum import OrderedSum
+from marginrank.objective.backends.parts.postponed import PostponedSum, without_sums
 from marginrank.objective.backends.parts.stacking import stacked
 from marginrank.objective.gram import Gram
 from marginrank.objective.grouped_loss import GroupedLoss
@@ -36,7 +37,7 @@ class PartsKernels(Kernels):
         """Look at w: a sweep."""
         told = _Told()
         kept = self._run(tasks.evaluate, [like], [w], n_kept=4, tell=told.add, sweep=True)
-        return _evaluation(kept, told.losses, told.other)
+        return _evaluation(kept, told.losses, *told.others)
 
     def evaluate_scores(self, scores: Scores, like: State | None) -> Evaluation:
         """Look at some scores; no sweep."""
@@ -47,10 +48,17 @@ class PartsKernels(Kernels):
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
     ) -> tuple[Evaluation, float]:
-        """Look along a direction; no sweep, and one question to every part."""
+        """Look along a direction; one question to every part, and no sweep.
+
+        Except that parts which are far tell the gradient of a whole step of Newton's method along
+        with the rest, as such a step is nearly always kept, and its gradient asked for next.
+        """
+        sweep = self._executor.far and step == 1.0
         told, each = _Told(), [scores, direction, like]
-        kept = self._run(tasks.evaluate_along, each, [step], n_kept=4, tell=told.add)
-        return _evaluation(kept, told.losses, None), float(told.other)
+        common = step, sweep
+        kept = self._run(tasks.evaluate_along, each, common, n_kept=4, tell=told.add, sweep=sweep)
+        slope, gradient = told.others
+        return _evaluation(kept, told.losses, gradient), float(cast(Floats, slope))
 
     def scores(self, w: Floats) -> Scores:
         """Return Xw; a sweep."""
@@ -138,11 +146,20 @@ class PartsKernels(Kernels):
 
     def zero(self) -> Scores:
         """Return the scores of w = 0."""
-        return self._vector(tasks.zero, [])
+        return Scores(PostponedSum()) if self._executor.far else self._vector(tasks.zero, [])
 
     def add(self, a: Scores, step: float, b: Scores) -> Scores:
         """Return a + step · b."""
-        return self._vector(tasks.add, [a, b], [step])
+        if not self._executor.far:
+            return self._vector(tasks.add, [a, b], [step])
+        first = a if isinstance(a, PostponedSum) else PostponedSum(cast(ByPart, a))
+        if first.is_long:
+            first = PostponedSum(self._added_up(first))
+        second = self._added_up(b) if isinstance(b, PostponedSum) else cast(ByPart, b)
+        return Scores(first.plus(step, second))
+
+    def _added_up(self, postponed: PostponedSum) -> ByPart:
+        return cast(ByPart, self._vector(tasks.same, [postponed]))
 
     def dot(self, a: Scores, b: Scores) -> float:
         """Return aᵀb."""
@@ -173,8 +190,10 @@ class PartsKernels(Kernels):
         tell: Any = None,
         sweep: bool = False,
     ) -> list[ByPart]:
-        own = cast(Sequence[ByPart | None], each)
-        handles = self._executor.run(task, self._loss, own, common, tell=tell, sweep=sweep)
+        call = without_sums(task, each)
+        handles = self._executor.run(
+            call.task, self._loss, call.each, common, tell=tell, sweep=sweep
+        )
         return [ByPart(handles, item) for item in range(n_kept)]
 
     def _sum(self, task: Task, each: Sequence[Any], *, sweep: bool = True) -> Floats:
@@ -236,12 +255,17 @@ class _Told:
 
     def __init__(self) -> None:
         self._losses = _SumOfLosses()
-        self._other = OrderedSum()
+        self._others: list[OrderedSum | None] = []
 
-    def add(self, told: tuple[LossSums, Any]) -> None:
-        """Add what a part tells."""
-        self._losses.add(told[0])
-        self._other.add(told[1])
+    def add(self, told: tuple[Any, ...]) -> None:
+        """Add what a part tells: its losses, and then sums, or None where there is none."""
+        losses, *others = told
+        self._losses.add(losses)
+        if not self._others:
+            self._others = [None if other is None else OrderedSum() for other in others]
+        for total, other in zip(self._others, others, strict=True):
+            if total is not None:
+                total.add(other)
 
     @property
     def losses(self) -> LossSums:
@@ -249,6 +273,6 @@ class _Told:
         return self._losses.total
 
     @property
-    def other(self) -> Floats:
-        """The sum of the rest."""
-        return self._other.total
+    def others(self) -> list[Floats | None]:
+        """The sums of the rest."""
+        return [None if total is None else total.total for total in self._others]

@@ -59,12 +59,18 @@ def evaluate_scores(kernels: PartKernels, scores: Scores, like: State | None) ->
 
 
 def evaluate_along(
-    kernels: PartKernels, scores: Scores, direction: Scores, like: State | None, step: float
+    kernels: PartKernels,
+    scores: Scores,
+    direction: Scores,
+    like: State | None,
+    step: float,
+    with_gradient: bool,
 ) -> tuple[Kept, Any]:
-    """Look along a direction."""
+    """Look along a direction; with the gradient it is a sweep."""
     found, slope = kernels.evaluate_along(scores, step, direction, like)
     kept = found.scores, found.by_query, found.score_gradient, found.state
-    return kept, (found.losses, slope)
+    gradient = kernels.combine(found.score_gradient) if with_gradient else None
+    return kept, (found.losses, slope, gradient)
 
 
 def scores(kernels: PartKernels, w: Floats) -> tuple[Kept, Any]:
@@ -118,6 +124,11 @@ def hess_diag(kernels: PartKernels, state: State) -> tuple[Kept, Any]:
 def zero(kernels: PartKernels) -> tuple[Kept, Any]:
     """Return the scores of w = 0."""
     return (kernels.zero(),), None
+
+
+def same(kernels: PartKernels, a: Scores) -> tuple[Kept, Any]:
+    """Return what is given."""
+    return (a,), None
 
 
 def add(kernels: PartKernels, a: Scores, b: Scores, step: float) -> tuple[Kept, Any]:

@@ -1,0 +1,224 @@
+"""Pairs of features that act together: found, learned, explained, saved."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from marginrank import AdditiveRankSVM, AdditiveRankSVMCV, RankingData, RankSVM, load_model
+from marginrank.models.additive_importance import importance
+from marginrank.objective.losses import LOSSES
+from marginrank.training.additive import AdditiveParameters, fit_additive, prepare
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(1200, 6))
+X[:, 5] = RNG.integers(0, 4, 1200)  # categories
+QID = np.arange(1200) // 20
+Y = np.round(4 + X[:, 0] + 2 * X[:, 1] * X[:, 3] - X[:, 4] ** 2 / 2).clip(0, 8)
+OPTIONS = {"normalization": "pairs", "C": 100.0, "smoothness": 0.1, "max_bins": 8}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return AdditiveRankSVM(interactions=1, **OPTIONS).fit(X, Y, qid=QID)
+
+
+def between(knots, values, categorical, x):
+    """The row of a grid at x, or that of missing values."""
+    if np.isnan(x) or (categorical and x not in knots):
+        return values[0]
+    if categorical:
+        return values[1 + np.flatnonzero(knots == x)[0]]
+    return np.array([np.interp(x, knots, column) for column in values[1:].T])
+
+
+def added(pair, x):
+    """What a pair adds to one document, straight from what it means."""
+    row = between(pair.knots[0], pair.values, pair.categorical[0], x[pair.features[0]])
+    return between(pair.knots[1], row[:, None], pair.categorical[1], x[pair.features[1]])[0]
+
+
+def test_finds_the_pair_that_acts_together(model):
+    assert [pair.features for pair in model.interactions_] == [(1, 3)]
+    curves = AdditiveRankSVM(**OPTIONS).fit(X, Y, qid=QID)
+    assert curves.interactions_ == []
+    assert curves.score(X, Y, QID) < 0.8
+    assert model.score(X, Y, QID) > 0.9
+    pair = model.interactions_[0]
+    corners = pair.values[[1, 1, -1, -1], [1, -1, 1, -1]]
+    assert (np.sign(corners) == [1, -1, -1, 1]).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_finds_it_with_any_loss(loss):
+    model = AdditiveRankSVM(interactions=1, loss=loss, **OPTIONS | {"tol": 1e-3}).fit(X, Y, qid=QID)
+    assert model.interactions_[0].features == (1, 3)
+
+
+def test_several_pairs_are_found_one_after_the_other():
+    y = 2 * X[:, 1] * X[:, 3] + X[:, 0] * X[:, 4] + X[:, 2] * (X[:, 5] - 1.5)
+    model = AdditiveRankSVM(interactions=3, categorical=[5], **OPTIONS).fit(X, y, qid=QID)
+    assert [pair.features for pair in model.interactions_] == [(1, 3), (2, 5), (0, 4)]
+    assert model.interactions_[1].categorical == (False, True)
+    many = AdditiveRankSVM(interactions=6, **OPTIONS).fit(X, y, qid=QID)
+    assert {(1, 3), (2, 5), (0, 4)} < {pair.features for pair in many.interactions_}
+    assert len(many.interactions_) == 6
+
+
+def test_there_are_no_more_pairs_than_there_are():
+    model = AdditiveRankSVM(interactions=9, **OPTIONS).fit(X[:, :3], Y, qid=QID)
+    assert sorted(pair.features for pair in model.interactions_) == [(0, 1), (0, 2), (1, 2)]
+    assert AdditiveRankSVM(interactions=2).fit(X[:, :1], Y, qid=QID).interactions_ == []
+
+
+def test_the_optimum_is_that_of_rank_svm_on_the_basis_functions():
+    parameters = AdditiveParameters(C=0.01, smoothness=0.1, max_bins=8, interactions=2, tol=1e-10)
+    data, features = ranking_data(X)
+    problem = prepare(data, parameters, X=features).with_interactions(data, parameters)
+    functions = problem.matrix.values(np.arange(problem.matrix.n_features))
+    found = fit_additive(data, parameters, X=features)
+    line = RankSVM(C=0.01, tol=1e-10).fit(functions, Y, qid=QID)
+    assert len(found.grids) == 2
+    assert found.fit.result.objective == pytest.approx(line.objective_, rel=1e-8)
+    assert 0.0 <= found.fit.result.gap <= 1e-8 * line.objective_
+
+
+def ranking_data(features):
+    return RankingData(np.zeros((len(Y), 1)), Y, QID), features
+
+
+def test_predictions_are_sums_over_curves_and_pairs():
+    at = X.copy()
+    at[::5, 1] = np.nan
+    at[::7, 5] = np.nan
+    options = OPTIONS | {"categorical": [5]}
+    model = AdditiveRankSVM(interactions=15, **options).fit(at, Y, qid=QID)
+    new = np.vstack([at[:50], 10 * at[:50], np.full((1, 6), np.nan), np.full((1, 6), 7.0)])
+    alone = AdditiveRankSVM(**options)
+    alone.curves_, alone.interactions_, alone.n_features_in_ = model.curves_, [], 6
+    expected = alone.predict(new)
+    expected += [sum(added(pair, x) for pair in model.interactions_) for x in new]
+    assert_allclose(model.predict(new), expected, rtol=1e-12, atol=1e-12)
+    assert_allclose(
+        model.predict(sp.csr_matrix(np.nan_to_num(new))), model.predict(np.nan_to_num(new))
+    )
+
+
+def test_what_the_fit_did_not_see_adds_nothing(model):
+    pair = model.interactions_[0]
+    assert not pair.values[0].any()
+    assert not pair.values[:, 0].any()
+
+
+def test_missing_values_may_act_together_with_others():
+    """Where one feature is missing, another one turns around."""
+    x = X[:, :3].copy()
+    x[::3, 0] = np.nan
+    y = np.where(np.isnan(x[:, 0]), -x[:, 1], x[:, 1])
+    model = AdditiveRankSVM(interactions=1, **OPTIONS).fit(x, y, qid=QID)
+    assert model.interactions_[0].features == (0, 1)
+    assert model.score(x, y, QID) > 0.95
+    missing = model.interactions_[0].values[0, 1:]
+    assert missing[0] > 0 > missing[-1]
+
+
+def test_features_of_two_values_and_constants():
+    two = np.c_[X[:, :2] > 0, np.full(len(Y), 3.0), X[:, 2]].astype(float)
+    y = (two[:, 0] == two[:, 1]).astype(int)
+    model = AdditiveRankSVM(interactions=6, **OPTIONS).fit(two, y, qid=QID)
+    assert model.interactions_[0].features == (0, 1)
+    assert all(2 not in pair.features for pair in model.interactions_)
+    assert model.score(two, y, QID) > 0.99
+    values = model.interactions_[0].values[1:, 1:]
+    assert values[0, 0] > 0 > values[0, 1]
+
+
+def test_threads_do_not_change_the_bits():
+    one, two = (
+        AdditiveRankSVM(interactions=3, n_jobs=n, **OPTIONS).fit(X, Y, qid=QID) for n in (1, 2)
+    )
+    assert_array_equal(one.predict(X), two.predict(X))
+    for a, b in zip(one.interactions_, two.interactions_, strict=True):
+        assert a.features == b.features
+        assert_array_equal(a.values, b.values)
+
+
+def test_order_of_rows_does_not_change_what_is_found(model):
+    order = RNG.permutation(len(Y))
+    again = AdditiveRankSVM(interactions=1, **OPTIONS).fit(X[order], Y[order], qid=QID[order])
+    assert again.interactions_[0].features == (1, 3)
+    assert again.objective_ == pytest.approx(model.objective_, rel=1e-4)
+
+
+def test_a_sample_of_the_documents_finds_it_too(monkeypatch):
+    monkeypatch.setattr("marginrank.training.interactions.DOCUMENTS", 600)
+    monkeypatch.setattr("marginrank.training.interactions.FEATURES", 4)
+    y = Y + X[:, 1] + X[:, 3]  # so that the features with curves are among the first four
+    model = AdditiveRankSVM(interactions=2, **OPTIONS).fit(X, y, qid=QID)
+    assert model.interactions_[0].features == (1, 3)
+    assert model.predict(X).shape == (1200,)
+
+
+def test_explanations_name_the_pair(model):
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    named = AdditiveRankSVM(interactions=1, **OPTIONS).fit(frame, Y, qid=QID)
+    reasons = named.explain(X[3], X[4])
+    scores = named.predict(frame.iloc[[3, 4]])
+    assert sum(reason.difference for reason in reasons) == pytest.approx(scores[0] - scores[1])
+    [pair] = [reason for reason in reasons if reason.feature == (1, 3)]
+    assert pair.name == "b × d"
+    assert pair.preferred == (X[3, 1], X[3, 3])
+    assert pair.other == (X[4, 1], X[4, 3])
+    assert len(reasons) == 7
+    assert {reason.name for reason in model.explain(X[3], X[4])} == {None}
+
+
+def test_importance_counts_pairs(model):
+    spread = importance(model.to_additive_model(), X, QID).spread
+    assert spread.shape == (7,)
+    pair = model.interactions_[0]
+    of_pair = np.array([added(pair, x) for x in X]).reshape(60, 20)
+    deviation = of_pair - of_pair.mean(axis=1, keepdims=True)
+    assert spread[6] == pytest.approx(np.sqrt((deviation**2).mean()))
+    assert np.argmax(spread) == 6
+
+
+def test_what_is_loaded_predicts_the_same_bits(model, tmp_path):
+    model.save(tmp_path / "m.json")
+    loaded = load_model(tmp_path / "m.json")
+    at = np.vstack([3 * X, np.full((1, 6), np.nan)])
+    assert_array_equal(loaded.predict(at), model.predict(at))
+    assert loaded.get_params() == model.get_params()
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "m.json").read_bytes()
+
+
+def test_weights_goals_and_lists_of_pairs():
+    options = {"interactions": 1, **OPTIONS}
+    weight = RNG.integers(1, 3, 1200).astype(float)
+    listed = np.array([(i, j) for q in range(60) for i in range(20 * q, 20 * q + 19)
+                       for j in [i + 1] if Y[i] > Y[j]])  # fmt: skip
+    fits = [
+        AdditiveRankSVM(**options).fit(X, Y, qid=QID, sample_weight=weight),
+        AdditiveRankSVM(objective="ndcg@10", **options).fit(X, Y, qid=QID),
+        AdditiveRankSVM(**options).fit(X, pairs=listed),
+    ]
+    assert [fit.interactions_[0].features for fit in fits] == [(1, 3)] * 3
+    assert fits[1].n_rounds_ >= 1
+
+
+def test_choosing_by_folds_takes_interactions():
+    search = AdditiveRankSVMCV(
+        Cs=[10, 100], smoothness=[0.1], max_bins=8, cv=2, interactions=1
+    ).fit(X, Y, qid=QID)
+    plain = AdditiveRankSVMCV(Cs=[10, 100], smoothness=[0.1], max_bins=8, cv=2).fit(X, Y, qid=QID)
+    assert search.interactions_[0].features == (1, 3)
+    assert (search.scores_ > plain.scores_ + 0.05).all()
+    assert_array_equal(search.predict(X), search.best_estimator_.predict(X))
+
+
+@pytest.mark.parametrize("wrong", [-1, 1.5, "two"])
+def test_wrong_numbers_are_refused(wrong):
+    with pytest.raises(ValueError, match="interactions="):
+        AdditiveRankSVM(interactions=wrong).fit(X, Y, qid=QID)
