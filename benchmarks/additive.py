@@ -7,9 +7,11 @@ quality: on every data set and split, each learner chooses its parameters on val
 NDCG@10, and is judged on test queries. MQ2008 and OHSUMED have the five folds of LETOR; the others
 are divided at random, 60, 20 and 20 of 100 queries, as often as --splits says. California housing
 is one query, divided into random queries of 100 documents, with labels by quintiles of the price.
-RankSVM and AdditiveRankSVM choose C, the latter also its smoothness, with and without pairs of
-features that act together; LightGBM (lambdarank) and
-XGBoost (rank:ndcg) have the parameters of LightGBM's own example and stop early.
+querywise has relevances from 0 to 1, rounded to labels from 0 to 4. RankSVM and AdditiveRankSVM
+choose C, the latter also its smoothness, as `tune --additive --valid` does, with and without pairs
+of features that act together; LightGBM (lambdarank) and XGBoost (rank:ndcg) have the parameters of
+LightGBM's own example and stop early. Times are those of the processor on one thread, for choice
+and fit.
 
 speed: a product with one thread and with all, a fit to tol=1e-4 and the memory of a fit, against
 RankSVM on the same float32 data and against their limits. Products of both learners take turns, by
@@ -26,24 +28,27 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from _memory import MemoryWatch, anonymous_bytes
+from ndcg import querywise
 from scaling import Fold, letor_folds, rows
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_letor, make_ranking, metrics
 from marginrank._base.threads import effective_threads
 from marginrank.solvers.smooth.preconditioner import MOST_LEADING, SAMPLE_PER_LEADING
 from marginrank.training.additive import AdditiveParameters, prepare
+from marginrank.training.additive_selection import Curves
+from marginrank.training.declarations import SMOOTHNESS_TRIED
+from marginrank.training.exploration import Count, Exploration
+from marginrank.training.judges import HeldOutJudge
 from marginrank.training.linear import Parameters, make_objective
-from marginrank.training.minimisation import minimise
+from marginrank.training.selection import Search, grids_of
 
 GRID = 10.0 ** np.arange(-2, 4)
-SMOOTHNESS = (0.03, 0.3, 3.0, 30.0)
 TREES = 500
 QUERY = 100  # documents
 PAIRS = 3  # of features that act together
@@ -85,7 +90,7 @@ def choose(fold: Fold, fits: Iterator[tuple[Callable[[Any], Any], int]]) -> Judg
 
 def lines(fold: Fold, grid: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
     """Yield a RankSVM for each C."""
-    for C in grid:
+    for C in GRID if grid is None else grid:
         model = RankSVM(C=C, normalization="pairs", scale="standard", tol=1e-3).fit(fold.train)
         yield model.predict, model.coef_.size
 
@@ -93,21 +98,23 @@ def lines(fold: Fold, grid: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
 def curves(
     fold: Fold, grid: Any, interactions: int = 0
 ) -> Iterator[tuple[Callable[[Any], Any], int]]:
-    """Yield an additive model for each smoothness and C; those that differ in C share knots."""
-    for smoothness in SMOOTHNESS:
-        base = AdditiveParameters(
-            smoothness=smoothness, normalization="pairs", tol=1e-3, interactions=interactions
-        )
-        shared, start = prepare(fold.train, base), None
-        for C in grid:
-            here = replace(base, C=C)
-            problem = shared.with_interactions(fold.train, here)
-            objective = problem.objective(fold.train, here)
-            fit = minimise(objective, here, scale=None, seed=0, w0=start, callback=None)
-            start = None if interactions else fit.result.w
-            outcome = problem.outcome(fit)
-            numbers = outcome.values.size + sum(values.size for values in outcome.grid_values)
-            yield lambda X, found=outcome: found.scores(X, 1), numbers
+    """Yield the additive model that a search by validation queries has found, as tune does."""
+    learner = Curves()
+    judge = HeldOutJudge(fold.valid, "ndcg@10", 1, learner)
+    search = Search(fold.train, judge, learner=learner)
+    base = AdditiveParameters(
+        normalization="pairs", tol=learner.search_tol, n_jobs=1, interactions=interactions
+    )
+    axes = {"smoothness": SMOOTHNESS_TRIED}
+    grids = grids_of(fold.train, base, axes, Cs=grid, n_points=learner.n_points, learner=learner)
+    room = learner.room if grid is None else None
+    run = Exploration(search, None, refines=False, room=room)
+    for _ in run.explore(iter(grids), Count(None)):
+        pass
+    selection = search.selection()
+    (model,) = search.models(selection.candidates[selection.best])
+    values = model.keywords["values"], *model.keywords["grid_values"]
+    yield partial(model, threads=1), sum(part.size for part in values)
 
 
 def lambdarank(fold: Fold, _: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
@@ -175,6 +182,11 @@ def housing(path: Path) -> RankingData:
     return RankingData(X[order], label[order], np.arange(len(y)) // QUERY)
 
 
+def graded(data: RankingData) -> RankingData:
+    """Return relevances between 0 and 1 as labels 0 to 4, which trees want."""
+    return RankingData(data.X, np.round(4 * data.y), data.qid)
+
+
 def together(*parts: RankingData) -> RankingData:
     """Return the documents of several parts, whose queries are others."""
     width = max(part.n_features for part in parts)
@@ -206,6 +218,7 @@ def data_sets(folder: Path, n_splits: int) -> dict[str, Callable[[], Iterator[Fo
             ),
             n_splits,
         ),
+        "querywise": lambda: divided(graded(querywise(folder / "querywise")), n_splits),
         "California housing": lambda: divided(housing(folder / "cadata/cadata.txt.gz"), n_splits),
     }
 
@@ -223,7 +236,7 @@ def quality(folder: Path, n_splits: int, *, quick: bool) -> dict[str, Any]:
         splits = [dense(fold) for fold in folds()][: 1 if quick else None]
         base = None
         for learner, fits in LEARNERS.items():
-            judged = [choose(fold, fits(fold, GRID[2:4] if quick else GRID)) for fold in splits]
+            judged = [choose(fold, fits(fold, GRID[2:4] if quick else None)) for fold in splits]
             values = np.array([one.ndcg for one in judged])
             base = values if base is None else base
             gain = values - base

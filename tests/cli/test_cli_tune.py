@@ -440,10 +440,10 @@ class TestInterrupt:
     def test_in_nested_folds_the_choice_is_complete_and_its_estimate_is_missing(
         self, tune, monkeypatch
     ):
-        def solve_paths(*_, **__):
+        def estimate(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("marginrank.training.tuning.solve_paths", solve_paths)
+        monkeypatch.setattr("marginrank.training.tuning.Tuner._estimate", estimate)
         done = tune(f"-C {CS} --folds 2 --nested --json", code=130)
         assert "the best of 3 candidates so far is kept: C=" in done.stderr
         assert "; there is no estimate by nested folds; Ctrl-C again" in done.stderr
@@ -453,7 +453,7 @@ class TestInterrupt:
         def solve_paths(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("marginrank.training.selection.solve_paths", solve_paths)
+        monkeypatch.setattr("marginrank.training.learners.solve_paths", solve_paths)
         done = tune(f"-C {CS}", code=130)
         assert done.stdout == ""
         assert done.stderr.splitlines()[-1] == (

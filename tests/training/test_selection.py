@@ -113,7 +113,7 @@ def test_the_comparison_is_between_models_of_the_folds():
     values = []
     for k in (selection.best, selection.runner_up):
         scores = np.empty(len(Y))
-        for fold, w in zip(FOLDS, search.weights(selection.candidates[k]), strict=True):
+        for fold, w in zip(FOLDS, search.models(selection.candidates[k]), strict=True):
             scores[fold.test] = X[fold.test] @ w
         values.append(metrics.ndcg(Y, scores, QID, k=5, ties="average"))
     assert (found.mean_a, found.mean_b) == pytest.approx(values, abs=1e-12)

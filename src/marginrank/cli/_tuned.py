@@ -9,10 +9,10 @@ from marginrank.cli._flags import flag
 from marginrank.cli._options import Reading, Training
 from marginrank.cli._output import plus_minus, print_line, print_table
 from marginrank.cli._streams import write_err
-from marginrank.training.declarations import LinearDeclaration
+from marginrank.training.declarations import AdditiveDeclaration, LinearDeclaration
 
 if TYPE_CHECKING:
-    from marginrank.training.linear import Parameters
+    from marginrank.training.linear import RidgeParameters
     from marginrank.training.tuning import Nested, Progress, Tuning
 
 MOST_ROWS = 30  # of the table of candidates; more are cut to what is near the choice
@@ -25,8 +25,10 @@ def called(values: Mapping[str, Any], varied: Sequence[str]) -> str:
     return f"C={values['C']:.4g}" + "".join(others)
 
 
-def _word(value: str | None) -> str:
-    return "none" if value is None else value
+def _word(value: str | float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "none"
+    return f"{value:.4g}"
 
 
 class Reporter:
@@ -259,15 +261,18 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
 
 
 def train_command(
-    files: Sequence[str], reading: Reading, parameters: "Parameters", training: Training
+    files: Sequence[str], reading: Reading, parameters: "RidgeParameters", training: Training
 ) -> str:
     """Return the command that fits the same model, bit by bit."""
-    words = ["marginrank", "train", *files, "--model", training.model]
+    is_additive = isinstance(parameters, AdditiveDeclaration)
+    command = "train-additive" if is_additive else "train"
+    declaration = AdditiveDeclaration if is_additive else LinearDeclaration
+    words = ["marginrank", command, *files, "--model", training.model]
     read = {field.name for field in fields(Reading)} & reading.given
     words += _spelled({name: getattr(reading, name) for name in sorted(read)})
     changed = {
         field.name: getattr(parameters, field.name)
-        for field in fields(LinearDeclaration)
+        for field in fields(declaration)
         if field.name == "C" or getattr(parameters, field.name) != field.default
     }
     words += _spelled({name: value for name, value in changed.items() if name != "n_jobs"})

@@ -10,7 +10,6 @@ from marginrank._base.parameters import (
     Parameter,
     ParameterError,
     check_choice,
-    check_number,
     check_parameters,
     choice,
     declared,
@@ -20,7 +19,11 @@ from marginrank._base.parameters import (
     or_none,
 )
 from marginrank.cli._options import EVALUATION, OUTPUT
-from marginrank.training.declarations import LOSS_WEIGHT, LinearDeclaration
+from marginrank.training.declarations import (
+    LOSS_WEIGHT,
+    SMOOTHNESS_TRIED,
+    AdditiveDeclaration,
+)
 
 if TYPE_CHECKING:
     from marginrank.training.exploration import Space
@@ -30,17 +33,27 @@ SEARCH = "Search"
 MOST_POINTS = 1000
 MOST_FOLDS = 1000
 NONE = "none"  # what the parameters whose default is None have for it on the command line
-AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization", "scale")
+AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization")
 SHARED = ("solver", "tol", "max_iter")  # by all candidates
 
-_OF_TRAIN = declared(LinearDeclaration)
-_DEFAULTS = {field.name: field.default for field in fields(LinearDeclaration)}
+OF_CURVES = ("categorical", "interactions")  # shared by all additive candidates
+CURVES_ONLY = ("smoothness", "max_bins", *OF_CURVES)  # what lines have no use for
+
+_OF_TRAIN = declared(AdditiveDeclaration)
+_DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(AdditiveDeclaration)}
+_SCALES = {False: NONE, True: _DEFAULTS["scale"]}  # of lines, and of curves
 
 
 def _listed(name: str) -> Any:
     """Return a field for several values of a parameter of train."""
     default = _DEFAULTS[name]
     return Parameter(TEXT, _OF_TRAIN[name].help, LISTS).field(NONE if default is None else default)
+
+
+def _of_curves(name: str, default: str) -> Any:
+    """Return a field for several values of a parameter of train-additive."""
+    told = f"{_OF_TRAIN[name].help[:-1]}, with --additive."
+    return Parameter(TEXT, told, LISTS).field(default)
 
 
 def _shared(name: str) -> Any:
@@ -60,19 +73,32 @@ class Tried:
     pair_cost: str = _listed("pair_cost")
     margin: str = _listed("margin")
     normalization: str = _listed("normalization")
-    scale: str = _listed("scale")
+    scale: str | None = Parameter(
+        or_none(TEXT),
+        f"{_OF_TRAIN['scale'].help[:-1]}; none by default, standard with --additive.",
+        LISTS,
+    ).field(None)
+    additive: bool = Parameter(
+        FLAG, "Choose among additive models, a curve a feature, as of train-additive.", LISTS
+    ).field(False)
+    smoothness: str = _of_curves("smoothness", ",".join(f"{s:g}" for s in SMOOTHNESS_TRIED))
+    max_bins: str = _of_curves("max_bins", str(_DEFAULTS["max_bins"]))
+    categorical: str | None = _shared("categorical")
+    interactions: int = _shared("interactions")
     solver: str = _shared("solver")
     tol: float = (
         _OF_TRAIN["tol"]
         ._replace(
-            help=f"{_OF_TRAIN['tol'].help[:-1]}; candidates have 1e-5, or this if it is larger."
+            help=f"{_OF_TRAIN['tol'].help[:-1]}; candidates have 1e-5, additive ones 1e-3, or this "
+            "if it is larger."
         )
         .field(_DEFAULTS["tol"])
     )
     max_iter: int = _shared("max_iter")
     points: int | None = Parameter(
         or_none(integer(at_least=1, at_most=MOST_POINTS)),
-        "Length of the grid of C from the data: 21 by default, 11 with --budget.",
+        "Length of the grid of C from the data: 21 by default, 11 with --budget, and 3 with "
+        "--additive, which goes on where an end is the best.",
         SEARCH,
     ).field(None)
     budget: float | None = Parameter(
@@ -89,12 +115,23 @@ class Tried:
     def space(self, n_jobs: int | None) -> "Space":
         """Return what is to be tried; refuse a wrong entry of a list by its name."""
         from marginrank.training.exploration import Space
+        from marginrank.training.learners import LINES
         from marginrank.training.linear import Parameters
 
-        base = Parameters(n_jobs=n_jobs, **{name: getattr(self, name) for name in SHARED})
+        shared = {"n_jobs": n_jobs, **{name: getattr(self, name) for name in SHARED}}
+        scale = _SCALES[self.additive] if self.scale is None else self.scale
         axes = {name: _entries(name, getattr(self, name)) for name in AXES}
-        Cs = None if self.C is None else _distinct("C", [_number(e) for e in _split(self.C)])
-        return Space(base, axes, Cs, self.points)
+        axes["scale"] = _entries("scale", scale)
+        Cs = None if self.C is None else _numbers("C", self.C)
+        if not self.additive:
+            return Space(Parameters(**shared), axes, Cs, self.points, LINES)
+        from marginrank.training.additive import AdditiveParameters
+        from marginrank.training.additive_selection import Curves
+
+        base = AdditiveParameters(**shared, **{name: getattr(self, name) for name in OF_CURVES})
+        axes["max_bins"] = _numbers("max_bins", self.max_bins)
+        axes["smoothness"] = _numbers("smoothness", self.smoothness)
+        return Space(base, axes, Cs, self.points, Curves())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -148,7 +185,7 @@ def _entries(name: str, listed: str) -> list[Any]:
             check_choice(name, entry, (NONE, *COSTS))
         else:
             _OF_TRAIN[name].constraint.check(name, entry)
-        is_none = entry == NONE and _DEFAULTS[name] is None
+        is_none = entry == NONE and name in ("pair_cost", "scale")
         values.append(None if is_none else entry)
     return _distinct(name, values)
 
@@ -157,13 +194,16 @@ def _split(listed: str) -> list[str]:
     return [entry.strip() for entry in listed.split(",")]
 
 
-def _number(entry: str) -> float:
-    """Return a C."""
-    try:
-        value: Any = float(entry)
-    except ValueError:
-        value = entry
-    return check_number("C", value)
+def _numbers(name: str, listed: str) -> list[float]:
+    """Return the values of a list of numbers, each checked as train does."""
+    values: list[Any] = []
+    for entry in _split(listed):
+        try:
+            values.append((int if name == "max_bins" else float)(entry))
+        except ValueError:
+            values.append(entry)
+        _OF_TRAIN[name].constraint.check(name, values[-1])
+    return _distinct(name, values)
 
 
 def _distinct(name: str, values: list[Any]) -> list[Any]:

@@ -47,13 +47,13 @@ def train_additive(
     checked = task.prepare(make)
     documents = open_data(data, reading, task.phases)
     held_out = task.open_valid(Wanted(documents.n_features, documents.feature_names))
-    model = _fit(documents, checked, task.phases, training)
+    model = fit_curves(documents, checked, task.phases, training)
     task.write(model)
     fitted = Fitted(model, held_out, data_summary(documents))
     task.tell(task.summary(fitted), fitted)
 
 
-def _fit(
+def fit_curves(
     data: "RankingData", parameters: "AdditiveParameters", phases: Phases, training: Training
 ) -> "AdditiveModel":
     """Fit to the labels of the data, and time it."""

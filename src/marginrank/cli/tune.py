@@ -13,25 +13,32 @@ from marginrank.cli._metrics import DEFAULT, Metric, find_metric, find_metrics, 
 from marginrank.cli._options import DataFiles, OneMetric, Reading, Training, Validation
 from marginrank.cli._output import print_line, print_table
 from marginrank.cli._plots import check_plot, save_plot
+from marginrank.cli._progress import Phases
 from marginrank.cli._task import Fitted, Task
 from marginrank.cli._ties import decided_by_ties
 from marginrank.cli._training import fit
 from marginrank.cli._tuned import Reporter, called, describe, print_tuning, train_command
-from marginrank.cli._tuning import Judging, Tried
+from marginrank.cli._tuning import CURVES_ONLY, Judging, Tried
+from marginrank.cli.train_additive import fit_curves
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
-    from marginrank.models import LinearModel
+    from marginrank.models import AdditiveModel, LinearModel
     from marginrank.training.exploration import Space
     from marginrank.training.tuning import Tuning
 
 EXAMPLE = """\
 tune train.txt --model model.json
 tune train.txt --model model.json --valid valid.txt --test test.txt
-tune train.txt --model model.json --loss squared_hinge,logistic --scale none,query --budget 60"""
+tune train.txt --model model.json --loss squared_hinge,logistic --scale none,query --budget 60
+tune train.txt --model model.json --additive --smoothness 0.03,0.3,3 --max-bins 16,32"""
 
 # A flag, and another that it says nothing without.
-NEEDS = (("valid_group", "valid"), ("test_group", "test"))
+NEEDS = (
+    ("valid_group", "valid"),
+    ("test_group", "test"),
+    *((name, "additive") for name in CURVES_ONLY),
+)
 # A flag, and another that leaves nothing for it to say.
 CONFLICTS = (("folds", "valid"), ("nested", "valid"), ("points", "C"))
 
@@ -44,10 +51,11 @@ def tune(
     metric: OneMetric,
     training: Training,
 ) -> None:
-    """Choose C and other parameters of a linear model, train it with them and write it to a file.
+    """Choose C and other parameters of a model, train it with them and write it to a file.
 
-    Candidates are judged on folds of whole queries, or on --valid. The model is the one that train
-    makes of the chosen parameters. Ctrl-C ends the search, and the best so far is kept.
+    Candidates are judged on folds of whole queries, or on --valid. The model is the one that train,
+    or with --additive train-additive, makes of the chosen parameters. Ctrl-C ends the search, and
+    the best so far is kept.
     """
     check_conflicts(reading.given, CONFLICTS)
     check_needs(reading.given, NEEDS)
@@ -62,13 +70,7 @@ def tune(
     valid, test = _open_judged(task, judging, documents)
     tuning = _search(task, space, documents, valid, chosen, tried=tried, judging=judging)
     _warn(tuning, nested=judging.nested)
-    model = fit(
-        documents,
-        tuning.parameters,
-        task.phases,
-        random_state=training.random_state,
-        verbose=training.verbose,
-    )
+    model = _fit(documents, tuning.parameters, task.phases, training)
     task.write(model)
     more: dict[str, Any] = {"selection": describe(tuning)}
     more["repeat"] = train_command(data, reading, tuning.parameters, training)
@@ -81,6 +83,23 @@ def tune(
     _tell(task, Fitted(model, None, data_summary(documents)), more)
     if tuning.is_interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _fit(
+    data: "RankingData", parameters: Any, phases: Phases, training: Training
+) -> "LinearModel | AdditiveModel":
+    """Learn from all data with what was chosen."""
+    from marginrank.training.additive import AdditiveParameters
+
+    if isinstance(parameters, AdditiveParameters):
+        return fit_curves(data, parameters, phases, training)
+    return fit(
+        data,
+        parameters,
+        phases,
+        random_state=training.random_state,
+        verbose=training.verbose,
+    )
 
 
 def _open_judged(
@@ -149,7 +168,10 @@ def _plot(tuning: "Tuning", path: str) -> None:
 
 
 def _evaluate(
-    model: "LinearModel", data: "RankingData", metric: OneMetric, n_jobs: int | None
+    model: "LinearModel | AdditiveModel",
+    data: "RankingData",
+    metric: OneMetric,
+    n_jobs: int | None,
 ) -> dict[str, Any]:
     """Return the usual metrics, and the one that was used for the choice."""
     names = list(dict.fromkeys([metric.metric, *DEFAULT.split(",")]))

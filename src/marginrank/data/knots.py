@@ -202,5 +202,6 @@ def _quantiles(values: Floats, max_bins: int) -> Floats:
     n_inner = max_bins - 1 - int(frequent.sum())
     # Between a frequent value and the others a curve may jump, so that these begin with a knot.
     shares = np.linspace(0, 1, n_inner) if frequent.any() else np.linspace(0, 1, n_inner + 2)[1:-1]
-    inner = np.quantile(rare, shares, method="inverted_cdf")
+    # The least value with that share of them at or below it.
+    inner = rare[np.maximum(np.ceil(shares * rare.size - 1.0), 0.0).astype(np.int64)]
     return np.unique(np.concatenate([distinct[frequent], distinct[[0, -1]], inner]))

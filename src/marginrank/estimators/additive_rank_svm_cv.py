@@ -1,40 +1,76 @@
 """AdditiveRankSVMCV: an additive ranker that chooses its own C, smoothness and bins."""
 
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from marginrank._base.parameters import ParameterError, check_integer, check_number, given
-from marginrank.data.knots import MOST_BINS
-from marginrank.estimators._linear import check_seed
+from marginrank._base.parameters import ParameterError, check_choice, given
+from marginrank.estimators._input import features_of, set_features
+from marginrank.estimators._linear import check_seed, warn_of
+from marginrank.estimators._selection import NO_MODEL, forget_model, keep_selection
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_and_features
+from marginrank.models import AdditiveModel
 from marginrank.training.additive import AdditiveParameters
-from marginrank.training.additive_selection import Grid, choose_additive
-from marginrank.training.folds import cost_by_label, folds_of
+from marginrank.training.additive_selection import Curves
+from marginrank.training.declarations import SMOOTHNESS_TRIED
+from marginrank.training.exploration import Count, Exploration
+from marginrank.training.folds import folds_of
+from marginrank.training.judges import FoldJudge
+from marginrank.training.linear import RidgeParameters, unfinished_message
+from marginrank.training.path import check_grid
+from marginrank.training.selection import RULES, Search, grids_of
 
-CS = tuple(10.0 ** np.arange(-2, 4))
-CHOSEN = ("C", "smoothness", "max_bins")
+FOUND = (
+    "curves_",
+    "interactions_",
+    "scale_",
+    "objective_",
+    "gap_",
+    "stop_reason_",
+    "n_iter_",
+    "history_",
+    "n_pairs_",
+    "n_rounds_",
+)
+
+
+class Columns(NamedTuple):
+    """Number and names of features."""
+
+    n_features: int
+    feature_names: list[str] | None
 
 
 class AdditiveRankSVMCV(AdditiveRankSVM):
     """AdditiveRankSVM with the C, smoothness and number of bins that rank held-out queries best.
 
-    Every candidate of the grid is learned without each fold, and judged on it; the last fit is on
-    all data. Of equals, the one with fewer bins, smoother curves and a lower C is taken.
+    Every candidate of the grid is learned without each fold, and judged on it, as in
+    :class:`~marginrank.RankSVMCV`; the last fit is on all data. Models of a fold share knots,
+    places and shapes of curves, and each starts from its neighbour on the grid.
 
     Parameters
     ----------
-    Cs : array-like, default=(0.01, 0.1, 1, 10, 100, 1000)
-        Values of C to choose from.
-    smoothness : float or array-like, default=(0.03, 0.3, 3, 30)
+    Cs : array-like, optional
+        The values of C to choose from. By default `n_points` powers of ten around 1, divided by
+        what all pairs weigh: by nothing with ``normalization="pairs"``, by their number with
+        "none". Then one parameter is chosen at a time: the first bins and smoothness are tried with
+        all of them, others with the best C so far. Where an end of the grid is the best, it goes
+        on, by up to a factor of 10 down and 100 up.
+    n_points : int, default=3
+        Length of the default grid.
+    smoothness : float or array-like, default=(0.03, 3)
         Values of the smoothness to choose from.
     max_bins : int or array-like, default=32
         Numbers of bins to choose from.
-    cv : int, splitter or iterable of (train, test), default=5
-        Folds of whole queries, as in :class:`~marginrank.RankSVMCV`.
-    scoring : str or callable, default="ndcg@10"
-        The metric, as in :class:`~marginrank.RankSVMCV`.
+    cv, scoring, refit
+        As in :class:`~marginrank.RankSVMCV`.
+    rule : {"best", "one_se"}, default="best"
+        Choose the highest mean, and of equals the first bins and smoothness and the lowest C; or
+        the smallest C, other parameters being those of the best, whose mean is not lower by more
+        than one standard error of the best one's mean.
     normalization : {"none", "pairs", "query"}, default="pairs"
         As in :class:`~marginrank.RankSVM`; with "pairs", a C means the same for any amount of data.
     loss, categorical, interactions, monotone, l1, solver, tol, max_iter
@@ -46,10 +82,9 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
 
     Attributes
     ----------
-    best_params_ : dict
-        The "C", "smoothness" and "max_bins" that were chosen.
-    scores_ : ndarray of shape (n_bins, n_smoothness, n_Cs, n_folds)
-        The metric of each candidate on each fold; nan where it has none.
+    best_params_, best_score_, best_index_, cv_results_, selection_, comparison_, n_splits_
+        As in :class:`~marginrank.RankSVMCV`: what was chosen and tried, and the choice against the
+        runner-up.
     best_estimator_ : AdditiveRankSVM
         The last fit. A file that :meth:`save` writes holds this.
     curves_, interactions_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
@@ -64,18 +99,21 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
     >>> from marginrank import AdditiveRankSVMCV, make_ranking
     >>> X, y, qid = make_ranking(n_queries=30, docs_per_query=10, random_state=0)
     >>> model = AdditiveRankSVMCV(Cs=[1, 10], smoothness=[1, 10], cv=3).fit(X, y, qid=qid)
-    >>> model.scores_.shape, model.best_params_["C"] in (1, 10)
-    ((1, 2, 2, 3), True)
+    >>> len(model.cv_results_["params"]), model.best_params_["C"] in (1, 10)
+    (4, True)
     """
 
     def __init__(
         self,
         *,
-        Cs: ArrayLike = CS,
-        smoothness: Any = (0.03, 0.3, 3.0, 30.0),
+        Cs: ArrayLike | None = None,
+        n_points: int = Curves.n_points,
+        smoothness: Any = SMOOTHNESS_TRIED,
         max_bins: Any = 32,
         cv: Any = 5,
         scoring: Any = "ndcg@10",
+        rule: str = "best",
+        refit: bool = True,
         loss: str = "squared_hinge",
         categorical: Any = None,
         interactions: int = 0,
@@ -94,10 +132,13 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         random_state: Any = 0,
     ) -> None:
         self.Cs = Cs
+        self.n_points = n_points
         self.smoothness = smoothness
         self.max_bins = max_bins
         self.cv = cv
         self.scoring = scoring
+        self.rule = rule
+        self.refit = refit
         self.loss = loss
         self.categorical = categorical
         self.interactions = interactions
@@ -136,49 +177,64 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         AdditiveRankSVMCV
             The fitted estimator.
         """
-        grid = self._grid()
-        shared = {name: getattr(self, name) for name in SHARED}
-        parameters = AdditiveParameters(**shared)
-        parameters.check()
+        check_choice("rule", self.rule, RULES)
+        Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
+        axes = {name: self._values(name) for name in ("max_bins", "smoothness")}
+        base = AdditiveParameters(**self._shared())
+        base.check()
         seed = check_seed(self.random_state)
         weights = (qid, group, sample_weight, query_weight)
         data, features, names = documents_and_features(X, y, *weights, n_jobs=self.n_jobs)
-        folded = AdditiveParameters(**shared | {"pair_cost": cost_by_label(self.pair_cost, data.y)})
-        choice = choose_additive(
-            data,
-            features,
-            folded,
-            grid,
-            folds_of(data, self.cv, seed),
-            metric=self.scoring,
-            feature_names=names,
-            seed=seed,
-        )
-        chosen = {
-            name: getattr(choice.parameters, name) for name in ("C", "smoothness", "max_bins")
-        }
-        others = {"verbose": self.verbose, "random_state": self.random_state}
-        best = AdditiveRankSVM(**shared | chosen | others).fit(X, y, *weights)
-        self.__dict__.update({name: v for name, v in vars(best).items() if name.endswith("_")})
-        self.best_estimator_, self.best_params_, self.scores_ = best, chosen, choice.scores
+        learner = Curves(features, names)
+        judge = FoldJudge(data, folds_of(data, self.cv, seed), self.scoring, self.n_jobs, learner)
+        varied = [name for name, values in axes.items() if len(values) > 1]
+        search = Search(data, judge, varied=varied, seed=seed, learner=learner)
+        base = replace(base, tol=max(self.tol, learner.search_tol))
+        grids = grids_of(data, base, axes, Cs=Cs, n_points=self.n_points, learner=learner)
+        room = learner.room if Cs is None else None
+        count = Count(None)
+        for _ in Exploration(search, None, refines=False, room=room).explore(iter(grids), count):
+            pass
+        message = unfinished_message(count.unfinished, count.done, "fits to folds")
+        warn_of(message, ConvergenceWarning, stacklevel=3)
+        selection = search.selection(self.rule)
+        forget_model(self, FOUND)
+        keep_selection(self, selection)
+        self.comparison_ = search.compare(selection)
+        set_features(self, features_of(Columns(features.shape[1], names)))
+        if self.refit:
+            self.best_estimator_ = self._chosen(selection.parameters).fit(X, y, *weights)
+            for name in FOUND:
+                setattr(self, name, getattr(self.best_estimator_, name))
         return self
 
-    def _grid(self) -> Grid:
-        max_bins = [
-            check_integer("max_bins", n, at_least=1, at_most=MOST_BINS)
-            for n in _values(self.max_bins)
-        ]
-        smoothness = [check_number("smoothness", s) for s in _values(self.smoothness)]
-        Cs = [check_number("Cs", C) for C in _values(self.Cs)]
-        for name, values in (("max_bins", max_bins), ("smoothness", smoothness), ("Cs", Cs)):
-            if not values:
-                raise ParameterError(given(name, getattr(self, name)), " has nothing to choose.")
-        return Grid(sorted(set(max_bins)), sorted(set(smoothness)), sorted(set(Cs)))
-
-    def to_additive_model(self) -> Any:
+    def to_additive_model(self) -> AdditiveModel:
         """Return the last fit as plain data, as model files hold it."""
         self._require_model()
         return self.best_estimator_.to_additive_model()
+
+    def _require_model(self) -> None:
+        """Refuse to go on without curves, also after a fit that left out the last one."""
+        super()._require_model()
+        if not hasattr(self, "best_estimator_"):
+            raise NotFittedError(NO_MODEL.format("AdditiveRankSVM"))
+
+    def _values(self, name: str) -> list[Any]:
+        """Return the values of a parameter to choose from, once each."""
+        listed = getattr(self, name)
+        values = list(dict.fromkeys(listed)) if np.ndim(listed) else [listed]
+        if not values:
+            raise ParameterError(given(name, listed), " has nothing to choose.")
+        return values
+
+    def _chosen(self, parameters: RidgeParameters) -> AdditiveRankSVM:
+        """Return the estimator of what was chosen, not fitted."""
+        chosen = {name: getattr(parameters, name) for name in ("C", "max_bins", "smoothness")}
+        others = {"verbose": self.verbose, "random_state": self.random_state}
+        return AdditiveRankSVM(**self._shared() | chosen | others)
+
+    def _shared(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SHARED}
 
 
 # What a fit takes and this estimator does not choose.
@@ -198,7 +254,3 @@ SHARED = (
     "scale",
     "n_jobs",
 )
-
-
-def _values(given: Any) -> list[Any]:
-    return list(given) if np.ndim(given) else [given]

@@ -2,21 +2,20 @@
 
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from marginrank._base.parameters import check_choice, check_number
-from marginrank._base.types import Floats
 from marginrank.estimators._input import features_of, set_features
 from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
+from marginrank.estimators._selection import NO_MODEL, forget_model, keep_selection
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import LinearModel
 from marginrank.training.folds import folds_of
 from marginrank.training.judges import FoldJudge
-from marginrank.training.linear import Parameters, unfinished_message
+from marginrank.training.linear import Parameters, RidgeParameters, unfinished_message
 from marginrank.training.path import check_grid
-from marginrank.training.selection import RULES, Search, Selection, grids_of
+from marginrank.training.selection import RULES, Search, grids_of
 
 AXES = ("loss", "normalization", "scale")
 SHARED = ("solver", "max_iter", "pair_selection", "pair_cost", "margin", "n_jobs")
@@ -191,9 +190,8 @@ class RankSVMCV(LinearRanker):
         message = unfinished_message(is_close.count(False), len(is_close), "fits to folds")
         warn_of(message, ConvergenceWarning, stacklevel=3)
         selection = search.selection(self.rule)
-        self._forget_model()
-        self.n_splits_ = len(folds)
-        self._keep(selection)
+        forget_model(self, FOUND)
+        keep_selection(self, selection)
         self.comparison_ = search.compare(selection)
         set_features(self, features_of(data))
         if self.refit:
@@ -211,31 +209,9 @@ class RankSVMCV(LinearRanker):
         """Refuse to go on without weights, also after a fit that left out the last one."""
         super()._require_model()
         if not hasattr(self, "best_estimator_"):
-            raise NotFittedError(
-                "refit=False leaves no model, only the choice of its parameters; set refit=True, "
-                "or fit RankSVM with best_params_."
-            )
+            raise NotFittedError(NO_MODEL.format("RankSVM"))
 
-    def _forget_model(self) -> None:
-        """Drop the model of an earlier fit, which this one may not replace."""
-        for name in ("best_estimator_", *FOUND):
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _keep(self, selection: Selection) -> None:
-        """Store what was tried, and what was chosen."""
-        names = ("C", *selection.varied)
-        params = [
-            {name: getattr(candidate.parameters, name) for name in names}
-            for candidate in selection.candidates
-        ]
-        self.selection_ = selection
-        self.cv_results_ = _results(params, selection)
-        self.best_index_ = selection.best
-        self.best_score_ = float(selection.mean[selection.best])
-        self.best_params_ = params[selection.best]
-
-    def _chosen(self, parameters: Parameters) -> RankSVM:
+    def _chosen(self, parameters: RidgeParameters) -> RankSVM:
         """Return the estimator of what was chosen, not fitted."""
         chosen = {name: getattr(parameters, name) for name in ("C", *AXES)}
         last = {name: getattr(self, name) for name in ("tol", "verbose", "random_state")}
@@ -251,29 +227,3 @@ def _choices(value: Any) -> list[Any]:
     if is_list and all(entry is None or isinstance(entry, str) for entry in value):
         return list(value)
     return [value]
-
-
-def _results(params: list[dict[str, Any]], selection: Selection) -> dict[str, Any]:
-    """Return the scores as scikit-learn's GridSearchCV names them."""
-    splits = {f"split{k}_test_score": scores for k, scores in enumerate(selection.scores.T)}
-    has_score = ~np.isnan(selection.scores).all(axis=0)  # as the mean is over these folds
-    return {
-        **{f"param_{name}": _values(name, params) for name in params[0]},
-        "params": params,
-        **splits,
-        "mean_test_score": selection.mean,
-        "std_test_score": np.std(selection.scores[:, has_score], axis=1),
-        "rank_test_score": _ranks(selection.mean),
-    }
-
-
-def _values(name: str, params: list[dict[str, Any]]) -> Any:
-    """Return the values of a parameter, as GridSearchCV has them: none is masked."""
-    values = np.array([one[name] for one in params], dtype=np.float64 if name == "C" else object)
-    return np.ma.MaskedArray(values, mask=np.zeros(len(params), dtype=bool))
-
-
-def _ranks(mean: Floats) -> Any:
-    """Return 1 for the highest mean, the same rank for equals, and the last one for nan."""
-    known = np.where(np.isnan(mean), -np.inf, mean)
-    return 1 + np.sum(known[None, :] > known[:, None], axis=1)

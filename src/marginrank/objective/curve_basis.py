@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, eigh, null_space
+from scipy.linalg import block_diag
 
 from marginrank._base.cached import cached_property
+from marginrank._base.threads import serial_blas
 from marginrank._base.types import Floats, Integers
 from marginrank.data.grids import CLASSES
 from marginrank.data.knots import Knots, Places
@@ -37,7 +38,7 @@ from marginrank.objective.backends.transformed import Transformation
 STEP = 2.0**-15  # of what places count in
 SAMPLE = 20_000  # documents that tell means and covariances
 SEED = 1  # of the sample
-BLOCK = 4096  # documents that are looked at at a time
+BLOCK_ENTRIES = 1 << 20  # of places that are looked at together
 FEW = 1e-6  # documents that each knot has beside its own, so that none has no weight
 
 
@@ -68,11 +69,11 @@ class CurveBasis(Transformation):
 
     @cached_property
     def _matrix(self) -> Any:
-        return sp.csr_array(sp.block_diag(self.blocks, format="csr"))
+        return _block_diagonal(self.blocks)
 
     @cached_property
     def _transposed(self) -> Any:
-        return sp.csr_array(self._matrix.T)
+        return _block_diagonal([block.T for block in self.blocks])
 
     def hats(self, k: int) -> range:
         """Return the features of hat functions that block k is made of."""
@@ -93,7 +94,7 @@ class CurveBasis(Transformation):
         """Number of weights."""
         return self.variances.size
 
-    @property
+    @cached_property
     def magnitudes(self) -> Floats:
         """The largest absolute value of each function between its outer knots."""
         return np.concatenate([np.abs(block).max(axis=0) for block in self.blocks])
@@ -107,6 +108,18 @@ class CurveBasis(Transformation):
         """Return sums over the documents by weight, from those by knot."""
         by_weight: Floats = (self._transposed @ sums.T).T
         return by_weight
+
+
+def _block_diagonal(blocks: Sequence[Floats]) -> Any:
+    """Return a sparse matrix with these blocks on its diagonal; block_diag takes far longer."""
+    heights, widths = np.array([block.shape for block in blocks], dtype=np.int64).T
+    first = np.repeat(np.cumsum(widths) - widths, heights)
+    in_row = np.repeat(widths, heights)
+    ends = np.cumsum(in_row)
+    indices = np.arange(ends[-1]) + np.repeat(first - (ends - in_row), in_row)
+    data = np.concatenate([block.ravel() for block in blocks])
+    shape = int(heights.sum()), int(widths.sum())
+    return sp.csr_array((data, indices, np.concatenate([[0], ends])), shape=shape)
 
 
 def make_basis(
@@ -125,21 +138,76 @@ def make_basis(
     scale : ndarray of shape (n_features,), optional
         σ, what features are divided by; without it, they are not.
     """
-    scale = np.ones(knots.n_features) if scale is None else scale
-    some = sample(places)
-    missing = _with_gaps(places)
-    blocks = []
-    for k in range(knots.n_features):
-        moments = Moments.of(some.codes[:, k], some.steps[:, k], knots.of(k).size + 1)
-        if knots.categorical[k]:
-            blocks.append(_steps(moments, has_missing=bool(missing[k])))
-        else:
-            curve = _curve(knots.of(k), moments.present(), smoothness, float(scale[k]))
-            blocks.append(_with_missing(curve, moments) if missing[k] else curve)
-    return CurveBasis(
-        blocks=[block.functions for block in blocks],
-        variances=np.concatenate([block.variances for block in blocks]),
-    )
+    return CurveShapes.of(knots, places).basis(smoothness, scale)
+
+
+class Block(NamedTuple):
+    """Basis functions of a feature, or grid, by their values at its columns; how much they vary."""
+
+    functions: Floats
+    variances: Floats
+
+
+@dataclass(frozen=True)
+class CurveShapes:
+    """Basis functions before they have a size, on which alone smoothness and scale decide.
+
+    Attributes
+    ----------
+    blocks : list of Block
+        For each feature, a weight of one for missing values or categories, the line of slope one,
+        and curves of roughness one.
+    n_steps : ndarray of int64, shape (n_features,)
+        How many functions of each feature are for missing values or categories: the first.
+    deviations : ndarray of shape (n_features,)
+        τ; 0 where there are no curves.
+    """
+
+    blocks: list[Block]
+    n_steps: Integers
+    deviations: Floats
+
+    @classmethod
+    def of(cls, knots: Knots, places: Places) -> "CurveShapes":
+        """Return those of features with some knots, and of documents with values at some places."""
+        sums = HatSums.of(sample(places), knots)
+        missing = _with_gaps(places)
+        blocks: list[Block] = [Block(np.empty((0, 0)), np.empty(0))] * knots.n_features
+        n_steps, deviations = missing.astype(np.int64), np.zeros(knots.n_features)
+        widths = np.where(knots.categorical, 0, np.diff(knots.starts))
+        with serial_blas():
+            for width in np.unique(widths[widths > 0]):
+                features = np.flatnonzero(widths == width)
+                first = knots.starts[features]
+                t = knots.at[first[:, None] + np.arange(1, width)]
+                curves, deviations[features] = _curves(t, sums.moments(first, int(width)).present())
+                for k, curve in zip(features.tolist(), curves, strict=True):
+                    blocks[k] = _with_missing(curve, sums.share(knots, k)) if missing[k] else curve
+        for k in np.flatnonzero(knots.categorical).tolist():
+            blocks[k] = _steps(sums.mean[knots.columns(k)], has_missing=bool(missing[k]))
+            n_steps[k] = blocks[k].variances.size
+        return cls(blocks, n_steps, deviations)
+
+    def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
+        """Return what each function is multiplied by; 0 for curves of infinite smoothness."""
+        counts = np.array([block.variances.size for block in self.blocks])
+        feature = np.repeat(np.arange(counts.size), counts)
+        place = np.arange(feature.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        place -= self.n_steps[feature]  # 0 is the line
+        sigma = np.ones(feature.size) if scale is None else scale[feature]
+        of_curve = self.deviations[feature] / (np.sqrt(smoothness) * sigma)
+        return np.select([place < 0, place == 0], [1.0, 1.0 / sigma], of_curve)
+
+    def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
+        """Return functions with the penalty ½‖u‖²; the arguments are those of make_basis."""
+        sizes = self.sizes(smoothness, scale)
+        starts = np.cumsum([block.variances.size for block in self.blocks])[:-1]
+        by_feature = zip(self.blocks, np.split(sizes, starts), strict=True)
+        variances = np.concatenate([block.variances for block in self.blocks])
+        return CurveBasis(
+            blocks=[block.functions[:, size > 0] * size[size > 0] for block, size in by_feature],
+            variances=(variances * sizes**2)[sizes > 0],
+        )
 
 
 def sample(places: Places) -> Places:
@@ -158,97 +226,119 @@ def _with_gaps(places: Places) -> NDArray[np.bool_]:
     """
     n_documents, n_features = places.codes.shape
     found = np.zeros(n_features, dtype=np.bool_)
-    for first in range(0, n_documents, BLOCK):
-        block = slice(first, first + BLOCK)
+    height = max(BLOCK_ENTRIES // max(n_features, 1), 1)
+    for first in range(0, n_documents, height):
+        block = slice(first, first + height)
         found |= np.any((places.codes[block] == 0) & (places.steps[block] == 0), axis=0)
     return found
 
 
+class HatSums(NamedTuple):
+    """Means over documents of all hat functions, of their squares, and of products with the next.
+
+    Those of two that are not neighbours have a product of zero.
+    """
+
+    mean: Floats
+    squares: Floats
+    with_next: Floats
+
+    @classmethod
+    def of(cls, places: Places, knots: Knots) -> "HatSums":
+        """Return those of some documents."""
+        n_documents, n_features = places.codes.shape
+        sums = np.zeros((5, knots.n_columns + 1))
+        width = max(BLOCK_ENTRIES // n_documents, 1)
+        for k in range(0, n_features, width):
+            some = slice(k, min(k + width, n_features))
+            at = (places.codes[:, some] + knots.starts[:-1][some]).ravel()
+            right = STEP * places.steps[:, some].ravel()
+            left = 1.0 - right
+            for total, weights in zip(
+                sums, (left, right, left * left, right * right, left * right), strict=True
+            ):
+                total += np.bincount(at, weights, minlength=total.size)
+        left, right, left_left, right_right, left_right = sums[:, :-1] / n_documents
+        # What is on the right of one column is in the next.
+        mean, squares = left + np.roll(right, 1), left_left + np.roll(right_right, 1)
+        return cls(mean, squares, left_right)
+
+    def moments(self, first: Integers, width: int) -> "Moments":
+        """Return those of features with as many columns, by the first one of each."""
+        at = first[:, None] + np.arange(width)
+        products = self.squares[at][:, :, None] * np.eye(width)
+        j = np.arange(width - 1)
+        products[:, j, j + 1] = products[:, j + 1, j] = self.with_next[at[:, :-1]]
+        return Moments(self.mean[at], products)
+
+    def share(self, knots: Knots, k: int) -> float:
+        """Return the share of documents without a value of a feature."""
+        return float(self.mean[knots.starts[k]])
+
+
 class Moments(NamedTuple):
-    """Means and products of the hat functions of a feature, over documents.
+    """Means and products of the hat functions of some features, over documents.
 
     Attributes
     ----------
-    mean : ndarray of shape (n_columns,)
+    mean : ndarray of shape (n_features, n_columns)
         The mean of each function.
-    products : ndarray of shape (n_columns, n_columns)
-        The mean of the product of each two.
+    products : ndarray of shape (n_features, n_columns, n_columns)
+        The mean of the product of each two of a feature.
     """
 
     mean: Floats
     products: Floats
-
-    @classmethod
-    def of(cls, codes: Any, steps: Any, n_columns: int) -> "Moments":
-        """Return those of some documents."""
-        right = STEP * steps
-        left = 1.0 - right
-
-        def total(weights: Floats) -> Floats:
-            sums = np.bincount(codes, weights, minlength=n_columns)
-            return sums[: n_columns - 1].astype(np.float64)
-
-        mean, products = np.zeros(n_columns), np.zeros((n_columns, n_columns))
-        at = np.arange(n_columns - 1)
-        mean[at] += total(left)
-        mean[at + 1] += total(right)
-        products[at, at] += total(left * left)
-        products[at + 1, at + 1] += total(right * right)
-        products[at, at + 1] = products[at + 1, at] = total(left * right)
-        return cls(mean / codes.size, products / codes.size)
 
     def present(self) -> "Moments":
         """Return those over documents that have a value, without the column of missing ones.
 
         Every knot gets a tiny bit of a document, so that there is always something to go by.
         """
-        mean, products = self.mean[1:] + FEW, self.products[1:, 1:].copy()
-        products[np.diag_indices_from(products)] += FEW
-        total = float(mean.sum())
-        return Moments(mean / total, products / total)
+        mean = self.mean[:, 1:] + FEW
+        products = self.products[:, 1:, 1:] + FEW * np.eye(mean.shape[1])
+        total = mean.sum(axis=1)
+        return Moments(mean / total[:, None], products / total[:, None, None])
 
     @property
     def covariance(self) -> Floats:
-        """The covariance of each two functions."""
-        return self.products - np.outer(self.mean, self.mean)
+        """The covariance of each two functions of a feature."""
+        return self.products - self.mean[:, :, None] * self.mean[:, None, :]
 
 
-class Block(NamedTuple):
-    """Basis functions of a feature, or grid, by their values at its columns; how much they vary."""
-
-    functions: Floats
-    variances: Floats
-
-
-def _curve(t: Floats, moments: Moments, smoothness: float, scale: float) -> Block:
-    """Return the line and the curves of a feature with these knots; zero where values are missing.
+def _curves(t: Floats, moments: Moments) -> tuple[list[Block], Floats]:
+    """Return line and curves of features with these knots, zero where values are missing; and τ.
 
     They have a mean of zero over the documents that have a value.
     """
-    centred = t - moments.mean @ t
-    variance = float(centred @ moments.products @ centred)
-    functions = [centred[:, None] / scale]
-    variances = [np.array([variance / scale**2])]
-    if t.size > 2 and np.isfinite(smoothness):
-        ratio = np.sqrt(smoothness) * scale / np.sqrt(variance)
-        curves, spread = _eigencurves(centred, moments)
-        functions.append(curves / ratio)
-        variances.append(spread / ratio**2)
-    values = np.hstack(functions)
-    return Block(np.vstack([np.zeros(values.shape[1]), values]), np.concatenate(variances))
+    line = t - np.sum(moments.mean * t, axis=1, keepdims=True)
+    along = np.einsum("kij,kj->ki", moments.products, line)
+    functions, variances = line[:, :, None], np.sum(line * along, axis=1, keepdims=True)
+    deviations = np.sqrt(variances[:, 0])
+    if t.shape[1] > 2:
+        curves, spread = _eigencurves(along, moments)
+        functions = np.concatenate([functions, curves], axis=2)
+        variances = np.concatenate([variances, spread], axis=1)
+    missing = np.zeros((len(t), 1, functions.shape[2]))
+    functions = np.concatenate([missing, functions], axis=1)
+    return [Block(*one) for one in zip(functions, variances, strict=True)], deviations
 
 
-def _eigencurves(line: Floats, moments: Moments) -> tuple[Floats, Floats]:
-    """Return curves of roughness one that are uncorrelated with the line and with each other.
+def _eigencurves(along: Floats, moments: Moments) -> tuple[Floats, Floats]:
+    """Return curves of roughness one that are uncorrelated with lines and with each other.
 
-    And their variances, which fall.
+    And their variances, which fall. `along` are the products of hat functions with lines.
     """
-    along = moments.products @ line
-    conditions = np.vstack([moments.mean, along / np.linalg.norm(along)])
-    free = null_space(conditions, rcond=1e-12)
-    rough = free.T @ roughness(line.size) @ free
-    variances, vectors = eigh(free.T @ moments.covariance @ free, rough)
-    return free @ vectors[:, ::-1], np.maximum(variances[::-1], 0.0)
+    conditions = np.stack([moments.mean, along], axis=2)
+    conditions /= np.linalg.norm(conditions, axis=1, keepdims=True)
+    free = np.linalg.qr(conditions, mode="complete").Q[:, :, 2:]
+    across = np.swapaxes(free, 1, 2)
+    # With R = LLᵀ, eigenvectors relative to R are those of L⁻¹ Cov L⁻ᵀ, seen through L⁻ᵀ.
+    back = np.linalg.inv(np.linalg.cholesky(across @ roughness(along.shape[1]) @ free))
+    inner = back @ (across @ moments.covariance @ free) @ np.swapaxes(back, 1, 2)
+    variances, vectors = np.linalg.eigh(inner)
+    curves = free @ np.swapaxes(back, 1, 2) @ vectors
+    return curves[:, :, ::-1], np.maximum(variances[:, ::-1], 0.0)
 
 
 def roughness(n_knots: int) -> Floats:
@@ -260,15 +350,14 @@ def roughness(n_knots: int) -> Floats:
     return form
 
 
-def _with_missing(curve: Block, moments: Moments) -> Block:
-    """Add the weight of missing values."""
-    share = float(moments.mean[0])
+def _with_missing(curve: Block, share: float) -> Block:
+    """Add the weight of missing values, given their share."""
     functions = block_diag(1.0, curve.functions[1:])
     return Block(functions, np.concatenate([[share * (1.0 - share)], curve.variances]))
 
 
-def _steps(moments: Moments, *, has_missing: bool) -> Block:
+def _steps(shares: Floats, *, has_missing: bool) -> Block:
     """Return a weight for each category, and for missing values if there are any."""
     first = 0 if has_missing else 1
-    share = moments.mean[first:]
-    return Block(np.eye(moments.mean.size)[:, first:], share * (1.0 - share))
+    own = shares[first:]
+    return Block(np.eye(shares.size)[:, first:], own * (1.0 - own))

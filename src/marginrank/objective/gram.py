@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginrank._base.types import Floats, Integers
+from marginrank.objective.curvature import Curvature
 
 BLOCK_ENTRIES = 1 << 22  # of X, or of inner products, that are made dense at a time
 DENSE_SHARE = (
@@ -84,9 +85,10 @@ class Gram:
 
 @dataclass
 class GramStore:
-    """Keeps the inner products, once they are made."""
+    """Keeps the inner products, once they are made, and a Hessian that is worth to be kept."""
 
     gram: Gram | None = None
+    curvature: Curvature | None = None
 
 
 def slices(offsets: Integers) -> Iterator[slice]:

@@ -12,9 +12,9 @@ from marginrank.data.knots import Knots, choose_knots
 from marginrank.data.missing_values import with_filled
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.backends.curves import CurveMatrix
+from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
 from marginrank.objective.backends.grids import add_grids, grid_values
-from marginrank.objective.curve_basis import make_basis
+from marginrank.objective.curve_basis import CurveShapes
 from marginrank.objective.groups import Groups
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.monotone_curves import MonotoneCurves, monotone
@@ -90,8 +90,21 @@ class AdditiveFit(NamedTuple):
 
     def scores(self, X: Any, threads: int) -> Floats:
         """Return the scores of checked features."""
-        of_curves = self.knots.scores(X, self.values, threads)
-        return of_curves + grid_scores(self.grids, self.grid_values, X, threads)
+        return scores_of(X, *self[1:], threads=threads)
+
+
+def scores_of(
+    X: Any,
+    knots: Knots,
+    values: Floats,
+    grids: tuple[Grid, ...],
+    grid_values: list[Floats],
+    *,
+    threads: int,
+) -> Floats:
+    """Return the scores of checked features by curves and functions on grids."""
+    of_curves = knots.scores(X, values, threads)
+    return of_curves + grid_scores(grids, grid_values, X, threads)
 
 
 def fit_additive(
@@ -241,6 +254,25 @@ class Problem(NamedTuple):
         )
 
 
+class Layout(NamedTuple):
+    """Where the values of features lie among knots; problems of any smoothness share it."""
+
+    hats: HatMatrix
+    knots: Knots
+    shapes: CurveShapes
+    scale: Scale | None
+    signs: Mapping[int, int]  # of curves that rise (1) or fall (−1)
+
+    def problem(self, smoothness: float) -> Problem:
+        """Return the features as a matrix of curves."""
+        basis = self.shapes.basis(smoothness, values_of(self.scale))
+        return Problem(CurveMatrix(self.hats, self.knots, basis), self.scale, self.signs)
+
+    def sizes(self, smoothness: float) -> Floats:
+        """Return the size of each basis function."""
+        return self.shapes.sizes(smoothness, values_of(self.scale))
+
+
 def prepare(
     data: RankingData,
     parameters: AdditiveParameters,
@@ -249,6 +281,18 @@ def prepare(
     feature_names: Sequence[str] | None = None,
 ) -> Problem:
     """Choose knots, put every value in its place between them, and make a basis of curves."""
+    layout = lay_out(data, parameters, X=X, feature_names=feature_names)
+    return layout.problem(parameters.smoothness)
+
+
+def lay_out(
+    data: RankingData,
+    parameters: AdditiveParameters,
+    *,
+    X: Any = None,
+    feature_names: Sequence[str] | None = None,
+) -> Layout:
+    """Choose knots, and put every value in its place between them."""
     X = data.X if X is None else X
     threads = effective_threads(parameters.n_jobs)
     categorical = columns_of("categorical", parameters.categorical, feature_names, X.shape[1])
@@ -256,8 +300,8 @@ def prepare(
     knots = choose_knots(X, parameters.max_bins, categorical)
     places = knots.places(X, threads)
     scale = _scale_of(data, X, knots, parameters)
-    basis = make_basis(knots, places, parameters.smoothness, values_of(scale))
-    return Problem(CurveMatrix.of(places, knots, basis), scale, signs)
+    hats, shapes = HatMatrix.of(places, knots.starts), CurveShapes.of(knots, places)
+    return Layout(hats, knots, shapes, scale, signs)
 
 
 def _scale_of(

@@ -1,107 +1,196 @@
-"""Choosing C, smoothness and bins of additive rankers by folds of whole queries."""
+"""Additive models as something to choose from: those of a fold share all they can.
+
+Knots and scales are those of the documents that a model learns from. Models of one fold that differ
+in smoothness share the places of their values and the shapes of curves, which smoothness multiplies
+by numbers alone. Each starts from its neighbour's curves, and from what that has found of the
+Hessian.
+"""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import product
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank._base.threads import effective_threads
-from marginrank._base.types import Floats
+from marginrank._base.parameters import check_integer
+from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.metrics._names import metric_name, order_free
-from marginrank.metrics.scorers import metric_of
-from marginrank.training.additive import AdditiveParameters, prepare
-from marginrank.training.folds import Fold, has_pairs, over_folds, rows_of
+from marginrank.objective.curvature import Curvature
+from marginrank.objective.gram import GramStore
+from marginrank.solvers.result import SolverResult, StopReason
+from marginrank.training.additive import (
+    AdditiveParameters,
+    Layout,
+    Problem,
+    lay_out,
+    scores_of,
+)
+from marginrank.training.folds import cost_by_label, rows_of
+from marginrank.training.learners import Learner
+from marginrank.training.linear import preferences_of
 
-FOLD_TOL = 1e-3  # closer fits would not change what is chosen
+KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
 
 
-class Grid(NamedTuple):
-    """What there is to choose from, ascending."""
-
-    max_bins: Sequence[int]
-    smoothness: Sequence[float]
-    Cs: Sequence[float]
-
-
-class AdditiveChoice(NamedTuple):
-    """What was chosen, and why.
+class LearnedCurves(NamedTuple):
+    """The model of one part of the documents for one C.
 
     Attributes
     ----------
-    parameters : AdditiveParameters
-        Those of the best mean; of equals, those with fewer bins, smoother curves and a lower C.
-    scores : ndarray of shape (n_bins, n_smoothness, n_Cs, n_folds)
-        The metric of each candidate on each fold; nan where it has none.
+    part, step : int
+        Which of the parts, and which C of the grid.
+    result : SolverResult
+        How it was found.
+    model : callable
+        Returns the scores of features, given these and a number of threads.
     """
 
-    parameters: AdditiveParameters
-    scores: Floats
+    part: int
+    step: int
+    result: SolverResult
+    model: Any
 
 
-def choose_additive(
-    data: RankingData,
-    X: Any,
-    parameters: AdditiveParameters,
-    grid: Grid,
-    folds: Sequence[Fold],
-    *,
-    metric: Any = "ndcg@10",
-    feature_names: Sequence[str] | None = None,
-    seed: int = 0,
-) -> AdditiveChoice:
-    """Judge every candidate of a grid on the documents of each fold that it has not seen.
+class Curves(Learner):
+    """Additive models.
 
-    Knots and scales are those of the documents that a model learns from. Models of one fold that
-    differ in C share the places of their values, and each starts from the one before.
+    Parameters
+    ----------
+    X : ndarray or CSR matrix, optional
+        Checked features of the documents, which may be missing; those of the data by default.
+    feature_names : sequence of str, optional
+        Their names; those of the data by default.
     """
-    evaluate = order_free(metric_of(metric))
-    scores = np.full((*map(len, grid), len(folds)), np.nan)
-    for k, fold in enumerate(folds):
-        y, qid = data.y[fold.test], data.qid[fold.test]
-        if not has_pairs(y, qid):
-            continue
-        train = rows_of(data, fold.train, n_jobs=parameters.n_jobs)
-        for b, s in product(range(len(grid.max_bins)), range(len(grid.smoothness))):
-            base = replace(parameters, max_bins=grid.max_bins[b], smoothness=grid.smoothness[s])
-            models = _along(train, X[fold.train], X[fold.test], base, grid.Cs, feature_names, seed)
-            for c, predicted in enumerate(models):
-                scores[b, s, c, k] = evaluate(y, predicted, qid=qid)
-    mean = over_folds(scores, metric_name(metric_of(metric)), stacklevel=4).mean
-    b, s, c = _simplest(mean)
-    best = replace(
-        parameters, lam=None, C=grid.Cs[c], max_bins=grid.max_bins[b], smoothness=grid.smoothness[s]
-    )
-    return AdditiveChoice(best, scores)
+
+    search_tol = 1e-3  # closer fits would not change what is chosen
+    n_points = 3
+    room = (0.1, 100.0)
+
+    def __init__(self, X: Any = None, feature_names: Sequence[str] | None = None) -> None:
+        self._X = X
+        self._names = feature_names
+        self._parts: dict[tuple[Any, ...], _Part] = {}
+
+    def solve(
+        self,
+        data: RankingData,
+        parameters: AdditiveParameters,
+        Cs: Floats,
+        parts: Sequence[Integers | None],
+        *,
+        seed: int,
+    ) -> Iterator[LearnedCurves]:
+        """Learn from one part after the other."""
+        parameters = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
+        for number, rows in enumerate(parts):
+            part = self._part(data, parameters, rows)
+            for step, (result, model) in enumerate(part.along(parameters, Cs, seed)):
+                yield LearnedCurves(number, step, result, model)
+
+    def default_Cs(
+        self,
+        data: RankingData,
+        parameters: AdditiveParameters,
+        n_points: int,
+        rows: Integers | None = None,
+    ) -> Floats:
+        """Return powers of ten around the inverse of what all pairs weigh.
+
+        Features have a scale, as a rule, so that this is near what is best.
+        """
+        check_integer("n_points", n_points, at_least=1)
+        some = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
+        weight = _pair_weight(some, parameters)
+        return np.power(10.0, np.arange(n_points) - n_points // 2, dtype=np.float64) / weight
+
+    def scores(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
+        """Return the sum of the curves."""
+        X = self._features(data)
+        scores: Floats = model(X if rows is None else X[rows], threads=threads)
+        return scores
+
+    def _features(self, data: RankingData) -> Any:
+        return data.X if self._X is None else self._X
+
+    def _part(
+        self, data: RankingData, parameters: AdditiveParameters, rows: Integers | None
+    ) -> "_Part":
+        """Return what models of a part share, which may be there already."""
+        scale = parameters.scale if isinstance(parameters.scale, str) else None
+        key = id(data), id(rows), parameters.max_bins, scale
+        if key not in self._parts:
+            train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
+            X = self._features(data)
+            own = train.X if X is data.X else X if rows is None else X[rows]
+            names = data.feature_names if self._names is None else self._names
+            layout = lay_out(train, parameters, X=own, feature_names=names)
+            kept = sum(part.n_bytes for part in self._parts.values())
+            part = _Part(data, rows, train, layout)
+            if kept + part.n_bytes > KEPT_BYTES:
+                self._parts.clear()
+            self._parts[key] = part
+        return self._parts[key]
 
 
-def _along(
-    train: RankingData,
-    X: Any,
-    held_out: Any,
-    base: AdditiveParameters,
-    Cs: Sequence[float],
-    feature_names: Sequence[str] | None,
-    seed: int,
-) -> Iterator[Floats]:
-    """Yield the scores of held-out documents by the models of all C, ascending."""
-    curves = prepare(train, base, X=X, feature_names=feature_names)
-    threads = effective_threads(base.n_jobs)
-    start = None
-    for C in Cs:
-        here = replace(base, C=C, lam=None, tol=max(base.tol, FOLD_TOL))
-        problem = curves.with_interactions(train, here, seed=seed)
-        objective = problem.objective(train, here)
-        fit = problem.minimise(objective, here, seed=seed, w0=start)
-        if problem is curves:  # with other pairs of features, weights are those of other functions
-            start = fit.result.w
-        yield problem.outcome(fit).scores(held_out, threads)
+def _pair_weight(data: RankingData, parameters: AdditiveParameters) -> float:
+    """Return what all pairs weigh together where C is one."""
+    pairs = preferences_of(data, parameters).pairs
+    return float(np.sum(pairs.weighted(1.0, parameters.normalization).weights))
 
 
-def _simplest(mean: Floats) -> tuple[int, int, int]:
-    """Return the place of the best mean: of equals the fewest bins, the smoothest, the lowest C."""
-    ties = np.argwhere(mean >= np.nanmax(mean))
-    b, s, c = min(ties.tolist(), key=lambda at: (at[0], -at[1], at[2]))
-    return b, s, c
+@dataclass
+class _Part:
+    """A part of the documents, and the last model of it for each C."""
+
+    data: RankingData  # kept, as is `rows`, so that nothing else has their identity
+    rows: Integers | None
+    train: RankingData
+    layout: Layout
+    sizes: Floats | None = None
+    found: dict[float, Floats] = field(default_factory=dict)
+    curvature: Curvature | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """What the places take."""
+        return sum(places.nbytes for places in self.layout.hats.X)
+
+    def along(
+        self, parameters: AdditiveParameters, Cs: Floats, seed: int
+    ) -> Iterator[tuple[SolverResult, Any]]:
+        """Yield the models of all C."""
+        problem = self.layout.problem(parameters.smoothness)
+        sizes = self.layout.sizes(parameters.smoothness)
+        ratio = np.ones_like(sizes) if self.sizes is None else self.sizes / sizes
+        self.sizes = sizes
+        self.found = {C: w * ratio for C, w in self.found.items()}
+        if self.curvature is not None:
+            self.curvature = self.curvature.scaled(1.0, 1.0 / ratio)
+        for C in map(float, Cs):
+            here = replace(parameters, C=C, lam=None)
+            own = problem.with_interactions(self.train, here, seed=seed)
+            # With pairs of features, weights are those of other functions for each C.
+            yield self._fit(own, here, seed, alone=own is not problem)
+
+    def _fit(
+        self, problem: Problem, parameters: AdditiveParameters, seed: int, *, alone: bool
+    ) -> tuple[SolverResult, Any]:
+        """Return a model; unless it is alone, from what others tell, and keep what it tells."""
+        C, start = parameters.C, None
+        objective = problem.objective(self.train, parameters)
+        if not alone and self.found:
+            start = self.found[min(self.found, key=lambda other: abs(np.log(other / C)))]
+        if not alone and self.curvature is not None:
+            objective = replace(objective, grams=GramStore(curvature=self.curvature.scaled(C)))
+        fit = problem.minimise(objective, parameters, seed=seed, w0=start)
+        if fit.result.stop is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not alone:
+            known = objective.grams.curvature
+            self.found[C] = fit.result.w
+            self.curvature = None if known is None else known.scaled(1.0 / C)
+        # Without the fit, which has a number for each document.
+        curves: Any = problem.outcome(fit)._asdict()
+        del curves["fit"]
+        return fit.result, partial(scores_of, **curves)

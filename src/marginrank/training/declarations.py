@@ -29,6 +29,7 @@ PAIR_SELECTIONS = ("all", "adjacent")
 NORMALIZATIONS = ("none", "pairs", "query")
 LEARNING_RATES = ("auto", "inverse", "constant")
 METHODS = ("query", "pair")
+SMOOTHNESS_TRIED = (0.03, 3.0)  # where it is to be chosen
 LARGEST_SEED = 2**32 - 1  # that NumPy takes
 
 

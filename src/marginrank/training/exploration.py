@@ -12,14 +12,12 @@ from marginrank._base.parameters import check_integer
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.metrics._options import exceeds
-from marginrank.training.linear import Parameters
-from marginrank.training.linear_paths import default_Cs
+from marginrank.training.learners import LINES, Learner
+from marginrank.training.linear import RidgeParameters
 from marginrank.training.path import check_grid
 from marginrank.training.selection import Candidate, Grid, Search, combinations
 
-SEARCH_TOL = 1e-5  # of the fits that are compared; at 1e-4, metrics of a few queries still move
-POINTS = 21  # of a grid of C from the data
-COARSE_POINTS = 11  # the same where finer grids follow
+FARTHER = 10.0  # from a C that is alone on its grid to the next
 FINEST = 0.25  # octaves between neighbours: closer ones differ by less than folds do
 
 
@@ -29,21 +27,24 @@ class Space:
 
     Attributes
     ----------
-    base : Parameters
+    base : RidgeParameters
         What all candidates have; `tol` is that of the last fit.
     axes : mapping
         Names of parameters other than C, and the values to try.
     Cs : sequence of float, optional
         The values of C; by default a grid from the data for each combination.
     n_points : int, optional
-        Length of the default grid; by default 21, or 11 where finer grids follow. They do with a
-        limit of time, but not where the values of C are given.
+        Length of the default grid; by default that of the learner, or about half of it where finer
+        grids follow. They do with a limit of time, but not where the values of C are given.
+    learner : Learner
+        What learns.
     """
 
-    base: Parameters
+    base: RidgeParameters
     axes: Mapping[str, Sequence[Any]]
     Cs: Sequence[float] | None = None
     n_points: int | None = None
+    learner: Learner = LINES
 
     def check(self) -> None:
         """Refuse wrong values, and combinations that no solver can do."""
@@ -59,26 +60,33 @@ class Space:
         return [name for name, values in self.axes.items() if len(values) > 1]
 
     @cached_property
-    def combinations(self) -> list[Parameters]:
+    def combinations(self) -> list[RidgeParameters]:
         """The combinations, with the precision that it takes to compare them."""
-        base = replace(self.base, tol=max(self.base.tol, SEARCH_TOL))
+        base = replace(self.base, tol=max(self.base.tol, self.learner.search_tol))
         return combinations(base, self.axes)
 
     def points(self, *, coarse: bool) -> int:
         """Return the length of default grids."""
         if self.n_points is not None:
             return self.n_points
-        return COARSE_POINTS if coarse else POINTS
+        return self.learner.n_points // 2 + 1 if coarse else self.learner.n_points
 
     def n_candidates(self, n_points: int) -> int:
         """Return how many candidates there are, on default grids of a length."""
+        if self.room is not None:
+            return len(self.combinations) - 1 + n_points
         return len(self.combinations) * (n_points if self.Cs is None else len(self.Cs))
+
+    @property
+    def room(self) -> tuple[float, float] | None:
+        """What is left for grids to go on; none for those that are given."""
+        return self.learner.room if self.Cs is None else None
 
     def grids(self, data: RankingData, n_points: int, rows: Integers | None) -> Iterator[Grid]:
         """Yield a grid for each combination; one that the rows tell, if no C are given."""
         for number, parameters in enumerate(self.combinations):
             if self.Cs is None:
-                Cs = default_Cs(data, parameters, n_points, rows)
+                Cs = self.learner.default_Cs(data, parameters, n_points, rows)
             else:
                 Cs = check_grid("C", self.Cs)
             yield Grid(number, parameters, Cs)
@@ -100,6 +108,11 @@ class Count:
         self.done += 1
         self.unfinished += not is_close
 
+    def plan(self, n_models: int) -> None:
+        """Expect some more."""
+        if self.planned is not None:
+            self.planned += n_models
+
 
 class Exploration:
     """A search that keeps to a time, and knows the best candidate so far.
@@ -112,6 +125,9 @@ class Exploration:
         Tells whether to stop; None if there is no limit.
     refines : bool
         Whether finer grids follow.
+    room : tuple of float, optional
+        By how much grids may go on at either end, where that is the best: factors of C. Then the
+        first combination alone has all of its grid, the others the C that is the best so far.
 
     Attributes
     ----------
@@ -126,7 +142,12 @@ class Exploration:
     """
 
     def __init__(
-        self, search: Search, is_time_up: Callable[[], bool] | None, *, refines: bool
+        self,
+        search: Search,
+        is_time_up: Callable[[], bool] | None,
+        *,
+        refines: bool,
+        room: tuple[float, float] | None = None,
     ) -> None:
         self.search = search
         self.best: Candidate | None = None
@@ -135,11 +156,13 @@ class Exploration:
         self.is_out_of_time = False
         self._is_time_up = is_time_up
         self._refines = refines
+        self._room = room
 
     def explore(self, grids: Iterator[Grid], count: Count) -> Iterator[Candidate]:
         """Try grids, then finer ones if there are to be any; yield after each model."""
         finer = self._finer_grids() if self._refines else ()
-        for grid in chain(grids, finer):
+        narrow = grids if self._room is None else self._one_at_a_time(grids, self._room, count)
+        for grid in chain(narrow, finer):
             for trial in self.search.try_grid(grid):
                 candidate = self.search.candidates[trial.candidate]
                 count.add(is_close=trial.is_close)
@@ -165,19 +188,54 @@ class Exploration:
         ):
             self.best, self.mean = candidate, max(mean, self.mean)
 
+    def _one_at_a_time(
+        self, grids: Iterator[Grid], room: tuple[float, float], count: Count
+    ) -> Iterator[Grid]:
+        """Yield the first grid, of others one C; each goes on while its end is the best of all."""
+        ends: dict[int, tuple[float, float]] = {}
+        for grid in grids:
+            ends[grid.combination] = float(grid.Cs[0]), float(grid.Cs[-1])
+            if self.best is not None:
+                # A C may mean something else here: what counts is its place on the grid.
+                place = self.best.parameters.C / ends[self.best.combination][0]
+                grid = grid._replace(Cs=grid.Cs[:1] * place)
+            yield grid
+            while self.best is not None:
+                best = self.best
+                C = beyond(self._tried(best), best.parameters.C, ends[best.combination], room)
+                if C is None:
+                    break
+                count.plan(best.tried.size)
+                yield Grid(best.combination, best.parameters, np.array([C]))
+
+    def _tried(self, candidate: Candidate) -> Floats:
+        """Return the C of all candidates that differ from one in nothing else, ascending."""
+        own = candidate.combination
+        alike = [one for one in self.search.candidates if one.combination == own]
+        return np.sort([one.parameters.C for one in alike])
+
     def _finer_grids(self) -> Iterator[Grid]:
         """Yield grids around the best C, each twice as fine, until that makes no difference."""
         while self.best is not None:
             best = self.best
-            tried = [
-                candidate.parameters.C
-                for candidate in self.search.candidates
-                if candidate.combination == best.combination
-            ]
-            between = midpoints(np.sort(tried), best.parameters.C)
+            between = midpoints(self._tried(best), best.parameters.C)
             if not between.size:
                 return
             yield Grid(best.combination, best.parameters, between)
+
+
+def beyond(
+    Cs: Floats, C: float, ends: tuple[float, float], room: tuple[float, float]
+) -> float | None:
+    """Return the next C beyond the end of a grid, if one C is there; None if there is no room."""
+    lowest, highest = ends[0] * room[0], ends[1] * room[1]
+    step = Cs[1] / Cs[0] if Cs.size > 1 else FARTHER
+    rounding = 1.0 + 1e-9
+    if Cs[-1] == C and C * step <= highest * rounding:
+        return float(C * step)
+    if Cs[0] == C and C / step >= lowest / rounding:
+        return float(C / step)
+    return None
 
 
 def midpoints(Cs: Floats, C: float) -> Floats:

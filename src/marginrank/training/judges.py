@@ -14,6 +14,7 @@ from marginrank.metrics._names import Metric, metric_name, order_free
 from marginrank.metrics.comparison import Comparison, compare_values
 from marginrank.metrics.scorers import metric_of
 from marginrank.training.folds import Fold, has_pairs
+from marginrank.training.learners import LINES, Learner
 
 RESAMPLES = 2000  # more would take longer than the fits of a small grid
 
@@ -36,6 +37,8 @@ class Judge(ABC):
         :func:`~marginrank.metrics.make_ranking_scorer`.
     n_jobs : int, optional
         Number of threads.
+    learner : Learner
+        What scores documents by models.
 
     Attributes
     ----------
@@ -43,11 +46,12 @@ class Judge(ABC):
         Its name.
     """
 
-    def __init__(self, metric: str | Metric, n_jobs: int | None) -> None:
+    def __init__(self, metric: str | Metric, n_jobs: int | None, learner: Learner) -> None:
         asked = metric_of(metric)
         self.metric = metric_name(asked)
         self._evaluate = order_free(asked)
         self._threads = effective_threads(n_jobs)
+        self._learner = learner
         self._with_pairs: dict[int, bool] = {}
 
     @property
@@ -56,26 +60,26 @@ class Judge(ABC):
         """The rows to learn from, for each model of a candidate; None for all."""
 
     @abstractmethod
-    def judged(self, k: int, ws: Sequence[Floats]) -> Judged:
+    def judged(self, k: int, models: Sequence[Any]) -> Judged:
         """Return the documents that models without part k are judged by, with their scores."""
 
-    def score(self, k: int, w: Floats) -> float:
+    def score(self, k: int, model: Any) -> float:
         """Return the metric of a model that has learned from part k.
 
         It is nan if the metric has no value, or there is no pair to judge by.
         """
-        y, (scores,), qid = self.judged(k, [w])
+        y, (scores,), qid = self.judged(k, [model])
         if not self._has_pairs(k, y, qid):
             return np.nan
         return float(self._evaluate(y, scores, qid=qid))
 
-    def compare(self, a: Sequence[Floats], b: Sequence[Floats]) -> Comparison | None:
-        """Compare two candidates, with weights for each part, query by query.
+    def compare(self, a: Sequence[Any], b: Sequence[Any]) -> Comparison | None:
+        """Compare two candidates, with a model for each part, query by query.
 
         A query that is in several folds has the mean of its values. None if fewer than two queries
         have a value of the metric.
         """
-        parts = [self._by_query(k, ws) for k, ws in enumerate(zip(a, b, strict=True))]
+        parts = [self._by_query(k, models) for k, models in enumerate(zip(a, b, strict=True))]
         query, of_a, of_b = (np.concatenate(column) for column in zip(*parts, strict=True))
         known = ~(np.isnan(of_a) | np.isnan(of_b))
         # A query is one observation, however many folds it is tested in.
@@ -86,11 +90,11 @@ class Judge(ABC):
         means = (np.bincount(place, values[known]) / n_folds for values in (of_a, of_b))
         return compare_values(self.metric, *means, n_resamples=RESAMPLES)
 
-    def _by_query(self, k: int, ws: Sequence[Floats]) -> tuple[NDArray[Any], ...]:
+    def _by_query(self, k: int, models: Sequence[Any]) -> tuple[NDArray[Any], ...]:
         """Return the queries that part k is judged by, and the metric of each model in them."""
-        y, scores, qid = self.judged(k, ws)
+        y, scores, qid = self.judged(k, models)
         if not self._has_pairs(k, y, qid):
-            return (np.empty(0, dtype=np.int64), *(np.empty(0) for _ in ws))
+            return (np.empty(0, dtype=np.int64), *(np.empty(0) for _ in models))
         first = np.unique(qid, return_index=True)[1]
         values = (self._evaluate(y, one, qid=qid, per_query=True) for one in scores)
         return (qid[np.sort(first)], *(np.asarray(one, dtype=np.float64) for one in values))
@@ -106,9 +110,14 @@ class FoldJudge(Judge):
     """Scores a model on the test rows of a fold it has not learned from."""
 
     def __init__(
-        self, data: RankingData, folds: Sequence[Fold], metric: str | Metric, n_jobs: int | None
+        self,
+        data: RankingData,
+        folds: Sequence[Fold],
+        metric: str | Metric,
+        n_jobs: int | None,
+        learner: Learner = LINES,
     ) -> None:
-        super().__init__(metric, n_jobs)
+        super().__init__(metric, n_jobs, learner)
         self._data = data
         self._folds = folds
 
@@ -117,10 +126,10 @@ class FoldJudge(Judge):
         """The training rows of each fold."""
         return [fold.train for fold in self._folds]
 
-    def judged(self, k: int, ws: Sequence[Floats]) -> Judged:
+    def judged(self, k: int, models: Sequence[Any]) -> Judged:
         """Return the test rows of a fold."""
         rows, data = self._folds[k].test, self._data
-        scores = [data.matrix.dot(w, rows, self._threads) for w in ws]
+        scores = [self._learner.scores(data, model, rows, self._threads) for model in models]
         # The parts of the only query count as queries.
         qid = data.qid[rows] if data.n_queries > 1 else np.full(rows.size, k)
         return Judged(data.y[rows], scores, qid)
@@ -129,8 +138,14 @@ class FoldJudge(Judge):
 class HeldOutJudge(Judge):
     """Scores models of all data on other data."""
 
-    def __init__(self, held_out: RankingData, metric: str | Metric, n_jobs: int | None) -> None:
-        super().__init__(metric, n_jobs)
+    def __init__(
+        self,
+        held_out: RankingData,
+        metric: str | Metric,
+        n_jobs: int | None,
+        learner: Learner = LINES,
+    ) -> None:
+        super().__init__(metric, n_jobs, learner)
         self._held_out = held_out
 
     @property
@@ -138,8 +153,8 @@ class HeldOutJudge(Judge):
         """All rows, once."""
         return [None]
 
-    def judged(self, k: int, ws: Sequence[Floats]) -> Judged:
+    def judged(self, k: int, models: Sequence[Any]) -> Judged:
         """Return the data held out."""
         data = self._held_out
-        scores = [data.matrix.dot(w, None, self._threads) for w in ws]
+        scores = [self._learner.scores(data, model, None, self._threads) for model in models]
         return Judged(data.y, scores, data.qid)

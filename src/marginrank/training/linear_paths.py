@@ -60,6 +60,11 @@ class Solution:
     result: SolverResult
     scale: Scale | None
 
+    @property
+    def model(self) -> Floats:
+        """The weights."""
+        return self.result.w
+
 
 def solve_paths(
     data: RankingData,

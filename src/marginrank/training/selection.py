@@ -14,8 +14,8 @@ from marginrank.metrics._options import exceeds
 from marginrank.metrics.comparison import Comparison
 from marginrank.training.folds import over_folds
 from marginrank.training.judges import Judge
-from marginrank.training.linear import Parameters, is_close
-from marginrank.training.linear_paths import default_Cs, solve_paths
+from marginrank.training.learners import LINES, Learner
+from marginrank.training.linear import RidgeParameters, is_close
 
 RULES = ("best", "one_se")
 
@@ -24,7 +24,7 @@ class Grid(NamedTuple):
     """Candidates that differ in C alone; what they have in common is a combination."""
 
     combination: int
-    parameters: Parameters
+    parameters: RidgeParameters
     Cs: Floats
 
 
@@ -49,13 +49,13 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Parameters that are tried, and how they do so far; the search alone has the weights.
+    """Parameters that are tried, and how they do so far; the search alone has the models.
 
     Attributes
     ----------
     combination : int
         Shared by all that differ in C alone.
-    parameters : Parameters
+    parameters : RidgeParameters
         All of them, with C.
     scores : ndarray of shape (n_parts,)
         The metric on each part; nan where it has no value, or was not tried.
@@ -64,7 +64,7 @@ class Candidate:
     """
 
     combination: int
-    parameters: Parameters
+    parameters: RidgeParameters
     scores: Floats
     tried: Booleans
 
@@ -108,7 +108,7 @@ class Selection:
     best: int
 
     @property
-    def parameters(self) -> Parameters:
+    def parameters(self) -> RidgeParameters:
         """The parameters that were chosen."""
         return self.candidates[self.best].parameters
 
@@ -141,6 +141,8 @@ class Search:
         Names of the parameters beside C that grids differ in.
     seed : int
         For the samples that speed up the fits.
+    learner : Learner
+        What learns the models.
 
     Attributes
     ----------
@@ -149,14 +151,21 @@ class Search:
     """
 
     def __init__(
-        self, data: RankingData, judge: Judge, *, varied: Sequence[str] = (), seed: int = 0
+        self,
+        data: RankingData,
+        judge: Judge,
+        *,
+        varied: Sequence[str] = (),
+        seed: int = 0,
+        learner: Learner = LINES,
     ) -> None:
         self.candidates: list[Candidate] = []
-        self._weights: dict[Candidate, dict[int, Floats]] = {}
+        self._models: dict[Candidate, dict[int, Any]] = {}
         self._varied = tuple(varied)
         self._data = data
         self._judge = judge
         self._seed = seed
+        self._learner = learner
 
     def try_grid(self, grid: Grid) -> Iterator[Trial]:
         """Learn and judge the candidates of a grid; yield after each model."""
@@ -166,12 +175,13 @@ class Search:
             parameters = replace(grid.parameters, C=float(C), lam=None)
             scores, tried = np.full(len(parts), np.nan), np.zeros(len(parts), dtype=bool)
             self.candidates.append(Candidate(grid.combination, parameters, scores, tried))
-        for found in solve_paths(self._data, grid.parameters, grid.Cs, parts, seed=self._seed):
+        learned = self._learner.solve(self._data, grid.parameters, grid.Cs, parts, seed=self._seed)
+        for found in learned:
             number, part = first + found.step, found.part
             candidate = self.candidates[number]
-            candidate.scores[part] = self._judge.score(part, found.result.w)
+            candidate.scores[part] = self._judge.score(part, found.model)
             candidate.tried[part] = True
-            self._weights.setdefault(candidate, {})[part] = found.result.w
+            self._models.setdefault(candidate, {})[part] = found.model
             close = is_close(found.result, grid.parameters.tol)
             yield Trial(number, part, float(candidate.scores[part]), close)
 
@@ -205,12 +215,12 @@ class Search:
         other = selection.runner_up
         if other is None:
             return None
-        chosen, second = (self.weights(selection.candidates[k]) for k in (selection.best, other))
+        chosen, second = (self.models(selection.candidates[k]) for k in (selection.best, other))
         return self._judge.compare(chosen, second)
 
-    def weights(self, candidate: Candidate) -> list[Floats]:
+    def models(self, candidate: Candidate) -> list[Any]:
         """Return what was learned for each part of a candidate that is complete."""
-        by_part = self._weights[candidate]
+        by_part = self._models[candidate]
         return [by_part[part] for part in range(len(by_part))]
 
 
@@ -232,11 +242,12 @@ def _simplest(candidates: Sequence[Candidate], mean: Floats, error: Floats, best
 
 def grids_of(
     data: RankingData,
-    base: Parameters,
+    base: RidgeParameters,
     axes: Mapping[str, Sequence[Any]],
     *,
     Cs: Floats | None,
     n_points: int,
+    learner: Learner = LINES,
 ) -> list[Grid]:
     """Return a grid of C for each combination of other parameters.
 
@@ -244,7 +255,7 @@ def grids_of(
     ----------
     data : RankingData
         The documents.
-    base : Parameters
+    base : RidgeParameters
         What all have.
     axes : mapping
         Names of parameters, and the values to try.
@@ -253,14 +264,16 @@ def grids_of(
         depends on normalisation, scale and loss.
     n_points : int
         Length of the default grid.
+    learner : Learner
+        What knows that.
     """
     return [
-        Grid(number, one, default_Cs(data, one, n_points) if Cs is None else Cs)
+        Grid(number, one, learner.default_Cs(data, one, n_points) if Cs is None else Cs)
         for number, one in enumerate(combinations(base, axes))
     ]
 
 
-def combinations(base: Parameters, axes: Mapping[str, Sequence[Any]]) -> list[Parameters]:
+def combinations(base: RidgeParameters, axes: Mapping[str, Sequence[Any]]) -> list[RidgeParameters]:
     """Return the parameters of each combination of some values, checked; the last varies first."""
     found = [
         replace(base, **dict(zip(axes, values, strict=True))) for values in product(*axes.values())
@@ -274,4 +287,6 @@ def _short(value: Any) -> str:
     """Return a value of a parameter in a word."""
     if value is None or isinstance(value, str):
         return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{value:.4g}"
     return getattr(value, "__name__", "given")

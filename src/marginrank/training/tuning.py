@@ -30,8 +30,7 @@ from marginrank.training.exploration import Count, Exploration, Space
 from marginrank.training.folds import Fold, check_folds, over_folds, query_folds
 from marginrank.training.held_out import refuse_other_validation
 from marginrank.training.judges import FoldJudge, HeldOutJudge, Judge
-from marginrank.training.linear import Parameters, seed_from, unfinished_message
-from marginrank.training.linear_paths import solve_paths
+from marginrank.training.linear import RidgeParameters, seed_from, unfinished_message
 from marginrank.training.selection import RULES, Candidate, Search, Selection
 
 Clock = Callable[[], float]
@@ -70,7 +69,7 @@ class Nested:
 
     Attributes
     ----------
-    parameters : list of Parameters
+    parameters : list of RidgeParameters
         What was chosen without the queries of each fold.
     scores : ndarray of shape (n_folds,)
         The metric of its model on these queries; nan where it has no value.
@@ -78,7 +77,7 @@ class Nested:
         Mean over the folds, and its standard error.
     """
 
-    parameters: list[Parameters]
+    parameters: list[RidgeParameters]
     scores: Floats
     mean: float
     error: float
@@ -94,7 +93,7 @@ class Tuning:
         The candidates, and the choice.
     rule : str
         What it was made by.
-    parameters : Parameters
+    parameters : RidgeParameters
         What to fit all data with.
     comparison : Comparison or None
         The chosen candidate against the runner-up, query by query.
@@ -114,7 +113,7 @@ class Tuning:
 
     selection: Selection
     rule: str
-    parameters: Parameters
+    parameters: RidgeParameters
     comparison: Comparison | None
     nested: Nested | None
     n_combinations: int
@@ -214,7 +213,7 @@ def tune(
     judge: Judge
     outer: list[OuterFold] = []
     if validation is not None:
-        judge = HeldOutJudge(validation, metric, space.base.n_jobs)
+        judge = HeldOutJudge(validation, metric, space.base.n_jobs, space.learner)
     else:
         folds = tuner.folds(n_folds)
         judge = tuner.judge(folds)
@@ -299,7 +298,8 @@ class Tuner:
 
     def judge(self, folds: Sequence[Fold]) -> FoldJudge:
         """Judge by folds."""
-        return FoldJudge(self.data, folds, self.metric, self.space.base.n_jobs)
+        space = self.space
+        return FoldJudge(self.data, folds, self.metric, space.base.n_jobs, space.learner)
 
     def tune(self, judge: Judge, outer: Sequence[OuterFold], budget: float | None) -> Tuning:
         """Choose, and if there are outer folds, estimate how good the choice is."""
@@ -337,11 +337,14 @@ class Tuner:
 
     def _exploration(self, judge: Judge, seconds: float | None) -> Exploration:
         """Return a search that begins now."""
-        search = Search(self.data, judge, varied=self.space.varied, seed=self.seed)
+        space = self.space
+        search = Search(
+            self.data, judge, varied=space.varied, seed=self.seed, learner=space.learner
+        )
         if seconds is None:
-            return Exploration(search, None, refines=False)
-        end = self.clock() + seconds
-        return Exploration(search, lambda: self.clock() >= end, refines=self.space.Cs is None)
+            return Exploration(search, None, refines=False, room=space.room)
+        end, refines = self.clock() + seconds, space.Cs is None
+        return Exploration(search, lambda: self.clock() >= end, refines=refines, room=space.room)
 
     def _report(
         self,
@@ -369,8 +372,10 @@ class Tuner:
                 self._report(main, count, candidate, fold.number)
             best = run.search.selection(self.rule).parameters
             grid = np.array([best.C])
-            (model,) = solve_paths(self.data, best, grid, [fold.train], seed=self.seed)
-            scores[k] = judge.score(k, model.result.w)
+            (learned,) = self.space.learner.solve(
+                self.data, best, grid, [fold.train], seed=self.seed
+            )
+            scores[k] = judge.score(k, learned.model)
             chosen.append(best)
         mean, error = over_folds(scores, judge.metric)
         return Nested(chosen, scores, float(mean), float(error))

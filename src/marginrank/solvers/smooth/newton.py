@@ -200,7 +200,7 @@ class NewtonIteration:
             if confirmations >= (2 if careful and not trusted else 1):
                 return _judged(point, preconditioner, estimate, tol)
             if direction.n_products > max(STALE_CG, preconditioner.cost):
-                self._preconditioner = None
+                self._preconditioner = point.objective.grams.curvature = None
             cut_off = direction.n_products >= most
             poor = poor + 1 if cut_off or gained < POOR * direction.decrement else 0
             if poor == PATIENCE and self._may_ease:
@@ -210,7 +210,9 @@ class NewtonIteration:
 
     def _refresh(self, point: Point) -> Preconditioner:
         before = self._preconditioner
-        if before is None or before.exact or (before.faithful and not is_mostly_curved(point)):
+        if before is not None and before.faithful and not is_mostly_curved(point):
+            before = point.objective.grams.curvature = None
+        if before is None or before.exact:
             before = precondition(point, self._seed, is_hard=self._is_hard)
         self._preconditioner = before
         return before

@@ -8,6 +8,7 @@ from scipy.linalg.lapack import dgetrf
 
 from marginrank._base.types import Floats, Integers
 from marginrank.objective.backends.interface import Scores
+from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
 
 HARD_STEPS = (100.0, 1500.0)  # of conjugate gradients
@@ -21,6 +22,7 @@ SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # documents for each feature that make a good preconditioner
 CURVED_PER_FEATURE = 12  # such documents that are in pairs with a loss
 MOST_LEADING = 512  # features whose Hessian is formed where these are far ahead of the others
+LEADING_COST = 150.0  # by which its square may exceed the entries of a row: about 5 sweeps
 SAMPLE_PER_LEADING = 16  # documents for each of them
 
 
@@ -57,7 +59,8 @@ class Factorised(Preconditioner):
 
     def solve(self, v: Floats) -> Floats:
         """Return P⁻¹ v."""
-        solution: Floats = self._scale * cho_solve(self._factor, self._scale * v)
+        scaled = self._scale * v
+        solution: Floats = self._scale * cho_solve(self._factor, scaled, check_finite=False)
         return solution
 
     def hidden_by(self, errors: Floats) -> float:
@@ -228,10 +231,24 @@ def diagonal_at(point: Point) -> Diagonal:
 def leading_at(point: Point, variances: Floats, seed: int) -> Preconditioner:
     """Return the preconditioner for features of which a few vary far more than the others.
 
-    The diagonal of the others is about in proportion to their variances.
+    The diagonal of the others is about in proportion to their variances. A Hessian that was made
+    for a problem much like this one will do.
     """
     objective = point.objective
-    features = np.sort(np.argsort(-variances, kind="stable")[:MOST_LEADING])
+    if objective.grams.curvature is None:
+        objective.grams.curvature = leading_curvature(point, variances, seed)
+    features, curved, cost = objective.grams.curvature
+    hessian = curved.copy()
+    hessian[np.diag_indices_from(hessian)] += objective.ridge
+    factor = factorised(hessian) or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
+    curvature = float(np.trace(curved) / np.sum(variances[features]))
+    return Leading(features, factor, objective.ridge + curvature * variances, cost)
+
+
+def leading_curvature(point: Point, variances: Floats, seed: int) -> Curvature:
+    """Return the Hessian of the loss in the features that vary most, by a sample of documents."""
+    objective = point.objective
+    features = np.sort(np.argsort(-variances, kind="stable")[: _n_leading(objective)])
     before = objective.sweeps
     size = max(SMALL_SAMPLE, SAMPLE_PER_LEADING * features.size)
     here = point
@@ -240,10 +257,15 @@ def leading_at(point: Point, variances: Floats, seed: int) -> Preconditioner:
     part = here.objective.restrict(features).at(point.w[features], here.scores)
     hessian = part.hessian()
     refuse_overflow(hessian, part.objective)
-    factor = factorised(hessian) or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
-    curvature = float(np.sum(np.diag(hessian) - objective.ridge) / np.sum(variances[features]))
-    diagonal = objective.ridge + curvature * variances
-    return Leading(features, factor, diagonal, objective.sweeps - before)
+    hessian[np.diag_indices_from(hessian)] -= objective.ridge
+    return Curvature(features, hessian, objective.sweeps - before)
+
+
+def _n_leading(objective: Objective) -> int:
+    """Return for how many features a Hessian is worth what it costs."""
+    sample = min(objective.n_active_documents, SAMPLE_PER_LEADING * MOST_LEADING)
+    affordable = LEADING_COST * objective.entries_per_document * objective.n_active_documents
+    return min(MOST_LEADING, int(np.sqrt(affordable / sample)))
 
 
 def _levelled(diagonal: Floats, rank: int) -> Floats:
