@@ -71,8 +71,9 @@ def _socp(judge):
     size = 1.0 / float(cost.max())  # of the objective
     sizes = np.diff(judge.starts)
     K = sizes.size
-    square = 2 * cost * size
-    linear = 2 * width * cost * size if np.isfinite(width) else np.full(p, 1e6)
+    square = np.full(p, 1e6) if width == 0 else 2 * cost * size
+    linear = cost * size * (1.0 if width == 0 else 2 * width)
+    linear = linear if np.isfinite(width) else np.full(p, 1e6)
     P = sp.diags_array(np.concatenate([np.full(n, unit**2 * size), square, np.zeros(p + K)]))
     q = np.concatenate([np.zeros(n + p), linear, np.full(K, judge.weight * unit * size)])
     eye = sp.eye_array(p)

@@ -23,11 +23,11 @@ N_PROBLEMS = 300
 def fitted(seed):
     """Draw a problem and fit it; return the outcome, what it saw, the parameters and the problem.
 
-    None where there is no pair, or a loss with a kink.
+    None where there is no pair.
     """
     problem = small_problem(seed)
     rng = np.random.default_rng([seed, 2])
-    if not problem.has_pairs or problem.parameters["loss"] == "hinge":
+    if not problem.has_pairs:
         return None
     parameters = AdditiveParameters(
         **problem.parameters

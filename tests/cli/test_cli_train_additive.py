@@ -50,9 +50,9 @@ def test_features_that_leave(run, refused, tmp_path, train_txt):
     shown = json.loads(run("inspect", path, "--json").stdout)
     assert shown["features_in_use"] == sum(bool(c.values.any()) for c in model.curves_)
     assert 0 < shown["features_in_use"] < shown["features"]
-    flags = ("--l1", "1", "--loss", "hinge")
+    flags = ("--l1", "1", "--solver", "tron")
     sentence = refused("train-additive", train_txt, "--model", path, *flags)
-    assert sentence.startswith("--loss 'hinge' has a kink; with --l1 take")
+    assert sentence == "--solver 'tron' does not know --l1; 'newton' does."
 
 
 def test_inspect_draws_the_curves(run, tmp_path, train_txt):

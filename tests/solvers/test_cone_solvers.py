@@ -106,7 +106,7 @@ def test_a_warm_start_and_an_interrupt(loss):
 def test_gaps_bound_the_distance_everywhere(loss):
     objective, cone = problem(loss)
     best = find_cone_solver("auto", LOSSES[loss])(objective, cone=cone, tol=1e-9)
-    groups = Groups(8.0, objective.matrix.basis.starts)
+    groups = Groups(20.0, objective.matrix.basis.starts)
     sparse = group_newton(objective, groups=groups, tol=1e-9)
     assert 0 < np.count_nonzero(groups.lengths(sparse.w)) < 4
     rng = np.random.default_rng(0)

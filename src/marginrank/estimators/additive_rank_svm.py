@@ -84,9 +84,9 @@ class AdditiveRankSVM(BaseEstimator):
         ``{"bm25": 1, 3: -1}``; what is added for missing values is free. With the hinge loss, its
         solver is "smoothing".
     l1 : float, default=0.0
-        Weight of Σ_k √(2 P(f_k)), the norms of the curves beside their squares, for smooth losses
-        and curves that are not `monotone`. Features with little to tell leave: their curves are
-        zero. It adds `l1` · σ |w| for a line.
+        Weight of Σ_k √(2 P(f_k)), the norms of the curves beside their squares; not for `monotone`
+        curves. Features with little to tell leave: their curves are zero. It adds `l1` · σ |w| for
+        a line. Its solver is "newton", or "smoothing" for the hinge loss.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         What features are divided by, as in :class:`~marginrank.RankSVM`. Where values are missing,
         it is that of the median in their place.

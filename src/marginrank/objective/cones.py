@@ -114,6 +114,8 @@ class Cone(ABC):
 class ConePoint:
     """An objective at a point of a cone, with a certificate of how far the optimum there is."""
 
+    penalty = 0.0  # beside the objective
+
     def __init__(self, cone: Cone, point: Point) -> None:
         self.cone = cone
         self.point = point

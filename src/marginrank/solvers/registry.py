@@ -18,6 +18,8 @@ from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.tron import tron
 from marginrank.solvers.sparse.frank_wolfe import fenchel
+from marginrank.solvers.sparse.group_hinge import group_hinge
+from marginrank.solvers.sparse.group_newton import group_newton
 from marginrank.solvers.sparse.proximal_newton import proximal_newton
 from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 
@@ -149,6 +151,24 @@ def find_cone_solver(name: str, loss: Loss) -> Callable[..., SolverResult]:
             "; 'smoothing' can.",
         )
     return hinge_in_cone
+
+
+def find_group_solver(name: str, loss: Loss) -> Callable[..., SolverResult]:
+    """Return a function of an objective and of `groups` that have a penalty.
+
+    Examples
+    --------
+    >>> from marginrank.objective.losses import LOSSES
+    >>> from marginrank.solvers.registry import find_group_solver
+    >>> find_group_solver("newton", LOSSES["huber"]).__name__
+    'group_newton'
+    """
+    if find_solver(name, loss) not in (newton, smoothing):
+        only = "newton" if loss.smooth else "smoothing"
+        raise ParameterError(
+            given("solver", name), " does not know ", Mention("l1"), f"; {only!r} does."
+        )
+    return group_newton if loss.smooth else group_hinge
 
 
 def state_bytes(name: str, loss: Loss, regularizer: Regularizer | None = None) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+from marginrank._base.parameters import Mention, ParameterError, given
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.data.grids import Grid, grid_scores
@@ -19,13 +20,11 @@ from marginrank.objective.groups import Groups
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.monotone_curves import MonotoneCurves, monotone
 from marginrank.objective.objective import Objective
-from marginrank.solvers.registry import find_cone_solver
+from marginrank.solvers.registry import find_cone_solver, find_group_solver
 from marginrank.solvers.result import Callback, SolverResult, StopReason
-from marginrank.solvers.sparse.group_newton import group_newton
 from marginrank.training.declarations import AdditiveDeclaration
 from marginrank.training.feature_choice import columns_of
 from marginrank.training.interactions import Penalty, choose_interactions
-from marginrank.training.leaving_features import refuse_beside_l1
 from marginrank.training.linear import (
     RidgeParameters,
     make_objective,
@@ -49,7 +48,14 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
         """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
         super().check()
         if self.l1 > 0:
-            refuse_beside_l1(self)
+            find_group_solver(self.solver, get_loss(self.loss))
+            if self.monotone:
+                raise ParameterError(
+                    given("l1", self.l1),
+                    " and ",
+                    Mention("monotone"),
+                    " have no solver for both; leave one of them out.",
+                )
         elif self.monotone:
             find_cone_solver(self.solver, get_loss(self.loss))
 
@@ -189,8 +195,9 @@ class Problem(NamedTuple):
         basis = self.matrix.basis
         cone = MonotoneCurves.of(basis, self.signs)
         if parameters.l1 > 0:
+            solve = find_group_solver(parameters.solver, objective.loss)
             groups = Groups(parameters.l1, basis.starts)
-            parameters = _Shaped(**vars(parameters), solve=partial(group_newton, groups=groups))
+            parameters = _Shaped(**vars(parameters), solve=partial(solve, groups=groups))
         elif cone.blocks:
             solve = find_cone_solver(parameters.solver, objective.loss)
             parameters = _Shaped(**vars(parameters), solve=partial(solve, cone=cone))

@@ -99,7 +99,7 @@ class Pivoting:
             best = self._offer(step.inside)
             tell(step)
             if meets(tol, best.value, self.gap):
-                return estimate, StopReason.CERTIFIED
+                return min(estimate, self.gap), StopReason.CERTIFIED
             wrong = self._wrong(step.free)
             idle = 0 if self.gap < closest else idle + 1
             closest = min(closest, self.gap)
