@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from marginrank._base.types import Floats, Integers
 from marginrank.data.grids import (
     CLASSES,
+    MOST_NODES,
     WHOLE,
     Grid,
     axis_places,
@@ -20,7 +21,7 @@ from marginrank.objective.curve_basis import sample
 from marginrank.objective.grid_basis import Axis, make_grid_block
 
 BINS = 16  # of an axis
-CATEGORIES = 20  # that have a row of their own; others are where missing values are
+CATEGORIES = MOST_NODES  # that have a row of their own; others are where missing values are
 
 
 def add_grids(
