@@ -23,6 +23,38 @@ def test_the_model_is_the_one_of_the_estimator(run, tmp_path, train_txt, test_tx
     run("evaluate", path, test_txt)
 
 
+def test_monotone_curves(run, refused, tmp_path, train_txt):
+    path = tmp_path / "m.json"
+    flags = ("-C", "0.1", "--max-bins", "8", "--monotone", "1:+1,3:-1", "--json")
+    told = json.loads(run("train-additive", train_txt, "--model", path, *flags).stdout)
+    train = load_letor(train_txt)
+    model = AdditiveRankSVM(C=0.1, max_bins=8, monotone={0: 1, 2: -1}).fit(train)
+    assert told["objective"] == model.objective_
+    loaded = load_model(path)
+    np.testing.assert_array_equal(loaded.predict(train), model.predict(train))
+    assert np.all(np.diff(loaded.curves_[0].values) >= 0)
+    assert np.all(np.diff(loaded.curves_[2].values) <= 0)
+    sentence = refused("train-additive", train_txt, "--model", path, "--monotone", "1:up")
+    assert sentence == (
+        "--monotone '1:up' must give names or numbers of features +1 or -1, as bm25:+1."
+    )
+
+
+def test_features_that_leave(run, refused, tmp_path, train_txt):
+    path = tmp_path / "m.json"
+    flags = ("-C", "1", "--normalization", "pairs", "--max-bins", "8", "--l1", "0.1", "--json")
+    told = json.loads(run("train-additive", train_txt, "--model", path, *flags).stdout)
+    options = {"C": 1.0, "normalization": "pairs", "max_bins": 8, "l1": 0.1}
+    model = AdditiveRankSVM(**options).fit(load_letor(train_txt))
+    assert told["objective"] == model.objective_
+    shown = json.loads(run("inspect", path, "--json").stdout)
+    assert shown["features_in_use"] == sum(bool(c.values.any()) for c in model.curves_)
+    assert 0 < shown["features_in_use"] < shown["features"]
+    flags = ("--l1", "1", "--loss", "hinge")
+    sentence = refused("train-additive", train_txt, "--model", path, *flags)
+    assert sentence.startswith("--loss 'hinge' has a kink; with --l1 take")
+
+
 def test_inspect_draws_the_curves(run, tmp_path, train_txt):
     path = tmp_path / "m.json"
     run("train-additive", train_txt, "--model", path, "--tol", "1e-3")

@@ -222,3 +222,26 @@ def test_choosing_by_folds_takes_interactions():
 def test_wrong_numbers_are_refused(wrong):
     with pytest.raises(ValueError, match="interactions="):
         AdditiveRankSVM(interactions=wrong).fit(X, Y, qid=QID)
+
+
+def test_monotone_features_are_in_no_pair():
+    """Otherwise scores would not rise where curves do."""
+    rising = AdditiveRankSVM(interactions=2, monotone={1: +1}, **OPTIONS).fit(X, Y, qid=QID)
+    assert len(rising.interactions_) == 2
+    assert all(1 not in pair.features for pair in rising.interactions_)
+    higher = X.copy()
+    higher[:, 1] += RNG.uniform(0, 1, len(X))
+    assert (rising.predict(higher) >= rising.predict(X)).all()
+    assert rising.gap_ <= 1e-6 * rising.objective_
+
+
+def test_pairs_leave_as_features_do():
+    """The norm of a pair's function is one of those that l1 weighs."""
+    noise = RNG.integers(0, 3, len(X))
+    few = AdditiveRankSVM(interactions=2, l1=1e3, **OPTIONS).fit(X[:, :3], noise, qid=QID)
+    assert not any(pair.values.any() for pair in few.interactions_)
+    assert few.gap_ <= 1e-6 * few.objective_
+    some = AdditiveRankSVM(interactions=1, l1=0.1, **OPTIONS).fit(X, Y, qid=QID)
+    assert some.interactions_[0].features == (1, 3)
+    assert some.interactions_[0].values.any()
+    assert some.gap_ <= 1e-6 * some.objective_

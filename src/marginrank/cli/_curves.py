@@ -21,6 +21,7 @@ def describe_curves(model: "AdditiveModel", top: int) -> dict[str, Any]:
     return {
         "kind": "AdditiveRankSVM",
         "features": model.n_features,
+        "features_in_use": sum(bool(c.missing or c.values.any()) for c in model.curves),
         "knots": sum(curve.knots.size for curve in model.curves),
         "parameters": model.parameters,
         "top_curves": [
@@ -80,7 +81,8 @@ def drawn(curve: "Curve") -> str:
 
 def print_curves(model: Mapping[str, Any]) -> None:
     """Print the description of an additive model as tables."""
-    rows = [("features", model["features"]), ("knots", model["knots"])]
+    told = ("features", "features_in_use", "knots")
+    rows = [(name.replace("_", " "), model[name]) for name in told]
     print_table(model["kind"], [*rows, *model["parameters"].items()])
     shown = [
         (one["feature"], one["name"], one["spread"], _range(one), one["curve"])

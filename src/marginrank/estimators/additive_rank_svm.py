@@ -79,6 +79,14 @@ class AdditiveRankSVM(BaseEstimator):
         Number of pairs of features that may act together: pairs whose joint effect promises most
         are found one after the other, and each gets a function of both features, which holds what
         no sum of two curves can.
+    monotone : dict, optional
+        Features whose curves may only rise (1) or fall (-1), by their own name or column, as
+        ``{"bm25": 1, 3: -1}``; what is added for missing values is free. With the hinge loss, its
+        solver is "smoothing".
+    l1 : float, default=0.0
+        Weight of Σ_k √(2 P(f_k)), the norms of the curves beside their squares, for smooth losses
+        and curves that are not `monotone`. Features with little to tell leave: their curves are
+        zero. It adds `l1` · σ |w| for a line.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         What features are divided by, as in :class:`~marginrank.RankSVM`. Where values are missing,
         it is that of the median in their place.
@@ -140,6 +148,8 @@ class AdditiveRankSVM(BaseEstimator):
         smoothness: float = 1.0,
         categorical: Any = None,
         interactions: int = 0,
+        monotone: Any = None,
+        l1: float = 0.0,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -160,6 +170,8 @@ class AdditiveRankSVM(BaseEstimator):
         self.smoothness = smoothness
         self.categorical = categorical
         self.interactions = interactions
+        self.monotone = monotone
+        self.l1 = l1
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

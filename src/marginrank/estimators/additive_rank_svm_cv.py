@@ -73,8 +73,10 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         than one standard error of the best one's mean.
     normalization : {"none", "pairs", "query"}, default="pairs"
         As in :class:`~marginrank.RankSVM`; with "pairs", a C means the same for any amount of data.
-    loss, categorical, interactions, solver, tol, max_iter, pair_selection, pair_cost, margin, scale
+    loss, categorical, interactions, monotone, l1, solver, tol, max_iter
         As in :class:`~marginrank.AdditiveRankSVM`. Fits of folds need not come closer than 1e-3.
+    pair_selection, pair_cost, margin, scale
+        As in :class:`~marginrank.AdditiveRankSVM`.
     n_jobs, verbose, random_state
         As in :class:`~marginrank.AdditiveRankSVM`; the seed is also that of the folds.
 
@@ -115,6 +117,8 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         loss: str = "squared_hinge",
         categorical: Any = None,
         interactions: int = 0,
+        monotone: Any = None,
+        l1: float = 0.0,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -138,6 +142,8 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         self.loss = loss
         self.categorical = categorical
         self.interactions = interactions
+        self.monotone = monotone
+        self.l1 = l1
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -236,6 +242,8 @@ SHARED = (
     "loss",
     "categorical",
     "interactions",
+    "monotone",
+    "l1",
     "solver",
     "tol",
     "max_iter",

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ from marginrank.models.json_model import (
 from marginrank.models.linear_model import BATCH_ONLY, Training
 from marginrank.solvers import Iteration
 from marginrank.training.additive import AdditiveFit, AdditiveParameters
+from marginrank.training.monotone_choice import directions
 
 FORMAT = "marginrank-additive-model"
 VERSION = 1
@@ -220,7 +221,7 @@ def write(model: AdditiveModel, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "written_by": f"marginrank {__version__}",
-        "parameters": _encode_parameters(model.parameters),
+        "parameters": _encode_parameters(_listed_pairs(model.parameters)),
         "n_features": model.n_features,
         "feature_names": model.feature_names,
         "curves": [_curve_to_json(curve) for curve in model.curves],
@@ -232,6 +233,14 @@ def write(model: AdditiveModel, path: str | os.PathLike[str]) -> None:
     lines = [f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in content.items()]
     with atomic_write(path) as file:
         file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii"))
+
+
+def _listed_pairs(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters with pairs in the place of a mapping, as keys in JSON are text."""
+    monotone = parameters.get("monotone")
+    if not isinstance(monotone, Mapping):
+        return parameters
+    return parameters | {"monotone": [list(pair) for pair in directions(monotone).items()]}
 
 
 def _curve_to_json(curve: Curve) -> dict[str, Any]:
@@ -289,6 +298,8 @@ def _read_parameters(fields: _Fields) -> dict[str, Any]:
     try:
         if unknown:
             raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
+        if isinstance(parameters.get("monotone"), list):
+            parameters["monotone"] = dict(parameters["monotone"])
         AdditiveParameters(**{n: parameters[n] for n in known if n in parameters}).check()
     except (ValueError, TypeError) as error:
         raise fields.damaged(

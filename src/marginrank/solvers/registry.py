@@ -7,9 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from marginrank._base.parameters import ParameterError, given
+from marginrank._base.parameters import Mention, ParameterError, given
 from marginrank.objective.losses import LOSSES, Loss
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer, Regularizer
+from marginrank.solvers.cone.hinge import hinge_in_cone
+from marginrank.solvers.cone.smooth import smooth_in_cone
 from marginrank.solvers.hinge.bundle import bmrm, ocas
 from marginrank.solvers.hinge.smoothing import smoothing
 from marginrank.solvers.result import SolverResult
@@ -122,6 +124,31 @@ def find_solver(
         )
     minimise = SOLVERS[able[0] if name == "auto" else name].minimise
     return minimise if regularizer is None else partial(minimise, regularizer=regularizer)
+
+
+def find_cone_solver(name: str, loss: Loss) -> Callable[..., SolverResult]:
+    """Return a function of an objective and a `cone` that uses the solver of that name on faces.
+
+    Examples
+    --------
+    >>> from marginrank.objective.losses import LOSSES
+    >>> from marginrank.solvers.registry import find_cone_solver
+    >>> find_cone_solver("auto", LOSSES["hinge"]).__name__
+    'hinge_in_cone'
+    """
+    minimise = find_solver(name, loss)
+    if loss.smooth:
+        return partial(smooth_in_cone, minimise=minimise)
+    if minimise is not smoothing:
+        raise ParameterError(
+            given("solver", name),
+            " cannot minimise ",
+            given("loss", loss.name),
+            " with ",
+            Mention("monotone"),
+            "; 'smoothing' can.",
+        )
+    return hinge_in_cone
 
 
 def state_bytes(name: str, loss: Loss, regularizer: Regularizer | None = None) -> int:

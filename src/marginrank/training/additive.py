@@ -1,9 +1,9 @@
 """From data and parameters to curves: what AdditiveRankSVM and the command line share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,12 +17,17 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
 from marginrank.objective.backends.grids import add_grids, grid_values
 from marginrank.objective.curve_basis import CurveShapes
-from marginrank.objective.losses import get_loss
+from marginrank.objective.groups import Groups
+from marginrank.objective.losses import Loss, get_loss
+from marginrank.objective.monotone_curves import MonotoneCurves, monotone
 from marginrank.objective.objective import Objective
-from marginrank.solvers.result import Callback, StopReason
+from marginrank.solvers.registry import find_cone_solver
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.sparse.group_newton import group_newton
 from marginrank.training.declarations import AdditiveDeclaration
 from marginrank.training.feature_choice import columns_of
 from marginrank.training.interactions import Penalty, choose_interactions
+from marginrank.training.leaving_features import refuse_beside_l1
 from marginrank.training.linear import (
     RidgeParameters,
     make_objective,
@@ -31,6 +36,7 @@ from marginrank.training.linear import (
     solve_for_goal,
 )
 from marginrank.training.minimisation import Fit, minimise
+from marginrank.training.monotone_choice import signs_of
 from marginrank.training.scaling import Scale, find_scale, no_scale, values_of
 
 CHOICE_TOL = 1e-3  # closer fits would not change which pairs of features are chosen
@@ -40,6 +46,25 @@ SMOOTH_LOSS = "squared_hinge"  # which they are chosen by if the loss is not smo
 @dataclass(frozen=True, kw_only=True)
 class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
     """The parameters of an additive RankSVM; see :class:`~marginrank.AdditiveRankSVM`."""
+
+    def check(self) -> None:
+        """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
+        super().check()
+        if self.l1 > 0:
+            refuse_beside_l1(self)
+        elif self.monotone:
+            find_cone_solver(self.solver, get_loss(self.loss))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shaped(AdditiveParameters):
+    """The same, with a solver that knows what shapes the curves may have."""
+
+    solve: Callable[..., SolverResult]
+
+    def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
+        """Return the solver, as a function of an objective."""
+        return self.solve
 
 
 class AdditiveFit(NamedTuple):
@@ -122,7 +147,7 @@ def fit_additive(
         data,
         parameters,
         objective,
-        partial(minimise, parameters=parameters, scale=None, seed=seed),
+        partial(problem.minimise, parameters=parameters, seed=seed),
         partial(problem.scores, threads=objective.threads),
         propensity=propensity,
         w0=None,
@@ -136,6 +161,7 @@ class Problem(NamedTuple):
 
     matrix: CurveMatrix
     scale: Scale | None
+    signs: Mapping[int, int]  # of curves that rise (1) or fall (−1)
 
     def objective(
         self,
@@ -152,6 +178,26 @@ class Problem(NamedTuple):
         require_pairs(objective, data)
         return objective
 
+    def minimise(
+        self,
+        objective: Objective,
+        parameters: AdditiveParameters,
+        *,
+        seed: int,
+        w0: Floats | None = None,
+        callback: Callback | None = None,
+    ) -> Fit:
+        """Solve a problem on the curves."""
+        basis = self.matrix.basis
+        cone = MonotoneCurves.of(basis, self.signs)
+        if parameters.l1 > 0:
+            groups = Groups(parameters.l1, basis.starts)
+            parameters = _Shaped(**vars(parameters), solve=partial(group_newton, groups=groups))
+        elif cone.blocks:
+            solve = find_cone_solver(parameters.solver, objective.loss)
+            parameters = _Shaped(**vars(parameters), solve=partial(solve, cone=cone))
+        return minimise(objective, parameters, scale=None, seed=seed, w0=w0, callback=callback)
+
     def with_interactions(
         self,
         data: RankingData,
@@ -164,7 +210,7 @@ class Problem(NamedTuple):
         """Return the problem with grids for as many pairs of features as the parameters ask for.
 
         They are chosen by fits of all pairs of documents with a smooth loss, which need not come
-        close to their optimum.
+        close to their optimum. Curves that rise or fall are in no pair, so that scores do as well.
         """
         if not parameters.interactions:
             return self
@@ -173,9 +219,21 @@ class Problem(NamedTuple):
             easier = replace(easier, loss=SMOOTH_LOSS)
         objective = self.objective(data, easier, pairs=pairs, propensity=propensity)
         penalty = Penalty(parameters.smoothness, values_of(self.scale))
-        solve = partial(_weights, parameters=easier, seed=seed)
-        chosen = choose_interactions(objective, parameters.interactions, penalty, solve)
+        solve = partial(self._weights, parameters=easier, seed=seed)
+        chosen = choose_interactions(
+            objective, parameters.interactions, penalty, solve, alone=self.signs
+        )
         return self._replace(matrix=add_grids(self.matrix, chosen, *penalty, objective.threads))
+
+    def _weights(
+        self, objective: Objective, w0: Floats, *, parameters: AdditiveParameters, seed: int
+    ) -> Floats:
+        """Return the weights of a fit on the way, unless it was interrupted."""
+        there = self._replace(matrix=cast(CurveMatrix, objective.matrix))
+        fit = there.minimise(objective, parameters, seed=seed, w0=w0)
+        if fit.result.stop is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        return fit.result.w
 
     def scores(self, weights: Floats, threads: int) -> Floats:
         """Return the scores of the documents, by row, for weights of the basis."""
@@ -186,6 +244,9 @@ class Problem(NamedTuple):
     def outcome(self, fit: Fit) -> AdditiveFit:
         """Return the curves of a fit."""
         matrix, values = self.matrix, self.matrix.basis.inner(fit.result.w)
+        for k, sign in self.signs.items():
+            at = slice(matrix.knots.columns(k).start + 1, matrix.knots.columns(k).stop)
+            values[at] = monotone(values[at], sign)
         return AdditiveFit(
             fit._replace(scale=self.scale),
             matrix.knots,
@@ -195,16 +256,6 @@ class Problem(NamedTuple):
         )
 
 
-def _weights(
-    objective: Objective, w0: Floats, *, parameters: AdditiveParameters, seed: int
-) -> Floats:
-    """Return the weights of a fit on the way, unless it was interrupted."""
-    fit = minimise(objective, parameters, scale=None, seed=seed, w0=w0, callback=None)
-    if fit.result.stop is StopReason.INTERRUPTED:
-        raise KeyboardInterrupt
-    return fit.result.w
-
-
 class Layout(NamedTuple):
     """Where the values of features lie among knots; problems of any smoothness share it."""
 
@@ -212,11 +263,12 @@ class Layout(NamedTuple):
     knots: Knots
     shapes: CurveShapes
     scale: Scale | None
+    signs: Mapping[int, int]
 
     def problem(self, smoothness: float) -> Problem:
         """Return the features as a matrix of curves."""
         basis = self.shapes.basis(smoothness, values_of(self.scale))
-        return Problem(CurveMatrix(self.hats, self.knots, basis), self.scale)
+        return Problem(CurveMatrix(self.hats, self.knots, basis), self.scale, self.signs)
 
     def sizes(self, smoothness: float) -> Floats:
         """Return the size of each basis function."""
@@ -246,10 +298,12 @@ def lay_out(
     X = data.X if X is None else X
     threads = effective_threads(parameters.n_jobs)
     categorical = columns_of("categorical", parameters.categorical, feature_names, X.shape[1])
+    signs = signs_of(parameters.monotone, feature_names, X.shape[1], categorical)
     knots = choose_knots(X, parameters.max_bins, categorical)
     places = knots.places(X, threads)
     scale = _scale_of(data, X, knots, parameters)
-    return Layout(HatMatrix.of(places, knots.starts), knots, CurveShapes.of(knots, places), scale)
+    hats, shapes = HatMatrix.of(places, knots.starts), CurveShapes.of(knots, places)
+    return Layout(hats, knots, shapes, scale, signs)
 
 
 def _scale_of(

@@ -29,7 +29,6 @@ from marginrank.training.additive import (
 from marginrank.training.folds import cost_by_label, rows_of
 from marginrank.training.learners import Learner
 from marginrank.training.linear import preferences_of
-from marginrank.training.minimisation import minimise
 
 KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
 
@@ -184,7 +183,7 @@ class _Part:
             start = self.found[min(self.found, key=lambda other: abs(np.log(other / C)))]
         if not alone and self.curvature is not None:
             objective = replace(objective, grams=GramStore(curvature=self.curvature.scaled(C)))
-        fit = minimise(objective, parameters, scale=None, seed=seed, w0=start, callback=None)
+        fit = problem.minimise(objective, parameters, seed=seed, w0=start)
         if fit.result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         if not alone:

@@ -88,6 +88,12 @@ def _check_categorical(value: Any) -> None:
     check_features_chosen("categorical", value)
 
 
+def _check_monotone(value: Any) -> None:
+    from marginrank.training.monotone_choice import check_monotone
+
+    check_monotone(value)
+
+
 def _solvers() -> Iterable[str]:
     from marginrank.solvers import solver_names
 
@@ -209,6 +215,14 @@ class AdditiveDeclaration(LinearDeclaration):
     interactions: int = Parameter(
         integer(at_least=0), "Number of pairs of features that may act together.", MODEL
     ).field(0)
+    l1: float = Parameter(
+        number(allow_equal=True), "Weight of the norm of each curve: whole features leave.", MODEL
+    ).field(0.0)
+    monotone: Any = Parameter(  # noqa: RUF009 (a field)
+        or_none(accepted_by(_check_monotone)),
+        "Features whose curves only rise or fall: names or numbers with a sign, as bm25:+1,age:-1.",
+        MODEL,
+    ).field(None)
     scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
 
 

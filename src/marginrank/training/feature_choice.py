@@ -20,7 +20,7 @@ def listed(parameter: str, chosen: Any) -> list[Feature]:
     if isinstance(chosen, str):
         return [name.strip() for name in chosen.split(",")]
     try:
-        features = [one if isinstance(one, str) else _whole(one) for one in chosen]
+        features = [one if isinstance(one, str) else whole(one) for one in chosen]
     except (TypeError, ValueError):
         raise ParameterError(
             given(parameter, chosen),
@@ -31,7 +31,8 @@ def listed(parameter: str, chosen: Any) -> list[Feature]:
     return features
 
 
-def _whole(number: Any) -> int:
+def whole(number: Any) -> int:
+    """Return a number that has no fraction."""
     if isinstance(number, bool) or int(number) != number:
         raise ValueError
     return int(number)

@@ -13,7 +13,7 @@ and a pair of features the sum over its products. Sums of z by the cells of two 
 that this takes. The best pairs get a grid, the model is fitted again, and so on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import NamedTuple, cast
@@ -50,7 +50,12 @@ class Penalty(NamedTuple):
 
 
 def choose_interactions(
-    objective: Objective, k: int, penalty: Penalty, solve: Callable[..., Floats]
+    objective: Objective,
+    k: int,
+    penalty: Penalty,
+    solve: Callable[..., Floats],
+    *,
+    alone: Collection[int] = (),
 ) -> list[Pair]:
     """Return k pairs of features, or fewer if there are no more, the most promising first.
 
@@ -64,6 +69,8 @@ def choose_interactions(
         Of curves and grids.
     solve : callable
         Takes an objective and a start, and returns its weights.
+    alone : collection of int
+        Features that are in no pair.
     """
     here = objective
     if objective.n_documents > DOCUMENTS:
@@ -77,7 +84,7 @@ def choose_interactions(
         w = solve(here, w0=w)
         point = here.at(w)
         if candidates is None:
-            candidates = Candidates.of(point, curves, penalty)
+            candidates = Candidates.of(point, curves, penalty, alone)
         wanted = min(-(-k // STEPS), k - len(chosen))
         chosen += candidates.best(point, wanted, chosen)
         if len(chosen) >= min(k, len(candidates.pairs)):
@@ -112,9 +119,11 @@ class Candidates:
     threads: int
 
     @classmethod
-    def of(cls, point: Point, matrix: CurveMatrix, penalty: Penalty) -> "Candidates":
+    def of(
+        cls, point: Point, matrix: CurveMatrix, penalty: Penalty, alone: Collection[int] = ()
+    ) -> "Candidates":
         """Return those of a model without grids."""
-        features = _leading(matrix, point.w)
+        features = _leading(matrix, point.w, alone)
         codes = np.empty((features.size, matrix.n_rows), dtype=np.uint8)
         cells = []
         for row, k in zip(codes, features.tolist(), strict=True):
@@ -172,10 +181,10 @@ class Candidates:
         return products
 
 
-def _leading(matrix: CurveMatrix, w: Floats) -> Integers:
+def _leading(matrix: CurveMatrix, w: Floats, alone: Collection[int]) -> Integers:
     """Return the features with two values or more whose curves vary most, ascending."""
     knots = matrix.knots
-    varying = np.flatnonzero(np.diff(knots.starts) > 2)
+    varying = np.setdiff1d(np.flatnonzero(np.diff(knots.starts) > 2), list(alone))
     if varying.size <= FEATURES:
         return varying
     variance = np.add.reduceat(w**2 * matrix.variances, matrix.basis.starts[:-1])

@@ -242,7 +242,7 @@ class _Smoothing:
         Sets: best, lower
         """
         hinge = self._objective.at_point(smooth)
-        edges = self._objective.with_loss(_halves(self._objective.loss, self._width))
+        edges = self._objective.with_loss(halves(self._objective.loss, self._width))
         cut = _Cut.below(smooth, edges.at_point(smooth))
         self._offer(hinge)
         if cut.scale < 1.0:
@@ -304,7 +304,7 @@ class _Cut(NamedTuple):
         return cls(plane, bound, scale, scale * rounding)
 
 
-def _halves(loss: Loss, width: float) -> Loss:
+def halves(loss: Loss, width: float) -> Loss:
     """Return ½ (H_{θ+ε/2} + H_{θ−ε/2}) for each hinge H_θ of the loss."""
     pieces = tuple(
         Piece(0.5 * p.coefficient, p.theta + side * width, 1)

@@ -15,7 +15,7 @@ keep the number of sweeps over X small:
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -56,6 +56,21 @@ class Outcome(NamedTuple):
     point: Point
     estimate: float
     stop: StopReason
+
+
+class Curved(Protocol):
+    """A point with a Hessian."""
+
+    @property
+    def objective(self) -> Objective:
+        """Whose scores are added."""
+
+    @property
+    def value(self) -> float:
+        """F(w)."""
+
+    def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
+        """Return ∇²F(w) v and Xv."""
 
 
 class Direction(NamedTuple):
@@ -247,7 +262,7 @@ def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: 
         preconditioner = diagonal_at(point)
     still = point.objective.zero_scores()
     nowhere = Direction(np.zeros_like(point.w), still, 0.0, np.inf, 0)
-    return _conjugate_gradient(point, preconditioner, tol, nowhere, -point.gradient, max_steps)
+    return conjugate_gradient(point, preconditioner, tol, nowhere, -point.gradient, max_steps)
 
 
 def _solve_directly(point: Point, hessian: Preconditioner, tol: float) -> Direction | None:
@@ -260,7 +275,7 @@ def _solve_directly(point: Point, hessian: Preconditioner, tol: float) -> Direct
     hidden = 0.5 * float(residual @ residual) / point.objective.ridge
     direct = Direction(vector, scores, decrement, decrement + hidden, 0)
     if hidden > _enough(point, tol, decrement, BOUND_TOL):
-        direct = _conjugate_gradient(point, hessian, tol, direct, residual, MAX_REFINEMENTS)
+        direct = conjugate_gradient(point, hessian, tol, direct, residual, MAX_REFINEMENTS)
         hidden = direct.bound - direct.decrement
     # A decrement that is nothing but rounding may be negative.
     missing = max(hidden, -direct.decrement)
@@ -268,8 +283,8 @@ def _solve_directly(point: Point, hessian: Preconditioner, tol: float) -> Direct
     return direct._replace(bound=abs(direct.decrement) + hidden) if solved else None
 
 
-def _conjugate_gradient(
-    point: Point,
+def conjugate_gradient(
+    point: Curved,
     preconditioner: Preconditioner,
     tol: float,
     start: Direction,
@@ -317,6 +332,6 @@ def _conjugate_gradient(
     return Direction(d, d_scores, decrement, decrement + to_come, n_products)
 
 
-def _enough(point: Point, tol: float, decrement: float, share: float) -> float:
+def _enough(point: Curved, tol: float, decrement: float, share: float) -> float:
     """Return which part of the decrement may be missing."""
     return max(share * decrement, 0.1 * tol * point.value)

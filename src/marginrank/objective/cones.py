@@ -1,0 +1,183 @@
+"""Cones of weights, Gu ≥ 0 block by block, and how far from the optimum a point of one is.
+
+For u in the cone and any μ ≥ 0, as F is ρ-strongly convex,
+
+    F(u) − F* ≤ ‖∇F(u) − Gᵀμ‖² / 2ρ + μᵀGu.
+
+The best μ is that of the projection of −∇L(u), the gradient of the loss alone, to the cone: a small
+non-negative least squares problem a block. What is left, ∇F − Gᵀμ, is zero at the optimum only.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import lsq_linear, nnls
+
+from marginrank._base.cached import cached_property
+from marginrank._base.types import Booleans, Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.faces import Face
+from marginrank.objective.objective import PRECISION, Objective, Point
+
+
+class Block(NamedTuple):
+    """The conditions on some of the weights.
+
+    Attributes
+    ----------
+    weights : slice
+        Which weights.
+    rows : ndarray of shape (n_conditions, n_weights)
+        G, of full rank, with rows of length one.
+    """
+
+    weights: slice
+    rows: Floats
+
+    @classmethod
+    def of(cls, weights: slice, conditions: Floats) -> "Block":
+        """Return conditions of any length."""
+        return cls(weights, conditions / np.linalg.norm(conditions, axis=1, keepdims=True))
+
+    def multipliers(self, target: Floats) -> Floats:
+        """Return the μ ≥ 0 for which Gᵀμ is nearest to the target."""
+        try:
+            found = nnls(self.rows.T, target)[0]
+        except RuntimeError:  # it cycled by rounding; whatever is not negative keeps its promises
+            found = lsq_linear(self.rows.T, target, (0.0, np.inf)).x
+        return np.maximum(np.asarray(found, dtype=np.float64), 0.0)
+
+    def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
+        """Return the nearest point of the cone, and which conditions hold it back."""
+        held = self.multipliers(-u) > 0.0
+        free = self.free(held)
+        nearest = free @ (free.T @ u)
+        if np.linalg.norm(nearest) <= PRECISION * u.size * np.linalg.norm(u):
+            return np.zeros_like(u), held  # all that is left is rounding
+        short = np.maximum(-(self.rows @ nearest), 0.0)
+        if short.any():  # by rounding, or where least squares are not the least
+            nearest = nearest + np.linalg.lstsq(self.rows, short)[0]
+        return nearest, held
+
+    def free(self, held: Booleans) -> Floats:
+        """Return an orthonormal basis of the weights for which some conditions are equations."""
+        n_held = int(np.count_nonzero(held))
+        directions, _ = np.linalg.qr(self.rows[held].T, mode="complete")
+        return np.asarray(directions[:, n_held:])
+
+
+@dataclass(frozen=True)
+class Cone(ABC):
+    """Weights u with Gu ≥ 0; those in no block are free."""
+
+    blocks: Sequence[Block]
+
+    @abstractmethod
+    def face(self, objective: Objective, held: Booleans) -> Face:
+        """Return an objective on the weights for which some conditions are equations."""
+
+    @cached_property
+    def n_conditions(self) -> int:
+        """Number of conditions."""
+        return sum(len(block.rows) for block in self.blocks)
+
+    def conditions(self, u: Floats) -> Floats:
+        """Return Gu."""
+        return np.concatenate([block.rows @ u[block.weights] for block in self.blocks])
+
+    def by_block(self, conditions: Any) -> list[Any]:
+        """Return entries of conditions, block by block."""
+        ends = np.cumsum([len(block.rows) for block in self.blocks])
+        return np.split(conditions, ends)[:-1]
+
+    def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
+        """Return the nearest point of the cone, and which conditions hold it back."""
+        nearest, held = u.copy(), []
+        for block in self.blocks:
+            nearest[block.weights], of_block = block.nearest(u[block.weights])
+            held.append(of_block)
+        return nearest, np.concatenate(held)
+
+    def forces(self, gradient: Floats, held: Booleans) -> Floats:
+        """Return μ with Gᵀμ nearest to a gradient, zero for conditions that do not hold it."""
+        forces = np.zeros(self.n_conditions)
+        parts = zip(self.blocks, self.by_block(held), self.by_block(forces), strict=True)
+        for block, here, of_block in parts:
+            if here.any():
+                of_block[here] = np.linalg.lstsq(block.rows[here].T, gradient[block.weights])[0]
+        return forces
+
+
+class ConePoint:
+    """An objective at a point of a cone, with a certificate of how far the optimum there is."""
+
+    def __init__(self, cone: Cone, point: Point) -> None:
+        self.cone = cone
+        self.point = point
+
+    @property
+    def objective(self) -> Objective:
+        """What it is a point of."""
+        return self.point.objective
+
+    @property
+    def w(self) -> Floats:
+        """The weights."""
+        return self.point.w
+
+    @property
+    def scores(self) -> Scores:
+        """Xw."""
+        return self.point.scores
+
+    @property
+    def travelled(self) -> Floats:
+        """How far each weight has gone in steps along which scores were updated."""
+        return self.point.travelled
+
+    @property
+    def value(self) -> float:
+        """F(w)."""
+        return self.point.value
+
+    @cached_property
+    def multipliers(self) -> list[Floats]:
+        """The best μ, block by block."""
+        of_loss = self.point.gradient - self.objective.ridge * self.w
+        return [block.multipliers(of_loss[block.weights]) for block in self.cone.blocks]
+
+    @cached_property
+    def gradient(self) -> Floats:
+        """∇F − Gᵀμ, which is zero at the optimum only."""
+        left: Floats = self.point.gradient.copy()
+        for block, multipliers in zip(self.cone.blocks, self.multipliers, strict=True):
+            left[block.weights] -= multipliers @ block.rows
+        return left
+
+    @cached_property
+    def gradient_rounding(self) -> float:
+        """How far that may be off, as a length."""
+        sizes = [
+            len(mu) * np.linalg.norm(mu @ np.abs(block.rows))
+            for block, mu in zip(self.cone.blocks, self.multipliers, strict=True)
+        ]
+        return self.point.gradient_rounding + PRECISION * float(np.linalg.norm(sizes))
+
+    @cached_property
+    def slack(self) -> float:
+        """μᵀGu, or more; what rounding has left outside of the cone counts as much."""
+        total = 0.0
+        for block, mu in zip(self.cone.blocks, self.multipliers, strict=True):
+            u = self.w[block.weights]
+            rounding = PRECISION * u.size * (np.abs(block.rows) @ np.abs(u))
+            total += float(mu @ (np.abs(block.rows @ u) + rounding))
+        return total
+
+    @cached_property
+    def gap(self) -> float:
+        """Certificate: F(u) − F* is not larger."""
+        length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
+        return 0.5 * length**2 / self.objective.ridge + self.slack + self.point.rounding

@@ -1,0 +1,204 @@
+"""A penalty γ Σ_k ‖u_k‖ on groups of weights, which makes whole groups zero; with a certificate.
+
+Let F(u) = ρ½‖u‖² + L(u) + γ Σ_k ‖u_k‖. Take q_k, the part of −∇L(u) that the norm can hold: all of
+−∇_k L where that is not longer than γ, else γ times its direction; and p = (−∇L − q) / ρ, which is
+the best u if L were linear. As L is convex,
+
+    F(u) − F* ≤ ρ½‖u − p‖² + Σ_k (γ‖u_k‖ − q_kᵀu_k),
+
+in which nothing is negative, and everything is zero at the optimum.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from marginrank._base.cached import cached_property
+from marginrank._base.types import Booleans, Floats, Integers
+from marginrank.objective.backends.curves import CurveMatrix
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.faces import Face, Turn, on_face
+from marginrank.objective.objective import PRECISION, Objective, Point
+
+
+@dataclass(frozen=True)
+class Groups:
+    """γ Σ_k ‖u_k‖.
+
+    Attributes
+    ----------
+    weight : float
+        γ.
+    starts : ndarray of int64
+        The first weight of each group, and the number of all.
+    """
+
+    weight: float
+    starts: Integers
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """The number of weights in each group."""
+        return np.diff(self.starts)
+
+    def lengths(self, u: Floats) -> Floats:
+        """Return ‖u_k‖."""
+        return np.sqrt(self.sums(u * u))
+
+    def sums(self, by_weight: Floats) -> Floats:
+        """Return sums over the weights of each group; none is empty."""
+        return np.add.reduceat(by_weight, self.starts[:-1])
+
+    def spread(self, by_group: Floats) -> Floats:
+        """Return a number for each weight, that of its group."""
+        return np.repeat(by_group, self.sizes)
+
+    def value(self, u: Floats) -> float:
+        """Return γ Σ_k ‖u_k‖."""
+        return self.weight * float(np.sum(self.lengths(u)))
+
+    def directions(self, u: Floats) -> Floats:
+        """Return u_k / ‖u_k‖, and zero where that is nothing."""
+        lengths = self.lengths(u)
+        return u / self.spread(np.where(lengths > 0.0, lengths, 1.0))
+
+    def held(self, pull: Floats) -> Floats:
+        """Return what of a pull the norm can hold: at most γ a group."""
+        lengths = self.lengths(pull)
+        return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
+
+    def face(self, objective: Objective, u: Floats) -> Face:
+        """Return an objective of the groups that are not zero, with squares in place of norms.
+
+        At u it has the value, but for a constant, and the slopes of the norm, and is nowhere below.
+        With ‖u_k‖² γ / 2‖u_k‖ added to its penalty, a group has its weights scaled.
+        """
+        basis = cast(CurveMatrix, objective.matrix).basis
+        lengths = self.lengths(u)
+        turns = {}
+        for k, length in enumerate(lengths):
+            variances = basis.variances[self.starts[k] : self.starts[k + 1]]
+            scale = self._scale(float(length), objective.ridge)
+            columns = np.eye(variances.size) * scale
+            turns[k] = Turn(columns, variances * scale**2)
+            if length == 0.0:
+                turns[k] = Turn(columns[:, :0], variances[:0])
+        return on_face(objective, turns)
+
+    def _scale(self, length: float, ridge: float) -> float:
+        """Return √(ρ / (ρ + γ / length))."""
+        return float(np.sqrt(ridge * length / (ridge * length + self.weight)))
+
+
+class GroupPoint:
+    """An objective with a penalty on groups, at one u."""
+
+    def __init__(self, groups: Groups, point: Point) -> None:
+        self.groups = groups
+        self.point = point
+
+    @property
+    def objective(self) -> Objective:
+        """What it is a point of, but for the penalty."""
+        return self.point.objective
+
+    @property
+    def w(self) -> Floats:
+        """The weights."""
+        return self.point.w
+
+    @property
+    def scores(self) -> Scores:
+        """Xw."""
+        return self.point.scores
+
+    @property
+    def travelled(self) -> Floats:
+        """How far each weight has gone in steps along which scores were updated."""
+        return self.point.travelled
+
+    @property
+    def sum_rounding(self) -> float:
+        """How far F(w) may be off."""
+        return self.point.sum_rounding
+
+    @cached_property
+    def penalty(self) -> float:
+        """γ Σ_k ‖u_k‖."""
+        return self.groups.value(self.w)
+
+    @cached_property
+    def value(self) -> float:
+        """F(w)."""
+        return self.point.value + self.penalty
+
+    @cached_property
+    def is_zero(self) -> Booleans:
+        """Which groups are zero."""
+        zero: Booleans = self.groups.lengths(self.w) == 0.0
+        return zero
+
+    @cached_property
+    def pull(self) -> Floats:
+        """−∇L."""
+        return self.objective.ridge * self.w - self.point.gradient
+
+    @cached_property
+    def _held(self) -> Floats:
+        return self.groups.held(self.pull)
+
+    @cached_property
+    def gradient(self) -> Floats:
+        """ρ(u − p), which is zero at the optimum only."""
+        return self.point.gradient + self._held
+
+    @cached_property
+    def slopes(self) -> Floats:
+        """∇F for the groups that are not zero."""
+        return self.point.gradient + self.groups.weight * self.groups.directions(self.w)
+
+    @property
+    def gradient_rounding(self) -> float:
+        """How far the gradient may be off, as a length."""
+        size = float(np.linalg.norm(self.pull))
+        return self.point.gradient_rounding + 4.0 * PRECISION * size
+
+    @cached_property
+    def slack(self) -> float:
+        """Σ_k (γ‖u_k‖ − q_kᵀu_k), without cancellation, and its rounding."""
+        groups, gamma = self.groups, self.groups.weight
+        lengths, pulls = groups.lengths(self.w), groups.lengths(self.pull)
+        apart = groups.lengths(groups.directions(self.w) - self._held / gamma)
+        spare = np.maximum(1.0 - (pulls / gamma) ** 2, 0.0)
+        total = float(lengths @ (apart**2 + spare))
+        return gamma * (0.5 * total + 4.0 * PRECISION * float(np.sum(lengths)))
+
+    @cached_property
+    def gap(self) -> float:
+        """Certificate: F(u) − F* is not larger."""
+        length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
+        return 0.5 * length**2 / self.objective.ridge + self.slack + self.point.rounding
+
+    def at(self, w: Floats) -> "GroupPoint":
+        """Look at other weights: a sweep."""
+        return GroupPoint(self.groups, self.objective.at(w, like=self.point))
+
+    def move(self, step: float, direction: Floats, direction_scores: Scores) -> "GroupPoint":
+        """Look at w + step · direction, given X · direction; no sweep."""
+        return GroupPoint(self.groups, self.point.move(step, direction, direction_scores))
+
+    def slope(self, direction: Floats, direction_scores: Scores) -> float:
+        """Return the derivative along a direction; a norm grows whichever way it leaves zero."""
+        groups = self.groups
+        leaving = float(np.sum(groups.lengths(direction)[self.is_zero]))
+        of_norms = float(groups.directions(self.w) @ direction) + leaving
+        return self.point.slope(direction, direction_scores) + groups.weight * of_norms
+
+    def curvature(self, direction: Floats, direction_scores: Scores) -> float:
+        """Return the second derivative along a direction."""
+        groups, lengths = self.groups, self.groups.lengths(self.w)
+        along = groups.sums(groups.directions(self.w) * direction)
+        across = np.maximum(groups.lengths(direction) ** 2 - along**2, 0.0)
+        bent = float(np.sum(across[~self.is_zero] / lengths[~self.is_zero]))
+        return self.point.curvature(direction, direction_scores) + groups.weight * bent

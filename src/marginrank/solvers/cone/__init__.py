@@ -1,0 +1,1 @@
+"""Solvers for weights in a cone."""

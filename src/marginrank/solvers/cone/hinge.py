@@ -1,0 +1,225 @@
+"""Weights in a cone, for the hinge loss: smoothed problems of shrinking width.
+
+As in :mod:`marginrank.solvers.hinge.smoothing`, slopes of a smoothed loss make a plane P below the
+hinge loss. Over a cone, with the multipliers μ of the smoothed problem at u and what they leave of
+its gradient, r = ∇F_ε(u) − Gᵀμ, every multiple 0 ≤ τ ≤ 1 of the plane says that
+
+    F* ≥ τ (P(u) + ρ‖u‖² − rᵀu − μᵀGu) − ½τ² ‖ρu − r‖² / ρ.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from marginrank._base.types import Floats
+from marginrank.objective.certificates import meets
+from marginrank.objective.cones import Cone, ConePoint
+from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.solvers.cone.pivoting import Pivoting, Step
+from marginrank.solvers.hinge.smoothing import (
+    BAND_SHARE,
+    FIRST_TOL,
+    FIRST_WIDTH,
+    GRADIENT_SHARE,
+    ROUND_UP,
+    SHRINK,
+    halves,
+)
+from marginrank.solvers.progress import Progress
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.smooth.newton import newton
+
+ITERATIONS = 500  # of Newton's method for one width
+
+
+class Stage(NamedTuple):
+    """The minimum for one width."""
+
+    smooth: ConePoint
+    band: float  # what the band adds to the gap
+    rounding: float  # of the lower bound
+    estimate: float
+
+
+def hinge_in_cone(
+    objective: Objective,
+    *,
+    cone: Cone,
+    w0: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimise an objective with a hinge loss over a cone.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to minimise; its loss is a sum of hinges.
+    cone : Cone
+        Where.
+    w0 : ndarray, optional
+        Where to start; zero by default.
+    tol : float
+        Relative distance to the optimal objective, (F − F*) / F*.
+    max_iter : int
+        Limit on the number of widths.
+    seed : int
+        For samples of Newton's method.
+    callback : callable, optional
+        Called with each :class:`~marginrank.solvers.result.Iteration`, one a width.
+    """
+    progress = Progress(objective, callback)
+    run = _Widths(objective, cone, w0, tol, seed)
+    stop = StopReason.CERTIFIED if run.best.value == 0.0 else StopReason.MAX_ITER
+    estimate = run.gap if run.best.value == 0.0 else np.inf
+    try:
+        for _ in range(0 if stop is StopReason.CERTIFIED else max_iter):
+            stage = run.solve()
+            estimate = stage.estimate
+            progress.record(
+                run.best, estimate, run.n_inner, gap=run.gap, gradient=stage.smooth.gradient
+            )
+            if meets(tol, run.best.value, run.gap):
+                stop = StopReason.CERTIFIED
+                break
+            if estimate <= tol * run.best.value:
+                stop = StopReason.ESTIMATED
+                break
+            if not run.shrink(stage):
+                stop = StopReason.PRECISION
+                break
+    except KeyboardInterrupt:
+        stop = StopReason.INTERRUPTED
+    return progress.result(run.best, estimate, stop, gap=run.gap)
+
+
+class _Widths:
+    """The sequence of smoothed problems.
+
+    Attributes
+    ----------
+    best : Point
+        The best point of the hinge objective in the cone so far.
+    lower : float
+        The best certified lower bound on the optimum.
+    n_inner : int
+        Iterations for the last width.
+    """
+
+    def __init__(
+        self, objective: Objective, cone: Cone, w0: Floats | None, tol: float, seed: int
+    ) -> None:
+        self.best = objective.at_zero()
+        self.lower = 0.0  # no loss is negative
+        self.n_inner = 0
+        self._objective = objective
+        self._cone = cone
+        self._tol = tol
+        self._width = FIRST_WIDTH
+        self._allowed = FIRST_TOL * self.best.value  # for the gradient's part of the gap
+        self._before: tuple[float, Floats] | None = None
+        self._pivoting = Pivoting(cone, newton, ITERATIONS, seed)
+        if w0 is not None:
+            self._pivoting.begin(w0)
+
+    @property
+    def gap(self) -> float:
+        """The certified bound on F(best) − F*."""
+        return max(self.best.value - self.lower, 0.0) + self.best.rounding
+
+    def solve(self) -> Stage:
+        """Minimise for the current width.
+
+        Sets: best, lower, n_inner
+        """
+        self.n_inner = 0
+        smooth = self._objective.with_loss(self._objective.loss.smoothed(self._width))
+        tol = max(self._allowed / self.best.value, PRECISION)
+        estimate, _ = self._pivoting.run(smooth, tol, self._count)
+        assert self._pivoting.best is not None
+        return self._measure(self._pivoting.best, estimate)
+
+    def _count(self, step: Step) -> None:
+        """Add up the iterations.
+
+        Sets: n_inner
+        """
+        self.n_inner += step.n_inner
+
+    def _measure(self, smooth: ConePoint, estimate: float) -> Stage:
+        """Look at the hinge objective where a smoothed one has its optimum.
+
+        Sets: best, lower
+        """
+        hinge = self._objective.at_point(smooth.point)
+        edges = self._objective.with_loss(halves(self._objective.loss, self._width))
+        cut = _Cut.below(smooth, edges.at_point(smooth.point))
+        self._offer(hinge)
+        if cut.scale < 1.0:
+            self._offer(hinge.move(cut.scale * ROUND_UP - 1.0, hinge.w, hinge.scores))
+        self._extrapolate(smooth.w)
+        self.lower = max(self.lower, cut.bound)
+        missing = self.best.value - cut.bound - smooth.gap - cut.rounding
+        band = max(min(hinge.loss_value - cut.plane, missing), 0.0)
+        return Stage(smooth, band, cut.rounding, band + cut.rounding + estimate)
+
+    def _extrapolate(self, w: Floats) -> None:
+        """Look at where the minima of the last two widths lead for a width of zero.
+
+        Sets: best
+        """
+        if self._before is not None:
+            width, last = self._before
+            step = self._width / (width - self._width)
+            self._offer(self._objective.at(self._cone.nearest(w + step * (w - last))[0]))
+        self._before = self._width, w
+
+    def _offer(self, point: Point) -> None:
+        """Keep the lowest point.
+
+        Sets: best
+        """
+        if point.value < self.best.value:
+            self.best = point
+
+    def shrink(self, stage: Stage) -> bool:
+        """Choose the next width, for which the band's part of the gap should be below tol · F.
+
+        False if rounding would be most of the gap then.
+        """
+        band = min(stage.band, self.gap)
+        wanted = BAND_SHARE * self._tol * self.best.value
+        factor = float(np.clip(np.sqrt(wanted / band), SHRINK, 0.5)) if band > 0.0 else 0.5
+        self._width *= factor
+        self._allowed = GRADIENT_SHARE * max(factor**2 * band, wanted)
+        return stage.rounding / factor < 0.5 * self.gap
+
+
+class _Cut(NamedTuple):
+    """A lower bound on the optimum from the plane of a smoothed loss."""
+
+    plane: float  # P(u)
+    bound: float
+    scale: float  # τ
+    rounding: float  # that was taken off the bound
+
+    @classmethod
+    def below(cls, smooth: ConePoint, edges: Point) -> "_Cut":
+        """Take the best multiple 0 ≤ τ ≤ 1 of the plane that belongs to a smoothed point."""
+        point, ridge = smooth.point, smooth.objective.ridge
+        plane = 2.0 * point.loss_value - edges.loss_value
+        weight = ridge * float(smooth.w @ smooth.w)
+        along = float(smooth.gradient @ smooth.w)
+        linear = plane + weight - along - smooth.slack
+        length = float(np.linalg.norm(smooth.gradient)) + smooth.gradient_rounding
+        square = weight - 2.0 * along + length**2 / ridge
+        scale = min(linear / square, 1.0) if linear > 0.0 else 0.0
+        rounding = 2.0 * point.sum_rounding + edges.sum_rounding + edges.score_rounding
+        rounding += PRECISION * (abs(plane) + weight + abs(along) + smooth.slack)
+        magnitudes = smooth.objective.feature_magnitudes
+        of_slope = point.slope_rounding * float(magnitudes @ np.abs(smooth.w))
+        rounding += (1.0 - scale) * of_slope
+        bound = scale * (linear - rounding) - 0.5 * scale**2 * square
+        return cls(plane, bound, scale, scale * rounding)

@@ -1,0 +1,265 @@
+"""Newton's method with a penalty γ Σ_k ‖u_k‖ on groups of weights, which makes groups zero.
+
+Away from zero the norm of a group is smooth: it is curved across its direction and not along it. So
+groups that are not zero take a Newton step together. Its conjugate gradients are preconditioned as
+for a ridge that is curved alike in all directions, less what is too much along each. A group whose
+step leads through zero to the other side becomes zero, if that lowers the objective; one that the
+loss pulls out of zero by more than γ leaves it along that pull.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginrank._base.types import Booleans, Floats
+from marginrank.objective.backends.interface import Scores
+from marginrank.objective.certificates import is_certified
+from marginrank.objective.groups import GroupPoint, Groups
+from marginrank.objective.objective import Objective, Point
+from marginrank.solvers.progress import Progress, start
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.smooth.line_search import line_search
+from marginrank.solvers.smooth.newton import (
+    MAX_CG_EASED,
+    SAFETY,
+    SAMPLE_TOL,
+    Direction,
+    conjugate_gradient,
+    growing_samples,
+)
+from marginrank.solvers.smooth.preconditioner import Preconditioner, precondition
+
+FACES = 5  # in one step
+TINY = 1e-2  # of its length: a group that has come so near to zero may be zero
+ROUND_UP = 1.0 + 1e-12  # keeps a small matrix definite
+ENOUGH = 0.1  # of what a step promises, for groups to become zero on the way
+FINER = 0.01  # of the tolerance: that of Newton systems, as a gap takes more than an estimate
+CONFIRMATIONS = 3  # estimates in a row that are small enough where no gap is
+
+
+class _Outcome(NamedTuple):
+    point: GroupPoint
+    estimate: float
+    stop: StopReason
+
+
+def group_newton(
+    objective: Objective,
+    *,
+    groups: Groups,
+    w0: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimise an objective with a smooth loss and a penalty on groups.
+
+    Stops on the certificate, or on an estimate as :func:`~marginrank.solvers.smooth.newton.newton`.
+
+    Parameters
+    ----------
+    objective : Objective
+        What to minimise, but for the penalty.
+    groups : Groups
+        The penalty.
+    w0 : ndarray, optional
+        Where to start; zero by default.
+    tol : float
+        Relative distance to the optimal objective, (F − F*) / F*.
+    max_iter : int
+        Limit on the iterations on the full data, and on each sample.
+    seed : int
+        For the samples.
+    callback : callable, optional
+        Called with each :class:`~marginrank.solvers.result.Iteration`.
+    """
+    progress = Progress(objective, callback)
+    run = _GroupNewton(groups, max_iter, seed + 1, progress)
+    w = np.zeros(objective.n_features) if w0 is None else w0
+    try:
+        if w0 is None:
+            for sample in growing_samples(objective, seed):
+                w = run.minimise(start(sample, w), max(tol, SAMPLE_TOL)).point.w
+        outcome = run.minimise(start(objective, w), tol)
+    except KeyboardInterrupt:
+        reached = run.point.w if run.point is not None else w
+        point = GroupPoint(groups, objective.at(reached))
+        outcome = _Outcome(point, np.inf, StopReason.INTERRUPTED)
+    return progress.result(*outcome)
+
+
+class _GroupNewton:
+    """The iteration, on one objective after another.
+
+    Attributes
+    ----------
+    point : GroupPoint or None
+        The best point so far.
+    """
+
+    def __init__(self, groups: Groups, max_iter: int, seed: int, progress: Progress) -> None:
+        self.point: GroupPoint | None = None
+        self._groups = groups
+        self._max_iter = max_iter
+        self._seed = seed
+        self._progress = progress
+
+    def minimise(self, first: Point, tol: float) -> _Outcome:
+        """Minimise from a point on.
+
+        Sets: point
+        """
+        self.point = point = GroupPoint(self._groups, first)
+        estimate, confirmations = point.gap, 0
+        for _ in range(self._max_iter):
+            if is_certified(point, tol):
+                return _Outcome(point, min(estimate, point.gap), StopReason.CERTIFIED)
+            is_close = estimate <= tol * point.value
+            confirmations = confirmations + 1 if is_close else 0
+            if confirmations >= CONFIRMATIONS:
+                return _Outcome(point, estimate, StopReason.ESTIMATED)
+            value = point.value
+            self.point = point = _enter(point)
+            before = point.value
+            self.point, direction = _step(point, self._seed, FINER * tol)
+            point = self.point
+            missed = max(direction.bound, before - point.value - direction.decrement)
+            estimate = SAFETY * missed + _outside(point)
+            self._progress.record(point, estimate, direction.n_products)
+            if not point.value < value:
+                is_close = estimate <= tol * point.value
+                stop = StopReason.ESTIMATED if is_close else StopReason.PRECISION
+                return _Outcome(point, estimate, stop)
+        stop = StopReason.CERTIFIED if is_certified(point, tol) else StopReason.MAX_ITER
+        return _Outcome(point, estimate, stop)
+
+
+def _outside(point: GroupPoint) -> float:
+    """Return what groups that are zero, and should not be, may gain, at most."""
+    excess = point.groups.lengths(point.gradient)[point.is_zero]
+    return 0.5 * float(excess @ excess) / point.objective.ridge
+
+
+def _enter(point: GroupPoint) -> GroupPoint:
+    """Let groups leave zero along what pulls them, if any is pulled by more than γ."""
+    groups = point.groups
+    direction = -point.gradient * groups.spread(point.is_zero.astype(np.float64))
+    if not direction.any():
+        return point
+    scores = point.objective.scores(direction)
+    return line_search(point, direction, scores) or point
+
+
+def _step(point: GroupPoint, seed: int, tol: float) -> tuple[GroupPoint, Direction]:
+    """Take a Newton step, and return what it promised."""
+    groups, nothing = point.groups, np.zeros_like(point.is_zero)
+    first = direction = _newton_direction(point, nothing, seed, tol)
+    leaving: Booleans = nothing
+    for _ in range(FACES):
+        ahead = groups.sums(point.w * (point.w + direction.vector))
+        crossing = (ahead <= 0.0) & ~point.is_zero & ~leaving
+        if not crossing.any():
+            break
+        leaving = leaving | crossing
+        direction = _newton_direction(point, leaving, seed, tol)
+    candidates = [point]
+    if leaving.any():
+        candidates.append(_without(point, point.w + direction.vector, leaving))
+        if point.value - candidates[-1].value >= ENOUGH * direction.decrement:
+            return candidates[-1], first
+    moved = line_search(point, first.vector, first.scores)
+    if moved is not None:
+        candidates.append(moved)
+        # The lowest point of a line is often where a group is next to zero.
+        tiny = groups.lengths(moved.w) < TINY * groups.lengths(point.w)
+        if tiny.any():
+            candidates.append(_without(point, moved.w, tiny))
+            if candidates[-1].value < 0.5 * (point.value + moved.value):
+                return candidates[-1], first
+    return min(candidates, key=lambda one: one.value), first
+
+
+def _without(point: GroupPoint, w: Floats, leaving: Booleans) -> GroupPoint:
+    """Look at weights with some groups zero: a sweep."""
+    return point.at(w * point.groups.spread((~leaving).astype(np.float64)))
+
+
+def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: float) -> Direction:
+    """Solve the Newton system of the groups that are not zero, while some become zero."""
+    groups = point.groups
+    stays = groups.spread((~leaving).astype(np.float64))
+    to_zero = -point.w * (1.0 - stays)
+    slopes, scores = point.slopes, point.objective.zero_scores()
+    if leaving.any():
+        image, scores = point.point.hess_vec(to_zero)
+        slopes = slopes + image
+    if np.all(leaving | point.is_zero):
+        return Direction(to_zero, scores, 0.0, 0.0, 0)
+    face = groups.face(point.objective, stays * point.w)
+    scale = np.asarray(face.basis.sum(axis=0)).ravel()
+    w = (face.basis.T @ point.w) / scale**2
+    ridge = face.objective.at(w, point.scores, like=point.point)
+    ridge.gradient = face.basis.T @ slopes
+    bent = _Bent.at(point, ridge, face.basis, scale, ~(leaving | point.is_zero))
+    of_ridge = precondition(ridge, seed)
+    nowhere = Direction(np.zeros_like(w), scores, 0.0, np.inf, 0)
+    for preconditioner in (_Less(of_ridge, bent), of_ridge):
+        system = bent, preconditioner, tol, nowhere, -ridge.gradient, MAX_CG_EASED
+        found = conjugate_gradient(*system)
+        if found.bound >= found.decrement:  # else rounding has made it indefinite
+            break
+    return found._replace(vector=face.basis @ found.vector + to_zero)
+
+
+class _Bent(NamedTuple):
+    """A point with norms in the place of a ridge that is curved alike in all directions.
+
+    Less is that by Σ_k c_k e_k e_kᵀ, with e_k the direction of a group.
+    """
+
+    objective: Objective
+    value: float
+    ridge: Point
+    units: Floats  # e_k, as columns
+    excess: Floats  # c_k
+
+    @classmethod
+    def at(
+        cls, point: GroupPoint, ridge: Point, basis: Any, scale: Floats, moving: Booleans
+    ) -> "_Bent":
+        """Return the Hessian at a point; `basis` scales the weights of groups that are moving."""
+        groups = point.groups
+        lengths = groups.lengths(point.w)[moving]
+        unit = (basis.T @ groups.directions(point.w)) / scale
+        member = np.repeat(np.arange(lengths.size), groups.sizes[moving])
+        units = np.zeros((unit.size, lengths.size))
+        units[np.arange(unit.size), member] = unit
+        rho = point.objective.ridge
+        excess = rho * groups.weight / (rho * lengths + groups.weight)
+        return cls(ridge.objective, point.value, ridge, units, excess)
+
+    def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
+        """Return ∇²F v and Xv; a sweep."""
+        product, scores = self.ridge.hess_vec(v)
+        return product - self.units @ (self.excess * (self.units.T @ v)), scores
+
+
+class _Less(Preconditioner):
+    """A preconditioner of the ridge, less what is too much along the direction of each group."""
+
+    faithful = True
+
+    def __init__(self, of_ridge: Preconditioner, bent: _Bent) -> None:
+        self._of_ridge = of_ridge
+        self._units = bent.units
+        self._images = np.column_stack([of_ridge.solve(unit) for unit in bent.units.T])
+        self._small = np.diag(ROUND_UP / bent.excess) - bent.units.T @ self._images
+        self.exact = of_ridge.exact
+        self.cost = of_ridge.cost
+
+    def solve(self, v: Floats) -> Floats:
+        """Return P⁻¹ v."""
+        solved = self._of_ridge.solve(v)
+        along = np.linalg.solve(self._small, self._units.T @ solved)
+        return solved + self._images @ along

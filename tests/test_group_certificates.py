@@ -1,0 +1,83 @@
+"""What a fit with features that leave claims is true: held against an independent judge."""
+
+import warnings
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from group_oracle import GroupJudge
+from small_problems import small_problem
+from test_certificates import wrong_claims
+
+from marginrank.data import RankingData
+from marginrank.data.pair_lists import check_pairs
+from marginrank.objective.groups import Groups
+from marginrank.training.additive import AdditiveParameters, fit_additive, prepare
+from marginrank.training.linear import is_close
+
+CHUNK = 50
+N_PROBLEMS = 300
+
+
+def fitted(seed):
+    """Draw a problem and fit it; return the outcome, what it saw, the parameters and the problem.
+
+    None where there is no pair, or a loss with a kink.
+    """
+    problem = small_problem(seed)
+    rng = np.random.default_rng([seed, 2])
+    if not problem.has_pairs or problem.parameters["loss"] == "hinge":
+        return None
+    parameters = AdditiveParameters(
+        **problem.parameters
+        | {
+            "max_bins": int(rng.integers(1, 9)),
+            "smoothness": float(10.0 ** rng.uniform(-3, 3)),
+            "scale": str(rng.choice(["standard", "range"])) if rng.random() < 0.7 else None,
+            "solver": "auto",
+        }
+    )
+    weight, pairs = problem.fit_parameters["sample_weight"], problem.fit_parameters.get("pairs")
+    data = RankingData(problem.X, problem.y, problem.qid, sample_weight=weight)
+    listed = None if pairs is None else check_pairs(pairs, None, len(problem.y))
+    seen = prepare(data, parameters)
+    objective = seen.objective(data, parameters, pairs=listed)
+    largest = Groups(1.0, seen.matrix.basis.starts).lengths(objective.at_zero().gradient).max()
+    l1 = float(10.0 ** rng.uniform(-4, 0.1)) * (float(largest) or 1.0)
+    parameters = replace(parameters, l1=l1)
+    return fit_additive(data, parameters, pairs=listed), seen, parameters, problem
+
+
+@pytest.mark.parametrize("first", range(0, N_PROBLEMS, CHUNK))
+def test_no_false_claim(first):
+    n_left = n_stayed = 0
+    for seed in range(first, first + CHUNK):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = fitted(seed)
+        if found is None:
+            continue
+        outcome, seen, parameters, problem = found
+        result, matrix = outcome.fit.result, seen.matrix
+        judge = GroupJudge(
+            matrix.values(np.arange(matrix.n_features)),
+            problem.judge.pairs,
+            problem.judge.loss,
+            problem.judge.C,
+            weight=parameters.l1,
+            starts=matrix.basis.starts,
+        )
+        model = SimpleNamespace(
+            coef_=result.w,
+            gap_=result.gap,
+            objective_=result.objective,
+            stop_reason_=result.stop,
+            history_=result.history,
+        )
+        warned = not is_close(result, parameters.tol)
+        assert not wrong_claims(model, judge, parameters.tol, warned), seed
+        lengths = Groups(1.0, matrix.basis.starts).lengths(result.w)
+        n_left += np.any(lengths == 0)
+        n_stayed += np.any(lengths > 0)
+    assert min(n_left, n_stayed) > 0.1 * CHUNK

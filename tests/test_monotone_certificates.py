@@ -1,0 +1,77 @@
+"""What a fit of monotone curves claims is true: held against an independent judge."""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cone_oracle import ConeJudge
+from small_problems import small_problem
+from test_certificates import wrong_claims
+
+from marginrank.data import RankingData
+from marginrank.data.pair_lists import check_pairs
+from marginrank.objective.monotone_curves import MonotoneCurves
+from marginrank.training.additive import AdditiveParameters, fit_additive, prepare
+from marginrank.training.linear import is_close
+
+CHUNK = 50
+N_PROBLEMS = 300
+
+
+def monotone_problem(seed):
+    """Draw a problem with features that must rise or fall, and the parameters of a fit."""
+    problem = small_problem(seed)
+    rng = np.random.default_rng([seed, 1])
+    n = problem.X.shape[1]
+    signs = {k: int(rng.choice([-1, 1])) for k in range(n) if rng.random() < 0.8}
+    parameters = problem.parameters | {
+        "max_bins": int(rng.integers(1, 9)),
+        "smoothness": float(10.0 ** rng.uniform(-3, 3)),
+        "scale": str(rng.choice(["standard", "range"])) if rng.random() < 0.7 else None,
+        "monotone": signs or {0: 1},
+    }
+    if parameters["solver"] in ("ocas", "bmrm"):
+        parameters["solver"] = "auto"
+    return problem, AdditiveParameters(**parameters)
+
+
+def fitted(problem, parameters):
+    """Return the outcome of a fit, the matrix that it saw and the cone."""
+    weight, pairs = problem.fit_parameters["sample_weight"], problem.fit_parameters.get("pairs")
+    data = RankingData(problem.X, problem.y, problem.qid, sample_weight=weight)
+    listed = None if pairs is None else check_pairs(pairs, None, len(problem.y))
+    outcome = fit_additive(data, parameters, pairs=listed)
+    seen = prepare(data, parameters)
+    return outcome, seen, MonotoneCurves.of(seen.matrix.basis, seen.signs)
+
+
+@pytest.mark.parametrize("first", range(0, N_PROBLEMS, CHUNK))
+def test_no_false_claim(first):
+    n_held = 0
+    for seed in range(first, first + CHUNK):
+        problem, parameters = monotone_problem(seed)
+        if not problem.has_pairs:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            outcome, seen, cone = fitted(problem, parameters)
+        result, matrix = outcome.fit.result, seen.matrix
+        B = matrix.values(np.arange(matrix.n_features))
+        judge = ConeJudge(B, problem.judge.pairs, problem.judge.loss, problem.judge.C, cone=cone)
+        model = SimpleNamespace(
+            coef_=result.w,
+            gap_=result.gap,
+            objective_=result.objective,
+            stop_reason_=result.stop,
+            history_=result.history,
+        )
+        warned = not is_close(result, parameters.tol)
+        assert not wrong_claims(model, judge, parameters.tol, warned), seed
+        n_held += bool(cone.blocks) and min(cone.conditions(result.w)) <= 1e-12
+        values = matrix.basis.inner(result.w)
+        assert np.abs(values - outcome.values).max() <= 1e-12 * np.abs(values).max(), seed
+        for k, sign in seen.signs.items():
+            at = outcome.values[outcome.knots.columns(k)][1:]
+            assert np.all(sign * np.diff(at) >= 0), seed
+    assert n_held > 0.2 * CHUNK
