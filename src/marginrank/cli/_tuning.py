@@ -36,7 +36,7 @@ NONE = "none"  # what the parameters whose default is None have for it on the co
 AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization")
 SHARED = ("solver", "tol", "max_iter")  # by all candidates
 
-OF_CURVES = ("categorical", "interactions")  # shared by all additive candidates
+OF_CURVES = ("categorical", "interactions", "l1", "monotone")  # of all additive candidates
 CURVES_ONLY = ("smoothness", "max_bins", *OF_CURVES)  # what lines have no use for
 
 _OF_TRAIN = declared(AdditiveDeclaration)
@@ -85,6 +85,8 @@ class Tried:
     max_bins: str = _of_curves("max_bins", str(_DEFAULTS["max_bins"]))
     categorical: str | None = _shared("categorical")
     interactions: int = _shared("interactions")
+    l1: float = _shared("l1")
+    monotone: str | None = _shared("monotone")
     solver: str = _shared("solver")
     tol: float = (
         _OF_TRAIN["tol"]
