@@ -148,7 +148,7 @@ def test_the_penalty_of_a_curve_is_that_of_its_line_and_its_roughness(monkeypatc
 
 @pytest.mark.parametrize("row", [0, 4, 9])
 def test_a_missing_value_anywhere_gives_its_feature_a_weight(monkeypatch, row):
-    monkeypatch.setattr(curve_basis, "BLOCK", 4)
+    monkeypatch.setattr(curve_basis, "BLOCK_ENTRIES", 8)  # four documents
     x = np.random.default_rng(0).normal(size=(10, 2))
     lines = curve_matrix(x, max_bins=1, categorical=())
     x[row, 1] = np.nan

@@ -270,7 +270,7 @@ class Point:
         self.travelled = travelled
         self.losses = evaluation.losses
         self.loss_value = self.losses.value
-        self._slope_along: tuple[Scores, float] | None = None  # where it came from
+        self._slope_along: tuple[Scores | None, float] = None, 0.0  # where it came from
         if evaluation.gradient is not None:
             self.gradient = objective.ridge * w + evaluation.gradient
 
@@ -430,17 +430,14 @@ class Point:
 
     def loss_slope(self, direction_scores: Scores) -> float:
         """Return the derivative of the loss along a direction, given X · direction; no sweep."""
-        if self._slope_along is not None and self._knows_slope(direction_scores):
+        if self._slope_along[0] is direction_scores:
             return self._slope_along[1]
         return self.objective.kernels.dot(self.score_gradient, direction_scores)
-
-    def _knows_slope(self, direction_scores: Scores) -> bool:
-        return self._slope_along is not None and self._slope_along[0] is direction_scores
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return ∇F(w)ᵀ direction, given X · direction; no sweep."""
         # Nobody looks at scores where it is not needed, as they may be far away.
-        if self.has_gradient and not self._knows_slope(direction_scores):
+        if self.has_gradient and self._slope_along[0] is not direction_scores:
             return float(self.gradient @ direction)
         ridge = self.objective.ridge
         return ridge * float(self.w @ direction) + self.loss_slope(direction_scores)
