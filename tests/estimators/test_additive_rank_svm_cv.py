@@ -56,10 +56,10 @@ def test_the_choice_is_told_as_that_of_lines(model):
     assert model.n_splits_ == 3
     assert model.best_score_ == scores.mean(axis=0).max()
     assert model.cv_results_["param_max_bins"].tolist() == [2] * 4 + [8] * 4
-    assert model.cv_results_["param_smoothness"].tolist() == [1e4, 1e4, 0.1, 0.1] * 2
+    assert model.cv_results_["param_smoothness"].tolist() == [0.1, 0.1, 1e4, 1e4] * 2
     assert model.comparison_.difference >= 0
     label = plot_selection(model.selection_).get_legend().get_texts()[0].get_text()
-    assert label == "max_bins=2, smoothness=1e+04"
+    assert label == "max_bins=2, smoothness=0.1"
 
 
 def test_scores_are_those_of_models_that_have_not_seen_the_fold():
