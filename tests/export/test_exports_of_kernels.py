@@ -3,10 +3,12 @@
 import json
 
 import numpy as np
+import onnxruntime
 import pytest
 import scipy.sparse as sp
 from exports import EVERY_TARGET, HOSTILE_NAMES, assert_scores, random_documents, scores_of
 
+from marginrank import KernelRankSVM, make_ranking
 from marginrank.export.exporting import export_files
 from marginrank.export.kernel_sum import KERNELS
 from marginrank.export.registry import TARGETS
@@ -158,3 +160,15 @@ def test_graphs_that_no_file_holds_are_refused(monkeypatch):
     monkeypatch.setattr("marginrank.export.targets._onnx.LARGEST_FILE", 1_000)
     with pytest.raises(ValueError, match=r"bytes of numbers, and a file of ONNX holds 2 GiB"):
         export_files(random_kernel_model("rbf"), "onnx")
+
+
+def test_the_estimator_exports_what_it_predicts(tmp_path):
+    X, y, qid = make_ranking(20, 10, 4, random_state=0)
+    model = KernelRankSVM(n_components=15).fit(X, y, qid=qid)
+    (path,) = model.export(tmp_path / "kernel.onnx", "onnx")
+    session = onnxruntime.InferenceSession(path)
+    (given,) = session.get_inputs()
+    (scores,) = session.run(None, {given.name: X})
+    np.testing.assert_allclose(scores.ravel(), model.predict(X), rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="onnx"):
+        model.export(tmp_path / "kernel.sql", "sqlite")

@@ -242,9 +242,10 @@ normalization, verbose
         landmarks = Landmarks(self._kernel(), self.landmark_rows_, self.landmarks_, self.scale_)
         return landmarks.product(X_checked, self.dual_coef_, threads)
 
-    # They need nothing but predict and n_jobs.
+    # They need nothing but predict, n_jobs and _plain_model.
     rank = RankSVM.rank
     score = RankSVM.score
+    export = RankSVM.export
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
@@ -255,10 +256,14 @@ normalization, verbose
             The file, NumPy's .npz with the landmarks, their weights and the parameters; it appears
             only when it is complete. A kernel that is a Python function cannot be saved.
         """
+        kernel_model.write(self._plain_model(), path)
+
+    def _plain_model(self) -> KernelModel:
+        """Return what is saved and exported."""
         check_is_fitted(self)
         self._kernel()
         self._linear()
-        model = KernelModel(
+        return KernelModel(
             parameters=self.get_params(deep=False),
             dual_coef=self.dual_coef_,
             landmark_rows=self.landmark_rows_,
@@ -270,7 +275,6 @@ normalization, verbose
                 self.objective_, self.gap_, self.stop_reason_, self.n_iter_, self.n_pairs_
             ),
         )
-        kernel_model.write(model, path)
 
     @classmethod
     def from_kernel_model(cls, model: KernelModel) -> Self:
