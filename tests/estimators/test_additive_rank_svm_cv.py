@@ -102,7 +102,7 @@ def test_a_C_is_that_of_a_pair_whatever_the_normalization():
     means = AdditiveRankSVMCV(smoothness=1.0, cv=3, normalization="pairs").fit(X, Y, qid=QID)
     n_pairs = RankingData(X, Y, QID).n_pairs
     assert_allclose(
-        sums.cv_results_["param_C"].data * n_pairs, means.cv_results_["param_C"].data, rtol=1e-12
+        sums.cv_results_["param_C"].data * n_pairs, means.cv_results_["param_C"].data, rtol=1e-3
     )
     assert_allclose(sums.predict(X), means.predict(X), atol=1e-3)
 

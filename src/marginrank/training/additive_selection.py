@@ -101,8 +101,8 @@ class Curves(Learner):
         """
         check_integer("n_points", n_points, at_least=1)
         some = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
-        weight = _pair_weight(some, parameters)
-        return np.power(10.0, np.arange(n_points) - n_points // 2, dtype=np.float64) / weight
+        middle = float(f"{1.0 / _pair_weight(some, parameters):.4g}")  # a number for people
+        return middle * np.power(10.0, np.arange(n_points) - n_points // 2, dtype=np.float64)
 
     def scores(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
         """Return the sum of the curves."""
