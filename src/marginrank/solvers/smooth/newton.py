@@ -32,6 +32,7 @@ from marginrank.solvers.smooth.preconditioner import (
     hard_steps,
     is_mostly_curved,
     precondition,
+    tells_shape,
 )
 
 GROWTH = 8  # from one sample to the next
@@ -179,7 +180,7 @@ class NewtonIteration:
         if is_certified(point, tol):
             return Outcome(point, point.gap, StopReason.CERTIFIED)
         for _ in range(self._max_iter):
-            preconditioner = self._refresh(point)
+            preconditioner = self._refresh(point, tol)
             most = MAX_CG if self._may_ease else MAX_CG_EASED
             direction = _solve(point, preconditioner, tol, most)
             if direction.n_products > hard_steps(point.objective) and not self._is_hard:
@@ -196,7 +197,7 @@ class NewtonIteration:
             confirmations = confirmations + 1 if estimate <= tol * point.value else 0
             # A sample's Hessian with which conjugate gradients end at once stands for H itself.
             sampled = preconditioner.faithful and not preconditioner.exact
-            trusted = sampled and direction.n_products <= STALE_CG
+            trusted = sampled and direction.n_products <= STALE_CG and _hardly_bends(point, tol)
             if confirmations >= (2 if careful and not trusted else 1):
                 return _judged(point, preconditioner, estimate, tol)
             if direction.n_products > max(STALE_CG, preconditioner.cost):
@@ -208,10 +209,12 @@ class NewtonIteration:
                 self.point = point = self._ease(point)
         return Outcome(point, estimate, StopReason.MAX_ITER)
 
-    def _refresh(self, point: Point) -> Preconditioner:
+    def _refresh(self, point: Point, tol: float) -> Preconditioner:
         before = self._preconditioner
-        if before is not None and before.faithful and not is_mostly_curved(point):
-            before = point.objective.grams.curvature = None
+        if not _hardly_bends(point, tol):
+            point.objective.grams.curvature = None
+            if before is not None and before.faithful:
+                before = None
         if before is None or before.exact:
             before = precondition(point, self._seed, is_hard=self._is_hard)
         self._preconditioner = before
@@ -238,6 +241,15 @@ class NewtonIteration:
             self._is_hard = iteration._is_hard
         eased = objective.at_point(eased)
         return eased if eased.value < point.value else point
+
+
+def _hardly_bends(point: Point, tol: float) -> bool:
+    """Tell whether the Hessian near a point is about that at it, so that it can be kept.
+
+    Pairs with a loss come and go. They are few where most documents are in such pairs, and, for
+    more than a rough look, where these are many more than the features.
+    """
+    return is_mostly_curved(point) and (tol >= SAMPLE_TOL or tells_shape(point))
 
 
 def _judged(point: Point, preconditioner: Preconditioner, estimate: float, tol: float) -> Outcome:
