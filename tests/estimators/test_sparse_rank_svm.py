@@ -131,17 +131,23 @@ def mq2008(real_data):
     return real_data("MQ2008/S1.txt.gz", "MQ2008/S2.txt.gz", "MQ2008/S3.txt.gz")
 
 
-def over_explicit_pairs(X, y, qid, loss, w):
-    """Return the mean loss and its gradient."""
+@pytest.fixture(scope="module")
+def mq2008_differences(mq2008):
+    """Return the features of each pair's preferred document less those of the other."""
+    X, y, qid = mq2008
     pairs = explicit_pairs(y, qid)
-    differences = (X[pairs.preferred] - X[pairs.other]).astype(np.float64)
+    return (X[pairs.preferred] - X[pairs.other]).astype(np.float64)
+
+
+def over_explicit_pairs(differences, loss, w):
+    """Return the mean loss and its gradient."""
     t = differences @ w
     return LOSSES[loss].value(t).mean(), differences.T @ LOSSES[loss].derivative(t) / len(t)
 
 
 @pytest.mark.parametrize("radius", [4.0, 16.0, 64.0])
 @pytest.mark.parametrize("loss", ["squared_hinge", "huber"])
-def test_certified_optimum_of_mq2008(mq2008, radius, loss):
+def test_certified_optimum_of_mq2008(mq2008, mq2008_differences, radius, loss):
     X, y, qid = mq2008
     model = SparseRankSVM(radius=radius, loss=loss).fit(X, y, qid=qid)
     assert model.stop_reason_ is StopReason.CERTIFIED
@@ -150,9 +156,9 @@ def test_certified_optimum_of_mq2008(mq2008, radius, loss):
     finer = SparseRankSVM(radius=radius, loss=loss, tol=1e-12).fit(X, y, qid=qid)
     assert finer.stop_reason_ is StopReason.CERTIFIED
     # Over explicit pairs: the value, and a dual point that bounds the optimum from below.
-    value, _ = over_explicit_pairs(X, y, qid, loss, model.coef_)
+    value, _ = over_explicit_pairs(mq2008_differences, loss, model.coef_)
     assert model.objective_ == pytest.approx(value, rel=1e-12)
-    at_finer, gradient = over_explicit_pairs(X, y, qid, loss, finer.coef_)
+    at_finer, gradient = over_explicit_pairs(mq2008_differences, loss, finer.coef_)
     bound = at_finer - (finer.coef_ @ gradient + radius * np.abs(gradient).max())
     assert value - bound <= 1e-6 * bound
     # Features without a value in the data, and those the ball leaves no room for.
