@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from dask.sizeof import sizeof
 from distributed import wait
+from workers import nothing_left_on
 
 from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
@@ -115,3 +116,8 @@ def test_parts_stay_where_they_are_unless_bundles_are_uneven():
     even = _assign(["a", "b"], dict.fromkeys(range(4), "a"), [1, 1, 1, 1])
     assert sorted(map(len, even)) == [2, 2]
     assert _assign(["a", "b"], {0: "gone"}, [5]) == [[0]]
+
+
+def test_an_error_of_a_task_leaves_nothing_on_workers(client):
+    with nothing_left_on(client), pytest.raises(TypeError):
+        executor_on(client).run(tasks.combine, HUBER, [None], [], tell=print)

@@ -1,6 +1,5 @@
 """Fits on a cluster come to the optimum of a fit in memory, with the same bits on any cluster."""
 
-import gc
 import inspect
 import itertools
 import os
@@ -9,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import dask.array as da
 import numpy as np
@@ -18,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 from collections_of import NAMES, as_arrays, as_frame, as_stores
 from distributed import Client
+from workers import nothing_left_on
 
 from marginrank import RankSVM, SparseRankSVM, StopReason, load_model, make_ranking
 from marginrank.dask import DaskRankSVM, DaskSparseRankSVM
@@ -183,18 +182,9 @@ def test_two_fits_at_once(client):
         np.testing.assert_array_equal(found[k], expected[k])
 
 
-def keys_on_workers(client):
-    return {key for keys in client.has_what().values() for key in keys}
-
-
 def test_workers_keep_nothing_of_a_fit(client):
-    before = keys_on_workers(client)
-    fitted(client)
-    deadline = time.monotonic() + 30
-    while keys_on_workers(client) - before and time.monotonic() < deadline:
-        gc.collect()  # again, as the client's own thread may be the last to let go of a cycle
-        time.sleep(0.05)
-    assert not keys_on_workers(client) - before
+    with nothing_left_on(client):
+        fitted(client)
 
 
 def test_what_the_client_receives(client, monkeypatch):

@@ -98,6 +98,11 @@ def fetch(client: Client, futures: Sequence[Future]) -> list[Any]:
         ) from error
     except CancelledError as error:
         raise ClusterError(_why_cancelled(client)) from error
+    except Exception:
+        # The client keeps the error of a future, and with its traceback all that the fit has.
+        for future in futures:
+            future.release()
+        raise
     finally:
         coming.cancel()
 
