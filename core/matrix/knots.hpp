@@ -28,30 +28,67 @@ struct Place {
   double p;
 };
 
-// The first of some ascending numbers that is larger than x, or their end. Without a branch, as
-// values come in no order that a processor could guess.
-inline const double* first_above(const double* from, const double* end, double x) {
-  auto n = end - from;
+// Values that are looked up together: one look-up waits for memory after every comparison, and the
+// others fill that time.
+constexpr int kTogether = 8;
+
+// For each of some values, the first of ascending numbers that is larger, or their end. Without a
+// branch, as values come in no order that a processor could guess.
+template <int count>
+void first_above(const double* from, Index n, const double (&x)[count], Index (&found)[count]) {
+  for (int r = 0; r < count; ++r) found[r] = 0;
   while (n > 0) {
-    const auto half = (n + 1) / 2;
-    from += half * static_cast<Index>(from[half - 1] <= x);
+    const Index half = (n + 1) / 2;
+    for (int r = 0; r < count; ++r) {
+      found[r] += half & -static_cast<Index>(from[found[r] + half - 1] <= x[r]);
+    }
     n -= half;
   }
-  return from;
+}
+
+constexpr Place kMissing{0, 0.0};
+
+inline Place place_of_category(const Knots& knots, Index k, double x) {
+  const double* const first = knots.at + knots.starts[k] + 1;
+  const double* const last = knots.at + knots.starts[k + 1];
+  const double* const found = std::lower_bound(first, last, x);
+  return found != last && *found == x ? Place{found - first, 1.0} : kMissing;
+}
+
+template <int count>
+void places_of(const Knots& knots, Index k, const double (&x)[count], Place (&places)[count]) {
+  if (knots.categorical[k]) {
+    for (int r = 0; r < count; ++r) places[r] = place_of_category(knots, k, x[r]);
+    return;
+  }
+  const double* const first = knots.at + knots.starts[k] + 1;
+  const Index n_knots = knots.starts[k + 1] - knots.starts[k] - 1;
+  const bool is_constant = n_knots == 1;  // all values are that one
+  Index bins[count];
+  first_above<count>(first + 1, is_constant ? 0 : n_knots - 2, x, bins);
+  for (int r = 0; r < count; ++r) {
+    const double* const left = first + bins[r];
+    const Place place =
+        is_constant ? Place{0, 1.0} : Place{bins[r] + 1, (x[r] - left[0]) / (left[1] - left[0])};
+    places[r] = std::isnan(x[r]) ? kMissing : place;
+  }
 }
 
 inline Place place_of(const Knots& knots, Index k, double x) {
-  constexpr Place kMissing{0, 0.0};
-  const double* const first = knots.at + knots.starts[k] + 1;
-  const double* const last = knots.at + knots.starts[k + 1];
-  if (std::isnan(x)) return kMissing;
-  if (knots.categorical[k]) {
-    const double* const found = std::lower_bound(first, last, x);
-    return found != last && *found == x ? Place{found - first, 1.0} : kMissing;
-  }
-  if (last - first == 1) return {0, 1.0};  // a constant: all values are that one
-  const double* const right = first_above(first + 1, last - 1, x);
-  return {right - first, (x - right[-1]) / (right[0] - right[-1])};
+  const double values[1] = {x};
+  Place places[1];
+  places_of<1>(knots, k, values, places);
+  return places[0];
+}
+
+// f(row, feature, place) for a feature of some rows.
+template <int count, class T, class F>
+void for_places_of(const Dense<T>& X, const Knots& knots, Index i, Index k, F&& f) {
+  double x[count];
+  Place places[count];
+  for (int r = 0; r < count; ++r) x[r] = static_cast<double>(X.row(i + r)[k]);
+  places_of<count>(knots, k, x, places);
+  for (int r = 0; r < count; ++r) f(i + r, k, places[r]);
 }
 
 // f(row, feature, place) for all values, a few features of a few rows at a time, whose knots stay
@@ -61,11 +98,12 @@ void for_each_place(const Dense<T>& X, const Knots& knots, int threads, F&& f) {
   constexpr Index kRows = 64, kFeatures = 16;
   for_each_row_block(X.n_rows(), threads, [&](Index, Range block) {
     for (Index i0 = block.first; i0 < block.last; i0 += kRows) {
+      const Index end = std::min(i0 + kRows, block.last);
       for (Index k0 = 0; k0 < knots.n_features; k0 += kFeatures) {
-        for (Index i = i0; i < std::min(i0 + kRows, block.last); ++i) {
-          for (Index k = k0; k < std::min(k0 + kFeatures, knots.n_features); ++k) {
-            f(i, k, place_of(knots, k, static_cast<double>(X.row(i)[k])));
-          }
+        for (Index k = k0; k < std::min(k0 + kFeatures, knots.n_features); ++k) {
+          Index i = i0;
+          for (; i + kTogether <= end; i += kTogether) for_places_of<kTogether>(X, knots, i, k, f);
+          for (; i < end; ++i) for_places_of<1>(X, knots, i, k, f);
         }
       }
     }
