@@ -10,5 +10,5 @@ from marginrank.objective.curve_basis import CurveBasis
 def lines(data):
     knots = choose_knots(data.X, 254)
     at_knots = [np.r_[0.0, knots.of(k)][:, None] for k in range(knots.n_features)]
-    basis = CurveBasis(at_knots, np.ones(knots.n_features))
+    basis = CurveBasis(at_knots, np.ones(knots.n_features), np.ones(knots.n_features))
     return CurveMatrix.of(knots.places(data.X, 1), knots, basis)

@@ -129,7 +129,9 @@ void curve_scores(const Dense<T>& X, const Knots& knots, const double* values, d
   std::fill_n(scores, X.n_rows(), 0.0);
   for_each_place(X, knots, threads, [&](Index i, Index k, Place place) {
     const double* const left = values + knots.starts[k] + place.left;
-    scores[i] += left[0] + place.p * (left[1] - left[0]);
+    // Where a curve is flat, it is so however far away the value is: p may overflow.
+    const double rise = left[1] - left[0];
+    scores[i] += left[0] + (rise == 0.0 ? 0.0 : place.p * rise);
   });
 }
 

@@ -84,7 +84,7 @@ def test_the_table_names_smoothness_and_bins(invoke, tmp_path, train_txt):
         (("--categorical", "2"), "--categorical needs --additive."),
         (
             ("--additive", "--smoothness", "3,x"),
-            "--smoothness 'x' must be a finite number, more than 0.",
+            "--smoothness 'x' must be a finite number, more than 1e-12.",
         ),
         (
             ("--additive", "--max-bins", "8,255"),

@@ -224,6 +224,36 @@ def test_explanations_sum_to_the_difference_of_scores():
     assert (first.preferred, first.other) == (X[0, first.feature], X[1, first.feature])
 
 
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+def test_infinity_is_refused_by_name(infinity):
+    model = AdditiveRankSVM().fit(X, Y, qid=QID)
+    there = X[:5].copy()
+    there[3, 1] = infinity
+    for ask in (model.predict, model.rank, lambda rows: model.explain(rows[3], rows[0])):
+        with pytest.raises(
+            ValueError, match=r"X\[\d, 1\] is infinity \(inf\); replace it, or let NaN"
+        ):
+            ask(there)
+
+
+def test_flat_curves_are_flat_however_far_away():
+    """There the way from the last knot overflows, in units of the last bin."""
+    tiny = np.c_[X[:, 0], 1e-9 * X[:, 1]]
+    model = AdditiveRankSVM(l1=1e6).fit(tiny, Y, qid=QID)
+    assert model.predict([[0.0, 1e300], [-1e300, 0.0]]).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("scale", ["standard", None, "query"])
+@pytest.mark.parametrize(
+    ("factor", "size"), [(5e-324, "small"), (1e-200, "small"), (1e160, "large")]
+)
+def test_values_whose_squares_are_no_numbers(scale, factor, size):
+    """Infinity is no variance, and zero is that of a constant."""
+    extreme = np.c_[X[:, 0], np.round(3 * X[:, 1]) * factor]
+    with pytest.raises(ValueError, match=rf"X\[:, 1\] has values so {size} that"):
+        AdditiveRankSVM(scale=scale).fit(extreme, Y, qid=QID)
+
+
 def test_other_features_are_refused():
     model = AdditiveRankSVM().fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="features"):
@@ -235,7 +265,9 @@ def test_other_features_are_refused():
     [
         ({"max_bins": 0}, "max_bins=0 must be an integer from 1 to 254"),
         ({"max_bins": 255}, "max_bins=255 must be an integer from 1 to 254"),
-        ({"smoothness": 0}, "smoothness=0 must be a finite number, more than 0"),
+        ({"smoothness": 0}, "smoothness=0 must be a finite number, more than 1e-12"),
+        ({"smoothness": 1e-290}, "smoothness=1e-290 must be a finite number, more than 1e-12"),
+        ({"categorical": np.array([False, True])}, "must be a list of names or column numbers"),
         ({"C": -1}, "C=-1 must be"),
     ],
 )

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from marginrank import AdditiveRankSVM, AdditiveRankSVMCV, RankingData, RankSVM, load_model
 from marginrank.models.additive_importance import importance
+from marginrank.objective import curve_basis
 from marginrank.objective.losses import LOSSES
 from marginrank.training.additive import AdditiveParameters, fit_additive, prepare
 
@@ -246,3 +247,39 @@ def test_pairs_leave_as_features_do():
     assert some.interactions_[0].features == (1, 3)
     assert some.interactions_[0].values.any()
     assert some.gap_ <= 1e-6 * some.objective_
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("shape", [{"l1": 0.5}, {"monotone": {1: 1, 3: -1}}])
+def test_grids_of_any_size_on_faces(shape, loss):
+    """Where weights are fewer, basis functions of grids are still those of grids."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(600, 6))
+    features[:, 4:] = features[:, 4:] > 0
+    agree = features[:, 4] == features[:, 5]
+    y = np.round(3 + 3 * features[:, 0] * features[:, 2] + features[:, 1] + 2 * agree).clip(0, 8)
+    model = AdditiveRankSVM(
+        C=10, normalization="pairs", interactions=2, loss=loss, tol=1e-3, **shape
+    ).fit(features, y, qid=np.arange(600) // 20)
+    assert {pair.features for pair in model.interactions_} == {(0, 2), (4, 5)}
+    assert model.gap_ <= 1e-3 * model.objective_
+
+
+def test_features_without_partners_have_curves_alone():
+    alone = AdditiveRankSVM(interactions=3, monotone=dict.fromkeys(range(6), 1), **OPTIONS)
+    assert alone.fit(X, Y, qid=QID).interactions_ == []
+    one = AdditiveRankSVM(interactions=1, **OPTIONS).fit(X[:, :1], Y, qid=QID)
+    assert one.interactions_ == []
+
+
+@pytest.mark.parametrize("rare", [1.0, np.nan])
+def test_a_feature_that_is_constant_in_the_sample(rare, monkeypatch):
+    """Samples that tell how much features vary may miss the few documents that differ."""
+    monkeypatch.setattr(curve_basis, "SAMPLE", 100)
+    few = X[:, :4].copy()
+    few[:, 2] = 0.0 if rare == 1.0 else np.nan
+    few[[5, 700], 2] = 1.0, 2.0
+    model = AdditiveRankSVM(interactions=6, **OPTIONS).fit(few, Y, qid=QID)
+    assert len(model.interactions_) == 6
+    assert np.isfinite(model.predict(few)).all()
+    assert model.gap_ <= 1e-6 * model.objective_

@@ -70,11 +70,12 @@ def test_at_the_least_l1_without_any_feature_all_have_left():
 
 
 def test_categories_and_missing_values_belong_to_their_feature():
-    x = np.c_[X[:, :2], RNG.integers(0, 4, 400), RNG.integers(0, 4, 400)]
-    x[RNG.random(400) < 0.2, 1] = np.nan
+    rng = np.random.default_rng(0)
+    x = np.c_[X[:, :2], rng.integers(0, 4, 400), rng.integers(0, 4, 400)]
+    x[rng.random(400) < 0.2, 1] = np.nan
     y = Y + 2.0 * (x[:, 2] == 1)
     options = {"C": 10.0, "normalization": "pairs", "categorical": [2, 3]}
-    model = AdditiveRankSVM(l1=0.5, **options).fit(x, y, qid=QID)
+    model = AdditiveRankSVM(l1=1.0, **options).fit(x, y, qid=QID)
     assert in_use(model) == [0, 1, 2]
     assert model.curves_[3].values.tolist() == [0.0] * 4
     assert model.curves_[1].missing != 0.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from marginrank import RankingData, make_ranking
 from marginrank.data.knots import choose_knots
@@ -11,6 +11,7 @@ from marginrank.objective.backends.curves import CurveMatrix
 from marginrank.objective.backends.grids import CATEGORIES, add_grids, axis_knots, grid_values
 from marginrank.objective.backends.native import as_native
 from marginrank.objective.curve_basis import make_basis
+from marginrank.objective.faces import Turn, on_face
 from marginrank.objective.grid_basis import Axis, node_weights, penalty
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers import SOLVERS
@@ -157,7 +158,7 @@ def test_rare_categories_share_the_row_of_missing_values():
     axis = matrix.grids[0].axes[0]
     assert axis.size == CATEGORIES
     assert 35.0 in axis
-    np.testing.assert_array_equal(axis, axis_knots(matrix.knots, matrix.places, 0))
+    assert_array_equal(axis, axis_knots(matrix.knots, matrix.places, 0))
     values = grid_values(matrix, matrix.basis.inner(np.ones(matrix.n_features)))[0]
     assert values[0, 1:].any()
 
@@ -182,3 +183,17 @@ def test_weights_at_the_nodes_sum_to_one():
     axes = grid.knots.places(np.ascontiguousarray(X[:, [0, 3]]), 1)
     assert_allclose(node_weights(grid, axes).sum(axis=1), 1.0)
     assert grid_basis.node_weights(grid, axes).shape == (len(Y), np.prod(grid.shape))
+
+
+def test_functions_on_a_face_are_those_that_the_kernels_see():
+    """Those of grids stay functions of grids where others have become fewer."""
+    objective, _ = both()
+    two = np.eye(objective.matrix.basis.blocks[0].shape[1])[:, :2]
+    matrix = on_face(objective, {0: Turn(two, np.ones(2))}).objective.matrix
+    w = np.random.default_rng(1).normal(size=matrix.n_features)
+    assert matrix.n_features < objective.n_features
+    by_kernels = matrix.hats.view.dot(matrix.basis.inner(w))
+    assert_allclose(matrix.values(np.arange(w.size)) @ w, by_kernels, rtol=1e-9, atol=1e-9)
+    of_feature = matrix.features_of(np.arange(matrix.n_features))
+    assert_array_equal(np.unique(of_feature[: matrix.basis.starts[4]]), np.arange(4))
+    assert_array_equal(of_feature[matrix.basis.starts[4:-1]], [pair[0] for pair in PAIRS])

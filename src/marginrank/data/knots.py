@@ -106,10 +106,11 @@ class Knots:
         """Return the sum of the curves that have these values at the knots, for checked features.
 
         Beyond its outer knots a curve goes on straight. An unknown category has the value of
-        missing ones.
+        missing ones. Infinity is refused.
         """
         scores = np.empty(X.shape[0])
         for rows, block in dense_blocks(X):
+            refuse_infinity(block, rows.start)
             scores[rows] = _core.curve_scores(
                 block, self.at, self.starts, self.categorical, values, threads
             )
@@ -160,15 +161,20 @@ def _ranges(X: Any) -> tuple[Floats, Floats]:
     low, high = np.full((2, X.shape[1]), np.nan)
     for rows, block in dense_blocks(X):
         low, high = np.fmin(low, np.fmin.reduce(block)), np.fmax(high, np.fmax.reduce(block))
-        infinite = np.flatnonzero(np.isinf(low) | np.isinf(high))
-        if infinite.size:
-            column = int(infinite[0])
-            row = rows.start + int(np.argmax(np.isinf(block[:, column])))
-            raise ValueError(
-                f"X[{row}, {column}] is infinity (inf); replace it, or let NaN stand for a missing "
-                "value."
-            )
+        if np.isinf(low).any() or np.isinf(high).any():
+            refuse_infinity(block, rows.start)
     return low.astype(np.float64), high.astype(np.float64)
+
+
+def refuse_infinity(block: NDArray[Any], first: int = 0) -> None:
+    """Refuse rows of X, from row `first` on, that have an infinite value."""
+    places = np.argwhere(np.isinf(block))
+    if places.size:
+        row, column = places[0].tolist()
+        raise ValueError(
+            f"X[{first + row}, {column}] is infinity (inf); replace it, or let NaN stand for a "
+            "missing value."
+        )
 
 
 def _sample(X: Any) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from marginrank._base.parameters import declared
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank._base.version import __version__
-from marginrank.data.knots import MOST_BINS, Knots
+from marginrank.data.knots import MOST_BINS, Knots, refuse_infinity
 from marginrank.data.validation import check_features
 from marginrank.models._features import require_features
 from marginrank.models.interactions import (
@@ -175,6 +175,7 @@ class AdditiveModel:
         """
         X = check_features(np.stack([np.ravel(preferred), np.ravel(other)]))
         require_features(X, self.n_features)
+        refuse_infinity(X)
         added = contributions(self.curves, X, self.interactions)
         differences = (added[0] - added[1]).tolist()
         names: Sequence[str | None] = self.feature_names or [None] * self.n_features

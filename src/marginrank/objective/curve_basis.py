@@ -20,7 +20,7 @@ zeros and ones with a weight of their own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +39,7 @@ STEP = 2.0**-15  # of what places count in
 SAMPLE = 20_000  # documents that tell means and covariances
 SEED = 1  # of the sample
 BLOCK_ENTRIES = 1 << 20  # of places that are looked at together
+LEAST, MOST = 1e-290, 1e290  # variances of features, that products with others stay numbers
 FEW = 1e-6  # documents that each knot has beside its own, so that none has no weight
 
 
@@ -53,12 +54,15 @@ class CurveBasis(Transformation):
         the first is for missing values.
     variances : ndarray of shape (n_weights,)
         How much each function varies over documents, about.
+    deviations : ndarray of shape (n_features,)
+        τ; 0 where there are no curves.
     n_grids : int
         How many of the last blocks are those of grids, which are several features of hat functions.
     """
 
     blocks: Sequence[Floats]
     variances: Floats
+    deviations: Floats
     n_grids: int = 0
 
     @cached_property
@@ -83,7 +87,8 @@ class CurveBasis(Transformation):
 
     def and_grids(self, blocks: Sequence["Block"]) -> "CurveBasis":
         """Return the same with functions of grids behind."""
-        return CurveBasis(
+        return replace(
+            self,
             blocks=[*self.blocks, *(block.functions for block in blocks)],
             variances=np.concatenate([self.variances, *(block.variances for block in blocks)]),
             n_grids=self.n_grids + len(blocks),
@@ -180,7 +185,11 @@ class CurveShapes:
                 features = np.flatnonzero(widths == width)
                 first = knots.starts[features]
                 t = knots.at[first[:, None] + np.arange(1, width)]
-                curves, deviations[features] = _curves(t, sums.moments(first, int(width)).present())
+                lines = _lines(t, sums.moments(first, int(width)).present())
+                deviations[features] = np.sqrt(lines.variances)
+                if width > 2:
+                    _refuse_extremes(features, lines.variances)
+                curves = _curves(lines)
                 for k, curve in zip(features.tolist(), curves, strict=True):
                     blocks[k] = _with_missing(curve, sums.share(knots, k)) if missing[k] else curve
         for k in np.flatnonzero(knots.categorical).tolist():
@@ -207,6 +216,7 @@ class CurveShapes:
         return CurveBasis(
             blocks=[block.functions[:, size > 0] * size[size > 0] for block, size in by_feature],
             variances=(variances * sizes**2)[sizes > 0],
+            deviations=self.deviations,
         )
 
 
@@ -306,22 +316,59 @@ class Moments(NamedTuple):
         return self.products - self.mean[:, :, None] * self.mean[:, None, :]
 
 
-def _curves(t: Floats, moments: Moments) -> tuple[list[Block], Floats]:
-    """Return line and curves of features with these knots, zero where values are missing; and τ.
+class Lines(NamedTuple):
+    """The lines of slope one of some features with as many knots each.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features, n_knots)
+        Their values, with a mean of zero over the documents that have a value.
+    along : ndarray of shape (n_features, n_knots)
+        Their products with hat functions.
+    variances : ndarray of shape (n_features,)
+        τ².
+    moments : Moments
+        Those of the hat functions.
+    """
+
+    values: Floats
+    along: Floats
+    variances: Floats
+    moments: Moments
+
+
+def _lines(t: Floats, moments: Moments) -> Lines:
+    """Return the lines of features with these knots."""
+    with np.errstate(over="ignore", invalid="ignore"):  # said better by who looks at τ
+        line = t - np.sum(moments.mean * t, axis=1, keepdims=True)
+        along = np.einsum("kij,kj->ki", moments.products, line)
+        return Lines(line, along, np.sum(line * along, axis=1), moments)
+
+
+def _refuse_extremes(features: Integers, variances: Floats) -> None:
+    """Refuse features that vary, but so little or so much that squares do not tell it."""
+    odd = np.flatnonzero(~((variances >= LEAST) & (variances <= MOST)))
+    if odd.size:
+        size = "small" if variances[odd[0]] < LEAST else "large"
+        raise ValueError(
+            f"X[:, {features[odd[0]]}] has values so {size} that their squares are no numbers to "
+            "go by; multiply the feature by a number."
+        )
+
+
+def _curves(lines: Lines) -> list[Block]:
+    """Return line and curves of features, zero where values are missing.
 
     They have a mean of zero over the documents that have a value.
     """
-    line = t - np.sum(moments.mean * t, axis=1, keepdims=True)
-    along = np.einsum("kij,kj->ki", moments.products, line)
-    functions, variances = line[:, :, None], np.sum(line * along, axis=1, keepdims=True)
-    deviations = np.sqrt(variances[:, 0])
-    if t.shape[1] > 2:
-        curves, spread = _eigencurves(along, moments)
+    functions, variances = lines.values[:, :, None], lines.variances[:, None]
+    if lines.values.shape[1] > 2:
+        curves, spread = _eigencurves(lines.along, lines.moments)
         functions = np.concatenate([functions, curves], axis=2)
         variances = np.concatenate([variances, spread], axis=1)
-    missing = np.zeros((len(t), 1, functions.shape[2]))
+    missing = np.zeros((len(functions), 1, functions.shape[2]))
     functions = np.concatenate([missing, functions], axis=1)
-    return [Block(*one) for one in zip(functions, variances, strict=True)], deviations
+    return [Block(*one) for one in zip(functions, variances, strict=True)]
 
 
 def _eigencurves(along: Floats, moments: Moments) -> tuple[Floats, Floats]:

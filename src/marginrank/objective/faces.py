@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 from marginrank._base.types import Floats
 from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.curve_basis import CurveBasis
 from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective
 
@@ -52,6 +51,6 @@ def on_face(objective: Objective, turns: Mapping[int, Turn]) -> Face:
     for k, turn in turns.items():
         columns[k], variances[k] = turn
         functions[k] = functions[k] @ turn.columns
-    turned = CurveBasis(functions, np.concatenate(variances))
+    turned = replace(basis, blocks=functions, variances=np.concatenate(variances))
     on_turned = replace(objective, matrix=replace(matrix, basis=turned), grams=GramStore())
     return Face(on_turned, sp.csr_array(sp.block_diag(columns, format="csr")))

@@ -205,7 +205,7 @@ class AdditiveDeclaration(LinearDeclaration):
         integer(at_least=1, at_most=254), "Largest number of bins of a feature.", MODEL
     ).field(32)
     smoothness: float = Parameter(
-        number(), "Weight of the roughness of curves; a straight line has none.", MODEL
+        number(above=1e-12), "Weight of the roughness of curves; a straight line has none.", MODEL
     ).field(1.0)
     categorical: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._base.types import Floats, Integers
-from marginrank.data.knots import Knots, Places
+from marginrank.objective.backends.curves import CurveMatrix
 from marginrank.objective.backends.grids import column_counts, scale_ratio
 
 CELLS = 8  # of a feature, beside that of missing values
@@ -33,9 +33,10 @@ class Cells(NamedTuple):
     costs: Floats
 
     @classmethod
-    def of(cls, knots: Knots, places: Places, k: int, scale: Floats | None) -> "Cells":
+    def of(cls, matrix: CurveMatrix, k: int, scale: Floats | None) -> "Cells":
         """Return those of a feature."""
-        counts = column_counts(knots, places, k)
+        knots = matrix.knots
+        counts = column_counts(knots, matrix.places, k)
         below = np.cumsum(counts[1:]) - 0.5 * counts[1:]
         if knots.categorical[k]:
             rank = np.argsort(np.argsort(-counts[1:], kind="stable"), kind="stable")
@@ -47,8 +48,7 @@ class Cells(NamedTuple):
         if knots.categorical[k]:
             functions, costs = _indicators(shares)
             return cls(of_column, functions, np.zeros(CELLS), costs)
-        ratio = scale_ratio(knots, places, k, scale)
-        return cls(of_column, *_cosines(shares, ratio))
+        return cls(of_column, *_cosines(shares, scale_ratio(matrix, k, scale)))
 
 
 def _indicators(shares: Floats) -> tuple[Floats, Floats]:

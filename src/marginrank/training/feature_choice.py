@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from marginrank._base.parameters import Mention, ParameterError, Wording, given
 
 Feature = int | str
@@ -33,7 +35,7 @@ def listed(parameter: str, chosen: Any) -> list[Feature]:
 
 def whole(number: Any) -> int:
     """Return a number that has no fraction."""
-    if isinstance(number, bool) or int(number) != number:
+    if isinstance(number, bool | np.bool_) or int(number) != number:
         raise ValueError
     return int(number)
 

@@ -127,7 +127,7 @@ class Candidates:
         codes = np.empty((features.size, matrix.n_rows), dtype=np.uint8)
         cells = []
         for row, k in zip(codes, features.tolist(), strict=True):
-            cells.append(Cells.of(matrix.knots, matrix.places, k, penalty.scale))
+            cells.append(Cells.of(matrix, k, penalty.scale))
             row[:] = cells[-1].of_column[nearest_columns(matrix.places, k)]
         return cls(features, codes, cells, penalty.smoothness, point.objective.threads)
 
@@ -138,6 +138,8 @@ class Candidates:
 
     def best(self, point: Point, n: int, taken: list[Pair]) -> list[Pair]:
         """Return the n pairs of the largest gains that are not taken."""
+        if not self.pairs:
+            return []
         order = np.argsort(-self.gains(point), kind="stable")
         free = (self.pairs[at] for at in order.tolist() if self.pairs[at] not in taken)
         return list(islice(free, n))

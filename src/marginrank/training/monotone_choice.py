@@ -17,8 +17,8 @@ def check_monotone(chosen: Any) -> None:
 def directions(chosen: Any) -> dict[Feature, int]:
     """Return features, by name or number, and 1 or −1: of a mapping, or of "bm25:+1,age:-1"."""
     try:
-        pairs = _pairs(chosen)
-        signs = {key if isinstance(key, str) else whole(key): whole(sign) for key, sign in pairs}
+        pairs = [(k if isinstance(k, str) else whole(k), whole(s)) for k, s in _pairs(chosen)]
+        signs = dict(pairs)
         if any(sign not in (1, -1) for sign in signs.values()):
             raise ValueError
     except (TypeError, ValueError):
@@ -29,6 +29,8 @@ def directions(chosen: Any) -> dict[Feature, int]:
             " +1 or -1",
             Wording(', as {"bm25": 1}.', ", as bm25:+1."),
         ) from None
+    if len(signs) < len(pairs):
+        raise ParameterError(given(PARAMETER, chosen), " has a feature twice; give each once.")
     return signs
 
 
@@ -39,8 +41,8 @@ def _pairs(chosen: Any) -> list[tuple[Any, Any]]:
         return list(chosen.items())
     if not isinstance(chosen, str):
         raise TypeError
-    parts = [one.rpartition(":") for one in chosen.split(",")]
-    return [(name.strip(), int(sign)) for name, _, sign in parts]
+    parts = [one.rsplit(":", 1) for one in chosen.split(",")]
+    return [(name.strip(), int(sign)) for name, sign in parts]
 
 
 def signs_of(

@@ -12,7 +12,6 @@ from marginrank.data.grids import (
     WHOLE,
     Grid,
     axis_places,
-    values_at,
     with_grids,
 )
 from marginrank.data.knots import Knots, Places
@@ -55,7 +54,7 @@ def add_grids(
         axes = axis_places(grid, knots, places, threads)
         rows, columns = (
             Axis(
-                scale_ratio(knots, places, k, scale),
+                scale_ratio(matrix, k, scale),
                 used_nodes(axes, side, grid.shape[side]),
                 grid.categorical[side],
             )
@@ -104,12 +103,12 @@ def used_nodes(axes: Places, side: int, n_nodes: int) -> NDArray[np.bool_]:
     return used
 
 
-def scale_ratio(knots: Knots, places: Places, k: int, scale: Floats | None) -> float:
+def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
     """Return (σ / τ)² of a feature, 1 for categories."""
-    if knots.categorical[k]:
+    if matrix.knots.categorical[k]:
         return 1.0
     sigma = 1.0 if scale is None else float(scale[k])
-    return sigma**2 / float(np.nanvar(values_at(knots, sample(places), k)))
+    return (sigma / float(matrix.basis.deviations[k])) ** 2
 
 
 def grid_values(matrix: CurveMatrix, at_columns: Floats) -> list[Floats]:
