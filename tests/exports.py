@@ -106,7 +106,8 @@ def _random_pair(model, features, rng):
     values = rng.normal(size=[axis.size + 1 for axis in knots])
     if features[0] % 2:
         values[0] = 0.0
-    return Interaction(features, knots, values, tuple(model.curves[k].categorical for k in features))
+    categorical = tuple(model.curves[k].categorical for k in features)
+    return Interaction(features, knots, values, categorical)
 
 
 def around(knots):

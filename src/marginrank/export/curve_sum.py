@@ -11,7 +11,8 @@ from marginrank.export.weighted_sum import Sum
 from marginrank.models import AdditiveModel
 from marginrank.models.additive_model import Curve
 
-NOTHING = Curve(np.zeros(1), np.zeros(1), 0.0, categorical=False)
+# Of categories, as arithmetic on the values of numbers would make NaN of infinity.
+NOTHING = Curve(np.zeros(1), np.zeros(1), 0.0, categorical=True)
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ def flat(model: CurveSum) -> dict[str, list[str]]:
     starts[k + 1]. Values at the nodes of a curve follow those of the one before; then come those of
     grids, row by row.
     """
-    terms = [*model.listed(), *model.grids]
+    terms: list[CurveTerm | GridTerm] = [*model.listed(), *model.grids]
     axes = [axis for term in terms for axis in term.axes]
     starts = np.cumsum([0, *(axis.knots.size for axis in axes)])
     return {

@@ -111,6 +111,15 @@ def places_in(model: Exported, names: list[str]) -> tuple[int, ...]:
     return tuple(term.place for term in terms_in(model, names))
 
 
+def counts_in(model: Exported) -> dict[str, int]:
+    """Return how many terms of each kind add to scores."""
+    names = names_of(model, None)
+    n_terms = len(terms_in(model, names))
+    if isinstance(model, AdditiveModel):
+        return {"curves": n_terms, "interactions": len(grid_terms_of(model, names))}
+    return {"landmarks" if isinstance(model, KernelModel) else "weights": n_terms}
+
+
 def _check_numbers(model: Exported) -> None:
     if isinstance(model, AdditiveModel):
         check_curves(model)
@@ -177,7 +186,6 @@ KINDS = {
     "foreign": ForeignModel,
 }
 SUMS: Mapping[str, Any] = {"linear": WeightedSum, "additive": CurveSum, "kernel": KernelSum}
-TERMS = {"linear": "weights", "additive": "curves", "kernel": "landmarks"}
 FEWER = {
     "linear": "train a SparseRankSVM",
     "additive": "train on fewer features",

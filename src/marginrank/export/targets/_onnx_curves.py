@@ -15,7 +15,7 @@ from marginrank.export.targets._onnx import Graph
 
 
 class Bins(NamedTuple):
-    """Where the bins of an axis begin, how wide they are, and which of its nodes are around them."""
+    """Where the bins of an axis begin, how wide they are, and the nodes at their ends."""
 
     knots: Floats
     widths: Floats
@@ -35,22 +35,18 @@ def add_curves(graph: Graph, X: str, terms: Sequence[CurveTerm]) -> str:
     """Add what each curve adds, in the order of operations of `predict`."""
     axes = [axis for term in terms for axis in term.axes]
     places = add_places(graph, X, axes, "curve")
-    values, rises = [], []
-    for term, axis in zip(terms, axes, strict=True):
-        left, right = (term.at_nodes[nodes] for nodes in (bins_of(axis).left, bins_of(axis).right))
-        values.append(left)
-        rises.append(right - left)
-    value, rise = (
-        graph.add("Gather", graph.constant(name, np.concatenate(table)), places.bins)
-        for name, table in (("values", values), ("rises", rises))
-    )
+    bins = [bins_of(axis) for axis in axes]
+    left = np.concatenate([t.at_nodes[b.left] for t, b in zip(terms, bins, strict=True)])
+    right = np.concatenate([t.at_nodes[b.right] for t, b in zip(terms, bins, strict=True)])
+    value = graph.add("Gather", graph.constant("values", left), places.bins)
+    rise = graph.add("Gather", graph.constant("rises", right - left), places.bins)
     added = graph.add("Add", value, graph.add("Mul", places.shares, rise))
     missing = graph.constant("missing", [term.curve.missing for term in terms])
     return graph.add("Where", places.are_missing, missing, added)
 
 
 def add_places(graph: Graph, X: str, axes: Sequence[Axis], name: str) -> Places:
-    """Add the search of documents on some axes; what it is for is part of the names of constants."""
+    """Add the search of documents on some axes; names of its constants begin with `name`."""
     bins = [bins_of(axis) for axis in axes]
     features = graph.constant(f"{name}_places", [axis.place for axis in axes], "int64")
     knots = graph.constant(f"{name}_knots", np.concatenate([b.knots for b in bins]))

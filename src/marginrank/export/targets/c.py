@@ -64,7 +64,7 @@ static size_t nodes(size_t k)
     return starts[k + 1] - starts[k] + 1;
 }
 
-/* Where a value lies on axis k: at its first node if it is missing or an unknown category. */
+/* Where a value lies on axis k: missing values and unknown categories at its first node. */
 static struct place find(double value, size_t k)
 {
     const struct place unknown = {0, 0.0};

@@ -85,7 +85,7 @@ ADD_GRIDS = """
             score += above + row.share * (below - above);
         }"""
 CURVES = """
-    /** Returns where a value lies on axis k: at its first node if missing or an unknown category. */
+    /** Returns where a value lies on axis k: missing or unknown ones at its first node. */
     private static Place find(double value, int k) {{
         int first = STARTS[k];
         int end = STARTS[k + 1];

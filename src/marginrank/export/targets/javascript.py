@@ -119,8 +119,8 @@ def write_curves(model: CurveSum) -> dict[str, bytes]:
     return _script(
         model,
         terms=terms.format(curves=_lines(curves), grids=_lines(grids)),
-        missing="What is absent, undefined, null, NaN or an unknown category adds what its curve "
-        "says.",
+        missing="What is absent, undefined, null, NaN or an unknown category adds what was learned "
+        "for that.",
         add=add,
         functions=functions,
     )

@@ -109,7 +109,7 @@ def write_curves(model: CurveSum) -> dict[str, bytes]:
         sum="sum of curves of features",
         imports="\nimport bisect\n",
         terms=terms.format(curves=_lines(curves), grids=_lines(grids)),
-        missing="What is absent, None, NaN or an unknown category adds what its curve says.",
+        missing="What is absent, None, NaN or an unknown category adds what was learned for that.",
         add=add,
         behind=behind,
     )

@@ -131,7 +131,10 @@ def _curve(curve: Curve, column: Column) -> str:
 
 
 def _grid(term: GridTerm, first: Column, second: Column) -> str:
-    """Return what two features add: between two of its rows, which are curves of the second."""
+    """Return what two features add: between two of its rows, which are curves of the second.
+
+    ``(1 - share) * above + share * below`` has each row once, and rows are long.
+    """
     knots, categorical = term.axes[0].knots, term.axes[0].categorical
     rows = [f"({_row(row, second)})" for row in term.rows]
     if categorical:
