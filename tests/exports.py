@@ -1,6 +1,7 @@
 """Exports to test: models, names that attack, and every target with what runs it."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from marginrank.export.registry import TARGETS, find_target
 from marginrank.export.verification import run_export
 from marginrank.models import AdditiveModel, LinearModel
 from marginrank.models.additive_model import Curve
+from marginrank.models.interactions import Interaction
 
 EVERY_TARGET = [*(name for name in TARGETS if name != "sql"), "sql:mysql"]
 PROGRAMS = {"c": "cc", "java": "javac", "javascript": "node", "pmml": "java"}
@@ -87,3 +89,38 @@ def random_curves(n_features, seed=0, names=None, bins=8):
         values = rng.normal(size=knots.size) * (k % 12 != 11)
         curves.append(Curve(knots, values, rng.normal() * (k % 3 != 2), categorical=k % 4 == 0))
     return AdditiveModel(curves, {}, feature_names=names)
+
+
+def random_grids(n_features, n_pairs, seed=0, names=None, bins=8):
+    """Return such a model with pairs of features, one of them in two pairs at least."""
+    rng = np.random.default_rng(seed)
+    model = random_curves(n_features, seed, names, bins)
+    chosen = [(0, 1), (2, 1), *zip(*rng.integers(n_features, size=(2, 4 * n_pairs)), strict=True)]
+    features = [(int(a), int(b)) for a, b in chosen if a != b][:n_pairs]
+    return replace(model, interactions=[_random_pair(model, pair, rng) for pair in features])
+
+
+def _random_pair(model, features, rng):
+    """Return a grid on every other knot of two curves, with nothing where a half is missing."""
+    knots = tuple(model.curves[k].knots[::2].copy() for k in features)
+    values = rng.normal(size=[axis.size + 1 for axis in knots])
+    if features[0] % 2:
+        values[0] = 0.0
+    categorical = tuple(model.curves[k].categorical for k in features)
+    return Interaction(features, knots, values, categorical)
+
+
+def around(knots):
+    """Return values at knots, between, next to and beyond them, and a missing one."""
+    wide = np.concatenate([[knots[0] - 3.0], knots, [knots[-1] + 3.0]])
+    near = [np.nextafter(knots, -np.inf), np.nextafter(knots, np.inf)]
+    return np.concatenate([wide, (wide[1:] + wide[:-1]) / 2, *near, [np.nan]])
+
+
+def documents_around(model, pair):
+    """Return documents with every two of such values in the features of a pair."""
+    first, second = (around(knots) for knots in pair.knots)
+    X = np.zeros((first.size * second.size, model.n_features))
+    X[:, pair.features[0]] = np.repeat(first, second.size)
+    X[:, pair.features[1]] = np.tile(second, first.size)
+    return X

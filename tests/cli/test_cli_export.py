@@ -44,7 +44,19 @@ def test_additive_models_are_exported_and_verified(run, tmp_path, train_txt, tes
     run("train-additive", train_txt, "--model", model, "--tol", "1e-3")
     result = exported(run, model, "--to", target, "--out", tmp_path / "m", "--verify", test_txt)
     assert result["curves"] == result["features"] == 6
+    assert result["interactions"] == 0
     assert "weights" not in result
+    found = result["verification"]
+    assert found["largest_difference"] <= 1e-12 * found["largest_score"]
+    assert (found["reordered_queries"], found["documents"] > 0) == (0, True)
+
+
+@pytest.mark.parametrize("target", ["sqlite", "postgresql", "python", "c", "onnx"])
+def test_pairs_of_features_are_exported_and_verified(run, tmp_path, train_txt, test_txt, target):
+    model, data = tmp_path / "pairs.json", ("--verify", test_txt)
+    run("train-additive", train_txt, "--model", model, "--tol", "1e-3", "--interactions", "2")
+    result = exported(run, model, "--to", target, "--out", tmp_path / "m", *data)
+    assert result["interactions"] == 2
     found = result["verification"]
     assert found["largest_difference"] <= 1e-12 * found["largest_score"]
     assert (found["reordered_queries"], found["documents"] > 0) == (0, True)

@@ -53,12 +53,10 @@ def test_models_without_weights_score_zero(target):
 def test_ten_thousand_features(target):
     model, X = random_model(10_000), random_documents(4, 10_000)
     limit = find_target(target)[0].limit
-    if limit is not None and limit.weights < np.count_nonzero(model.coef):
-        with pytest.raises(
-            ValueError, match=r"has 8,000 weights .*, but .*; train a SparseRankSVM"
-        ):
+    if limit is not None and limit.features < np.count_nonzero(model.coef):
+        with pytest.raises(ValueError, match=r"uses 8,000 features, but .*; train a SparseRankSVM"):
             export_files(model, target)
-        model.coef[np.flatnonzero(model.coef)[limit.weights :]] = 0.0
+        model.coef[np.flatnonzero(model.coef)[limit.features :]] = 0.0
     assert_scores(target, scores_of(model, target, X), expected_scores(model, X))
 
 

@@ -311,7 +311,9 @@ def test_wrong_options_are_refused(options, sentence):
         files_of("c", **options)
 
 
-@pytest.mark.parametrize("name", ["class", "String", "Double", "java", "record", "Weights0"])
+@pytest.mark.parametrize(
+    "name", ["class", "String", "Double", "java", "record", "Weights0", "Place", "Knots12", "Math"]
+)
 def test_names_that_java_has_for_other_things_are_refused(name):
     with pytest.raises(ValueError, match=f"name='{name}' cannot be the name of this class"):
         files_of("java", name=name)

@@ -14,9 +14,11 @@ import pytest
 from exports import (
     HOSTILE_NAMES,
     assert_scores,
+    documents_around,
     expected_scores,
     random_curves,
     random_documents,
+    random_grids,
     random_model,
 )
 
@@ -24,6 +26,7 @@ from marginrank.export.exporting import export_files
 from marginrank.export.names import sql_quoted
 from marginrank.models import AdditiveModel, LinearModel
 from marginrank.models.additive_model import Curve
+from marginrank.models.interactions import Interaction
 
 SERVER = "postgres"
 
@@ -124,6 +127,32 @@ def test_curves(psql, seed):
     X = 2 * random_documents(60, len(names), seed=seed)
     X[:, ::4] = np.round(X[:, ::4])
     assert_scores("postgresql", scores_in(psql, model, X), model.scores(X))
+
+
+def test_pairs_of_features(psql):
+    """With categories, constants, and every two features missing."""
+    model = random_grids(8, 6, names=list("abcdefgh"))
+    X = 2 * random_documents(60, 8)
+    X[:, ::4] = np.round(X[:, ::4])
+    X = np.vstack([X, *(documents_around(model, pair) for pair in model.interactions)])
+    assert_scores("postgresql", scores_in(psql, model, X), model.scores(X))
+
+
+def test_pairs_of_features_take_nan_as_missing_and_give_doubles(psql):
+    """Even where all that is added is constant, which PostgreSQL would take for decimals."""
+    knots, values = np.array([0.0, 1.0]), np.arange(9.0).reshape(3, 3)
+    nothing = [Curve(np.zeros(1), np.zeros(1), 0.0, categorical=False)] * 2
+    for categorical in ((False, False), (False, True), (True, True)):
+        pairs = [Interaction((0, 1), (knots, knots), values, categorical)]
+        model = AdditiveModel(nothing, {}, feature_names=["a", "b"], interactions=pairs)
+        statement = export_files(model, "postgresql")[""].decode().rstrip().rstrip(";")
+        psql(
+            'DROP TABLE IF EXISTS "documents"; CREATE TABLE "documents" (a real, b numeric);'
+            "INSERT INTO documents VALUES ('NaN', 'NaN'), (NULL, 1), (1, 'NaN'), (1, 0)"
+        )
+        found = psql(f"SELECT score, pg_typeof(score) FROM ({statement}) AS scored")
+        assert [float(score) for score, _ in found] == [0.0, 2.0, 6.0, 7.0]
+        assert {kind for _, kind in found} == {"double precision"}
 
 
 def test_five_hundred_curves_of_32_bins(psql):

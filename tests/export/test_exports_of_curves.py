@@ -166,12 +166,14 @@ def test_the_limits_of_a_target_hold_for_curves(target):
     if limit is None:
         assert_scored(target, random_curves(3_000, bins=2), random_documents(3, 3_000))
         return
-    curves = [curve([0, 1], [0, 1])] * (limit.weights + 1)
-    message = rf"{limit.weights + 1:,} curves .*; train on fewer features, or export to another"
+    curves = [curve([0, 1], [0, 1])] * (limit.features + 1)
+    message = (
+        rf"{limit.features + 1:,} features, but .*; train on fewer features, or export to another"
+    )
     with pytest.raises(ValueError, match=message):
         export_files(AdditiveModel(curves, {}), target)
     model = AdditiveModel(curves[1:], {})
-    assert_scored(target, model, random_documents(3, limit.weights))
+    assert_scored(target, model, random_documents(3, limit.features))
 
 
 @every_taker

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from marginrank import load_model
-from marginrank.export.exporting import export_files
 from marginrank.models import AdditiveModel, read_any_model, write_model
 from marginrank.models.additive_model import Curve
 from marginrank.models.interactions import Interaction
@@ -83,9 +82,3 @@ def test_pairs_that_are_no_list_are_refused(path):
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match="'interactions' is not a list of objects"):
         load_model(path)
-
-
-@pytest.mark.parametrize("target", ["sqlite", "c", "python"])
-def test_exports_refuse_pairs(target):
-    with pytest.raises(ValueError, match="act together, which no export holds"):
-        export_files(MODEL, target)

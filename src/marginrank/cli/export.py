@@ -135,18 +135,16 @@ def _export(
     model: "_models.Model", documents: "RankingData | None", options: _Options, phases: Phases
 ) -> dict[str, Any]:
     from marginrank.export.exporting import (
-        TERMS,
+        counts_in,
         export_files,
         name_for,
         paths_of,
         require_taken,
-        terms_in,
         write_files,
     )
-    from marginrank.export.names import names_of
 
     to, names = options.to, options.names
-    taken, kind = require_taken(model, to)
+    taken, _ = require_taken(model, to)
     scores: Any = None if documents is None else _models.scores(taken, documents)
     offset = _offset(options.offset, scores)
     name = name_for(options.out) if options.name is None else options.name
@@ -156,7 +154,7 @@ def _export(
         "target": to,
         "files": paths_of(options.out, files),
         "features": taken.n_features,
-        TERMS[kind]: len(terms_in(taken, names_of(taken, names))),
+        **counts_in(taken),
         "offset": offset,
     }
     if documents is not None:

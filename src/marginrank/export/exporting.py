@@ -10,7 +10,13 @@ import numpy as np
 from marginrank._base.atomic_files import atomic_write
 from marginrank._base.parameters import Mention, ParameterError, given
 from marginrank._base.types import Floats
-from marginrank.export.curve_sum import CurveSum, check_curves, curve_terms_of
+from marginrank.export.curve_sum import (
+    CurveSum,
+    check_curves,
+    curve_terms_of,
+    grid_terms_of,
+    places_of,
+)
 from marginrank.export.kernel_sum import KernelSum, check_kernel, kernel_of, landmarks_of
 from marginrank.export.names import IDENTIFIER, Names, check_names, identifier, names_of
 from marginrank.export.registry import TARGETS, Target, find_target
@@ -65,8 +71,8 @@ def export_files(
     terms = terms_in(model, features)
     if target.by_name:
         check_names(features)
-    _check_fits(target, to, kind, len(terms), offset)
-    more = kernel_of(model) if isinstance(model, KernelModel) else {}
+    _check_fits(target, to, kind, len(places_in(model, features)), offset)
+    more = _beside_terms(model, features)
     whole = SUMS[kind](name, tuple(features), terms, float(offset), dialect, **more)
     files: Files = target.writer(kind)(whole)
     return files
@@ -89,11 +95,29 @@ def terms_in(model: Exported, names: list[str]) -> tuple[Any, ...]:
     return terms_of(model.coef, names)
 
 
+def _beside_terms(model: Exported, names: list[str]) -> dict[str, Any]:
+    """Return what the sum of a model has beside terms."""
+    if isinstance(model, AdditiveModel):
+        return {"grids": grid_terms_of(model, names)}
+    return kernel_of(model) if isinstance(model, KernelModel) else {}
+
+
 def places_in(model: Exported, names: list[str]) -> tuple[int, ...]:
     """Return the places of the features that add to scores."""
     if isinstance(model, KernelModel):
         return tuple(range(model.n_features))
+    if isinstance(model, AdditiveModel):
+        return places_of([*curve_terms_of(model, names), *grid_terms_of(model, names)])
     return tuple(term.place for term in terms_in(model, names))
+
+
+def counts_in(model: Exported) -> dict[str, int]:
+    """Return how many terms of each kind add to scores."""
+    names = names_of(model, None)
+    n_terms = len(terms_in(model, names))
+    if isinstance(model, AdditiveModel):
+        return {"curves": n_terms, "interactions": len(grid_terms_of(model, names))}
+    return {"landmarks" if isinstance(model, KernelModel) else "weights": n_terms}
 
 
 def _check_numbers(model: Exported) -> None:
@@ -141,18 +165,17 @@ def offset_above_zero(scores: Floats) -> float:
     return float(scores.max() - 2 * scores.min()) if scores.size else 0.0
 
 
-def _check_fits(target: Target, to: str, kind: str, n_terms: int, offset: float) -> None:
+def _check_fits(target: Target, to: str, kind: str, n_used: int, offset: float) -> None:
     if offset and not target.has_offset:
         raise ParameterError(
             f"{to} has no place for ",
             Mention("offset"),
             ", and needs none: it ranks negative scores as well; leave it out.",
         )
-    if target.limit is not None and n_terms > target.limit.weights:
+    if target.limit is not None and n_used > target.limit.features:
         raise ValueError(
-            f"the model has {n_terms:,} {TERMS[kind]} that are not zero, but "
-            f"{target.limit.reason}: {to} takes {target.limit.weights:,}; {FEWER[kind]}, or export "
-            "to another target."
+            f"the model uses {n_used:,} features, but {target.limit.reason}: {to} takes "
+            f"{target.limit.features:,}; {FEWER[kind]}, or export to another target."
         )
 
 
@@ -163,7 +186,6 @@ KINDS = {
     "foreign": ForeignModel,
 }
 SUMS: Mapping[str, Any] = {"linear": WeightedSum, "additive": CurveSum, "kernel": KernelSum}
-TERMS = {"linear": "weights", "additive": "curves", "kernel": "landmarks"}
 FEWER = {
     "linear": "train a SparseRankSVM",
     "additive": "train on fewer features",

@@ -12,9 +12,9 @@ KERNELS_TOO = ("linear", "additive", "kernel")
 
 
 class Limit(NamedTuple):
-    """How many weights a target takes at most, and why."""
+    """How many features a model may use at most, and why."""
 
-    weights: int
+    features: int
     reason: str
 
 
@@ -46,7 +46,7 @@ class Target(NamedTuple):
     has_dialects : bool
         Whether it is asked for with a dialect, as in "sql:mysql".
     limit : Limit or None
-        The most weights it takes.
+        The most features it takes.
     """
 
     writes: str

@@ -59,6 +59,11 @@ class WeightedSum(Sum[Term]):
         """Return the terms, or one of weight 0 for systems that refuse to have none."""
         return self.terms or (Term(0, self.features[0], 0.0),)
 
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the features that have a weight."""
+        return tuple(term.name for term in self.terms)
+
 
 def terms_of(coef: np.ndarray, names: list[str]) -> tuple[Term, ...]:
     """Return the features whose weights are not zero."""

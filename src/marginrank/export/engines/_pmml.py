@@ -25,6 +25,9 @@ def regression(content: bytes, documents: Documents) -> Floats:
     total = np.full(len(documents.X), float(table.attrib["intercept"]))
     for predictor in table.iter(f"{PMML}NumericPredictor"):
         total += float(predictor.attrib["coefficient"]) * fields[predictor.attrib["name"]]
+    for term in table.iter(f"{PMML}PredictorTerm"):
+        product = np.prod([fields[factor.attrib["field"]] for factor in term], axis=0)
+        total += float(term.attrib["coefficient"]) * product
     return total
 
 
@@ -36,12 +39,17 @@ def _replaced(field: Element, documents: Documents) -> Floats:
 
 
 def _norm_continuous(rule: Element, x: Floats) -> Floats:
-    """Interpolate between the two points around x, or from the two that are next to it."""
+    """Interpolate between the two points around x, or from the two that are next to it.
+
+    Outliers are as they are, or the extreme values.
+    """
     knots = np.array([float(point.attrib["orig"]) for point in rule])
     norms = np.array([float(point.attrib["norm"]) for point in rule])
     right = np.clip(np.searchsorted(knots, x, side="right"), 1, knots.size - 1)
     left = right - 1
     share = (x - knots[left]) / (knots[right] - knots[left])
+    if rule.attrib["outliers"] == "asExtremeValues":
+        share = np.clip(share, 0.0, 1.0)
     y = norms[left] + share * (norms[right] - norms[left])
     return np.where(np.isnan(x), float(rule.attrib["mapMissingTo"]), y)
 

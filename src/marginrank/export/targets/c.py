@@ -25,28 +25,55 @@ double {name}_score(const double *features)
 {{
     double score = {offset};
     size_t k;
-    for (k = 0; k < {n_terms}; k++) {{
-        const double value = features[places[k]];
 {add}
-    }}
     return score;
 }}
 """
-ADD_PRODUCT = """\
+ADD_PRODUCTS = """\
+    for (k = 0; k < {n_terms}; k++) {{
+        const double value = features[places[k]];
         if (value == value)
-            score += weights[k] * value;"""
-ADD_CURVE = """\
-        score += added(value, k);"""
-CURVE = """
+            score += weights[k] * value;
+    }}"""
+ADD_CURVES = """\
+    const double *at = values;
+    for (k = 0; k < {n_terms}; at += nodes(k), k++) {{
+        const struct place x = find(features[places[k]], k);
+        score += between(at + x.left, x.share);
+    }}"""
+ADD_GRIDS = """
+    for (; k < {n_axes}; at += nodes(k) * nodes(k + 1), k += 2) {{
+        const struct place row = inside(find(features[places[k]], k));
+        const struct place column = inside(find(features[places[k + 1]], k + 1));
+        const double *const corner = at + row.left * nodes(k + 1) + column.left;
+        const double above = between(corner, column.share);
+        const double below = between(corner + nodes(k + 1), column.share);
+        score += above + row.share * (below - above);
+    }}"""
+CURVES = """
 
-/* What curve k adds: straight between its knots, and on beyond the outer ones. */
-static double added(double value, size_t k)
+/* A node, and how far it is from there to the next. */
+struct place {
+    size_t left;
+    double share;
+};
+
+/* How many nodes axis k has: one for missing values, and its knots. */
+static size_t nodes(size_t k)
 {
-    const double *const t = knots + starts[k], *const v = values + starts[k];
+    return starts[k + 1] - starts[k] + 1;
+}
+
+/* Where a value lies on axis k: missing values and unknown categories at its first node. */
+static struct place find(double value, size_t k)
+{
+    const struct place unknown = {0, 0.0};
+    const double *const t = knots + starts[k];
     const size_t n = starts[k + 1] - starts[k];
-    size_t above = 0, end = n, right;
+    struct place found = {0, 1.0};
+    size_t above = 0, end = n;
     if (value != value)
-        return missing[k];
+        return unknown;
     while (above < end) {
         const size_t middle = (above + end) / 2;
         if (t[middle] <= value)
@@ -54,13 +81,29 @@ static double added(double value, size_t k)
         else
             end = middle;
     }
-    if (categorical[k])
-        return above > 0 && t[above - 1] == value ? v[above - 1] : missing[k];
-    if (n == 1)
-        return v[0];
-    right = above < 1 ? 1 : above < n ? above : n - 1;
-    return v[right - 1]
-           + (value - t[right - 1]) / (t[right] - t[right - 1]) * (v[right] - v[right - 1]);
+    if (categorical[k]) {
+        if (above == 0 || t[above - 1] != value)
+            return unknown;
+        found.left = above - 1;
+    } else if (n > 1) {
+        found.left = above < 1 ? 1 : above < n ? above : n - 1;
+        found.share = (value - t[found.left - 1]) / (t[found.left] - t[found.left - 1]);
+    }
+    return found;
+}
+
+/* What is added on the straight line through two nodes. */
+static double between(const double *left, double share)
+{
+    return left[0] + share * (left[1] - left[0]);
+}"""
+GRIDS = """
+
+/* Beyond its outer knots, a function of two features stays what it is there. */
+static struct place inside(struct place x)
+{
+    x.share = x.share < 0.0 ? 0.0 : x.share > 1.0 ? 1.0 : x.share;
+    return x;
 }"""
 TYPES = {"places": "size_t", "starts": "size_t", "categorical": "char"}  # others are double
 
@@ -72,13 +115,18 @@ def write(model: WeightedSum) -> dict[str, bytes]:
         "places": [str(term.place) for term in terms],
         "weights": [exact(term.weight) for term in terms],
     }
-    return _source(model, terms=_arrays(arrays), n_terms=len(terms), add=ADD_PRODUCT)
+    add = ADD_PRODUCTS.format(n_terms=len(terms))
+    return _source(model, terms=_arrays(arrays), add=add)
 
 
 def write_curves(model: CurveSum) -> dict[str, bytes]:
     """Return a source file; a model without curves has one that adds nothing."""
-    terms = model.listed()
-    return _source(model, terms=_arrays(flat(terms)) + CURVE, n_terms=len(terms), add=ADD_CURVE)
+    arrays = flat(model)
+    functions, add = CURVES, ADD_CURVES
+    if model.grids:
+        functions, add = functions + GRIDS, add + ADD_GRIDS
+    add = add.format(n_terms=len(model.listed()), n_axes=len(arrays["places"]))
+    return _source(model, terms=_arrays(arrays) + functions, add=add)
 
 
 def _source(model: Sum[Any], **parts: Any) -> dict[str, bytes]:

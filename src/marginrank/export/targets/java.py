@@ -1,14 +1,12 @@
 """Java: a class with one function of an array, in float64.
 
-The initialiser of a class is a method, of 64 kB at most: arrays of many numbers and names are in
-classes of their own.
+The initialiser of a class is a method, of 64 kB at most: arrays of many numbers and names are put
+together from parts, which are in classes of their own.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from marginrank._base.parameters import ParameterError, given
 from marginrank.export.curve_sum import CurveSum, flat
@@ -23,9 +21,10 @@ NO_CLASS = re.compile(
     r"else|enum|extends|false|final|finally|float|for|goto|if|implements|import|instanceof|int|"
     r"interface|long|native|new|null|package|permits|private|protected|public|record|return|sealed|"
     r"short|static|strictfp|super|switch|synchronized|this|throw|throws|transient|true|try|var|"
-    r"void|volatile|while|yield|java|Double|String|(Names|Weights|Curves)\d+"
+    r"void|volatile|while|yield|java|Double|String|Math|Place|"
+    r"(Names|Places|Weights|Starts|Categorical|Knots|Values)\d+"
 )
-PART = 500  # entries of an array; of knots more, as those of a curve stay together
+PART = 500  # entries of an array in one class
 Arrays = Mapping[str, Sequence[str]]
 TEXT = """\
 // {written_by}
@@ -33,6 +32,7 @@ TEXT = """\
 /** Scores documents by a {sum}. */
 public final class {name} {{
     private static final double OFFSET = {offset};
+{fields}
 
     private {name}() {{}}
 
@@ -49,145 +49,168 @@ public final class {name} {{
 {add}
         return score;
     }}
-
 {functions}{classes}}}
 """
-NAMES = """
+FIELD = """\
+    private static final {kind}[] {name} = java.util.stream.Stream.of(
+            {parts}).flatMapTo{stream}(java.util.Arrays::stream).toArray();"""
+PART_CLASS = """
     private static final class {part} {{
-        static final String[] VALUES = {{
-{names}
+        static final {kind}[] PART = {{
+{entries}
         }};
     }}
 """
-ARRAYS = """
-    private static final class {part} {{{arrays}
-    }}
-"""
-ARRAY = """
-        static final {kind}[] {name} = {{
-{entries}
-        }};"""
 ADD_PRODUCTS = """\
-    private static double add(double score, double[] features, int[] places, double[] weights) {
-        for (int k = 0; k < places.length; k++) {
-            double value = features[places[k]];
+        for (int k = 0; k < PLACES.length; k++) {
+            double value = features[PLACES[k]];
             if (!Double.isNaN(value)) {
-                score += weights[k] * value;
+                score += WEIGHTS[k] * value;
             }
-        }
-        return score;
-    }
-"""
+        }"""
 ADD_CURVES = """\
-    private static double add(
-            double score, double[] features, int[] places, int[] starts, double[] missing,
-            int[] categorical, double[] knots, double[] values) {
-        for (int k = 0; k < places.length; k++) {
-            double value = features[places[k]];
-            int first = starts[k];
-            int end = starts[k + 1];
-            if (Double.isNaN(value)) {
-                score += missing[k];
-            } else if (categorical[k] != 0) {
-                int found = above(knots, first, end, value) - 1;
-                score += found >= first && knots[found] == value ? values[found] : missing[k];
-            } else if (end - first == 1) {
-                score += values[first];
-            } else {
-                int right = above(knots, first + 1, end - 1, value);
-                int left = right - 1;
-                score += values[left]
-                        + (value - knots[left]) / (knots[right] - knots[left])
-                                * (values[right] - values[left]);
-            }
-        }
-        return score;
-    }
+        int k = 0;
+        int at = 0;
+        for (; k < {n_curves}; at += nodes(k), k++) {{
+            Place x = find(features[PLACES[k]], k);
+            score += between(at + x.left, x.share);
+        }}"""
+ADD_GRIDS = """
+        for (; k < PLACES.length; at += nodes(k) * nodes(k + 1), k += 2) {
+            Place row = find(features[PLACES[k]], k).inside();
+            Place column = find(features[PLACES[k + 1]], k + 1).inside();
+            int corner = at + row.left * nodes(k + 1) + column.left;
+            double above = between(corner, column.share);
+            double below = between(corner + nodes(k + 1), column.share);
+            score += above + row.share * (below - above);
+        }"""
+CURVES = """
+    /** Returns where a value lies on axis k: missing or unknown ones at its first node. */
+    private static Place find(double value, int k) {{
+        int first = STARTS[k];
+        int end = STARTS[k + 1];
+        if (Double.isNaN(value)) {{
+            return new Place(0, 0.0);
+        }}
+        if (CATEGORICAL[k] != 0) {{
+            int found = above(first, end, value) - 1;
+            boolean known = found >= first && KNOTS[found] == value;
+            return known ? new Place(found - first, 1.0) : new Place(0, 0.0);
+        }}
+        if (end - first == 1) {{
+            return new Place(0, 1.0);
+        }}
+        int right = above(first + 1, end - 1, value);
+        double share = (value - KNOTS[right - 1]) / (KNOTS[right] - KNOTS[right - 1]);
+        return new Place(right - first, share);
+    }}
 
     /** Returns the place of the first knot above a value, or the end. */
-    private static int above(double[] knots, int first, int end, double value) {
-        while (first < end) {
+    private static int above(int first, int end, double value) {{
+        while (first < end) {{
             int middle = (first + end) >>> 1;
-            if (knots[middle] <= value) {
+            if (KNOTS[middle] <= value) {{
                 first = middle + 1;
-            } else {
+            }} else {{
                 end = middle;
-            }
-        }
+            }}
+        }}
         return first;
-    }
+    }}
+
+    /** Returns how many nodes axis k has: one for missing values, and its knots. */
+    private static int nodes(int k) {{
+        return STARTS[k + 1] - STARTS[k] + 1;
+    }}
+
+    /** Returns what is added on the straight line through two nodes. */
+    private static double between(int left, double share) {{
+        return VALUES[left] + share * (VALUES[left + 1] - VALUES[left]);
+    }}
+
+    /** A node, and how far it is from there to the next. */
+    private static final class Place {{
+        final int left;
+        final double share;
+
+        Place(int left, double share) {{
+            this.left = left;
+            this.share = share;
+        }}{inside}
+    }}
 """
-TYPES = {"places": "int", "starts": "int", "categorical": "int"}  # others are double
+INSIDE = """
+
+        /** Functions of two features stay what they are at their outer knots beyond these. */
+        Place inside() {
+            return new Place(left, Math.min(Math.max(share, 0.0), 1.0));
+        }"""
+TYPES = {"names": "String", "places": "int", "starts": "int", "categorical": "int"}
+STREAMS = {"int": "Int", "double": "Double"}
 
 
 def write(model: WeightedSum) -> dict[str, bytes]:
     """Return a source file; its name must be that of the class."""
-    parts = [
-        {
-            "places": [str(term.place) for term in part],
-            "weights": [exact(term.weight) for term in part],
-        }
-        for part in _parts(model.terms)
-    ]
-    return _source(model, "weighted sum of features", "Weights", parts, ADD_PRODUCTS)
+    terms = model.listed()
+    arrays = {
+        "places": [str(term.place) for term in terms],
+        "weights": [exact(term.weight) for term in terms],
+    }
+    return _source(model, arrays, sum="weighted sum of features", add=ADD_PRODUCTS, functions="")
 
 
 def write_curves(model: CurveSum) -> dict[str, bytes]:
     """Return a source file; its name must be that of the class."""
-    sizes = [term.curve.knots.size for term in model.terms]
-    before = (np.cumsum(sizes) - sizes) // PART
-    parts = [
-        flat([model.terms[k] for k in np.flatnonzero(before == part)]) for part in np.unique(before)
-    ]
-    return _source(model, "sum of curves of features", "Curves", parts, ADD_CURVES)
+    add = ADD_CURVES.format(n_curves=len(model.listed()))
+    return _source(
+        model,
+        flat(model),
+        sum="sum of curves of features",
+        add=add + ADD_GRIDS if model.grids else add,
+        functions=CURVES.format(inside=INSIDE if model.grids else ""),
+    )
 
 
-def _source(
-    model: Sum[Any], kind: str, prefix: str, parts: Sequence[Arrays], functions: str
-) -> dict[str, bytes]:
+def _source(model: Sum[Any], arrays: Arrays, **texts: str) -> dict[str, bytes]:
     if NO_CLASS.fullmatch(model.name):
         raise ParameterError(
             given("name", model.name), " cannot be the name of this class in Java; choose another."
         )
-    names = _parts(model.features)
-    classes = [
-        *(
-            NAMES.format(part=f"Names{k}", names=_lines(map(java_quoted, part)))
-            for k, part in enumerate(names)
-        ),
-        *(ARRAYS.format(part=f"{prefix}{k}", arrays=_arrays(part)) for k, part in enumerate(parts)),
-    ]
+    names = [java_quoted(name) for name in model.features]
     text = TEXT.format(
         written_by=WRITTEN_BY,
         name=model.name,
-        sum=kind,
         offset=exact(model.offset),
-        collect="\n".join(_collect(k) for k in range(len(names))),
-        add="\n".join(_add(f"{prefix}{k}", part) for k, part in enumerate(parts)),
-        functions=functions,
-        classes="".join(classes),
+        fields="\n".join(_field(*array) for array in arrays.items()),
+        collect="\n".join(_collect(k) for k in range(len(_parts(names)))),
+        classes="".join(_classes(*array) for array in {"names": names, **arrays}.items()),
+        **texts,
     )
     return {"": text.encode("ascii")}
 
 
-def _parts(entries: Sequence[Any]) -> list[Sequence[Any]]:
+def _parts(entries: Sequence[str]) -> list[Sequence[str]]:
     return [entries[k : k + PART] for k in range(0, len(entries), PART)]
 
 
-def _arrays(arrays: Arrays) -> str:
-    return "".join(
-        ARRAY.format(kind=TYPES.get(name, "double"), name=name.upper(), entries=_lines(entries))
-        for name, entries in arrays.items()
+def _collect(k: int) -> str:
+    return f"        names.addAll(java.util.Arrays.asList(Names{k}.PART));"
+
+
+def _field(name: str, entries: Sequence[str]) -> str:
+    kind = TYPES.get(name, "double")
+    parts = [f"{name.capitalize()}{k}.PART" for k in range(len(_parts(entries)))]
+    return FIELD.format(
+        kind=kind, name=name.upper(), stream=STREAMS[kind], parts=",\n            ".join(parts)
     )
 
 
-def _collect(k: int) -> str:
-    return f"        names.addAll(java.util.Arrays.asList(Names{k}.VALUES));"
-
-
-def _add(part: str, arrays: Arrays) -> str:
-    given = ", ".join(f"{part}.{name.upper()}" for name in arrays)
-    return f"        score = add(score, features, {given});"
+def _classes(name: str, entries: Sequence[str]) -> str:
+    kind = TYPES.get(name, "double")
+    return "".join(
+        PART_CLASS.format(part=f"{name.capitalize()}{k}", kind=kind, entries=_lines(part))
+        for k, part in enumerate(_parts(entries))
+    )
 
 
 def _lines(values: Iterable[str]) -> str:

@@ -6,16 +6,15 @@ from typing import Any
 from marginrank.export.curve_sum import CurveSum
 from marginrank.export.names import javascript_quoted
 from marginrank.export.numbers import exact
+from marginrank.export.targets._lists import curve_list, grid_list
 from marginrank.export.targets._text import WRITTEN_BY
 from marginrank.export.weighted_sum import Sum, WeightedSum
-from marginrank.models.additive_model import Curve
 
 TEXT = """\
 // {written_by}
 (function (root) {{
   "use strict";
   const features = [{features}];
-  const places = [{places}];
 {terms}
   const has = Object.prototype.hasOwnProperty;
 
@@ -23,84 +22,121 @@ TEXT = """\
   // {missing}
   function score(values) {{
     const byPlace = Array.isArray(values) || ArrayBuffer.isView(values);
+    const valueOf = (place) => {{
+      const key = byPlace ? place : features[place];
+      return has.call(values, key) && values[key] !== null ? Number(values[key]) : NaN;
+    }};
     let total = {offset};
-    for (let k = 0; k < places.length; k++) {{
-      const key = byPlace ? places[k] : features[places[k]];
-      const value = has.call(values, key) && values[key] !== null ? Number(values[key]) : NaN;
 {add}
-    }}
     return total;
   }}
-
+{functions}
   const model = {{ features, score }};
   if (typeof module === "object" && module.exports) module.exports = model;
   else root.{name} = model;
 }})(typeof globalThis === "object" ? globalThis : this);
 """
-CURVE = """\
-  const curves = [
+TERMS = """\
+  const places = [{places}];
+  const weights = [{weights}];"""
+ADD_PRODUCTS = """\
+    for (let k = 0; k < places.length; k++) {
+      const value = valueOf(places[k]);
+      if (!Number.isNaN(value)) total += weights[k] * value;
+    }"""
+CURVES = """\
+  // An axis is the place of a feature, whether that has categories, and its knots.
+  // Nodes of an axis are one for missing values and the knots.
+  const curves = [  // an axis, and what is added at its nodes
 {curves}
-  ];
-
-  // What a curve adds: straight between its knots, and on beyond the outer ones.
-  function added(value, [missing, categorical, knots, values]) {{
-    if (Number.isNaN(value)) return missing;
+  ];"""
+ADD_CURVES = """\
+    for (const [[place, categorical, knots], atNodes] of curves) {
+      total += between(atNodes, find(valueOf(place), categorical, knots));
+    }"""
+FIND = """
+  // The number of the node before a value, and how far it is from there to the next.
+  function find(value, categorical, knots) {
+    if (Number.isNaN(value)) return [0, 0];
     let above = 0;
-    for (let end = knots.length; above < end; ) {{
+    for (let end = knots.length; above < end; ) {
       const middle = (above + end) >> 1;
       if (knots[middle] <= value) above = middle + 1;
       else end = middle;
-    }}
-    if (categorical) {{
-      return above > 0 && knots[above - 1] === value ? values[above - 1] : missing;
-    }}
-    if (knots.length === 1) return values[0];
+    }
+    if (categorical) {
+      return above > 0 && knots[above - 1] === value ? [above - 1, 1] : [0, 0];
+    }
+    if (knots.length === 1) return [0, 1];
     const right = Math.min(Math.max(above, 1), knots.length - 1);
-    const left = right - 1;
-    const share = (value - knots[left]) / (knots[right] - knots[left]);
-    return values[left] + share * (values[right] - values[left]);
-  }}
+    return [right, (value - knots[right - 1]) / (knots[right] - knots[right - 1])];
+  }
+
+  // What is added on the straight line through two nodes.
+  function between(atNodes, [left, share]) {
+    return atNodes[left] + share * (atNodes[left + 1] - atNodes[left]);
+  }
+"""
+GRIDS = """
+  const grids = [  // two axes, and what is added at their nodes: rows of the first
+{grids}
+  ];"""
+ADD_GRIDS = """
+    for (const [[first, ...rows], [second, ...columns], atNodes] of grids) {
+      const [row, down] = inside(find(valueOf(first), ...rows));
+      const column = inside(find(valueOf(second), ...columns));
+      const above = between(atNodes[row], column);
+      const below = between(atNodes[row + 1], column);
+      total += above + down * (below - above);
+    }"""
+INSIDE = """
+  // A place no further than the outer knots, beyond which grids stay what they are.
+  function inside([left, share]) {
+    return [left, Math.min(Math.max(share, 0), 1)];
+  }
 """
 
 
 def write(model: WeightedSum) -> dict[str, bytes]:
     """Return a script; without modules it defines a global of the model's name."""
-    weights = _list(exact(term.weight) for term in model.terms)
     return _script(
         model,
-        terms=f"  const weights = {weights};",
+        terms=TERMS.format(
+            places=", ".join(str(term.place) for term in model.terms),
+            weights=", ".join(exact(term.weight) for term in model.terms),
+        ),
         missing="What is absent, undefined, null or NaN counts as 0.",
-        add="      if (!Number.isNaN(value)) total += weights[k] * value;",
+        add=ADD_PRODUCTS,
     )
 
 
 def write_curves(model: CurveSum) -> dict[str, bytes]:
     """Return a script; without modules it defines a global of the model's name."""
+    terms, add, functions = CURVES, ADD_CURVES, FIND
+    if model.grids:
+        terms, add, functions = terms + GRIDS, add + ADD_GRIDS, functions + INSIDE
+    curves, grids = map(curve_list, model.terms), map(grid_list, model.grids)
     return _script(
         model,
-        terms=CURVE.format(curves="\n".join(f"    {_curve(term.curve)}," for term in model.terms)),
-        missing="What is absent, undefined, null, NaN or an unknown category adds what its curve "
-        "says.",
-        add="      total += added(value, curves[k]);",
+        terms=terms.format(curves=_lines(curves), grids=_lines(grids)),
+        missing="What is absent, undefined, null, NaN or an unknown category adds what was learned "
+        "for that.",
+        add=add,
+        functions=functions,
     )
 
 
-def _script(model: Sum[Any], **parts: str) -> dict[str, bytes]:
+def _script(model: Sum[Any], functions: str = "", **parts: str) -> dict[str, bytes]:
     text = TEXT.format(
         written_by=WRITTEN_BY,
         name=model.name,
         features=", ".join(map(javascript_quoted, model.features)),
-        places=", ".join(str(term.place) for term in model.terms),
         offset=exact(model.offset),
+        functions=functions,
         **parts,
     )
     return {"": text.encode("ascii")}
 
 
-def _curve(curve: Curve) -> str:
-    knots, values = (_list(map(exact, numbers)) for numbers in (curve.knots, curve.values))
-    return f"[{exact(curve.missing)}, {str(curve.categorical).lower()}, {knots}, {values}]"
-
-
-def _list(entries: Iterable[str]) -> str:
-    return f"[{', '.join(entries)}]"
+def _lines(entries: Iterable[str]) -> str:
+    return "\n".join(f"    {entry}," for entry in entries)

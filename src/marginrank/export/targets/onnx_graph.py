@@ -3,7 +3,9 @@
 from marginrank.export.curve_sum import CurveSum
 from marginrank.export.kernel_sum import KernelSum
 from marginrank.export.targets._onnx import Graph, write_graph
-from marginrank.export.targets._onnx_curves import add_curves, in_float32
+from marginrank.export.targets._onnx_curves import add_curves
+from marginrank.export.targets._onnx_float32 import in_float32
+from marginrank.export.targets._onnx_grids import add_grids
 from marginrank.export.targets._onnx_kernel import add_kernel
 from marginrank.export.weighted_sum import WeightedSum
 
@@ -43,11 +45,19 @@ def _write_weights(model: WeightedSum, precision: str) -> dict[str, bytes]:
 
 
 def _write_curves(model: CurveSum, precision: str) -> dict[str, bytes]:
-    return write_graph(model, precision, lambda graph, X: add_curves(graph, X, model))
+    return write_graph(model, precision, lambda graph, X: _add_terms(graph, X, model))
 
 
 def _write_kernel(model: KernelSum, precision: str) -> dict[str, bytes]:
     return write_graph(model, precision, lambda graph, X: add_kernel(graph, X, model))
+
+
+def _add_terms(graph: Graph, X: str, model: CurveSum) -> str:
+    """Add the sum of what curves add, and grids if there are any."""
+    added = add_curves(graph, X, model.listed())
+    if model.grids:
+        added = graph.add("Concat", added, add_grids(graph, X, model.grids), axis=1)
+    return graph.add("ReduceSum", added, graph.constant("axes", [1], "int64"), keepdims=0)
 
 
 def _add_weights(graph: Graph, X: str, model: WeightedSum) -> str:

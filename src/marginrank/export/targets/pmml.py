@@ -1,13 +1,12 @@
 """PMML 4.4: a RegressionModel in float64, of features or of fields that are derived from them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from marginrank._base.version import __version__
-from marginrank.export.curve_sum import CurveSum, CurveTerm
+from marginrank.export.curve_sum import CurveSum
 from marginrank.export.names import NOT_IN_XML, refuse, unused, xml_quoted
 from marginrank.export.numbers import exact
-from marginrank.export.weighted_sum import Sum, WeightedSum
+from marginrank.export.weighted_sum import WeightedSum
 from marginrank.models.additive_model import Curve
 
 STAYS_MISSING = 'invalidValueTreatment="asMissing"'
@@ -22,24 +21,34 @@ def write(model: WeightedSum) -> dict[str, bytes]:
 
 
 def write_curves(model: CurveSum) -> dict[str, bytes]:
-    """Return the document, with a field for each curve, derived from its feature."""
-    taken = {term.name.casefold() for term in model.terms}
-    names = []
-    for k in range(1, len(model.terms) + 1):
-        names.append(unused(f"curve_{k}", taken))
-        taken.add(names[-1])
-    predictors = [_predictor(f'"{name}"', 1.0) for name in names]
-    derived = [line for pair in zip(names, model.terms, strict=True) for line in _derived(*pair)]
-    return _document(model, STAYS_MISSING, predictors, derived)
+    """Return the document, with a field for each curve, derived from its feature.
+
+    What two features add is a sum over the nodes of the first, of products of two derived fields:
+    how near the first feature is to a node, and what the second adds there.
+    """
+    fields = _DerivedFields({name.casefold() for name in model.used})
+    predictors = [
+        _predictor(f'"{fields.add(f"curve_{k}", term.name, term.curve)}"', 1.0)
+        for k, term in enumerate(model.terms, start=1)
+    ]
+    for k, grid in enumerate(model.grids, start=1):
+        first, second = (axis.name for axis in grid.axes)
+        for node, (hat, row) in enumerate(zip(grid.hats, grid.rows, strict=True)):
+            near = fields.add(f"grid_{k}_near_{node}", first, hat, goes_on=False)
+            there = fields.add(f"grid_{k}_row_{node}", second, row, goes_on=False)
+            predictors.append(_product(near, there))
+    return _document(model, STAYS_MISSING, predictors, fields.lines)
 
 
 def _document(
-    model: Sum[Any], missing: str, predictors: Sequence[str], derived: Sequence[str] = ()
+    model: WeightedSum | CurveSum,
+    missing: str,
+    predictors: Sequence[str],
+    derived: Sequence[str] = (),
 ) -> dict[str, bytes]:
-    names = [term.name for term in model.terms]
-    refuse(names, NOT_IN_XML, "XML has no way to write one of its characters")
-    score = unused("score", {name.casefold() for name in names})
-    fields = [xml_quoted(name) for name in names]
+    refuse(model.used, NOT_IN_XML, "XML has no way to write one of its characters")
+    score = unused("score", {name.casefold() for name in model.used})
+    fields = [xml_quoted(name) for name in model.used]
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<PMML xmlns="http://www.dmg.org/PMML-4_4" version="4.4">',
@@ -68,21 +77,43 @@ def _predictor(quoted: str, weight: float) -> str:
     return f'   <NumericPredictor name={quoted} coefficient="{exact(weight)}"/>'
 
 
-def _derived(name: str, term: CurveTerm) -> Iterator[str]:
-    """Yield the lines of what a curve makes of a feature."""
-    yield f'   <DerivedField name="{name}" {DOUBLE}>'
-    lines = _categories if term.curve.categorical else _straight
-    yield from lines(xml_quoted(term.name), term.curve)
-    yield "   </DerivedField>"
+def _product(first: str, second: str) -> str:
+    return (
+        f'   <PredictorTerm coefficient="1.0"><FieldRef field="{first}"/>'
+        f'<FieldRef field="{second}"/></PredictorTerm>'
+    )
 
 
-def _straight(field: str, curve: Curve) -> Iterator[str]:
-    """Yield lines between knots, of which PMML wants two; they go on beyond the outer ones."""
+class _DerivedFields:
+    """What curves make of features, under names that no feature has.
+
+    Attributes
+    ----------
+    lines : list of str
+        The fields, in XML.
+    """
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self.lines: list[str] = []
+
+    def add(self, name: str, feature: str, curve: Curve, *, goes_on: bool = True) -> str:
+        """Add a field, and return its name; a curve that does not go on is flat at its ends."""
+        name = unused(name, self._taken)
+        self._taken.add(name)
+        field = xml_quoted(feature)
+        rule = _categories(field, curve) if curve.categorical else _straight(field, curve, goes_on)
+        self.lines += [f'   <DerivedField name="{name}" {DOUBLE}>', *rule, "   </DerivedField>"]
+        return name
+
+
+def _straight(field: str, curve: Curve, goes_on: bool) -> Iterator[str]:
+    """Yield lines between knots, of which PMML wants two."""
     knots, values = curve.knots.tolist(), curve.values.tolist()
     if len(knots) == 1:
         knots, values = [0.0, 1.0], values * 2
-    missing = exact(curve.missing)
-    yield f'    <NormContinuous field={field} outliers="asIs" mapMissingTo="{missing}">'
+    missing, outliers = exact(curve.missing), "asIs" if goes_on else "asExtremeValues"
+    yield f'    <NormContinuous field={field} outliers="{outliers}" mapMissingTo="{missing}">'
     for knot, value in zip(knots, values, strict=True):
         yield f'     <LinearNorm orig="{exact(knot)}" norm="{exact(value)}"/>'
     yield "    </NormContinuous>"

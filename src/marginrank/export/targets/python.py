@@ -1,13 +1,14 @@
 """Python: one function of a sequence or a mapping, without dependencies."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from marginrank.export.curve_sum import CurveSum
 from marginrank.export.names import python_quoted
 from marginrank.export.numbers import exact
+from marginrank.export.targets._lists import curve_list, grid_list
 from marginrank.export.targets._text import WRITTEN_BY
 from marginrank.export.weighted_sum import Sum, WeightedSum
-from marginrank.models.additive_model import Curve
 
 TEXT = '''\
 """Scores documents by a {sum}. {written_by}"""
@@ -15,9 +16,7 @@ TEXT = '''\
 FEATURES = [
 {features}
 ]
-TERMS = [
 {terms}
-]
 
 
 def score(values):
@@ -26,72 +25,105 @@ def score(values):
     {missing}
     """
     by_name = hasattr(values, "keys")
+    value_of = (lambda place: values.get(FEATURES[place])) if by_name else values.__getitem__
     total = {offset}
-    for place, {term} in TERMS:
-        value = values.get(FEATURES[place]) if by_name else values[place]
 {add}
     return total
 '''
-ADD_PRODUCT = """\
+TERMS = """\
+TERMS = [
+{terms}
+]"""
+ADD_PRODUCTS = """\
+    for place, weight in TERMS:
+        value = value_of(place)
         if value is not None and value == value:
             total += weight * value"""
-ADD_CURVE = """\
-        total += added(value, *curve)"""
-CURVE = '''
+CURVES = """\
+# An axis is the place of a feature, whether that has categories, and its knots.
+# Nodes of an axis are one for missing values and the knots.
+CURVES = [  # an axis, and what is added at its nodes
+{curves}
+]"""
+ADD_CURVES = """\
+    for (place, *axis), at_nodes in CURVES:
+        total += between(at_nodes, *find(value_of(place), *axis))"""
+FIND = '''
 
-def added(value, missing, categorical, knots, values):
-    """Return what a curve adds: straight between its knots, and on beyond the outer ones."""
+def find(value, categorical, knots):
+    """Return the number of the node before a value, and how far it is from there to the next."""
     if value is None or value != value:
-        return missing
+        return 0, 0.0
     above = bisect.bisect_right(knots, value)
     if categorical:
-        return values[above - 1] if above and knots[above - 1] == value else missing
+        return (above - 1, 1.0) if above and knots[above - 1] == value else (0, 0.0)
     if len(knots) == 1:
-        return values[0]
+        return 0, 1.0
     right = min(max(above, 1), len(knots) - 1)
-    left = right - 1
-    share = (value - knots[left]) / (knots[right] - knots[left])
-    return values[left] + share * (values[right] - values[left])
+    return right, (value - knots[right - 1]) / (knots[right] - knots[right - 1])
+
+
+def between(at_nodes, left, share):
+    """Return what is added on the straight line through two nodes."""
+    return at_nodes[left] + share * (at_nodes[left + 1] - at_nodes[left])
+'''
+GRIDS = """
+GRIDS = [  # two axes, and what is added at their nodes: rows of the first, columns of the second
+{grids}
+]"""
+ADD_GRIDS = """
+    for (first, *rows), (second, *columns), at_nodes in GRIDS:
+        row, down = inside(*find(value_of(first), *rows))
+        column, along = inside(*find(value_of(second), *columns))
+        above, below = (between(at_nodes[k], column, along) for k in (row, row + 1))
+        total += above + down * (below - above)"""
+INSIDE = '''
+
+def inside(left, share):
+    """Return a place no further than the outer knots, beyond which grids stay what they are."""
+    return left, min(max(share, 0.0), 1.0)
 '''
 
 
 def write(model: WeightedSum) -> dict[str, bytes]:
     """Return a module."""
+    terms = [f"({term.place}, {exact(term.weight)})" for term in model.terms]
     return _module(
         model,
         sum="weighted sum of features",
         imports="",
-        terms="\n".join(f"    ({term.place}, {exact(term.weight)})," for term in model.terms),
+        terms=TERMS.format(terms=_lines(terms)),
         missing="What is absent, None or NaN counts as 0.",
-        term="weight",
-        add=ADD_PRODUCT,
+        add=ADD_PRODUCTS,
     )
 
 
 def write_curves(model: CurveSum) -> dict[str, bytes]:
     """Return a module."""
+    terms, add, behind = CURVES, ADD_CURVES, FIND
+    if model.grids:
+        terms, add, behind = terms + GRIDS, add + ADD_GRIDS, behind + INSIDE
+    curves, grids = map(curve_list, model.terms), map(grid_list, model.grids)
     return _module(
         model,
         sum="sum of curves of features",
         imports="\nimport bisect\n",
-        terms="\n".join(f"    ({term.place}, {_curve(term.curve)})," for term in model.terms),
-        missing="What is absent, None, NaN or an unknown category adds what its curve says.",
-        term="curve",
-        add=ADD_CURVE,
-        behind=CURVE,
+        terms=terms.format(curves=_lines(curves), grids=_lines(grids)),
+        missing="What is absent, None, NaN or an unknown category adds what was learned for that.",
+        add=add,
+        behind=behind,
     )
 
 
 def _module(model: Sum[Any], behind: str = "", **parts: str) -> dict[str, bytes]:
     text = TEXT.format(
         written_by=WRITTEN_BY,
-        features="\n".join(f"    {python_quoted(name)}," for name in model.features),
+        features=_lines(map(python_quoted, model.features)),
         offset=exact(model.offset),
         **parts,
     )
     return {"": (text + behind).encode("ascii")}
 
 
-def _curve(curve: Curve) -> str:
-    knots, values = (", ".join(map(exact, numbers)) for numbers in (curve.knots, curve.values))
-    return f"({exact(curve.missing)}, {curve.categorical}, [{knots}], [{values}])"
+def _lines(entries: Iterable[str]) -> str:
+    return "\n".join(f"    {entry}," for entry in entries)

@@ -4,12 +4,14 @@ Columns are qualified: SQLite takes a quoted name that is no column for a string
 Numbers have exponents: without one they would be decimals to some databases.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from marginrank._base.optional import require
-from marginrank.export.curve_sum import CurveSum
+from marginrank._base.types import Floats
+from marginrank.export.curve_sum import CurveSum, GridTerm
 from marginrank.export.names import (
     NOT_PLAIN,
     check_distinct,
@@ -21,11 +23,18 @@ from marginrank.export.names import (
 )
 from marginrank.export.numbers import scientific, sum_of
 from marginrank.export.targets._text import WRITTEN_BY
-from marginrank.export.weighted_sum import Sum, WeightedSum
+from marginrank.export.weighted_sum import WeightedSum
 from marginrank.models.additive_model import Curve
 
 TABLE = "documents"
 NEXT = "\n    "  # between the cases of a curve
+
+
+class Column(NamedTuple):
+    """A feature in a statement: as a number, and as one that is NULL where it is missing."""
+
+    number: str
+    or_null: str
 
 
 def write_sqlite(model: WeightedSum) -> dict[str, bytes]:
@@ -42,7 +51,7 @@ def write_duckdb(model: WeightedSum) -> dict[str, bytes]:
 
 def write_postgresql(model: WeightedSum) -> dict[str, bytes]:
     """Return a statement of PostgreSQL, which would cut long names without a word."""
-    check_longest((term.name for term in model.terms), 63, "PostgreSQL")
+    check_longest(model.used, 63, "PostgreSQL")
     return _file(_select(model, "DOUBLE PRECISION"))
 
 
@@ -60,7 +69,7 @@ def write_duckdb_curves(model: CurveSum) -> dict[str, bytes]:
 
 def write_postgresql_curves(model: CurveSum) -> dict[str, bytes]:
     """Return a statement of PostgreSQL, to which NaN is a number."""
-    check_longest((term.name for term in model.terms), 63, "PostgreSQL")
+    check_longest(model.used, 63, "PostgreSQL")
     return _file(_select_curves(model, "DOUBLE PRECISION", has_nan=True))
 
 
@@ -71,7 +80,7 @@ def write_dialect(model: WeightedSum) -> dict[str, bytes]:
     """
     sqlglot = require("sqlglot", "sql")
     refuse(
-        (term.name for term in model.terms),
+        model.used,
         NOT_PLAIN,
         "names for sqlglot's dialects are letters, digits, '_', '-' and spaces",
     )
@@ -99,45 +108,97 @@ def _select(model: WeightedSum, number: str) -> str:
 
 
 def _select_curves(model: CurveSum, number: str, has_nan: bool = False) -> str:
-    terms = []
-    for term in model.terms:
-        column = f"CAST(d.{sql_quoted(term.name)} AS {number})"
-        value = f"NULLIF({column}, CAST('NaN' AS {number}))" if has_nan else column
-        terms.append(f"CAST({_case(term.curve, column, value)} AS {number})")
-    return _adding(terms, model)
-
-
-def _case(curve: Curve, column: str, value: str) -> str:
-    """Return what a curve adds; `value` is NULL where the column is missing."""
-    missing = scientific(curve.missing)
-    if curve.categorical:
-        pairs = zip(curve.knots, curve.values, strict=True)
-        whens = [f"WHEN {scientific(at)} THEN {scientific(v)}" for at, v in pairs]
-        return f"CASE {column}\n    {NEXT.join(whens)}\n    ELSE {missing} END"
-    pieces = _pieces(curve, column)
-    inner = zip(curve.knots[1:-1], pieces, strict=False)
-    whens = [
-        f"WHEN {value} IS NULL THEN {missing}",
-        *(f"WHEN {column} < {scientific(knot)} THEN {piece}" for knot, piece in inner),
+    columns = {name: _column(name, number, has_nan) for name in model.used}
+    terms = [
+        *(_curve(term.curve, columns[term.name]) for term in model.terms),
+        *(_grid(term, *(columns[axis.name] for axis in term.axes)) for term in model.grids),
     ]
-    return f"CASE {NEXT.join(whens)}\n    ELSE {pieces[-1]} END"
+    return _adding([f"CAST({term} AS {number})" for term in terms], model)
 
 
-def _pieces(curve: Curve, column: str) -> list[str]:
+def _column(name: str, number: str, has_nan: bool) -> Column:
+    column = f"CAST(d.{sql_quoted(name)} AS {number})"
+    return Column(column, f"NULLIF({column}, CAST('NaN' AS {number}))" if has_nan else column)
+
+
+def _curve(curve: Curve, column: Column) -> str:
+    """Return what a curve adds, which goes on straight beyond its outer knots."""
+    if curve.categorical:
+        return _categories(curve.knots, column, _numbers(curve))
+    pieces = _lines(curve, column) or [scientific(curve.values[0])]
+    inner = zip(curve.knots[1:-1], pieces, strict=False)
+    return _case(column, scientific(curve.missing), inner, pieces[-1])
+
+
+def _grid(term: GridTerm, first: Column, second: Column) -> str:
+    """Return what two features add: between two of its rows, which are curves of the second.
+
+    ``(1 - share) * above + share * below`` has each row once, and rows are long.
+    """
+    knots, categorical = term.axes[0].knots, term.axes[0].categorical
+    rows = [f"({_row(row, second)})" for row in term.rows]
+    if categorical:
+        return _categories(knots, first, rows)
+    shares = _shares(knots, first)
+    between = [
+        f"(1e0 - {share}) * {above}\n    + {share} * {below}"
+        for share, above, below in zip(shares, rows[1:], rows[2:], strict=False)
+    ]
+    return _flat_beyond(knots, first, rows, between)
+
+
+def _row(row: Curve, column: Column) -> str:
+    if row.categorical:
+        return _categories(row.knots, column, _numbers(row))
+    return _flat_beyond(row.knots, column, _numbers(row), _lines(row, column))
+
+
+def _flat_beyond(knots: Floats, column: Column, at_nodes: list[str], between: list[str]) -> str:
+    """Return what is added at nodes and between knots, and beyond these at the outer ones."""
+    below = zip(knots, [at_nodes[1], *between], strict=True)
+    return _case(column, at_nodes[0], below if between else (), at_nodes[-1])
+
+
+def _case(column: Column, missing: str, below: Iterable[tuple[float, str]], other: str) -> str:
+    """Return what is added where a column is missing, below each of some knots, and otherwise."""
+    whens = [
+        f"WHEN {column.or_null} IS NULL THEN {missing}",
+        *(f"WHEN {column.number} < {scientific(knot)} THEN {piece}" for knot, piece in below),
+    ]
+    return f"CASE {NEXT.join(whens)}\n    ELSE {other} END"
+
+
+def _categories(knots: Floats, column: Column, at_nodes: list[str]) -> str:
+    missing, *known = at_nodes
+    pairs = zip(knots, known, strict=True)
+    whens = [f"WHEN {scientific(knot)} THEN {added}" for knot, added in pairs]
+    return f"CASE {column.number}\n    {NEXT.join(whens)}\n    ELSE {missing} END"
+
+
+def _numbers(curve: Curve) -> list[str]:
+    return [scientific(value) for value in (curve.missing, *curve.values)]
+
+
+def _lines(curve: Curve, column: Column) -> list[str]:
     """Return the straight lines between knots, with the operations of `predict`."""
-    if curve.knots.size == 1:
-        return [scientific(curve.values[0])]
     return [
-        f"{scientific(v)} + ({column} - ({scientific(at)})) / {scientific(width)}"
-        f" * ({scientific(rise)})"
-        for at, v, width, rise in zip(
-            curve.knots, curve.values, np.diff(curve.knots), np.diff(curve.values), strict=False
+        f"{scientific(value)} + {share} * ({scientific(rise)})"
+        for value, share, rise in zip(
+            curve.values, _shares(curve.knots, column), np.diff(curve.values), strict=False
         )
     ]
 
 
-def _adding(terms: list[str], model: Sum[Any]) -> str:
-    refuse_reordering(term.name for term in model.terms)
+def _shares(knots: Floats, column: Column) -> list[str]:
+    """Return how far a value is from each knot to the next."""
+    return [
+        f"({column.number} - ({scientific(knot)})) / {scientific(width)}"
+        for knot, width in zip(knots, np.diff(knots), strict=False)
+    ]
+
+
+def _adding(terms: list[str], model: WeightedSum | CurveSum) -> str:
+    refuse_reordering(model.used)
     if model.offset:
         terms = [*terms, scientific(model.offset)]
     total = sum_of(terms, empty="0e0")

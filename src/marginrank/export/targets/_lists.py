@@ -1,0 +1,39 @@
+"""Curves and grids as lists, in the syntax that Python and JavaScript share."""
+
+from collections.abc import Iterable
+
+from marginrank._base.types import Floats
+from marginrank.export.curve_sum import Axis, CurveTerm, GridTerm
+from marginrank.export.numbers import exact
+
+
+def curve_list(term: CurveTerm) -> str:
+    """Return a curve: its axis, then what it adds at the nodes of that.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.models.additive_model import Curve
+    >>> curve = Curve(np.array([0.0, 1.0]), np.array([3.0, 4.0]), 0.5, categorical=False)
+    >>> curve_list(CurveTerm(7, "bm25", curve))
+    '[[7, 0, [0.0, 1.0]], [0.5, 3.0, 4.0]]'
+    """
+    return _list([*map(_axis, term.axes), _numbers(term.at_nodes)])
+
+
+def grid_list(term: GridTerm) -> str:
+    """Return a grid: its two axes, then what it adds at their nodes, row by row."""
+    return _list([*map(_axis, term.axes), _list(map(_numbers, term.at_nodes))])
+
+
+def _axis(axis: Axis) -> str:
+    """Return the place of a feature, 1 for categories and 0 for numbers, and the knots."""
+    return _list([str(axis.place), str(int(axis.categorical)), _numbers(axis.knots)])
+
+
+def _numbers(values: Floats) -> str:
+    return _list(map(exact, values))
+
+
+def _list(entries: Iterable[str]) -> str:
+    return f"[{', '.join(entries)}]"
