@@ -194,6 +194,6 @@ def test_functions_on_a_face_are_those_that_the_kernels_see():
     assert matrix.n_features < objective.n_features
     by_kernels = matrix.hats.view.dot(matrix.basis.inner(w))
     assert_allclose(matrix.values(np.arange(w.size)) @ w, by_kernels, rtol=1e-9, atol=1e-9)
-    of_feature = matrix.features_of(np.arange(matrix.n_features))
+    of_feature = matrix.feature(np.arange(matrix.n_features))
     assert_array_equal(np.unique(of_feature[: matrix.basis.starts[4]]), np.arange(4))
     assert_array_equal(of_feature[matrix.basis.starts[4:-1]], [pair[0] for pair in PAIRS])

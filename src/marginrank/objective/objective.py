@@ -10,6 +10,7 @@ can be done with them, an objective or a point does.
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -160,15 +161,12 @@ class Objective:
         """Return the objective of some features alone (ascending), whose columns are copied."""
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
-        features = self._features_of(columns)
+        features = self.feature(columns)
         return replace(self, matrix=matrix, features=features, share=share, grams=GramStore())
 
-    def feature(self, j: int) -> int:
-        """Return the number in the data of the feature with number j here."""
-        return int(self._features_of(np.array([j]))[0])
-
-    def _features_of(self, columns: Integers) -> Integers:
-        return self.matrix.features_of(columns) if self.features is None else self.features[columns]
+    def feature(self, j: Any) -> Any:
+        """Return the number in the data of the feature with number j here, or of several."""
+        return self.matrix.feature(j) if self.features is None else self.features[j]
 
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return the objective of a random sample of about `fraction` of the active documents.

@@ -98,11 +98,10 @@ class CurveMatrix(Matrix):
         """Return some basis functions alone, multiplied out."""
         return as_native(self.values(columns))
 
-    def features_of(self, columns: Integers) -> Integers:
-        """Return the features of basis functions; the first one of a grid's two."""
+    def feature(self, j: Any) -> Any:
+        """Return the feature of basis function j, or of several; the first one of a grid's two."""
         of_blocks = [*range(self.knots.n_features), *(grid.features[0] for grid in self.grids)]
-        block = np.searchsorted(self.basis.starts, columns, side="right") - 1
-        return np.array(of_blocks, dtype=np.int64)[block]
+        return np.array(of_blocks)[np.searchsorted(self.basis.starts, j, side="right") - 1]
 
     @property
     def variances(self) -> Floats:

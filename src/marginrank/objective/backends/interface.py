@@ -263,9 +263,9 @@ class Matrix(ABC):
     ) -> "tuple[Matrix, PairSet]":
         """Return a sample of the pairs and the matrix of their documents, in memory."""
 
-    def features_of(self, columns: Integers) -> Integers:
-        """Return the features of the data that columns are made of."""
-        return columns
+    def feature(self, j: Any) -> Any:
+        """Return the number in the data of the feature that column j is made of, or of several."""
+        return j
 
     def on_host(self) -> "Matrix | None":
         """Return the same X for the native kernels, to have the last word; None if it is theirs."""
