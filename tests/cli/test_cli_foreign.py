@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import cache
 
 import lightgbm
 import numpy as np
@@ -17,8 +18,17 @@ from sklearn.preprocessing import FunctionTransformer
 
 from marginrank import KernelRankSVM, load_letor, metrics
 from marginrank.cli.app import app
+from marginrank.models import trial
 
 TREES = {"n_estimators": 20, "max_depth": 3, "n_jobs": 1}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sound_files_are_tried_once():
+    """A trial imports the library of a model anew, which takes longer than all the rest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trial, "try_in_child", cache(trial.try_in_child))
+        yield
 
 
 @pytest.fixture
