@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import lsq_linear, nnls
 
 from marginrank._base.cached import cached_property
 from marginrank._base.types import Booleans, Floats
@@ -44,6 +43,8 @@ class Block(NamedTuple):
 
     def multipliers(self, target: Floats) -> Floats:
         """Return the μ ≥ 0 for which Gᵀμ is nearest to the target."""
+        from scipy.optimize import lsq_linear, nnls  # slow to import, and most fits have no cone
+
         try:
             found = nnls(self.rows.T, target)[0]
         except RuntimeError:  # it cycled by rounding; whatever is not negative keeps its promises
