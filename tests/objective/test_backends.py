@@ -64,9 +64,12 @@ def backend(request, monkeypatch):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two worker processes."""
-    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster):
+    """Two workers in threads, to which tasks are sent as to processes, in half the time.
+
+    The tests of Dask itself have worker processes.
+    """
+    options = {"processes": False, "protocol": "tcp", "dashboard_address": ":0"}
+    with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster, Client(cluster):
         yield
 
 
