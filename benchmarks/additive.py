@@ -8,8 +8,9 @@ NDCG@10, and is judged on test queries. MQ2008 and OHSUMED have the five folds o
 are divided at random, 60, 20 and 20 of 100 queries, as often as --splits says. California housing
 is one query, divided into random queries of 100 documents, with labels by quintiles of the price.
 querywise has relevances from 0 to 1, rounded to labels from 0 to 4. RankSVM and AdditiveRankSVM
-choose C, the latter also its smoothness, as `tune --additive --valid` does, with and without pairs
-of features that act together; LightGBM (lambdarank) and XGBoost (rank:ndcg) have the parameters of
+choose C, the latter also its smoothness, as `tune --additive --valid` does: plainly, with pairs of
+documents weighted by what they are worth to NDCG, and with pairs of features that act together;
+LightGBM (lambdarank) and XGBoost (rank:ndcg) have the parameters of
 LightGBM's own example and stop early. Times are those of the processor on one thread, for choice
 and fit.
 
@@ -95,16 +96,12 @@ def lines(fold: Fold, grid: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
         yield model.predict, model.coef_.size
 
 
-def curves(
-    fold: Fold, grid: Any, interactions: int = 0
-) -> Iterator[tuple[Callable[[Any], Any], int]]:
+def curves(fold: Fold, grid: Any, **parameters: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
     """Yield the additive model that a search by validation queries has found, as tune does."""
     learner = Curves()
     judge = HeldOutJudge(fold.valid, "ndcg@10", 1, learner)
     search = Search(fold.train, judge, learner=learner)
-    base = AdditiveParameters(
-        normalization="pairs", tol=learner.search_tol, n_jobs=1, interactions=interactions
-    )
+    base = AdditiveParameters(normalization="pairs", tol=learner.search_tol, n_jobs=1, **parameters)
     axes = {"smoothness": SMOOTHNESS_TRIED}
     grids = grids_of(fold.train, base, axes, Cs=grid, n_points=learner.n_points, learner=learner)
     room = learner.room if grid is None else None
@@ -153,6 +150,7 @@ def xgboost(fold: Fold, _: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
 LEARNERS = {
     "RankSVM": lines,
     "AdditiveRankSVM": curves,
+    'AdditiveRankSVM, pair_cost="ndcg"': partial(curves, pair_cost="ndcg"),
     f"AdditiveRankSVM, interactions={PAIRS}": partial(curves, interactions=PAIRS),
     "LightGBM lambdarank": lambdarank,
     "XGBoost rank:ndcg": xgboost,
@@ -247,7 +245,7 @@ def quality(folder: Path, n_splits: int, *, quick: bool) -> dict[str, Any]:
                 "error": error,
             }
             print(
-                f"{name:20} {learner:31} NDCG@10 {mean.ndcg:.4f} ({gain.mean():+.4f} ± {error:.4f})"
+                f"{name:20} {learner:33} NDCG@10 {mean.ndcg:.4f} ({gain.mean():+.4f} ± {error:.4f})"
                 f"  MAP {mean.map:.4f}  {mean.seconds:6.1f} s  {mean.numbers:7.0f} numbers",
                 flush=True,
             )
