@@ -16,15 +16,18 @@ from marginrank._base.types import Floats
 EXACT_INTEGERS = 2**53  # larger integers do not all have a float64
 
 
-def check_features(X: Any) -> Any:
+def check_features(X: Any, *, missing: bool = False) -> Any:
     """Return X as something the kernels read, without a copy where it already is.
 
-    Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices.
+    Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices. NaN is
+    for the caller to judge. With `missing`, so is what else stands for a missing value, such as
+    None, pandas.NA or a masked entry: it becomes NaN. Without, it is refused.
     """
     if sp.issparse(X):
         return _check_sparse(X)
     refuse_path(X)
-    X = real_array(X, "X", wrong_type=TypeError)  # as scikit-learn's checks want it
+    # The type of errors is what scikit-learn's checks want.
+    X = real_array(X, "X", wrong_type=TypeError, missing=missing)
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimension(s) and needs 2 (documents × features). Reshape your data: "
@@ -48,8 +51,15 @@ def refuse_path(X: Any) -> None:
         )
 
 
-def real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError) -> NDArray[Any]:
-    """Return an array of real numbers of any type, perhaps Python's, none of them missing."""
+def real_array(
+    values: Any, name: str, wrong_type: type[Exception] = ValueError, *, missing: bool = False
+) -> NDArray[Any]:
+    """Return an array of real numbers of any type, perhaps Python's.
+
+    A value that is missing and no NaN is refused, or becomes one with `missing`.
+    """
+    if missing and np.ma.is_masked(values):
+        values = _unmasked(values)
     try:
         array = np.asarray(values)
         kind = array.dtype.kind
@@ -58,6 +68,7 @@ def real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError)
         if kind in "mM":
             raise ValueError(f"it holds {array.dtype}; convert dates and durations to numbers")
         if kind in "OUSV":
+            array = _with_nan(array) if missing and kind == "O" else array
             _check_objects(array, name)
             array.astype(np.float64)
     except TypeError as error:
@@ -68,6 +79,23 @@ def real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError)
         at = np.argwhere(np.ma.getmaskarray(values))[0]
         raise ValueError(f"{_place(name, at)} is masked; drop it or fill it in.")
     return array
+
+
+def _unmasked(values: Any) -> NDArray[Any]:
+    """Return an array with NaN in the place of masked entries; integers stay what they are."""
+    array = np.ma.getdata(values)
+    array = array.astype(array.dtype if array.dtype.kind == "f" else object)
+    array[np.ma.getmaskarray(values)] = np.nan
+    return array
+
+
+def _with_nan(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of objects with NaN in the place of None, pandas.NA and the like."""
+    gone = [
+        not isinstance(value, (Real, str, bytes)) and is_missing(value)
+        for value in array.ravel().tolist()
+    ]
+    return np.where(np.array(gone, dtype=bool).reshape(array.shape), np.nan, array)
 
 
 def _check_objects(array: NDArray[Any], name: str) -> None:

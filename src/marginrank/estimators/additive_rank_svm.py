@@ -43,7 +43,7 @@ def documents_and_features(
     if isinstance(X, RankingData):
         data = training_data(X, *given, n_jobs=n_jobs)
         return data, data.X, data.feature_names
-    features, names = check_features(X), column_names(X)
+    features, names = check_features(X, missing=True), column_names(X)
     # A RankingData has no missing values, so that what belongs to the features comes without them.
     stand_in = np.zeros((features.shape[0], 1), dtype=np.float32)
     data = training_data(stand_in, *given, n_jobs=n_jobs)
@@ -60,7 +60,8 @@ class AdditiveRankSVM(BaseEstimator):
     roughness. So curves move away from lines only where the data pay for it: with two knots a
     feature, or a huge `smoothness`, this is :class:`~marginrank.RankSVM`.
 
-    NaN is a value like any other: what it adds to a score is learned.
+    NaN is a value like any other: what it adds to a score is learned. So are None, pandas.NA and
+    masked entries.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ class AdditiveRankSVM(BaseEstimator):
         ndarray of shape (n_documents,)
         """
         self._require_model()
-        checked = X.X if isinstance(X, RankingData) else check_features(X)
+        checked = X.X if isinstance(X, RankingData) else check_features(X, missing=True)
         refuse_other_features(self, X)
         threads = effective_threads(self.n_jobs)
         return additive_model.scores(self.curves_, checked, threads, self.interactions_)
@@ -281,7 +282,8 @@ class AdditiveRankSVM(BaseEstimator):
         Parameters
         ----------
         preferred, other : array-like of shape (n_features,)
-            The two documents.
+            The two documents; also sparse rows, and rows of a data frame, whose names must be those
+            of the features.
 
         Returns
         -------

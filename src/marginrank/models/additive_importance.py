@@ -48,7 +48,7 @@ def importance(
     seed : int
         Of the queries that are drawn.
     """
-    X = check_features(X)
+    X = check_features(X, missing=True)
     require_features(X, model.n_features)
     X = X.toarray() if sp.issparse(X) else X
     documents, _ = group_rows(X.shape[0], qid, None)

@@ -15,7 +15,7 @@ from marginrank._base.types import Floats
 from marginrank._base.version import __version__
 from marginrank.data.knots import MOST_BINS, Knots
 from marginrank.data.validation import check_features
-from marginrank.models._features import require_features
+from marginrank.models._features import require_features, row_of
 from marginrank.models.interactions import (
     Interaction,
     interactions_of,
@@ -161,7 +161,7 @@ class AdditiveModel:
 
     def scores(self, X: Any) -> Floats:
         """Return the score of each document, the one that the saved estimator gave it."""
-        X = check_features(X)
+        X = check_features(X, missing=True)
         require_features(X, self.n_features)
         threads = effective_threads(self.parameters.get("n_jobs"))
         return scores(self.curves, X, threads, self.interactions)
@@ -173,8 +173,10 @@ class AdditiveModel:
 
         The differences sum to that of the scores.
         """
-        X = check_features(np.stack([np.ravel(preferred), np.ravel(other)]))
-        require_features(X, self.n_features)
+        documents = {"preferred": preferred, "other": other}
+        X = np.vstack(
+            [row_of(d, what, self.n_features, self.feature_names) for what, d in documents.items()]
+        )
         added = contributions(self.curves, X, self.interactions)
         differences = (added[0] - added[1]).tolist()
         names: Sequence[str | None] = self.feature_names or [None] * self.n_features
