@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, make_ranking
@@ -197,6 +198,18 @@ def test_categories_that_are_no_features(categorical, sentence):
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
     with pytest.raises(ValueError, match=sentence):
         AdditiveRankSVM(categorical=categorical).fit(frame, Y, qid=QID)
+
+
+@pytest.mark.parametrize("kind", [list, pd.Categorical])
+def test_names_of_categories_are_numbered_first(kind):
+    names = np.array(["de", "fr", "us"])[np.arange(len(Y)) % 3]
+    frame = pd.DataFrame({"a": X[:, 0], "country": kind(names)})
+    model = AdditiveRankSVM(categorical=["country"])
+    with pytest.raises(ValueError, match=r"'de' is a string, in the column 'country'; .*Ordinal"):
+        model.fit(frame, Y, qid=QID)
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
+    frame[["country"]] = encoder.fit_transform(frame[["country"]])
+    assert model.fit(frame, Y, qid=QID).curves_[1].knots.tolist() == [0.0, 1.0, 2.0]
 
 
 def test_constant_features_and_features_of_two_values():

@@ -69,7 +69,7 @@ def real_array(
             raise ValueError(f"it holds {array.dtype}; convert dates and durations to numbers")
         if kind in "OUSV":
             array = _with_nan(array) if missing and kind == "O" else array
-            _check_objects(array, name)
+            _check_objects(array, name, getattr(values, "columns", None))
             array.astype(np.float64)
     except TypeError as error:
         raise wrong_type(f"{name} must hold real numbers: {error}.") from error
@@ -98,15 +98,27 @@ def _with_nan(array: NDArray[Any]) -> NDArray[Any]:
     return np.where(np.array(gone, dtype=bool).reshape(array.shape), np.nan, array)
 
 
-def _check_objects(array: NDArray[Any], name: str) -> None:
+def _check_objects(array: NDArray[Any], name: str, columns: Any) -> None:
     for at, value in enumerate(array.ravel().tolist()):
         if isinstance(value, (str, bytes)):
-            raise ValueError(f"{value!r} is a string; convert the strings to numbers")
+            raise ValueError(_string_found(value, at, array.shape, columns))
         if array.ndim > 0 and not isinstance(value, Real) and is_missing(value):
             place = _place(name, np.unravel_index(at, array.shape))
             raise ValueError(f"{place} is missing ({value!r}); replace or impute such values")
         if isinstance(value, (np.datetime64, np.timedelta64)):
             raise ValueError(f"it holds {value!r}; convert dates and durations to numbers")
+
+
+def _string_found(value: str | bytes, at: int, shape: tuple[int, ...], columns: Any) -> str:
+    """Return what to do about a string, and the column of a matrix or data frame it is in."""
+    if len(shape) != 2:
+        return f"{value!r} is a string; convert the strings to numbers"
+    column = at % shape[1]
+    where = f"column {column}" if columns is None else f"the column {columns[column]!r}"
+    return (
+        f"{value!r} is a string, in {where}; convert the strings to numbers, and number names of "
+        "categories, as OrdinalEncoder of scikit-learn does"
+    )
 
 
 def is_missing(value: Any) -> bool:

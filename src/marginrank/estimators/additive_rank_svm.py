@@ -73,9 +73,9 @@ class AdditiveRankSVM(BaseEstimator):
     smoothness : float, default=1.0
         Weight of the roughness of curves, against the penalty of a line.
     categorical : sequence of str or int, optional
-        Features whose values are names, by their own name or column: each value gets a weight of
-        its own, as if it were a column of zeros and ones. Values that the fit did not see add what
-        missing ones do.
+        Features whose values are numbers that stand for names, by their own name or column: each
+        value gets a weight of its own, as if it were a column of zeros and ones. Values that the
+        fit did not see add what missing ones do.
     interactions : int, default=0
         Number of pairs of features that may act together: pairs whose joint effect promises most
         are found one after the other, and each gets a function of both features, which holds what
