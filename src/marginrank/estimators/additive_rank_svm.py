@@ -333,6 +333,7 @@ class AdditiveRankSVM(BaseEstimator):
             ),
             history=getattr(self, "history_", None),
             interactions=self.interactions_,
+            scale=getattr(self, "scale_", None),
         )
 
     def _require_model(self) -> None:
@@ -345,6 +346,7 @@ class AdditiveRankSVM(BaseEstimator):
         self = cls(**model.parameters)
         self.curves_ = model.curves
         self.interactions_ = list(model.interactions)
+        self.scale_ = model.scale
         set_features(self, features_of(model))
         if model.training is not None:
             for name, value in vars(model.training).items():

@@ -30,6 +30,7 @@ from marginrank.models.json_model import (
     _is_number,
     _is_weights,
     _read_history,
+    _read_scale,
     _read_training,
     _training,
     decode_parameters,
@@ -40,6 +41,7 @@ from marginrank.models.linear_model import BATCH_ONLY, Training
 from marginrank.solvers import Iteration
 from marginrank.training.additive import AdditiveFit, AdditiveParameters
 from marginrank.training.monotone_choice import directions
+from marginrank.training.scaling import values_of
 
 FORMAT = "marginrank-additive-model"
 VERSION = 1
@@ -113,6 +115,8 @@ class AdditiveModel:
         A line an iteration.
     interactions : sequence of Interaction
         What pairs of features add beside.
+    scale : ndarray of shape (n_features,), or None
+        What the fit divided features by; curves are those of features that are not divided.
     """
 
     curves: list[Curve]
@@ -121,6 +125,7 @@ class AdditiveModel:
     training: Training | None = None
     history: list[Iteration] | None = None
     interactions: Sequence[Interaction] = ()
+    scale: Floats | None = None
 
     @property
     def kind(self) -> str:
@@ -157,6 +162,7 @@ class AdditiveModel:
             ),
             history=result.history,
             interactions=interactions_of(outcome.grids, outcome.grid_values),
+            scale=values_of(outcome.fit.scale),
         )
 
     def scores(self, X: Any) -> Floats:
@@ -230,6 +236,7 @@ def write(model: AdditiveModel, path: str | os.PathLike[str]) -> None:
         **_interactions_to_json(model),
         "training": None if model.training is None else _training(model.training),
         "history": None if model.history is None else _history(model.history, Iteration),
+        **({} if model.scale is None else {"scale": model.scale.tolist()}),
     }
     _parse(_Fields.to_write(content))
     lines = [f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in content.items()]
@@ -290,6 +297,7 @@ def _parse(fields: _Fields) -> AdditiveModel:
         training=_read_training(fields),
         history=_read_history(fields, Iteration),
         interactions=read_interactions(fields, n_features),
+        scale=_read_scale(fields, n_features),
     )
 
 
