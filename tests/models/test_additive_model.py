@@ -62,6 +62,17 @@ def test_what_is_loaded_knows_the_scale(path, model):
     assert "scale" not in json.loads(path.read_text())  # as in files of earlier versions
 
 
+def test_a_model_that_does_not_tell_how_its_fit_ended(path, model, tmp_path):
+    loaded = load_model(changed(path, training=None, history=None))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.explain(X[1], X[2]) == model.explain(X[1], X[2])
+    loaded.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(path.read_text())
+    loaded.export(tmp_path / "theirs.py", "python", name="ranker")
+    model.export(tmp_path / "ours.py", "python", name="ranker")
+    assert (tmp_path / "theirs.py").read_bytes() == (tmp_path / "ours.py").read_bytes()
+
+
 def test_formats_of_weights_hold_no_curves(path, tmp_path):
     with pytest.raises(ValueError, match="format='svmrank' holds no curves"):
         write_model(read_any_model(path), tmp_path / "m", "svmrank")

@@ -319,18 +319,21 @@ class AdditiveRankSVM(BaseEstimator):
     def to_additive_model(self) -> AdditiveModel:
         """Return the fitted model as plain data, as model files hold it."""
         self._require_model()
-        return AdditiveModel(
-            curves=self.curves_,
-            parameters=self.get_params(deep=False),
-            feature_names=feature_names_of(self),
-            training=Training(
+        training = None
+        if hasattr(self, "objective_"):  # which models from elsewhere may not have
+            training = Training(
                 self.objective_,
                 self.gap_,
                 self.stop_reason_,
                 self.n_iter_,
                 self.n_pairs_,
                 self.n_rounds_,
-            ),
+            )
+        return AdditiveModel(
+            curves=self.curves_,
+            parameters=self.get_params(deep=False),
+            feature_names=feature_names_of(self),
+            training=training,
             history=getattr(self, "history_", None),
             interactions=self.interactions_,
             scale=getattr(self, "scale_", None),
