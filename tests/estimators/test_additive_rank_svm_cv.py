@@ -166,3 +166,14 @@ def test_missing_values_of_any_kind_are_nan():
     same = AdditiveRankSVMCV(**options).fit(np.where(np.isnan(gaps), None, gaps), Y, qid=QID)
     assert_array_equal(same.predict(gaps), model.predict(gaps))
     assert same.best_score_ == model.best_score_
+
+
+@pytest.mark.parametrize("n_documents", [299, 250, 90])
+def test_values_of_C_are_numbers_for_people(n_documents):
+    """Also where a grid goes on, and for another smoothness."""
+    some = slice(None, n_documents)
+    options = {"smoothness": [1e4, 1.0, 0.1], "max_bins": 4, "cv": 3, "normalization": "none"}
+    model = AdditiveRankSVMCV(**options).fit(X[some], Y[some], qid=QID[some])
+    Cs = [params["C"] for params in model.cv_results_["params"]]
+    assert len(set(Cs)) > 3
+    assert [C for C in Cs if float(f"{C:.4g}") != C] == []
