@@ -11,6 +11,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, make_ranking
+from marginrank._base import memory
 from marginrank.models.additive_importance import importance
 from marginrank.objective.losses import LOSSES
 
@@ -248,6 +249,18 @@ def test_layouts(layout):
         given = X.astype(layout) if layout is np.float32 else given
         found = AdditiveRankSVM().fit(given, Y, qid=QID).predict(given)
     assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_wide_sparse_features_are_refused_before_they_are_made_dense(monkeypatch):
+    """With 3 bytes a value, 8 for those of the sample and 1000 a feature: 0.32 GB."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**8)
+    wide = sp.csr_array((np.ones(200), np.arange(200), np.arange(201)), shape=(200, 10**5))
+    with pytest.raises(
+        ValueError,
+        match=r"X has 200 × 100,000 values, zeros included, and a fit of curves needs 0\.3 GB of "
+        r"memory, but this process can have at most 0\.1 GB; curves are for features by",
+    ):
+        AdditiveRankSVM().fit(wide, np.arange(200) % 3)
 
 
 def test_input_is_not_changed():
