@@ -75,7 +75,7 @@ class AdditiveRankSVM(BaseEstimator):
     categorical : sequence of str or int, optional
         Features whose values are numbers that stand for names, by their own name or column: each
         value gets a weight of its own, as if it were a column of zeros and ones. Values that the
-        fit did not see add what missing ones do.
+        fit did not see add what missing ones do; they are compared exactly, so use integers.
     interactions : int, default=0
         Number of pairs of features that may act together: pairs whose joint effect promises most
         are found one after the other, and each gets a function of both features, which holds what
@@ -90,7 +90,7 @@ class AdditiveRankSVM(BaseEstimator):
         a line. Its solver is "newton", or "smoothing" for the hinge loss.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         What features are divided by, as in :class:`~marginrank.RankSVM`. Where values are missing,
-        it is that of the median in their place.
+        it is that with the middle one of the knots in their place.
     n_jobs : int, default=None
         Number of threads; None and −1 mean all. The result does not depend on it.
     verbose : int, default=0
@@ -205,7 +205,8 @@ class AdditiveRankSVM(BaseEstimator):
         X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents; NaN is allowed where X is a matrix.
         y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight
-            As in :meth:`RankSVM.fit`.
+            As in :meth:`RankSVM.fit`. Weights count in the loss alone: knots and scales are those
+            of the documents, whatever these weigh.
 
         Returns
         -------
