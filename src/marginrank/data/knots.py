@@ -17,7 +17,9 @@ from marginrank._base.memory import require_memory
 from marginrank._base.types import Floats, Integers
 
 MOST_BINS = 254  # with their knots and the column of missing values, as many as a byte tells apart
-SAMPLE = 20_000  # documents whose values tell the quantiles
+MOST_KNOTS = MOST_BINS + 1  # of a feature
+WHOLE = 1 << 15  # steps from a column to the next, in which places count
+SAMPLE = 20_000  # documents whose values tell quantiles, means and covariances
 SEED = 0  # of the sample
 BLOCK_ENTRIES = 1 << 22  # of X that are looked at, or made dense, at a time
 PLACE_BYTES = 3  # of a value

@@ -13,7 +13,7 @@ from marginrank._base.parameters import declared
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank._base.version import __version__
-from marginrank.data.knots import MOST_BINS, Knots
+from marginrank.data.knots import MOST_KNOTS, Knots
 from marginrank.data.validation import check_features
 from marginrank.models._features import require_features, row_of
 from marginrank.models.interactions import (
@@ -324,8 +324,10 @@ def _read_curve(fields: _Fields, k: int, stored: Any) -> Curve:
     inner = fields.inside(stored)
     knots = np.array(inner.get("knots", _is_weights, f"a list of finite numbers, in curve {k}"))
     values = np.array(inner.get("values", _is_weights, f"a list of finite numbers, in curve {k}"))
-    if not 1 <= knots.size == values.size <= MOST_BINS + 1 or np.any(np.diff(knots) <= 0):
-        raise fields.damaged(f"curve {k} does not have a value at each of 1 to 255 rising knots")
+    if not 1 <= knots.size == values.size <= MOST_KNOTS or np.any(np.diff(knots) <= 0):
+        raise fields.damaged(
+            f"curve {k} does not have a value at each of 1 to {MOST_KNOTS} rising knots"
+        )
     return Curve(
         knots=knots.astype(np.float64),
         values=values.astype(np.float64),
