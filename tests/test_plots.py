@@ -5,13 +5,17 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from marginrank import (
     AdditiveRankSVM,
+    RankingData,
+    RankSVM,
     RankSVMCV,
     learning_curve_ranking,
     make_ranking,
@@ -213,6 +217,48 @@ def test_curves_are_drawn_by_importance_with_density():
             np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.curves_[k].values)
     by_difference = plot_additive(model.to_additive_model(), top=1)
     assert len(by_difference) == 1
+
+
+@pytest.mark.parametrize("kind", ["frame", "list", "csr", "coo", "data", "gaps"])
+def test_curves_over_documents_in_any_form(kind):
+    X, y, qid = make_ranking(n_queries=20, docs_per_query=8, n_features=3, random_state=0)
+    X = X.astype(np.float64)
+    if kind == "gaps":
+        X[::5, 1] = np.nan
+    names = list("abc")
+    frame = pd.DataFrame(X, columns=names)
+    model = AdditiveRankSVM().fit(frame, y, qid=qid)
+    given = {
+        "frame": frame,
+        "list": X.tolist(),
+        "csr": sp.csr_array(X),
+        "coo": sp.coo_array(X),
+        "data": None if kind == "gaps" else RankingData(X, y, qid, feature_names=names),
+        "gaps": frame.astype(object).where(frame.notna(), None),
+    }[kind]
+    expected = plot_additive(model, X, qid)
+    axes = plot_additive(model, given, None if kind == "data" else qid)
+    assert [ax.get_title() for ax in axes] == [ax.get_title() for ax in expected]
+    densities = [
+        [bar.get_height() for ax in one[0].figure.axes for bar in ax.patches]
+        for one in (axes, expected)
+    ]
+    assert len(densities[0]) == 3 * 40
+    assert densities[0] == densities[1]
+
+
+def test_what_has_no_curves_of_these_features_is_refused():
+    X, y, qid = make_ranking(n_queries=20, docs_per_query=8, n_features=3, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = AdditiveRankSVM().fit(frame, y, qid=qid)
+    with pytest.raises(TypeError, match="RankSVM has no curves to draw; give a fitted Additive"):
+        plot_additive(RankSVM().fit(X, y, qid=qid), X, qid)
+    with pytest.raises(ValueError, match="feature 0 of the data is 'c', but 'a' in the model"):
+        plot_additive(model, frame[list("cab")], qid)
+    with pytest.raises(ValueError, match="the data has 2 features, but the model 3"):
+        plot_additive(model, X[:, :2], qid)
+    with pytest.raises(ValueError, match="qid was given beside a RankingData"):
+        plot_additive(model, RankingData(X, y, qid), qid)
 
 
 def test_pairs_of_features_are_drawn_as_heat_maps():

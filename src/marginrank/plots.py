@@ -225,13 +225,13 @@ def plot_additive(
     ----------
     model : AdditiveRankSVM or AdditiveModel
         The curves.
-    X : array-like of shape (n_documents, n_features), optional
+    X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData, optional
         Documents. Under each curve is then the density of their values, and curves are ordered by
         the spread of what they add inside queries, which is told with its standard error by
         drawing queries with replacement. Without documents, by the largest difference that a
         feature makes.
     qid : array-like of shape (n_documents,), optional
-        Queries of the documents.
+        Queries of the documents; a RankingData brings its own.
     top : int, default=6
         Number of curves and heat maps.
     figure : matplotlib.figure.Figure, optional
@@ -250,12 +250,13 @@ def plot_additive(
     >>> len(axes)
     2
     """
-    from marginrank.models.additive_importance import importance
+    from marginrank.models.additive_importance import documents_of, importance
 
-    plain = model.to_additive_model() if hasattr(model, "to_additive_model") else model
+    plain = _additive_model(model)
     spread = np.array([one.spread for one in [*plain.curves, *plain.interactions]])
     told = [f"{value:.3g}" for value in spread]
     if X is not None:
+        X, qid = documents_of(plain, X, qid)
         spread, error = importance(plain, X, qid)
         told = [f"{value:.3g} ± {e:.1g}" for value, e in zip(spread, error, strict=True)]
     shown = np.argsort(-spread, kind="stable")[: check_integer("top", top, at_least=1)].tolist()
@@ -273,6 +274,19 @@ def plot_additive(
             name = _draw_map(ax, plain, plain.interactions[k - plain.n_features])
         ax.set_title(f"{name}: {told[k]}", parse_math=False, fontsize="medium")
     return axes
+
+
+def _additive_model(model: Any) -> Any:
+    """Return the curves of what has some."""
+    from marginrank.models import AdditiveModel
+
+    plain = model.to_additive_model() if hasattr(model, "to_additive_model") else model
+    if not isinstance(plain, AdditiveModel):
+        raise TypeError(
+            f"{type(model).__name__} has no curves to draw; give a fitted AdditiveRankSVM or "
+            "AdditiveRankSVMCV, or an AdditiveModel."
+        )
+    return plain
 
 
 def _feature_name(model: Any, k: int) -> str:

@@ -284,6 +284,14 @@ FEATURES = {
     "numbers as strings": ([["1", "2"]] * 3, r"X must hold real numbers: '1' is a string"),
     "strings among objects": (np.array([[1, "2"]] * 3, dtype=object), r"'2' is a string"),
     "bytes": (np.array([[b"1"]] * 3), r"b'1' is a string"),
+    "strings in a column": (
+        np.array([[1, "de"]] * 3, dtype=object),
+        r"'de' is a string, in column 1; .* number names of categories, as OrdinalEncoder",
+    ),
+    "strings in a frame": (
+        pd.DataFrame({"age": [1, 2, 3], "country": ["de", "fr", "de"]}),
+        r"'de' is a string, in the column 'country'; .* as OrdinalEncoder",
+    ),
     "None": (np.array([[1, 2], [3, None], [5, 6]], dtype=object), r"X\[1, 1\] is missing \(None\)"),
     "pandas.NA": (
         pd.DataFrame({"a": [0.5, 1.5, 2.5], "b": pd.array([1, 2, None], dtype="Int64")}),

@@ -7,9 +7,12 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, make_ranking
+from marginrank._base import memory
+from marginrank.models.additive_importance import importance
 from marginrank.objective.losses import LOSSES
 
 X, Y, QID = make_ranking(20, (5, 15), 4, random_state=0)
@@ -90,6 +93,65 @@ def test_missing_values_have_a_value_of_their_own():
                     -np.interp(0.0, *model.curves_[1][:2]), atol=1e-12)  # fmt: skip
 
 
+GAPS = {
+    "None in lists": lambda x: [[None if np.isnan(v) else v for v in row] for row in x.tolist()],
+    "None among objects": lambda x: np.where(np.isnan(x), None, x),
+    "a masked array": lambda x: np.ma.masked_invalid(x),
+    "integers, masked": lambda x: np.ma.array(
+        np.nan_to_num(x, nan=-9).astype(int), mask=np.isnan(x)
+    ),
+    "Int64 beside floats": lambda x: pd.DataFrame(
+        {"a": pd.array(x[:, 0], dtype="Int64"), "b": x[:, 1]}
+    ),
+    "booleans beside Int64": lambda x: pd.DataFrame(
+        {
+            "a": pd.array(x[:, 0], dtype="Int64"),
+            "b": pd.array([None if np.isnan(v) else bool(v) for v in x[:, 1]], dtype="boolean"),
+        }
+    ),
+    "booleans alone": lambda x: pd.DataFrame(
+        [[pd.NA if np.isnan(v) else bool(v) for v in row] for row in x], dtype="boolean"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", GAPS)
+def test_missing_values_of_any_kind_are_nan(kind):
+    x = (X[:, :2] > 0).astype(float)
+    x[::3, 0] = x[::5, 1] = np.nan
+    given = GAPS[kind](x)
+    model = AdditiveRankSVM(max_bins=4).fit(x, Y, qid=QID)
+    same = AdditiveRankSVM(max_bins=4).fit(given, Y, qid=QID)
+    expected = model.predict(x)
+    assert_array_equal(same.predict(given), expected)
+    plain = same.to_additive_model()
+    assert_array_equal(plain.scores(given), expected)
+    assert_array_equal(importance(plain, given, QID).spread, importance(plain, x, QID).spread)
+    rows = given.to_numpy() if isinstance(given, pd.DataFrame) else given
+    assert_array_equal(
+        [reason.difference for reason in same.explain(rows[0], rows[1])],
+        [reason.difference for reason in model.explain(x[0], x[1])],
+    )
+    pairs = [[0, 1], [2, 0]]
+    listed = AdditiveRankSVM().fit(given, pairs=pairs)
+    assert listed.objective_ == AdditiveRankSVM().fit(x, pairs=pairs).objective_
+    with pytest.raises(ValueError, match=r"X\[0, [01]\] is (missing|masked|NaN)"):
+        RankSVM().fit(given, Y, qid=QID)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pd.DataFrame({"a": pd.array([2**60, None, 1], dtype="Int64"), "b": [0.5, 1.5, 2.5]}),
+        np.ma.array([[2**60], [0], [1]], mask=[[0], [1], [0]]),
+    ],
+    ids=["Int64", "masked"],
+)
+def test_integers_beside_missing_values_are_not_rounded_in_silence(given):
+    with pytest.raises(ValueError, match=r"X\[0, 0\] is 1152921504606846976, an integer too large"):
+        AdditiveRankSVM().fit(given, [1, 2, 3])
+
+
 @pytest.mark.parametrize("scale", [None, "standard", "range", "query"])
 def test_missing_values_and_scales(scale):
     x = X.copy()
@@ -139,6 +201,18 @@ def test_categories_that_are_no_features(categorical, sentence):
         AdditiveRankSVM(categorical=categorical).fit(frame, Y, qid=QID)
 
 
+@pytest.mark.parametrize("kind", [list, pd.Categorical])
+def test_names_of_categories_are_numbered_first(kind):
+    names = np.array(["de", "fr", "us"])[np.arange(len(Y)) % 3]
+    frame = pd.DataFrame({"a": X[:, 0], "country": kind(names)})
+    model = AdditiveRankSVM(categorical=["country"])
+    with pytest.raises(ValueError, match=r"'de' is a string, in the column 'country'; .*Ordinal"):
+        model.fit(frame, Y, qid=QID)
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
+    frame[["country"]] = encoder.fit_transform(frame[["country"]])
+    assert model.fit(frame, Y, qid=QID).curves_[1].knots.tolist() == [0.0, 1.0, 2.0]
+
+
 def test_constant_features_and_features_of_two_values():
     x = np.c_[np.full(len(Y), 7.0), X[:, 0] > 0, X[:, 1]]
     model = AdditiveRankSVM().fit(x, Y, qid=QID)
@@ -175,6 +249,18 @@ def test_layouts(layout):
         given = X.astype(layout) if layout is np.float32 else given
         found = AdditiveRankSVM().fit(given, Y, qid=QID).predict(given)
     assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_wide_sparse_features_are_refused_before_they_are_made_dense(monkeypatch):
+    """With 3 bytes a value, 8 for those of the sample and 1000 a feature: 0.32 GB."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**8)
+    wide = sp.csr_array((np.ones(200), np.arange(200), np.arange(201)), shape=(200, 10**5))
+    with pytest.raises(
+        ValueError,
+        match=r"X has 200 × 100,000 values, zeros included, and a fit of curves needs 0\.3 GB of "
+        r"memory, but this process can have at most 0\.1 GB; curves are for features by",
+    ):
+        AdditiveRankSVM().fit(wide, np.arange(200) % 3)
 
 
 def test_input_is_not_changed():
@@ -252,6 +338,36 @@ def test_values_whose_squares_are_no_numbers(scale, factor, size):
     extreme = np.c_[X[:, 0], np.round(3 * X[:, 1]) * factor]
     with pytest.raises(ValueError, match=rf"X\[:, 1\] has values so {size} that"):
         AdditiveRankSVM(scale=scale).fit(extreme, Y, qid=QID)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda frame: sp.csr_matrix(frame.to_numpy()),
+        lambda frame: sp.csr_array(frame.to_numpy())[[0, 1]],
+        lambda frame: frame.to_numpy().tolist(),
+        lambda frame: [frame.iloc[0], frame.iloc[1]],
+        lambda frame: [frame[:1], frame[1:2]],
+        lambda frame: [frame.iloc[0].rename(str.upper).reset_index(drop=True), frame.iloc[1]],
+    ],
+    ids=["sparse", "sparse arrays", "lists", "series", "frames", "series without names"],
+)
+def test_explanations_of_documents_in_any_form(rows):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = AdditiveRankSVM().fit(frame, Y, qid=QID)
+    first, second = (rows(frame)[k] for k in (0, 1))
+    assert model.explain(first, second) == model.explain(X[0], X[1])
+
+
+def test_explanations_refuse_other_documents():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = AdditiveRankSVM().fit(frame, Y, qid=QID)
+    with pytest.raises(ValueError, match="feature 0 of other is 'd', but 'a' in the model"):
+        model.explain(frame.iloc[0], frame[list("dcba")].iloc[1])
+    with pytest.raises(ValueError, match="feature 1 of preferred is 'c', but 'b' in the model"):
+        model.explain(frame[list("acbd")][:1], X[1])
+    with pytest.raises(ValueError, match="the data has 8 features, but the model 4"):
+        model.explain(X[:2], X[1])
 
 
 def test_other_features_are_refused():

@@ -138,3 +138,42 @@ def test_the_choice_does_not_depend_on_the_threads(model):
 def test_wrong_parameters(parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
         AdditiveRankSVMCV(**OPTIONS | parameters).fit(X, Y, qid=QID)
+
+
+def test_what_is_chosen_from_arrays_are_plain_numbers():
+    options = {"smoothness": np.array([0.1, 1.0]), "max_bins": np.array([4, 8]), "cv": 3}
+    model = AdditiveRankSVMCV(Cs=np.array([1.0]), **options).fit(X, Y, qid=QID)
+    for params in model.cv_results_["params"]:
+        assert {name: type(value) for name, value in params.items()} == {
+            "C": float, "max_bins": int, "smoothness": float
+        }  # fmt: skip
+    alone = AdditiveRankSVMCV(Cs=[1.0], smoothness=np.array(0.1), max_bins=np.int64(4), cv=3)
+    chosen = alone.fit(X, Y, qid=QID).best_estimator_
+    assert (type(chosen.smoothness), type(chosen.max_bins)) == (float, int)
+
+
+@pytest.mark.parametrize("listed", [[[1, 2]], [1, [2]], [(1,), 2], np.ones((1, 2))])
+def test_lists_of_lists_are_refused(listed):
+    with pytest.raises(ValueError, match=r"smoothness=.* must be a number or a list of numbers"):
+        AdditiveRankSVMCV(smoothness=listed).fit(X, Y, qid=QID)
+
+
+def test_missing_values_of_any_kind_are_nan():
+    gaps = X.copy()
+    gaps[::4, 0] = np.nan
+    options = {"Cs": [1.0], "smoothness": 1.0, "max_bins": 4, "cv": 3}
+    model = AdditiveRankSVMCV(**options).fit(gaps, Y, qid=QID)
+    same = AdditiveRankSVMCV(**options).fit(np.where(np.isnan(gaps), None, gaps), Y, qid=QID)
+    assert_array_equal(same.predict(gaps), model.predict(gaps))
+    assert same.best_score_ == model.best_score_
+
+
+@pytest.mark.parametrize("n_documents", [299, 250, 90])
+def test_values_of_C_are_numbers_for_people(n_documents):
+    """Also where a grid goes on, and for another smoothness."""
+    some = slice(None, n_documents)
+    options = {"smoothness": [1e4, 1.0, 0.1], "max_bins": 4, "cv": 3, "normalization": "none"}
+    model = AdditiveRankSVMCV(**options).fit(X[some], Y[some], qid=QID[some])
+    Cs = [params["C"] for params in model.cv_results_["params"]]
+    assert len(set(Cs)) > 3
+    assert [C for C in Cs if float(f"{C:.4g}") != C] == []

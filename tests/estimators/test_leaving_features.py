@@ -69,6 +69,14 @@ def test_at_the_least_l1_without_any_feature_all_have_left():
     assert in_use(model.set_params(l1=0.98 * low).fit(X, Y, qid=QID)) in ([0], [1])
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_with_next_to_no_l1_it_is_the_fit_without(loss):
+    without = AdditiveRankSVM(C=0.1, loss=loss).fit(X, Y, qid=QID)
+    model = AdditiveRankSVM(C=0.1, loss=loss, l1=1e-300).fit(X, Y, qid=QID)
+    assert model.gap_ <= 1e-6 * model.objective_
+    assert model.objective_ == pytest.approx(without.objective_, rel=2e-6)
+
+
 def test_categories_and_missing_values_belong_to_their_feature():
     rng = np.random.default_rng(0)
     x = np.c_[X[:, :2], rng.integers(0, 4, 400), rng.integers(0, 4, 400)]

@@ -54,6 +54,25 @@ def test_plain_data_scores_the_same_bits(path, model):
     np.testing.assert_array_equal(load_model(path).predict(X), model.predict(X))
 
 
+def test_what_is_loaded_knows_the_scale(path, model):
+    np.testing.assert_array_equal(load_model(path).scale_, model.scale_)
+    np.testing.assert_array_equal(read_any_model(path).scale, model.scale_)
+    AdditiveRankSVM(scale=None).fit(X, Y, qid=QID).save(path)
+    assert load_model(path).scale_ is None
+    assert "scale" not in json.loads(path.read_text())  # as in files of earlier versions
+
+
+def test_a_model_that_does_not_tell_how_its_fit_ended(path, model, tmp_path):
+    loaded = load_model(changed(path, training=None, history=None))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.explain(X[1], X[2]) == model.explain(X[1], X[2])
+    loaded.save(tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(path.read_text())
+    loaded.export(tmp_path / "theirs.py", "python", name="ranker")
+    model.export(tmp_path / "ours.py", "python", name="ranker")
+    assert (tmp_path / "theirs.py").read_bytes() == (tmp_path / "ours.py").read_bytes()
+
+
 def test_formats_of_weights_hold_no_curves(path, tmp_path):
     with pytest.raises(ValueError, match="format='svmrank' holds no curves"):
         write_model(read_any_model(path), tmp_path / "m", "svmrank")
@@ -70,6 +89,8 @@ def test_formats_of_weights_hold_no_curves(path, tmp_path):
         ({"parameters": {"max_bins": -1}}, "'parameters' are not those of an AdditiveRankSVM"),
         ({"feature_names": ["a"]}, "'feature_names' has 1 entries and not 4"),
         ({"training": 3}, "'training' is not null or an object"),
+        ({"scale": [1.0, 0.0, 1.0, 1.0]}, "'scale' is not null or a list of positive numbers"),
+        ({"scale": [1.0]}, "'scale' has 1 entries and not 4"),
     ],
 )
 def test_damaged_files_are_refused(path, fields, sentence):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 train-additive train.txt --model model.json -C 0.01 --valid valid.txt
 train-additive train.txt --model model.json --smoothness 10 --max-bins 16
-train-additive train.csv --model model.json --categorical country,language
+train-additive train.csv --model model.json --categorical country_id,device_id
 train-additive train.csv --model model.json --monotone bm25:+1,age:-1
 train-additive train.txt --model model.json --normalization pairs --l1 0.1"""
 

@@ -19,11 +19,10 @@ import numpy as np
 
 from marginrank import _core
 from marginrank._base.types import Floats, Integers
-from marginrank.data.knots import Knots, Places, dense_blocks
+from marginrank.data.knots import WHOLE, Knots, Places, dense_blocks
 
 CLASSES = 4
 MOST_NODES = 20  # of an axis beside that of missing values, so that a byte tells those of a class
-WHOLE = 1 << 15  # steps from a column to the next
 
 
 @dataclass(frozen=True)

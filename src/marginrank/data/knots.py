@@ -13,12 +13,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank import _core
+from marginrank._base.memory import require_memory
 from marginrank._base.types import Floats, Integers
 
 MOST_BINS = 254  # with their knots and the column of missing values, as many as a byte tells apart
-SAMPLE = 20_000  # documents whose values tell the quantiles
+MOST_KNOTS = MOST_BINS + 1  # of a feature
+WHOLE = 1 << 15  # steps from a column to the next, in which places count
+SAMPLE = 20_000  # documents whose values tell quantiles, means and covariances
 SEED = 0  # of the sample
 BLOCK_ENTRIES = 1 << 22  # of X that are looked at, or made dense, at a time
+PLACE_BYTES = 3  # of a value
+FEATURE_BYTES = 1000  # of what a fit makes for a feature, whatever the documents; about
 
 
 class Places(NamedTuple):
@@ -142,6 +147,7 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
     categorical : collection of int
         Features whose values are names.
     """
+    _require_memory(X)
     low, high = _ranges(X)
     sample = _sample(X)
     knots = []
@@ -154,6 +160,18 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
         else:
             knots.append(np.array([0.0 if np.isnan(low[k]) else low[k]]))
     return Knots.of_features(knots, categorical)
+
+
+def _require_memory(X: Any) -> None:
+    """Refuse features whose places and sample cannot be had; sparse ones are dense there."""
+    n_documents, n_features = X.shape
+    sampled = min(n_documents, SAMPLE) * X.dtype.itemsize
+    require_memory(
+        n_features * (PLACE_BYTES * n_documents + sampled + FEATURE_BYTES),
+        f"X has {n_documents:,} × {n_features:,} values, zeros included, and a fit of curves",
+        "curves are for features by the hundred: join or leave out some, or learn a weight for "
+        "each with RankSVM",
+    )
 
 
 def _ranges(X: Any) -> tuple[Floats, Floats]:
@@ -183,7 +201,7 @@ def _sample(X: Any) -> NDArray[Any]:
     if rows.size > SAMPLE:
         rows = np.sort(np.random.default_rng(SEED).choice(rows.size, SAMPLE, replace=False))
     taken = X[rows]
-    return np.asfortranarray(taken.toarray() if sp.issparse(taken) else taken)
+    return taken.toarray(order="F") if sp.issparse(taken) else np.asfortranarray(taken)
 
 
 def _categories(X: Any, k: int) -> Floats:

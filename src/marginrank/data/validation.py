@@ -16,15 +16,18 @@ from marginrank._base.types import Floats
 EXACT_INTEGERS = 2**53  # larger integers do not all have a float64
 
 
-def check_features(X: Any) -> Any:
+def check_features(X: Any, *, missing: bool = False) -> Any:
     """Return X as something the kernels read, without a copy where it already is.
 
-    Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices.
+    Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices. NaN is
+    for the caller to judge. With `missing`, so is what else stands for a missing value, such as
+    None, pandas.NA or a masked entry: it becomes NaN. Without, it is refused.
     """
     if sp.issparse(X):
         return _check_sparse(X)
     refuse_path(X)
-    X = real_array(X, "X", wrong_type=TypeError)  # as scikit-learn's checks want it
+    # The type of errors is what scikit-learn's checks want.
+    X = real_array(X, "X", wrong_type=TypeError, missing=missing)
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimension(s) and needs 2 (documents × features). Reshape your data: "
@@ -48,8 +51,15 @@ def refuse_path(X: Any) -> None:
         )
 
 
-def real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError) -> NDArray[Any]:
-    """Return an array of real numbers of any type, perhaps Python's, none of them missing."""
+def real_array(
+    values: Any, name: str, wrong_type: type[Exception] = ValueError, *, missing: bool = False
+) -> NDArray[Any]:
+    """Return an array of real numbers of any type, perhaps Python's.
+
+    A value that is missing and no NaN is refused, or becomes one with `missing`.
+    """
+    if missing and np.ma.is_masked(values):
+        values = _unmasked(values)
     try:
         array = np.asarray(values)
         kind = array.dtype.kind
@@ -58,7 +68,8 @@ def real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError)
         if kind in "mM":
             raise ValueError(f"it holds {array.dtype}; convert dates and durations to numbers")
         if kind in "OUSV":
-            _check_objects(array, name)
+            array = _with_nan(array) if missing and kind == "O" else array
+            _check_objects(array, name, getattr(values, "columns", None))
             array.astype(np.float64)
     except TypeError as error:
         raise wrong_type(f"{name} must hold real numbers: {error}.") from error
@@ -70,15 +81,44 @@ def real_array(values: Any, name: str, wrong_type: type[Exception] = ValueError)
     return array
 
 
-def _check_objects(array: NDArray[Any], name: str) -> None:
+def _unmasked(values: Any) -> NDArray[Any]:
+    """Return an array with NaN in the place of masked entries; integers stay what they are."""
+    array = np.ma.getdata(values)
+    array = array.astype(array.dtype if array.dtype.kind == "f" else object)
+    array[np.ma.getmaskarray(values)] = np.nan
+    return array
+
+
+def _with_nan(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of objects with NaN in the place of None, pandas.NA and the like."""
+    gone = [
+        not isinstance(value, (Real, str, bytes)) and is_missing(value)
+        for value in array.ravel().tolist()
+    ]
+    return np.where(np.array(gone, dtype=bool).reshape(array.shape), np.nan, array)
+
+
+def _check_objects(array: NDArray[Any], name: str, columns: Any) -> None:
     for at, value in enumerate(array.ravel().tolist()):
         if isinstance(value, (str, bytes)):
-            raise ValueError(f"{value!r} is a string; convert the strings to numbers")
+            raise ValueError(_string_found(value, at, array.shape, columns))
         if array.ndim > 0 and not isinstance(value, Real) and is_missing(value):
             place = _place(name, np.unravel_index(at, array.shape))
             raise ValueError(f"{place} is missing ({value!r}); replace or impute such values")
         if isinstance(value, (np.datetime64, np.timedelta64)):
             raise ValueError(f"it holds {value!r}; convert dates and durations to numbers")
+
+
+def _string_found(value: str | bytes, at: int, shape: tuple[int, ...], columns: Any) -> str:
+    """Return what to do about a string, and the column of a matrix or data frame it is in."""
+    if len(shape) != 2:
+        return f"{value!r} is a string; convert the strings to numbers"
+    column = at % shape[1]
+    where = f"column {column}" if columns is None else f"the column {columns[column]!r}"
+    return (
+        f"{value!r} is a string, in {where}; convert the strings to numbers, and number names of "
+        "categories, as OrdinalEncoder of scikit-learn does"
+    )
 
 
 def is_missing(value: Any) -> bool:

@@ -29,4 +29,4 @@ def labels_beside(pairs: Any, X: Any, y: ArrayLike | None) -> ArrayLike | None:
     """Return the labels that a fit was given; where pairs stand for them, zeros in their place."""
     if pairs is None or isinstance(X, RankingData) or is_path(X):
         return y
-    return np.zeros(check_features(X).shape[0])
+    return np.zeros(check_features(X, missing=True).shape[0])  # the fit checks X itself

@@ -43,7 +43,7 @@ def documents_and_features(
     if isinstance(X, RankingData):
         data = training_data(X, *given, n_jobs=n_jobs)
         return data, data.X, data.feature_names
-    features, names = check_features(X), column_names(X)
+    features, names = check_features(X, missing=True), column_names(X)
     # A RankingData has no missing values, so that what belongs to the features comes without them.
     stand_in = np.zeros((features.shape[0], 1), dtype=np.float32)
     data = training_data(stand_in, *given, n_jobs=n_jobs)
@@ -60,7 +60,8 @@ class AdditiveRankSVM(BaseEstimator):
     roughness. So curves move away from lines only where the data pay for it: with two knots a
     feature, or a huge `smoothness`, this is :class:`~marginrank.RankSVM`.
 
-    NaN is a value like any other: what it adds to a score is learned.
+    NaN is a value like any other: what it adds to a score is learned. So are None, pandas.NA and
+    masked entries.
 
     Parameters
     ----------
@@ -72,9 +73,9 @@ class AdditiveRankSVM(BaseEstimator):
     smoothness : float, default=1.0
         Weight of the roughness of curves, against the penalty of a line.
     categorical : sequence of str or int, optional
-        Features whose values are names, by their own name or column: each value gets a weight of
-        its own, as if it were a column of zeros and ones. Values that the fit did not see add what
-        missing ones do.
+        Features whose values are numbers that stand for names, by their own name or column: each
+        value gets a weight of its own, as if it were a column of zeros and ones. Values that the
+        fit did not see add what missing ones do; they are compared exactly, so use integers.
     interactions : int, default=0
         Number of pairs of features that may act together: pairs whose joint effect promises most
         are found one after the other, and each gets a function of both features, which holds what
@@ -89,7 +90,7 @@ class AdditiveRankSVM(BaseEstimator):
         a line. Its solver is "newton", or "smoothing" for the hinge loss.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         What features are divided by, as in :class:`~marginrank.RankSVM`. Where values are missing,
-        it is that of the median in their place.
+        it is that with the middle one of the knots in their place.
     n_jobs : int, default=None
         Number of threads; None and −1 mean all. The result does not depend on it.
     verbose : int, default=0
@@ -204,7 +205,8 @@ class AdditiveRankSVM(BaseEstimator):
         X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents; NaN is allowed where X is a matrix.
         y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight
-            As in :meth:`RankSVM.fit`.
+            As in :meth:`RankSVM.fit`. Weights count in the loss alone: knots and scales are those
+            of the documents, whatever these weigh.
 
         Returns
         -------
@@ -265,7 +267,7 @@ class AdditiveRankSVM(BaseEstimator):
         ndarray of shape (n_documents,)
         """
         self._require_model()
-        checked = X.X if isinstance(X, RankingData) else check_features(X)
+        checked = X.X if isinstance(X, RankingData) else check_features(X, missing=True)
         refuse_other_features(self, X)
         threads = effective_threads(self.n_jobs)
         return additive_model.scores(self.curves_, checked, threads, self.interactions_)
@@ -281,7 +283,8 @@ class AdditiveRankSVM(BaseEstimator):
         Parameters
         ----------
         preferred, other : array-like of shape (n_features,)
-            The two documents.
+            The two documents; also sparse rows, and rows of a data frame, whose names must be those
+            of the features.
 
         Returns
         -------
@@ -317,20 +320,24 @@ class AdditiveRankSVM(BaseEstimator):
     def to_additive_model(self) -> AdditiveModel:
         """Return the fitted model as plain data, as model files hold it."""
         self._require_model()
-        return AdditiveModel(
-            curves=self.curves_,
-            parameters=self.get_params(deep=False),
-            feature_names=feature_names_of(self),
-            training=Training(
+        training = None
+        if hasattr(self, "objective_"):  # which models from elsewhere may not have
+            training = Training(
                 self.objective_,
                 self.gap_,
                 self.stop_reason_,
                 self.n_iter_,
                 self.n_pairs_,
                 self.n_rounds_,
-            ),
+            )
+        return AdditiveModel(
+            curves=self.curves_,
+            parameters=self.get_params(deep=False),
+            feature_names=feature_names_of(self),
+            training=training,
             history=getattr(self, "history_", None),
             interactions=self.interactions_,
+            scale=getattr(self, "scale_", None),
         )
 
     def _require_model(self) -> None:
@@ -343,6 +350,7 @@ class AdditiveRankSVM(BaseEstimator):
         self = cls(**model.parameters)
         self.curves_ = model.curves
         self.interactions_ = list(model.interactions)
+        self.scale_ = model.scale
         set_features(self, features_of(model))
         if model.training is not None:
             for name, value in vars(model.training).items():

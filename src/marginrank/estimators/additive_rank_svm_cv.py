@@ -222,10 +222,12 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
     def _values(self, name: str) -> list[Any]:
         """Return the values of a parameter to choose from, once each."""
         listed = getattr(self, name)
-        values = list(dict.fromkeys(listed)) if np.ndim(listed) else [listed]
+        values = [_plain(value) for value in (listed if _is_listed(listed) else [listed])]
+        if any(map(_is_listed, values)):
+            raise ParameterError(given(name, listed), " must be a number or a list of numbers.")
         if not values:
             raise ParameterError(given(name, listed), " has nothing to choose.")
-        return values
+        return list(dict.fromkeys(values))
 
     def _chosen(self, parameters: RidgeParameters) -> AdditiveRankSVM:
         """Return the estimator of what was chosen, not fitted."""
@@ -235,6 +237,16 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
 
     def _shared(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SHARED}
+
+
+def _is_listed(value: Any) -> bool:
+    """Whether these are several values, and no text."""
+    return np.iterable(value) and not isinstance(value, str)
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of Python in the place of one of NumPy."""
+    return value.item() if isinstance(value, (np.generic, np.ndarray)) and not value.ndim else value
 
 
 # What a fit takes and this estimator does not choose.

@@ -8,9 +8,11 @@ from numpy.typing import ArrayLike
 
 from marginrank._base.types import Floats
 from marginrank.data.grouping import group_rows
+from marginrank.data.ranking_data import RankingData, columns_of, refuse_beside_data
 from marginrank.data.validation import check_features
 from marginrank.models._features import require_features
 from marginrank.models.additive_model import AdditiveModel, contributions
+from marginrank.training.held_out import refuse_other_names
 
 DRAWS = 200  # of queries, for standard errors
 
@@ -32,6 +34,24 @@ class Importance(NamedTuple):
     error: Floats
 
 
+def documents_of(
+    model: AdditiveModel, X: Any, qid: ArrayLike | None = None
+) -> tuple[Any, ArrayLike | None]:
+    """Return checked features of documents and their queries; a RankingData brings its own.
+
+    Other features than those of the model are refused, by number and by name.
+    """
+    names, checked = columns_of(X), X
+    if isinstance(X, RankingData):
+        refuse_beside_data(qid=qid)
+        names, checked, qid = X.feature_names, X.X, X.qid
+    checked = check_features(checked, missing=True)
+    require_features(checked, model.n_features)
+    if names is not None and model.feature_names is not None:
+        refuse_other_names(names, model.feature_names, "the data", "the model")
+    return checked, qid
+
+
 def importance(
     model: AdditiveModel, X: Any, qid: ArrayLike | None = None, *, seed: int = 0
 ) -> Importance:
@@ -41,15 +61,14 @@ def importance(
     ----------
     model : AdditiveModel
         The curves.
-    X : array-like or sparse matrix of shape (n_documents, n_features)
+    X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
         The documents; NaN is allowed.
     qid : array-like of shape (n_documents,), optional
         Their queries; without them, all are one.
     seed : int
         Of the queries that are drawn.
     """
-    X = check_features(X)
-    require_features(X, model.n_features)
+    X, qid = documents_of(model, X, qid)
     X = X.toarray() if sp.issparse(X) else X
     documents, _ = group_rows(X.shape[0], qid, None)
     rows = X if documents.rows is None else X[documents.rows]

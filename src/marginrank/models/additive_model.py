@@ -13,9 +13,9 @@ from marginrank._base.parameters import declared
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank._base.version import __version__
-from marginrank.data.knots import MOST_BINS, Knots, refuse_infinity
+from marginrank.data.knots import MOST_KNOTS, Knots, refuse_infinity
 from marginrank.data.validation import check_features
-from marginrank.models._features import require_features
+from marginrank.models._features import require_features, row_of
 from marginrank.models.interactions import (
     Interaction,
     interactions_of,
@@ -30,6 +30,7 @@ from marginrank.models.json_model import (
     _is_number,
     _is_weights,
     _read_history,
+    _read_scale,
     _read_training,
     _training,
     decode_parameters,
@@ -40,6 +41,7 @@ from marginrank.models.linear_model import BATCH_ONLY, Training
 from marginrank.solvers import Iteration
 from marginrank.training.additive import AdditiveFit, AdditiveParameters
 from marginrank.training.monotone_choice import directions
+from marginrank.training.scaling import values_of
 
 FORMAT = "marginrank-additive-model"
 VERSION = 1
@@ -113,6 +115,8 @@ class AdditiveModel:
         A line an iteration.
     interactions : sequence of Interaction
         What pairs of features add beside.
+    scale : ndarray of shape (n_features,), or None
+        What the fit divided features by; curves are those of features that are not divided.
     """
 
     curves: list[Curve]
@@ -121,6 +125,7 @@ class AdditiveModel:
     training: Training | None = None
     history: list[Iteration] | None = None
     interactions: Sequence[Interaction] = ()
+    scale: Floats | None = None
 
     @property
     def kind(self) -> str:
@@ -157,11 +162,12 @@ class AdditiveModel:
             ),
             history=result.history,
             interactions=interactions_of(outcome.grids, outcome.grid_values),
+            scale=values_of(outcome.fit.scale),
         )
 
     def scores(self, X: Any) -> Floats:
         """Return the score of each document, the one that the saved estimator gave it."""
-        X = check_features(X)
+        X = check_features(X, missing=True)
         require_features(X, self.n_features)
         threads = effective_threads(self.parameters.get("n_jobs"))
         return scores(self.curves, X, threads, self.interactions)
@@ -173,8 +179,10 @@ class AdditiveModel:
 
         The differences sum to that of the scores.
         """
-        X = check_features(np.stack([np.ravel(preferred), np.ravel(other)]))
-        require_features(X, self.n_features)
+        documents = {"preferred": preferred, "other": other}
+        X = np.vstack(
+            [row_of(d, what, self.n_features, self.feature_names) for what, d in documents.items()]
+        )
         refuse_infinity(X)
         added = contributions(self.curves, X, self.interactions)
         differences = (added[0] - added[1]).tolist()
@@ -229,6 +237,7 @@ def write(model: AdditiveModel, path: str | os.PathLike[str]) -> None:
         **_interactions_to_json(model),
         "training": None if model.training is None else _training(model.training),
         "history": None if model.history is None else _history(model.history, Iteration),
+        **({} if model.scale is None else {"scale": model.scale.tolist()}),
     }
     _parse(_Fields.to_write(content))
     lines = [f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in content.items()]
@@ -289,6 +298,7 @@ def _parse(fields: _Fields) -> AdditiveModel:
         training=_read_training(fields),
         history=_read_history(fields, Iteration),
         interactions=read_interactions(fields, n_features),
+        scale=_read_scale(fields, n_features),
     )
 
 
@@ -315,8 +325,10 @@ def _read_curve(fields: _Fields, k: int, stored: Any) -> Curve:
     inner = fields.inside(stored)
     knots = np.array(inner.get("knots", _is_weights, f"a list of finite numbers, in curve {k}"))
     values = np.array(inner.get("values", _is_weights, f"a list of finite numbers, in curve {k}"))
-    if not 1 <= knots.size == values.size <= MOST_BINS + 1 or np.any(np.diff(knots) <= 0):
-        raise fields.damaged(f"curve {k} does not have a value at each of 1 to 255 rising knots")
+    if not 1 <= knots.size == values.size <= MOST_KNOTS or np.any(np.diff(knots) <= 0):
+        raise fields.damaged(
+            f"curve {k} does not have a value at each of 1 to {MOST_KNOTS} rising knots"
+        )
     return Curve(
         knots=knots.astype(np.float64),
         values=values.astype(np.float64),

@@ -7,9 +7,8 @@ import numpy as np
 
 from marginrank._base.types import Floats
 from marginrank.data.grids import Grid, grid_scores
+from marginrank.data.knots import MOST_KNOTS
 from marginrank.models.json_model import _Fields, _is_weights
-
-MOST_KNOTS = 255
 
 
 class Interaction(NamedTuple):

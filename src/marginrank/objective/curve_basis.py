@@ -32,11 +32,10 @@ from marginrank._base.cached import cached_property
 from marginrank._base.threads import serial_blas
 from marginrank._base.types import Floats, Integers
 from marginrank.data.grids import CLASSES
-from marginrank.data.knots import Knots, Places
+from marginrank.data.knots import SAMPLE, WHOLE, Knots, Places
 from marginrank.objective.backends.transformed import Transformation
 
-STEP = 2.0**-15  # of what places count in
-SAMPLE = 20_000  # documents that tell means and covariances
+STEP = 1.0 / WHOLE
 SEED = 1  # of the sample
 BLOCK_ENTRIES = 1 << 20  # of places that are looked at together
 LEAST, MOST = 1e-290, 1e290  # variances of features, that products with others stay numbers

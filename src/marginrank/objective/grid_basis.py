@@ -27,8 +27,8 @@ from scipy.linalg import eigh, null_space
 
 from marginrank._base.threads import serial_blas
 from marginrank._base.types import Floats
-from marginrank.data.grids import WHOLE, Grid
-from marginrank.data.knots import Places
+from marginrank.data.grids import Grid
+from marginrank.data.knots import WHOLE, Places
 from marginrank.objective.curve_basis import FEW, Block
 
 SHARE = 1 / 3  # of λ, with which cos πu cos πv costs as much by variance as cos πu of a curve

@@ -170,7 +170,7 @@ class GroupPoint:
         groups, gamma = self.groups, self.groups.weight
         lengths, pulls = groups.lengths(self.w), groups.lengths(self.pull)
         apart = groups.lengths(groups.directions(self.w) - self._held / gamma)
-        spare = np.maximum(1.0 - (pulls / gamma) ** 2, 0.0)
+        spare = 1.0 - (np.minimum(pulls, gamma) / gamma) ** 2
         total = float(lengths @ (apart**2 + spare))
         return gamma * (0.5 * total + 4.0 * PRECISION * float(np.sum(lengths)))
 

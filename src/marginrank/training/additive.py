@@ -314,7 +314,7 @@ def lay_out(
 def _scale_of(
     data: RankingData, X: Any, knots: Knots, parameters: AdditiveParameters
 ) -> Scale | None:
-    """Return the scale of the features, where missing values count as the feature's median.
+    """Return the scale of the features, where missing values count as the knot in the middle.
 
     Features without effect are none to warn of: a constant has no curve.
     """

@@ -101,8 +101,9 @@ class Curves(Learner):
         """
         check_integer("n_points", n_points, at_least=1)
         some = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
-        middle = float(f"{1.0 / _pair_weight(some, parameters):.4g}")  # a number for people
-        return middle * np.power(10.0, np.arange(n_points) - n_points // 2, dtype=np.float64)
+        middle = 1.0 / _pair_weight(some, parameters)
+        powers = np.arange(n_points) - n_points // 2
+        return np.array([float(f"{middle * 10.0**k:.4g}") for k in powers])  # numbers for people
 
     def scores(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
         """Return the sum of the curves."""

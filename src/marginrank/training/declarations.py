@@ -209,7 +209,7 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(1.0)
     categorical: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),
-        "Features whose values are names: their own names or numbers, with commas.",
+        "Features whose values are numbers of categories: their names or numbers, with commas.",
         MODEL,
     ).field(None)
     interactions: int = Parameter(

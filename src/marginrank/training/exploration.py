@@ -198,7 +198,9 @@ class Exploration:
             if self.best is not None:
                 # A C may mean something else here: what counts is its place on the grid.
                 place = self.best.parameters.C / ends[self.best.combination][0]
-                grid = grid._replace(Cs=grid.Cs[:1] * place)
+                grid = grid._replace(
+                    Cs=np.array([_without_noise(ends[grid.combination][0] * place)])
+                )
             yield grid
             while self.best is not None:
                 best = self.best
@@ -232,10 +234,15 @@ def beyond(
     step = Cs[1] / Cs[0] if Cs.size > 1 else FARTHER
     rounding = 1.0 + 1e-9
     if Cs[-1] == C and C * step <= highest * rounding:
-        return float(C * step)
+        return _without_noise(C * step)
     if Cs[0] == C and C / step >= lowest / rounding:
-        return float(C / step)
+        return _without_noise(C / step)
     return None
+
+
+def _without_noise(C: float) -> float:
+    """Return a C without its last digits, which are those of rounding where a grid goes on."""
+    return float(f"{C:.12g}")
 
 
 def midpoints(Cs: Floats, C: float) -> Floats:

@@ -9,12 +9,11 @@ from marginrank._base.types import Floats, Integers
 from marginrank.data.grids import (
     CLASSES,
     MOST_NODES,
-    WHOLE,
     Grid,
     axis_places,
     with_grids,
 )
-from marginrank.data.knots import Knots, Places
+from marginrank.data.knots import WHOLE, Knots, Places
 from marginrank.objective.backends.curves import CurveMatrix
 from marginrank.objective.curve_basis import sample
 from marginrank.objective.grid_basis import Axis, make_grid_block
