@@ -315,7 +315,13 @@ def test_infinity_is_refused_by_name(infinity):
     model = AdditiveRankSVM().fit(X, Y, qid=QID)
     there = X[:5].copy()
     there[3, 1] = infinity
-    for ask in (model.predict, model.rank, lambda rows: model.explain(rows[3], rows[0])):
+    record = model.to_additive_model()
+    for ask in (
+        model.predict,
+        model.rank,
+        lambda rows: model.explain(rows[3], rows[0]),
+        lambda rows: importance(record, rows),
+    ):
         with pytest.raises(
             ValueError, match=r"X\[\d, 1\] is infinity \(inf\); replace it, or let NaN"
         ):

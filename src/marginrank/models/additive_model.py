@@ -183,7 +183,6 @@ class AdditiveModel:
         X = np.vstack(
             [row_of(d, what, self.n_features, self.feature_names) for what, d in documents.items()]
         )
-        refuse_infinity(X)
         added = contributions(self.curves, X, self.interactions)
         differences = (added[0] - added[1]).tolist()
         names: Sequence[str | None] = self.feature_names or [None] * self.n_features
@@ -220,6 +219,7 @@ def scores(
 
 def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
     """Return what each feature, then each pair, adds to the scores of checked dense documents."""
+    refuse_infinity(X)  # by its own column: below, each is one by itself
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
     return np.stack([*columns, *(scores_of([one], X, 1) for one in interactions)], axis=1)
 
