@@ -134,13 +134,23 @@ class LevelPairs(PairSet):
 
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
         """Draw whole queries, and documents of long ones."""
-        documents, query_of_document = self._draw(fraction, np.random.default_rng(seed), among)
+        result = self._keep(self._draw(fraction, np.random.default_rng(seed), among))
+        return result if among is not None else result.standing_for(self.covered)
+
+    def deal(self, n_parts: int, seed: int) -> list[Self]:
+        """Deal out whole queries, and the documents of long ones."""
+        part = self._dealt(n_parts, seed)
+        kept = (self._keep(np.flatnonzero(part == k)) for k in range(n_parts))
+        return [some.standing_for(self.covered) for some in kept]
+
+    def _keep(self, documents: Integers) -> Self:
+        """Return the pairs of some documents, which stand for those of their queries."""
+        query_of_document = self.queries.query_of_document[documents]
         queries = self.queries.take(documents, query_of_document, self.threads)
         result = self._with(queries, documents)
         chosen = query_of_document[queries.offsets[:-1]]
         full, kept = (pairs._counts.astype(np.float64) for pairs in (self, result))
-        result = replace(result, query_weight=self._standing_for(chosen, full, kept))
-        return result if among is not None else result.standing_for(self.covered)
+        return replace(result, query_weight=self._standing_for(chosen, full, kept))
 
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
         """Return the sets of pairs of neighbouring queries."""
@@ -181,9 +191,8 @@ class LevelPairs(PairSet):
             else None,
         )
 
-    def _draw(
-        self, fraction: float, rng: np.random.Generator, among: int | None
-    ) -> tuple[Integers, Integers]:
+    def _draw(self, fraction: float, rng: np.random.Generator, among: int | None) -> Integers:
+        """Return which documents to keep."""
         query_of_document = self.queries.query_of_document
         drawn_query = self.active_queries & (rng.random(self.queries.n_queries) < fraction)
         long_queries = self.long_queries(among)
@@ -191,8 +200,7 @@ class LevelPairs(PairSet):
         if long_queries.any():
             drawn_document = rng.random(self.queries.n_documents) < fraction
             keep = np.where(long_queries[query_of_document], drawn_document, keep)
-        documents = np.flatnonzero(keep)
-        return documents, query_of_document[documents]
+        return np.flatnonzero(keep)
 
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
         """Deal out the documents of long queries.

@@ -114,10 +114,24 @@ class ListedPairs(PairSet):
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
         """Draw whole queries, and pairs of long ones."""
         drawn = self._draw(fraction, np.random.default_rng(seed), among)
-        result, chosen = self._keep(drawn)
-        weight = self._standing_for(chosen, self.weight_by_query, result.weight_by_query)
-        result = replace(result, query_weight=weight, n_listed=len(result.pairs))
+        result = self._sampled(drawn)
         return result if among is not None else result.standing_for(self.covered)
+
+    def deal(self, n_parts: int, seed: int) -> list[Self]:
+        """Deal out whole queries, and the documents of long ones.
+
+        Pairs of documents that are dealt to different parts are lost.
+        """
+        part = self._dealt(n_parts, seed)[self.pairs]
+        inside = np.where(part[:, 0] == part[:, 1], part[:, 0], n_parts)
+        kept = (self._sampled(inside == k) for k in range(n_parts))
+        return [some.standing_for(self.covered) for some in kept]
+
+    def _sampled(self, which: Booleans) -> Self:
+        """Return some of the pairs, which stand for all pairs of their queries."""
+        result, chosen = self._keep(which)
+        weight = self._standing_for(chosen, self.weight_by_query, result.weight_by_query)
+        return replace(result, query_weight=weight, n_listed=len(result.pairs))
 
     @property
     def _counting(self) -> Booleans:

@@ -175,7 +175,14 @@ class Objective:
         document, or pair by pair if the pairs are listed. Weights are scaled up so that it
         estimates this objective. For one seed, smaller samples are part of larger ones.
         """
+        return self._sampled(*self.matrix.sample(self.pairs, fraction, seed, self.threads))
+
+    def sample_parts(self, fraction: float, seed: int, n_parts: int) -> "list[Objective]":
+        """Return a sample as parts without a common document, each an estimate of this objective."""
         matrix, pairs = self.matrix.sample(self.pairs, fraction, seed, self.threads)
+        return [self._sampled(matrix, part) for part in pairs.deal(n_parts, seed)]
+
+    def _sampled(self, matrix: Matrix, pairs: PairCounts) -> "Objective":
         kept = self.fraction * pairs.n_documents / self.n_documents
         return replace(self, matrix=matrix, pairs=pairs, fraction=kept, grams=GramStore())
 

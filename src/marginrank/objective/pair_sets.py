@@ -127,6 +127,13 @@ class PairSet(PairCounts):
         """
 
     @abstractmethod
+    def deal(self, n_parts: int, seed: int) -> list[Self]:
+        """Return random parts without a common document, each standing for all pairs.
+
+        Whole queries are dealt out; the documents of long queries are dealt one by one.
+        """
+
+    @abstractmethod
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
         """Return the sets of pairs of neighbouring queries: bounds[k] … bounds[k + 1] each.
 
@@ -211,6 +218,17 @@ class PairSet(PairCounts):
             weighted = float(np.sum(query_weight * self.weight_by_query))
         refuse_C(C, total, weighted)
         return replace(self, query_weight=query_weight)
+
+    def _dealt(self, n_parts: int, seed: int) -> Integers:
+        """Return the number of the part that each document is dealt to."""
+        rng = np.random.default_rng(seed)
+        query = self.documents.query_of_document
+        part: Integers = (rng.permutation(self.n_queries) % n_parts)[query]
+        long_queries = self.long_queries()
+        if long_queries.any():
+            by_document = rng.permutation(self.n_documents) % n_parts
+            part = np.where(long_queries[query], by_document, part)
+        return part
 
     def weighing(self, total: float) -> Self:
         """Return the same pairs with weights that sum to `total`, if they have any."""

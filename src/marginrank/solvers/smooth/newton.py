@@ -171,6 +171,7 @@ class NewtonIteration:
         self._may_ease = may_ease
         self._is_hard = False  # for conjugate gradients
         self._preconditioner: Preconditioner | None = None
+        self._is_current = False  # the preconditioner was made at the present point
 
     def run(self, point: Point, tol: float, *, careful: bool = True) -> Outcome:
         """Minimise the objective of `point` from there; `careful` confirms estimates."""
@@ -187,9 +188,13 @@ class NewtonIteration:
                 self._is_hard, self._preconditioner = True, None
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
-                return _judged(point, preconditioner, SAFETY * direction.bound, tol)
+                outcome = self._confirmed(point, SAFETY * direction.bound, tol)
+                if outcome is not None:
+                    return outcome
+                continue
             gained = point.value - step.value
             self.point = point = step
+            self._is_current = False
             estimate = SAFETY * max(direction.bound, gained - direction.decrement)
             self._progress.record(point, estimate, direction.n_products)
             if is_certified(point, tol):
@@ -198,8 +203,12 @@ class NewtonIteration:
             # A sample's Hessian with which conjugate gradients end at once stands for H itself.
             sampled = preconditioner.faithful and not preconditioner.exact
             trusted = sampled and direction.n_products <= STALE_CG and _hardly_bends(point, tol)
-            if confirmations >= (2 if careful and not trusted else 1):
+            if not careful and confirmations:
                 return _judged(point, preconditioner, estimate, tol)
+            if confirmations >= (1 if trusted else 2):
+                outcome = self._confirmed(point, estimate, tol)
+                if outcome is not None:
+                    return outcome
             if direction.n_products > max(STALE_CG, preconditioner.cost):
                 self._preconditioner = point.objective.grams.curvature = None
             cut_off = direction.n_products >= most
@@ -209,7 +218,30 @@ class NewtonIteration:
                 self.point = point = self._ease(point)
         return Outcome(point, estimate, StopReason.MAX_ITER)
 
+    def _confirmed(self, point: Point, estimate: float, tol: float) -> Outcome | None:
+        """Return the end at a point; None if a Hessian made there sees more to gain.
+
+        A sampled Hessian of an earlier point may be far too large where pairs have lost their loss
+        since: steps and gains are then too small by as much, and nothing else would show it.
+
+        Sets: the preconditioner
+        """
+        used = self._preconditioner
+        assert used is not None
+        if used.faithful and not used.exact and not self._is_current:
+            self._preconditioner = point.objective.grams.curvature = None
+            used = self._refresh(point, tol)
+            left = SAFETY * decrement(point, used.direction(point))
+            if not used.faithful or left > tol * point.value:
+                return None
+            estimate = max(estimate, left)
+        return _judged(point, used, estimate, tol)
+
     def _refresh(self, point: Point, tol: float) -> Preconditioner:
+        """Return a preconditioner for a point: the last one, if it will do.
+
+        Sets: the preconditioner, and whether it is that of the point
+        """
         before = self._preconditioner
         if not _hardly_bends(point, tol):
             point.objective.grams.curvature = None
@@ -217,6 +249,7 @@ class NewtonIteration:
                 before = None
         if before is None or before.exact:
             before = precondition(point, self._seed, is_hard=self._is_hard)
+            self._is_current = True
         self._preconditioner = before
         return before
 
@@ -342,6 +375,11 @@ def conjugate_gradient(
             radau = over / (lowest * over + beta) if over > 0 else 1.0 / lowest
             to_come = 0.5 * radau * rho
     return Direction(d, d_scores, decrement, decrement + to_come, n_products)
+
+
+def decrement(point: Point, direction: Floats) -> float:
+    """Return how much a step in a Newton direction promises to gain."""
+    return -0.5 * float(point.gradient @ direction)
 
 
 def _enough(point: Curved, tol: float, decrement: float, share: float) -> float:

@@ -29,16 +29,14 @@ from marginrank.objective.together import make_gradients, points_at, scores_of
 from marginrank.solvers.progress import Progress, refuse_huge
 from marginrank.solvers.result import SolverResult, StopReason
 from marginrank.solvers.smooth.line_search import line_search
-from marginrank.solvers.smooth.newton import NewtonIteration, growing_samples
+from marginrank.solvers.smooth.newton import NewtonIteration, decrement, growing_samples
 from marginrank.solvers.smooth.preconditioner import (
-    Factorised,
-    factorised,
-    refuse_overflow,
-    stand_in,
-    tells_shape,
+    PartsOfSample,
+    parts_of_sample,
+    sampled_hessians,
+    stand_ins,
 )
 
-CONFIRMED = 2.0  # by which entries of a sample's Hessian may exceed those of another
 CAUTION = 4.0  # on the decrement by a sample's Hessian as an estimate of F − F*
 SLOPE_TOL = 0.2  # of a line search: the next direction mends what it leaves
 STALE = 0.02  # of the decrement, left by a step: more asks for a new Hessian, which costs less
@@ -127,51 +125,39 @@ def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
 
 
 class Shape:
-    """The Hessian of a sample, without a ridge, factorised for one ridge after another.
+    """The Hessians of parts of a sample, without a ridge, factorised for one ridge after another.
 
-    A document of huge values that is in the sample stands for many, as if there were many such:
-    then the Hessian is too large, and a step promises less than there is to gain. So what a second
-    sample does not confirm is taken back. A Hessian that is too small promises too much, and costs
-    steps only.
+    Attributes
+    ----------
+    is_current : bool
+        Whether they were made where the walker is.
     """
 
     def __init__(self, point: Point, seed: int) -> None:
-        objective = point.objective.with_ridge(0.0)
-        samples = [stand_in(objective, seed + k) for k in range(2)]
-        self._samples = [sample for sample in samples if sample is not None]
-        self._hessian: Floats | None = None
+        self._parts = stand_ins(point.objective, seed)
+        self._hessians: list[Floats] = []
         self._ridge = np.nan
-        self._factor: Factorised | None = None
+        self._factors: PartsOfSample | None = None
+        self.is_current = False
         self.renew(point.w)
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a Hessian: not where a sample would be most of the data."""
-        return len(self._samples) == 2
+        """Whether there are Hessians: not where a sample would be most of the data."""
+        return bool(self._parts)
 
     def renew(self, w: Floats) -> None:
-        """Make the Hessian at w, if the sample tells enough there."""
-        self._ridge, self._factor, self._hessian = np.nan, None, None
-        if not self.is_known:
-            return
-        sample, other = (objective.at(w) for objective in self._samples)
-        if not (tells_shape(sample) and tells_shape(other)):
-            return
-        hessian = sample.hessian()
-        refuse_overflow(hessian, sample.objective)
-        diagonal, confirmed = np.diag(hessian), CONFIRMED * other.hess_diag()
-        in_excess = diagonal > confirmed
-        share = np.divide(confirmed, diagonal, out=np.ones_like(diagonal), where=in_excess)
-        self._hessian = hessian * np.sqrt(share) * np.sqrt(share)[:, None]
+        """Make the Hessians at w, if the sample says enough there."""
+        self._ridge, self._factors = np.nan, None
+        self._hessians = sampled_hessians(self._parts, w)
+        self.is_current = True
 
     def direction(self, point: Point) -> Floats:
         """Return −P⁻¹∇F(w), where P is about the Hessian at a point; zero where there is no P."""
         ridge = point.objective.ridge
-        if self._hessian is not None and ridge != self._ridge:
-            hessian = self._hessian.copy()
-            hessian[np.diag_indices_from(hessian)] += ridge
-            self._ridge, self._factor = ridge, factorised(hessian)
-        return np.zeros_like(point.w) if self._factor is None else self._factor.direction(point)
+        if self._hessians and ridge != self._ridge:
+            self._ridge, self._factors = ridge, parts_of_sample(self._hessians, ridge)
+        return np.zeros_like(point.w) if self._factors is None else self._factors.direction(point)
 
 
 class Walker:
@@ -216,7 +202,7 @@ class Walker:
     def step(self, direction: Floats, image: Scores) -> None:
         """Go as far in a direction as it leads down."""
         self._rounds += 1
-        self._promised = _decrement(self.point, direction)
+        self._promised = decrement(self.point, direction)
         step = line_search(self.point, direction, image, slope_tol=SLOPE_TOL)
         self._is_stuck = step is None
         if step is not None:
@@ -229,24 +215,24 @@ class Walker:
             yield self.solve_alone()
             self.shape.renew(self.point.w)
             return
+        self.shape.is_current = False
         left = self._left()
         estimate = self._estimate(left)
         self._progress.record(self.point, estimate, 0)
         is_stale = left > STALE * self._promised
         self._n_poor += not left <= POOR * self._promised
-        stop = self._stop(estimate)
+        stop, estimate = self._stop()
         if stop is None and (self._n_poor == PATIENCE or self._rounds == MAX_ROUNDS):
             yield self.solve_alone()
         while stop is not None:
             yield self._found(self._progress.result(self.point, estimate, stop))
-            estimate = self._estimate(self._left())
-            stop = None if self.is_done else self._stop(estimate)
-        if is_stale and not self.is_done:
+            stop, estimate = (None, np.inf) if self.is_done else self._stop()
+        if is_stale and not self.is_done and not self.shape.is_current:
             self.shape.renew(self.point.w)
 
     def _left(self) -> float:
         """Return what the next step promises to gain."""
-        return _decrement(self.point, self.direction())
+        return decrement(self.point, self.direction())
 
     def solve_alone(self) -> Found:
         """Solve for the present ridge without the others."""
@@ -268,15 +254,16 @@ class Walker:
         """Return about how far above the optimum it is, by what a step promises."""
         return CAUTION * max(self._kept, 1.0) * left
 
-    def _stop(self, estimate: float) -> StopReason | None:
+    def _stop(self) -> tuple[StopReason | None, float]:
+        """Return why to stop here, if there is a reason, and the estimate of F − F*."""
+        estimate = self._estimate(self._left())
         if is_certified(self.point, self._tol):
-            return StopReason.CERTIFIED
-        enough = self._tol if self._rounds else AT_ONCE * self._tol
-        is_kept = KEPT[0] <= self._kept <= KEPT[1]
-        is_near = is_kept and estimate <= enough * self.point.value
-        return StopReason.ESTIMATED if is_near else None
-
-
-def _decrement(point: Point, direction: Floats) -> float:
-    """Return what a step in a Newton direction promises to gain."""
-    return -0.5 * float(point.gradient @ direction)
+            return StopReason.CERTIFIED, estimate
+        enough = (self._tol if self._rounds else AT_ONCE * self._tol) * self.point.value
+        if not KEPT[0] <= self._kept <= KEPT[1] or estimate > enough:
+            return None, estimate
+        if not self.shape.is_current:
+            # Pairs that have lost their loss may hide what is left to gain from older Hessians.
+            self.shape.renew(self.point.w)
+            estimate = self._estimate(self._left())
+        return StopReason.ESTIMATED if estimate <= enough else None, estimate

@@ -1,6 +1,7 @@
 """Approximations of the Hessian that are easy to invert."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve, solve_triangular
@@ -21,6 +22,7 @@ MOST_DOCUMENTS_IF_HARD = 4096  # the same where conjugate gradients are slow
 SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # documents for each feature that make a good preconditioner
 CURVED_PER_FEATURE = 12  # such documents that are in pairs with a loss
+N_PARTS = 4  # of a sample: as many documents of huge values, less one, cannot hide a direction
 MOST_LEADING = 512  # features whose Hessian is formed where these are far ahead of the others
 LEADING_COST = 150.0  # by which its square may exceed the entries of a row: about 5 sweeps
 SAMPLE_PER_LEADING = 16  # documents for each of them
@@ -68,6 +70,30 @@ class Factorised(Preconditioner):
         lower = self._factor[0]
         roots = solve_triangular(lower, np.diag(self._scale * errors), lower=True)
         return 0.5 * float(np.sum(roots * roots))
+
+
+class PartsOfSample(Preconditioner):
+    """The mean of the inverse Hessians of parts of a sample that have no document in common.
+
+    One document with huge values makes the Hessian of its part far too large in some direction:
+    its weight is scaled up with the sample's, and its pairs may lose their loss later. A step of
+    that part alone would miss what is left to gain in that direction. The other parts do not have
+    the document, and the mean of the inverses is at least 1 / n_parts of theirs, so a decrement
+    that is small by this preconditioner is small without the document, too.
+    """
+
+    faithful = True
+
+    def __init__(self, parts: Sequence["Factorised"]) -> None:
+        self._parts = parts
+
+    def solve(self, v: Floats) -> Floats:
+        """Return P⁻¹ v."""
+        return sum((part.solve(v) for part in self._parts), np.zeros_like(v)) / len(self._parts)
+
+    def hidden_by(self, errors: Floats) -> float:
+        """Return ½ Σ_j e_j² (P⁻¹)_jj."""
+        return sum(part.hidden_by(errors) for part in self._parts) / len(self._parts)
 
 
 class DocumentSpace(Preconditioner):
@@ -173,34 +199,55 @@ def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Precondit
         return DocumentSpace(point)
     if n > HESSIAN_FEATURES:
         return diagonal_at(point)
-    sample = stand_in(objective, seed)
-    here = point if sample is None else sample.at(point.w)
-    if sample is not None and not tells_shape(here):
-        here = point
-    exact = here is point
-    if exact and n > FEW_FEATURES and not is_hard:
+    hessians = sampled_hessians(stand_ins(objective, seed), point.w)
+    sampled = parts_of_sample(hessians, objective.ridge) if hessians else None
+    if sampled is not None:
+        return sampled
+    if n > FEW_FEATURES and not is_hard:
         return diagonal_at(point)
-    hessian = here.hessian()
+    hessian = point.hessian()
     refuse_overflow(hessian, objective)
-    factor = factorised(hessian, exact=exact)
+    factor = factorised(hessian, exact=True)
     return factor or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
 
 
-def stand_in(objective: Objective, seed: int) -> Objective | None:
-    """Return a sample that has about the same Hessian; None if that would be most of the data."""
+def stand_ins(objective: Objective, seed: int) -> list[Objective]:
+    """Return the parts of a sample with about the same Hessian; none if it is most of the data."""
     n = objective.n_features
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
     if n > HESSIAN_FEATURES or 3 * size >= objective.n_active_documents:
-        return None
-    return objective.sample(size / objective.n_active_documents, seed)
+        return []
+    return objective.sample_parts(size / objective.n_active_documents, seed, N_PARTS)
 
 
-def tells_shape(point: Point) -> bool:
-    """Tell whether the Hessian at a point of a sample is like that of all data.
+def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
+    """Return the Hessians of the loss at w, without the ridge; none if the parts say too little."""
+    points = [part.with_ridge(0.0).at(w) for part in parts]
+    if not all(tells_shape(point, CURVED_PER_FEATURE / N_PARTS) for point in points):
+        return []
+    hessians = [point.hessian() for point in points]
+    for hessian, part in zip(hessians, parts, strict=True):
+        refuse_overflow(hessian, part)
+    return hessians
 
-    Where next to no pair has a loss, those of the sample are a few of a few.
+
+def parts_of_sample(hessians: Sequence[Floats], ridge: float) -> PartsOfSample | None:
+    """Factorise the Hessians of parts of a sample with a ridge; None where that is impossible."""
+    factors = []
+    for hessian in hessians:
+        with_ridge = hessian.copy()
+        with_ridge[np.diag_indices_from(with_ridge)] += ridge
+        factors.append(factorised(with_ridge))
+    found = [factor for factor in factors if factor is not None]
+    return PartsOfSample(found) if len(found) == len(factors) else None
+
+
+def tells_shape(point: Point, per_feature: float = CURVED_PER_FEATURE) -> bool:
+    """Return True if enough documents are in pairs with a loss to show the shape of a Hessian.
+
+    Where next to no pair has a loss, those of a sample are a few of a few.
     """
-    return _largest_rank(point) >= CURVED_PER_FEATURE * point.objective.n_features
+    return _largest_rank(point) >= per_feature * point.objective.n_features
 
 
 def is_mostly_curved(point: Point) -> bool:
