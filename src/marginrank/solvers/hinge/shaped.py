@@ -22,7 +22,9 @@ from marginrank.solvers.hinge.smoothing import (
     GRADIENT_SHARE,
     ROUND_UP,
     SHRINK,
+    best_multiple,
     halves,
+    solved_bound,
 )
 from marginrank.solvers.progress import Progress, Reached
 from marginrank.solvers.result import Callback, SolverResult, StopReason
@@ -191,8 +193,7 @@ class _Widths:
             self._offer(hinge.move(cut.scale * ROUND_UP - 1.0, hinge.w, hinge.scores))
         self._extrapolate(smooth.w)
         self.lower = max(self.lower, cut.bound)
-        missing = self.best.value - cut.bound - smooth.gap - cut.rounding
-        band = max(min(hinge.loss_value - cut.plane, missing), 0.0)
+        band = max(self.best.value - cut.if_solved, 0.0)
         return Stage(smooth, band, cut.rounding, band + cut.rounding + estimate)
 
     def _extrapolate(self, w: Floats) -> None:
@@ -235,8 +236,8 @@ class _Widths:
 class _Cut(NamedTuple):
     """A lower bound on the optimum from the plane of a smoothed loss."""
 
-    plane: float  # P(u)
     bound: float
+    if_solved: float  # the bound, if r, the slack and rounding were zero
     scale: float  # τ
     rounding: float  # that was taken off the bound
 
@@ -250,11 +251,12 @@ class _Cut(NamedTuple):
         linear = plane + weight + smooth.penalty - along - smooth.slack
         length = float(np.linalg.norm(smooth.gradient)) + smooth.gradient_rounding
         square = weight - 2.0 * along + length**2 / ridge
-        scale = linear / square if 0.0 < linear < square else float(linear > 0.0)
+        scale = best_multiple(linear, square)
         rounding = 2.0 * point.sum_rounding + edges.sum_rounding + edges.score_rounding
         rounding += PRECISION * (abs(plane) + weight + smooth.penalty + abs(along) + smooth.slack)
         magnitudes = smooth.objective.feature_magnitudes
         of_slope = point.slope_rounding * float(magnitudes @ np.abs(smooth.w))
         rounding += (1.0 - scale) * of_slope
         bound = scale * (linear - rounding) - 0.5 * scale**2 * square
-        return cls(plane, bound, scale, scale * rounding)
+        if_solved = solved_bound(plane, weight, smooth.penalty)
+        return cls(bound, if_solved, scale, scale * rounding)

@@ -248,8 +248,7 @@ class _Smoothing:
         if cut.scale < 1.0:
             self._offer(hinge.move(cut.scale * ROUND_UP - 1.0, hinge.w, hinge.scores))
         self.lower = max(self.lower, cut.bound)
-        missing = self.best.value - cut.bound - smooth.gradient_gap - cut.rounding
-        band = max(min(hinge.loss_value - cut.plane, missing), 0.0)
+        band = max(self.best.value - cut.if_solved, 0.0)
         return Stage(hinge, smooth, cut.plane, band, cut.rounding, np.inf, 0)
 
     def _offer(self, point: Point) -> None:
@@ -278,6 +277,7 @@ class _Cut(NamedTuple):
 
     plane: float  # P(w)
     bound: float
+    if_solved: float  # the bound, if ∇F_ε(w) and rounding were zero
     scale: float  # τ
     rounding: float  # that was taken off the bound
 
@@ -294,14 +294,29 @@ class _Cut(NamedTuple):
         along = float(smooth.gradient @ smooth.w)
         linear = plane + weight - along
         square = weight - 2.0 * along + 2.0 * smooth.gradient_gap
-        scale = linear / square if 0.0 < linear < square else float(linear > 0.0)
+        scale = best_multiple(linear, square)
         # The plane's slopes are those of a hinge: scores that are off do not move it by more.
         rounding = 2.0 * smooth.sum_rounding + edges.sum_rounding + edges.score_rounding
         rounding += PRECISION * (abs(plane) + weight + abs(along))
         of_slope = smooth.slope_rounding * float(objective.feature_magnitudes @ np.abs(smooth.w))
         rounding += (1.0 - scale) * of_slope
         bound = scale * (linear - rounding) - 0.5 * scale**2 * square
-        return cls(plane, bound, scale, scale * rounding)
+        return cls(plane, bound, solved_bound(plane, weight), scale, scale * rounding)
+
+
+def best_multiple(linear: float, square: float) -> float:
+    """Return the 0 ≤ τ ≤ 1 that maximises τ · linear − ½τ² · square."""
+    return linear / square if 0.0 < linear < square else float(linear > 0.0)
+
+
+def solved_bound(plane: float, weight: float, penalty: float = 0.0) -> float:
+    """Return the lower bound on F* of a plane whose regularised minimum is at the point itself.
+
+    `weight` is ρ‖w‖². The distance of a value to it is the part of a gap that the width of the
+    band is to blame for, however far the smoothed problem is from being solved.
+    """
+    scale = best_multiple(plane + weight + penalty, weight)
+    return scale * (plane + weight + penalty) - 0.5 * scale**2 * weight
 
 
 def halves(loss: Loss, width: float) -> Loss:

@@ -176,6 +176,7 @@ class NewtonIteration:
     def run(self, point: Point, tol: float, *, careful: bool = True) -> Outcome:
         """Minimise the objective of `point` from there; `careful` confirms estimates."""
         self.point = point
+        self._is_current = False
         estimate = np.inf
         confirmations = poor = 0
         if is_certified(point, tol):
@@ -188,7 +189,7 @@ class NewtonIteration:
                 self._is_hard, self._preconditioner = True, None
             step = line_search(point, direction.vector, direction.scores)
             if step is None:
-                outcome = self._confirmed(point, SAFETY * direction.bound, tol)
+                outcome = self._confirmed(point, preconditioner, SAFETY * direction.bound, tol)
                 if outcome is not None:
                     return outcome
                 continue
@@ -206,7 +207,7 @@ class NewtonIteration:
             if not careful and confirmations:
                 return _judged(point, preconditioner, estimate, tol)
             if confirmations >= (1 if trusted else 2):
-                outcome = self._confirmed(point, estimate, tol)
+                outcome = self._confirmed(point, preconditioner, estimate, tol)
                 if outcome is not None:
                     return outcome
             if direction.n_products > max(STALE_CG, preconditioner.cost):
@@ -216,9 +217,12 @@ class NewtonIteration:
             if poor == PATIENCE and self._may_ease:
                 self._may_ease = False
                 self.point = point = self._ease(point)
+                self._is_current = False
         return Outcome(point, estimate, StopReason.MAX_ITER)
 
-    def _confirmed(self, point: Point, estimate: float, tol: float) -> Outcome | None:
+    def _confirmed(
+        self, point: Point, used: Preconditioner, estimate: float, tol: float
+    ) -> Outcome | None:
         """Return the end at a point; None if a Hessian made there sees more to gain.
 
         A sampled Hessian of an earlier point may be far too large where pairs have lost their loss
@@ -226,8 +230,6 @@ class NewtonIteration:
 
         Sets: the preconditioner
         """
-        used = self._preconditioner
-        assert used is not None
         if used.faithful and not used.exact and not self._is_current:
             self._preconditioner = point.objective.grams.curvature = None
             used = self._refresh(point, tol)
@@ -286,16 +288,21 @@ def _hardly_bends(point: Point, tol: float) -> bool:
 
 
 def _judged(point: Point, preconditioner: Preconditioner, estimate: float, tol: float) -> Outcome:
-    """Return the end at a point where steps have nothing to gain any more, or seem to.
-
-    They follow a gradient that is off by its rounding, and miss what that hides.
-    """
+    """Return the end at a point where steps have nothing to gain any more, or seem to."""
     allowed = tol * point.value
-    if 0.5 * point.gradient_rounding**2 / point.objective.ridge > allowed:
-        errors = point.slope_rounding * point.objective.feature_magnitudes
-        estimate += preconditioner.hidden_by(errors)
+    estimate += hidden_by_rounding(point, preconditioner, allowed)
     stop = StopReason.ESTIMATED if estimate <= allowed else StopReason.PRECISION
     return Outcome(point, estimate, stop)
+
+
+def hidden_by_rounding(point: Point, preconditioner: Preconditioner, allowed: float) -> float:
+    """Return how much there may be to gain that the rounding of the gradient hides.
+
+    Zero if even the simplest bound on it is no more than `allowed`.
+    """
+    if 0.5 * point.gradient_rounding**2 / point.objective.ridge <= allowed:
+        return 0.0
+    return preconditioner.hidden_by(point.slope_rounding * point.objective.feature_magnitudes)
 
 
 def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: int) -> Direction:

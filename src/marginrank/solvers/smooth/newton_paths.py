@@ -29,7 +29,12 @@ from marginrank.objective.together import make_gradients, points_at, scores_of
 from marginrank.solvers.progress import Progress, refuse_huge
 from marginrank.solvers.result import SolverResult, StopReason
 from marginrank.solvers.smooth.line_search import line_search
-from marginrank.solvers.smooth.newton import NewtonIteration, decrement, growing_samples
+from marginrank.solvers.smooth.newton import (
+    NewtonIteration,
+    decrement,
+    growing_samples,
+    hidden_by_rounding,
+)
 from marginrank.solvers.smooth.preconditioner import (
     PartsOfSample,
     parts_of_sample,
@@ -152,12 +157,11 @@ class Shape:
         self._hessians = sampled_hessians(self._parts, w)
         self.is_current = True
 
-    def direction(self, point: Point) -> Floats:
-        """Return −P⁻¹∇F(w), where P is about the Hessian at a point; zero where there is no P."""
-        ridge = point.objective.ridge
+    def with_ridge(self, ridge: float) -> PartsOfSample | None:
+        """Return the factorised Hessians; None if the sample says too little."""
         if self._hessians and ridge != self._ridge:
             self._ridge, self._factors = ridge, parts_of_sample(self._hessians, ridge)
-        return np.zeros_like(point.w) if self._factors is None else self._factors.direction(point)
+        return self._factors
 
 
 class Walker:
@@ -196,8 +200,13 @@ class Walker:
         self._progress = Progress(point.objective, None)
 
     def direction(self) -> Floats:
-        """Return where to go."""
-        return self.shape.direction(self.point)
+        """Return a Newton direction; zero if no Hessian is known."""
+        hessian = self._hessian
+        return np.zeros_like(self.point.w) if hessian is None else hessian.direction(self.point)
+
+    @property
+    def _hessian(self) -> PartsOfSample | None:
+        return self.shape.with_ridge(self.point.objective.ridge)
 
     def step(self, direction: Floats, image: Scores) -> None:
         """Go as far in a direction as it leads down."""
@@ -231,14 +240,15 @@ class Walker:
             self.shape.renew(self.point.w)
 
     def _left(self) -> float:
-        """Return what the next step promises to gain."""
-        return decrement(self.point, self.direction())
+        """Return how much the next step promises to gain; infinity if no Hessian is known."""
+        return np.inf if self._hessian is None else decrement(self.point, self.direction())
 
     def solve_alone(self) -> Found:
         """Solve for the present ridge without the others."""
         iteration = NewtonIteration(self._max_iter, self._seed + 1, self._progress, may_ease=True)
         outcome = iteration.run(self.point, self._tol)
         self.point = outcome.point
+        self.shape.is_current = False
         return self._found(self._progress.result(*outcome))
 
     def _found(self, result: SolverResult) -> Found:
@@ -266,4 +276,6 @@ class Walker:
             # Pairs that have lost their loss may hide what is left to gain from older Hessians.
             self.shape.renew(self.point.w)
             estimate = self._estimate(self._left())
+        if self._hessian is not None:
+            estimate += hidden_by_rounding(self.point, self._hessian, enough)
         return StopReason.ESTIMATED if estimate <= enough else None, estimate

@@ -18,11 +18,12 @@ PAIRS_COST = 20.0  # of a document's pairs in a product, in entries of X
 FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
 HESSIAN_FEATURES = 1024  # with more, forming a Hessian costs more than it saves, as a rule
 MOST_DOCUMENTS = 2048  # with more, the same is true of a system with an unknown for each
+FEW_DOCUMENTS = 1024  # with more, leading features and conjugate gradients cost less
 MOST_DOCUMENTS_IF_HARD = 4096  # the same where conjugate gradients are slow
 SMALL_SAMPLE = 4096  # documents
 SAMPLE_PER_FEATURE = 48  # documents for each feature that make a good preconditioner
 CURVED_PER_FEATURE = 12  # such documents that are in pairs with a loss
-N_PARTS = 4  # of a sample: as many documents of huge values, less one, cannot hide a direction
+N_PARTS = 2  # of a sample
 MOST_LEADING = 512  # features whose Hessian is formed where these are far ahead of the others
 LEADING_COST = 150.0  # by which its square may exceed the entries of a row: about 5 sweeps
 SAMPLE_PER_LEADING = 16  # documents for each of them
@@ -164,16 +165,35 @@ class Diagonal(Preconditioner):
 
 
 class Leading(Preconditioner):
-    """The Hessian of the features that vary most, and a diagonal for all others."""
+    """The Hessian of the features that vary most, and a diagonal for all others.
 
-    faithful = True
+    With few documents the loss is flat in most directions of the other features, and the diagonal
+    is far above the Hessian there. So P is faithful only where documents are many. Elsewhere
+    eigenvalues of P⁻¹∇²F are bounded from below: write v = (a, b) for the two kinds of features,
+    K for the Hessian of the loss and D for its diagonal. As K is a form |Z v|²,
+
+        aᵀKa ≤ 2 |Zv|² + 2 |Zb|²,   vᵀPv ≤ 2 vᵀ∇²Fv + (2 tr K_b + max D_b) |b|²
+
+    and vᵀ∇²Fv ≥ ρ |b|².
+    """
 
     def __init__(
-        self, features: Integers, hessian: Preconditioner, diagonal: Floats, cost: float
+        self,
+        features: Integers,
+        hessian: Preconditioner,
+        diagonal: Floats,
+        ridge: float,
+        cost: float,
+        *,
+        faithful: bool,
     ) -> None:
         self._features = features
         self._hessian = hessian
         self._inverse = 1.0 / diagonal
+        others = np.delete(diagonal, features) - ridge
+        above = 2.0 * float(np.sum(others)) + float(np.max(others, initial=0.0))
+        self.lowest = 1.0 / (2.0 + above / ridge)
+        self.faithful = faithful
         self.cost = cost
 
     def solve(self, v: Floats) -> Floats:
@@ -191,12 +211,14 @@ def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Precondit
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
     variances = objective.feature_variances
-    if variances is not None and n > FEW_FEATURES:
-        return leading_at(point, variances, seed)
     most_documents = MOST_DOCUMENTS_IF_HARD if is_hard else MOST_DOCUMENTS
+    if variances is not None:
+        most_documents = FEW_DOCUMENTS
     is_wide = n > max(FEW_FEATURES, min(n_documents, HESSIAN_FEATURES))
     if is_wide and n_documents <= most_documents:
         return DocumentSpace(point)
+    if variances is not None and n > FEW_FEATURES:
+        return leading_at(point, variances, seed)
     if n > HESSIAN_FEATURES:
         return diagonal_at(point)
     hessians = sampled_hessians(stand_ins(objective, seed), point.w)
@@ -289,7 +311,9 @@ def leading_at(point: Point, variances: Floats, seed: int) -> Preconditioner:
     hessian[np.diag_indices_from(hessian)] += objective.ridge
     factor = factorised(hessian) or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
     curvature = float(np.trace(curved) / np.sum(variances[features]))
-    return Leading(features, factor, objective.ridge + curvature * variances, cost)
+    diagonal = objective.ridge + curvature * variances
+    faithful = tells_shape(point)
+    return Leading(features, factor, diagonal, objective.ridge, cost, faithful=faithful)
 
 
 def leading_curvature(point: Point, variances: Floats, seed: int) -> Curvature:
