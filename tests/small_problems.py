@@ -45,7 +45,7 @@ class SmallProblem:
 
 
 def small_problem(seed):
-    """Draw a problem; C and the scales of features are 1e-6 to 1e6."""
+    """Draw a problem; C and the scales of features are 1e-6 to 1e6, and some C are far above."""
     rng = np.random.default_rng(seed)
     X, y, qid = _draw_data(rng)
     loss = str(rng.choice(LOSSES))
@@ -61,6 +61,9 @@ def small_problem(seed):
         "margin": "unit" if listed else str(rng.choice(["unit", "label"], p=[0.8, 0.2])),
         "pair_selection": "adjacent" if not listed and rng.random() < 0.1 else "all",
     }
+    huge = np.random.default_rng([seed, 1])
+    if huge.random() < 0.05:
+        parameters["C"] = float(10.0 ** huge.uniform(8, 14))
     if parameters["pair_cost"] == "ndcg":
         y = np.abs(y)
     weight = rng.uniform(0.1, 3.0, len(y)) if rng.random() < 0.2 else None

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from brute_force import explicit_pairs
 from group_oracle import GroupJudge
 from small_problems import small_problem
 from test_certificates import wrong_claims
@@ -13,6 +14,7 @@ from test_certificates import wrong_claims
 from marginrank.data import RankingData
 from marginrank.data.pair_lists import check_pairs
 from marginrank.objective.groups import Groups
+from marginrank.objective.losses import get_loss
 from marginrank.training.additive import AdditiveParameters, fit_additive, prepare
 from marginrank.training.linear import is_close
 
@@ -32,7 +34,7 @@ def fitted(seed):
     parameters = AdditiveParameters(
         **problem.parameters
         | {
-            "max_bins": int(rng.integers(1, 9)),
+            "max_bins": int(rng.choice([*range(1, 9), 32])),
             "smoothness": float(10.0 ** rng.uniform(-3, 3)),
             "scale": str(rng.choice(["standard", "range"])) if rng.random() < 0.7 else None,
             "solver": "auto",
@@ -44,9 +46,29 @@ def fitted(seed):
     seen = prepare(data, parameters)
     objective = seen.objective(data, parameters, pairs=listed)
     largest = Groups(1.0, seen.matrix.basis.starts).lengths(objective.at_zero().gradient).max()
-    l1 = float(10.0 ** rng.uniform(-4, 0.1)) * (float(largest) or 1.0)
+    l1 = float(10.0 ** rng.uniform(-8 if rng.random() < 0.3 else -4, 0.1)) * (float(largest) or 1.0)
     parameters = replace(parameters, l1=l1)
     return fit_additive(data, parameters, pairs=listed), seen, parameters, problem
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_hinge_with_a_small_penalty_and_a_large_C(seed):
+    """An unsolved smoothed problem made the band's part of the estimate vanish."""
+    rng = np.random.default_rng(seed)
+    data = RankingData(rng.normal(size=(20, 2)), rng.integers(0, 3, 20))
+    parameters = AdditiveParameters(loss="hinge", l1=0.1, C=1e4, tol=1e-3)
+    outcome, matrix = fit_additive(data, parameters), prepare(data, parameters).matrix
+    judge = GroupJudge(
+        matrix.values(np.arange(matrix.n_features)),
+        explicit_pairs(data.y, np.zeros(20)),
+        get_loss("hinge"),
+        1e4,
+        weight=0.1,
+        starts=matrix.basis.starts,
+    )
+    result = outcome.fit.result
+    assert result.stop.converged
+    assert judge.value(result.w) <= (1 + 1e-3) * judge.solution[1]
 
 
 @pytest.mark.parametrize("first", range(0, N_PROBLEMS, CHUNK))

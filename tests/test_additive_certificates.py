@@ -1,0 +1,112 @@
+"""What a fit of an additive model with a smooth or hinge loss claims is true: many functions."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from brute_force import explicit_pairs
+from oracle import Judge
+from small_problems import small_problem
+from test_certificates import wrong_claims
+
+from marginrank.data import RankingData
+from marginrank.data.pair_lists import check_pairs
+from marginrank.objective.losses import get_loss
+from marginrank.training.additive import AdditiveParameters, fit_additive, prepare
+from marginrank.training.linear import is_close
+
+CHUNK = 50
+N_PROBLEMS = 300
+
+
+def orthogonal(matrix):
+    """Return as few features as documents with the same inner products, and what makes weights."""
+    X = matrix.values(np.arange(matrix.n_features))
+    if X.shape[1] <= X.shape[0]:
+        return X, np.eye(X.shape[1])
+    q, r = np.linalg.qr(X.T)
+    return r.T, q.T
+
+
+def assert_true(outcome, seen, parameters, pairs, loss, C, name):
+    """Hold a fit against the judge of its basis functions."""
+    X, through = orthogonal(seen.matrix)
+    result = outcome.fit.result
+    model = SimpleNamespace(
+        coef_=through @ result.w,
+        gap_=result.gap + 1e-12 * result.objective,  # of the rotation
+        objective_=result.objective,
+        stop_reason_=result.stop,
+        history_=result.history,
+    )
+    judge = Judge(X, pairs, loss, C)
+    warned = not is_close(result, parameters.tol)
+    assert not wrong_claims(model, judge, parameters.tol, warned), name
+
+
+@pytest.mark.parametrize("first", range(0, N_PROBLEMS, CHUNK))
+def test_no_false_claim(first):
+    for seed in range(first, first + CHUNK):
+        problem = small_problem(seed)
+        if not problem.has_pairs:
+            continue
+        rng = np.random.default_rng([seed, 3])
+        parameters = AdditiveParameters(
+            **problem.parameters
+            | {
+                "max_bins": int(rng.choice([2, 8, 32, 100])),
+                "smoothness": float(10.0 ** rng.uniform(-3, 3)),
+                "scale": "standard",
+                "tol": float(rng.choice([1e-3, 1e-6])),
+                "solver": "auto",
+            }
+        )
+        weight, listed = (
+            problem.fit_parameters["sample_weight"],
+            problem.fit_parameters.get("pairs"),
+        )
+        data = RankingData(problem.X, problem.y, problem.qid, sample_weight=weight)
+        pairs = None if listed is None else check_pairs(listed, None, len(problem.y))
+        outcome, seen = fit_additive(data, parameters, pairs=pairs), prepare(data, parameters)
+        of_pairs = problem.judge
+        assert_true(outcome, seen, parameters, of_pairs.pairs, of_pairs.loss, of_pairs.C, seed)
+
+
+@pytest.mark.parametrize(
+    ("documents", "loss", "C"),
+    [
+        (300, "squared_hinge", 100.0),
+        (300, "squared_hinge", 1e4),
+        (300, "huber", 100.0),
+        (1400, "squared_hinge", 1.0),
+        (1400, "squared_hinge", 100.0),
+        (1400, "huber", 1.0),
+    ],
+)
+def test_more_functions_than_documents(documents, loss, C):
+    """The diagonal of functions that vary little was taken for their Hessian."""
+    rng = np.random.default_rng(documents)
+    qid = np.arange(documents) // 5
+    data = RankingData(rng.normal(size=(documents, 40)), rng.integers(0, 3, documents), qid)
+    parameters = AdditiveParameters(C=C, smoothness=0.03, loss=loss)
+    outcome, seen = fit_additive(data, parameters), prepare(data, parameters)
+    assert outcome.fit.result.stop.converged
+    if documents == 300:
+        pairs = explicit_pairs(data.y, qid)
+        assert_true(outcome, seen, parameters, pairs, get_loss(loss), C, loss)
+    else:
+        assert outcome.fit.result.gap <= 1e-4 * outcome.fit.result.objective
+        closer = fit_additive(data, AdditiveParameters(**vars(parameters) | {"solver": "tron"}))
+        assert outcome.fit.result.objective <= (1 + 1e-6) * closer.fit.result.objective
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_grid_of_two_features(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
+    data = RankingData(X, y)
+    parameters = AdditiveParameters(interactions=1, smoothness=0.01, C=1000.0)
+    seen = prepare(data, parameters).with_interactions(data, parameters)
+    outcome = fit_additive(data, parameters)
+    pairs = explicit_pairs(data.y, np.zeros(60))
+    assert_true(outcome, seen, parameters, pairs, get_loss("squared_hinge"), 1000.0, seed)
