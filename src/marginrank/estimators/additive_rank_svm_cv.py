@@ -1,5 +1,7 @@
 """AdditiveRankSVMCV: an additive ranker that chooses its own C, smoothness and bins."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 

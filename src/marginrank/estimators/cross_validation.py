@@ -1,5 +1,7 @@
 """Cross validation of any estimator by query."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -64,7 +66,7 @@ class _Documents:
     qid: Integers  # numbers of the queries
     weights: Mapping[str, Floats]
 
-    def take(self, rows: Integers) -> "_Documents":
+    def take(self, rows: Integers) -> _Documents:
         """Return some of them."""
         return _Documents(
             _safe_indexing(self.X, rows),

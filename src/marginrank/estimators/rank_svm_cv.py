@@ -1,5 +1,7 @@
 """RankSVMCV: a linear ranking machine that chooses its own C."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 from numpy.typing import ArrayLike

@@ -1,5 +1,7 @@
 """SGDRankSVM: online learning and streams."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace

@@ -1,5 +1,7 @@
 """SparseRankSVMCV: a sparse ranking machine that chooses its own regularisation."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """Whether one ranking is better than another, or only luckier."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral

@@ -1,5 +1,7 @@
 """How well each feature ranks on its own."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -150,7 +152,7 @@ class _Judge:
     is_ours: bool
 
     @classmethod
-    def of(cls, metric: Metric, data: RankingData) -> "_Judge":
+    def of(cls, metric: Metric, data: RankingData) -> _Judge:
         function, options = parts(metric)
         if function not in METRICS.values():
             return cls(metric, data.y, data.qid, None, False)

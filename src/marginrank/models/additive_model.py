@@ -1,5 +1,7 @@
 """Models of AdditiveRankSVM: a curve a feature, as plain data, and their JSON files."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -144,7 +146,7 @@ class AdditiveModel:
         parameters: AdditiveParameters,
         random_state: int,
         feature_names: list[str] | None = None,
-    ) -> "AdditiveModel":
+    ) -> AdditiveModel:
         """Return the outcome of a fit with such parameters."""
         result = outcome.fit.result
         everything = ESTIMATOR_ONLY | asdict(parameters) | {"random_state": random_state}

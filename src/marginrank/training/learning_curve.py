@@ -1,5 +1,7 @@
 """How good a linear model is by the number of queries that it was trained on."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,5 +1,7 @@
 """Choosing a model: paths of sparse models over the strength of their regularisation."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

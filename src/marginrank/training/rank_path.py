@@ -1,5 +1,7 @@
 """Paths of linear models over C."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
