@@ -129,6 +129,10 @@ class AdditiveModel:
     interactions: Sequence[Interaction] = ()
     scale: Floats | None = None
 
+    def __repr__(self) -> str:
+        """Return the numbers of curves and interactions."""
+        return f"AdditiveModel({len(self.curves)} curves, {len(self.interactions)} interactions)"
+
     @property
     def kind(self) -> str:
         """Name of the library and of the estimator's class, as those of other libraries have it."""

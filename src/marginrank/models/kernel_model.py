@@ -89,6 +89,10 @@ class KernelModel:
     training: Training | None
     scale: Floats | None = None
 
+    def __repr__(self) -> str:
+        """Return the numbers of landmarks and features."""
+        return f"KernelModel({self.dual_coef.size} landmarks, {self.n_features} features)"
+
     @property
     def kind(self) -> str:
         """Name of the library and of the estimator's class, as those of other libraries have it."""

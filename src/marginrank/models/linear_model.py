@@ -99,6 +99,10 @@ class LinearModel:
     counts: dict[str, int] | None = None
     scale: Floats | None = None
 
+    def __repr__(self) -> str:
+        """Return the estimator and the number of features."""
+        return f"LinearModel({self.estimator}, {self.coef.size} features)"
+
     @property
     def n_features(self) -> int:
         """Number of features."""
