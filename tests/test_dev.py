@@ -252,10 +252,10 @@ def test_a_wheel_is_repaired_and_audited_if_it_is_for_several_versions(
     assert called == ["pip", "pip", "auditwheel"] + ["abi3audit"] * audited
 
 
-@pytest.mark.parametrize("fails", ["pip install", "auditwheel", "abi3audit"])
+@pytest.mark.parametrize("fails", ["pip install", "pip wheel", "auditwheel", "abi3audit"])
 def test_a_wheel_that_does_not_pass_is_not_kept(dev, programs, tmp_path, fails):
     programs("marginrank-1.0-cp312-abi3-linux_x86_64.whl", fails)
-    with pytest.raises(SystemExit, match="No wheel that works"):
+    with pytest.raises(SystemExit, match=r"No wheel( that works)?:"):
         dev.build_wheel()
     assert not (tmp_path / "dist").exists()
 
