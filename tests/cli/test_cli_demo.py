@@ -63,6 +63,7 @@ def test_without_boosted_trees_the_baseline_is_a_regression(run, tmp_path, monke
     result = json.loads(run("demo", "--n-queries", "20", "--json").stdout)
     assert result["comparison"]["baseline"] == "ridge regression"
     assert "LightGBM" not in result["metrics"]
+    assert "pip install lightgbm" in run("demo", "--n-queries", "20").stdout
 
 
 def test_a_picture_is_written_if_one_is_wanted(run, refused, tmp_path):
@@ -86,6 +87,7 @@ def test_tables_are_plain_and_fit_a_terminal(run):
         "AdditiveRankSVM against LightGBM",
     ):
         assert word in done.stdout
+    assert "pip install" not in done.stdout
     lines = done.stdout.splitlines()
     drawn = [line for line in lines if not line.isascii()]
     assert sorted(line.split()[0] for line in drawn) == ["bm25", "length", "price"]

@@ -86,8 +86,11 @@ def demo(
             "best feature": _best_feature_scores(train, test),
         }
     with phases.phase("judge"):
-        ours = {"AdditiveRankSVM": curves, "RankSVM": fitted}
-        rankings = {name: _models.scores(model, test) for name, model in ours.items()} | baselines
+        rankings = {
+            "AdditiveRankSVM": _models.scores(curves, test),
+            "RankSVM": _models.scores(fitted, test),
+            **baselines,
+        }
         judged = {name: _judge(test, scores) for name, scores in rankings.items()}
         contest = _contest(test, rankings, "AdditiveRankSVM", next(iter(baselines)))
     if plot is not None:
@@ -276,6 +279,9 @@ def _print(result: dict[str, Any], stop_reason: str) -> None:
     title = f"On other queries, with {CONFIDENCE:.0%} intervals (bootstrap)"
     print_table(title, rows, header=("", "mean", "low", "high"))
     _print_contest(result["comparison"])
+    if not any(library in judged for library, *_ in BOOSTERS):
+        print_line("To compare with boosted trees, too: pip install lightgbm")
+        print_line("")
     shown = [(one["name"], one["curve"]) for one in result["curves"]]
     print_table("Curves that AdditiveRankSVM has learned", shown)
     if result["plot"] is not None:
