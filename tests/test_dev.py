@@ -1,6 +1,7 @@
 """What the commands install and call, and when; what the sanitizers leave out and report."""
 
 import importlib.util
+import os
 from pathlib import Path
 
 import check_wheel
@@ -9,6 +10,7 @@ import pytest
 from marginrank import _core
 
 ROOT = Path(__file__).resolve().parents[1]
+INSTALL = "install -v --no-compile"
 
 
 @pytest.fixture
@@ -20,7 +22,7 @@ def dev():
 
 
 @pytest.fixture
-def environment(tmp_path, monkeypatch):
+def environment(dev, tmp_path, monkeypatch):
     """Return an environment whose pip writes down what it is asked for."""
     (tmp_path / "bin").mkdir()
     pip = tmp_path / "bin" / "pip"
@@ -28,6 +30,7 @@ def environment(tmp_path, monkeypatch):
     pip.chmod(0o755)
     monkeypatch.setenv("CXX", "c++")
     monkeypatch.delenv("MARGINRANK_WERROR", raising=False)
+    monkeypatch.setattr(dev, "fresh_wheel", lambda: None)  # whatever is in dist/ here
     return tmp_path
 
 
@@ -39,19 +42,19 @@ def asked(environment):
 def test_the_demo_installs_the_command_line_only(dev, environment):
     dev.prepare(environment, "cli", [])
     dev.prepare(environment, "cli", [])
-    assert asked(environment) == ["install -qq .[cli]"]
+    assert asked(environment) == [f"{INSTALL} .[cli]"]
 
 
 def test_one_environment_serves_both_and_is_built_once(dev, environment):
     for extra in ("cli", "dev", "cli", "dev"):
         dev.prepare(environment, extra, [])
-    assert asked(environment) == ["install -qq .[cli]", "install -qq marginrank[dev]"]
+    assert asked(environment) == [f"{INSTALL} .[cli]", f"{INSTALL} marginrank[dev]"]
 
 
 def test_what_tests_need_serves_the_demo(dev, environment):
     dev.prepare(environment, "dev", [])
     dev.prepare(environment, "cli", [])
-    assert asked(environment) == ["install -qq .[dev]"]
+    assert asked(environment) == [f"{INSTALL} .[dev]"]
 
 
 def test_a_change_is_built(dev, environment, monkeypatch):
@@ -59,18 +62,134 @@ def test_a_change_is_built(dev, environment, monkeypatch):
     monkeypatch.setattr(dev, "fingerprint", lambda options: "changed")
     dev.prepare(environment, "cli", [])
     dev.prepare(environment, "dev", [])
-    assert asked(environment)[1:] == ["install -qq .[cli]", "install -qq marginrank[dev]"]
+    assert asked(environment)[1:] == [f"{INSTALL} .[cli]", f"{INSTALL} marginrank[dev]"]
 
 
-def test_a_failed_build_is_tried_again(dev, environment):
+def test_a_failed_build_shows_its_first_error_and_is_tried_again(dev, environment, capfd):
     pip = environment / "bin" / "pip"
     works = pip.read_text()
-    pip.write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(SystemExit, match="The build failed"):
+    pip.write_text("#!/bin/sh\necho one; echo 'a.cpp:1: error: no ;' >&2; echo three; exit 1\n")
+    with pytest.raises(SystemExit, match=r"The build failed: .* All output: .*build\.log"):
         dev.prepare(environment, "cli", [])
+    assert capfd.readouterr().out.endswith("\na.cpp:1: error: no ;\nthree\n")
+    assert (environment / "build.log").read_text().startswith("one\n")
     pip.write_text(works)
     dev.prepare(environment, "cli", [])
-    assert asked(environment) == ["install -qq .[cli]"]
+    assert asked(environment) == [f"{INSTALL} .[cli]"]
+
+
+PIP_OUTPUT = """\
+  Running command pip subprocess to install build dependencies
+  Downloading cmake-4.1.0-py3-none-manylinux.whl.metadata (6.5 kB)
+  Downloading https://example.org/cmake-4.1.0-py3-none-manylinux.whl (29.7 MB)
+  *** Configuring CMake...
+  [2/37] Building CXX object CMakeFiles/_core.dir/core/bindings/hessian.cpp.o
+  [37/37] Linking CXX shared module _core.so
+Installing collected packages: typer, rich, marginrank
+"""
+
+
+def test_a_build_shows_how_far_it_is(dev, environment, capfd, monkeypatch):
+    monkeypatch.delenv("CMAKE_BUILD_PARALLEL_LEVEL", raising=False)
+    (environment / "printed").write_text(PIP_OUTPUT)
+    pip = environment / "bin" / "pip"
+    cores = 'echo "$CMAKE_BUILD_PARALLEL_LEVEL" > cores'
+    pip.write_text(f"#!/bin/sh\ncd {environment}; cat printed; {cores}\n")
+    dev.prepare(environment, "cli", [])
+    first, *steps = capfd.readouterr().out.splitlines()
+    assert first.startswith(f"Building marginrank on {dev.n_cores()} cores: ")
+    assert [step.partition(" s  ")[2] for step in steps] == [
+        "fetching build tools",
+        "downloading cmake-4.1.0-py3-none-manylinux.whl, 29.7 MB",
+        "configuring the build",
+        "compiled 2 of 37: bindings/hessian.cpp",
+        "packages to install: 3",
+    ]
+    assert (environment / "cores").read_text().strip() == str(dev.n_cores())
+
+
+@pytest.fixture
+def sources(dev, tmp_path, monkeypatch):
+    """Return a folder of a project with one source file and a wheel that is newer."""
+    root = tmp_path / "project"
+    (root / "dist").mkdir(parents=True)
+    (root / "pyproject.toml").write_text("")
+    (root / "dist" / "marginrank-1.0-cp311-none-any.whl").write_text("")
+    os.utime(root / "pyproject.toml", (100, 100))
+    os.utime(next((root / "dist").iterdir()), (200, 200))
+    monkeypatch.setattr(dev, "ROOT", root)
+    monkeypatch.setattr(dev, "BUILD_INPUTS", ("pyproject.toml",))
+    return root
+
+
+def test_a_wheel_is_as_fresh_as_the_sources(dev, sources):
+    (wheel,) = (sources / "dist").iterdir()
+    assert dev.fresh_wheel() == wheel
+    os.utime(sources / "pyproject.toml", (300, 300))
+    assert dev.fresh_wheel() is None
+    wheel.unlink()
+    assert dev.fresh_wheel() is None
+
+
+def test_the_demo_takes_a_fresh_wheel_and_the_tests_build(dev, environment, monkeypatch, capfd):
+    monkeypatch.setattr(dev, "fresh_wheel", lambda: Path("dist/some.whl"))
+    for _ in range(2):
+        dev.prepare(environment, "cli", [], wheels=True)
+    from_wheel = [
+        "install -qq --no-deps --force-reinstall dist/some.whl",
+        f"{INSTALL} marginrank[cli]",
+    ]
+    assert asked(environment) == from_wheel
+    assert "Building" not in capfd.readouterr().out
+    dev.prepare(environment, "dev", [])
+    dev.prepare(environment, "cli", [], wheels=True)  # what was built serves the demo
+    assert asked(environment) == [*from_wheel, f"{INSTALL} .[dev]"]
+
+
+def test_a_wheel_for_another_python_is_not_used(dev, environment, monkeypatch):
+    monkeypatch.setattr(dev, "fresh_wheel", lambda: Path("dist/some.whl"))
+    pip = environment / "bin" / "pip"
+    pip.write_text(pip.read_text() + 'case "$*" in *some.whl) exit 1;; esac\n')
+    dev.prepare(environment, "cli", [], wheels=True)
+    assert asked(environment)[1:] == [f"{INSTALL} .[cli]"]
+
+
+def test_the_demo_draws_a_picture_and_says_how_to_go_on(dev, environment, monkeypatch, capfd):
+    python = environment / "bin" / "python"
+    python.write_text(f'#!/bin/sh\necho "$@" >> {environment}/asked\n')
+    python.chmod(0o755)
+    monkeypatch.setattr("sys.argv", ["dev.py", "demo", "--venv", str(environment)])
+    assert dev.main() == 0
+    assert asked(environment) == [f"{INSTALL} .[cli,plot]", "-m marginrank demo --plot demo.png"]
+    assert f". {environment}/bin/activate" in capfd.readouterr().out.splitlines()[-1]
+
+
+def test_the_tests_say_beforehand_how_long_they_take_and_what_is_left_out(
+    dev, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.delenv("MARGINRANK_DATA", raising=False)
+    dev.announce(tmp_path, [])
+    shown = capsys.readouterr().out
+    assert dev.TEST_TIME in shown
+    files = dev.tests_of_real_data()
+    assert ROOT / "tests" / "test_real_data.py" in files
+    assert f"tests of real data in {len(files)} files" in shown
+
+    (tmp_path / "test-minutes").write_text("7")
+    monkeypatch.setenv("MARGINRANK_DATA", "somewhere")
+    dev.announce(tmp_path, [])
+    shown = capsys.readouterr().out
+    assert "took 7 minutes last time" in shown
+    assert "MARGINRANK_DATA" not in shown
+    dev.announce(tmp_path, ["-k", "one"])  # which may take seconds
+    assert "minutes" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "is_kept"), [([], True), (["-k", "one"], False)])
+def test_the_time_of_all_tests_is_kept(dev, tmp_path, monkeypatch, arguments, is_kept):
+    monkeypatch.setattr(dev, "run", lambda command, environment: 0)
+    assert dev.test(tmp_path, arguments) == 0
+    assert (tmp_path / "test-minutes").exists() is is_kept
 
 
 def test_the_extra_of_the_demo_is_enough_for_the_command_line():
@@ -85,7 +204,7 @@ def test_the_extra_of_the_demo_is_enough_for_the_command_line():
 
 def test_lower_bounds_are_installed_as_they_are_declared(dev, environment):
     dev.prepare(environment, "test", [], ["numpy==1.26"])
-    assert asked(environment) == ["install -qq .[test] numpy==1.26"]
+    assert asked(environment) == [f"{INSTALL} .[test] numpy==1.26"]
     bounds = [needs.partition("==") for needs in dev.lowest_versions()]
     assert [name for name, *_ in bounds] == ["numpy", "scipy", "scikit-learn", "threadpoolctl"]
     assert all(version[0].isdigit() for *_, version in bounds)
@@ -133,10 +252,10 @@ def test_a_wheel_is_repaired_and_audited_if_it_is_for_several_versions(
     assert called == ["pip", "pip", "auditwheel"] + ["abi3audit"] * audited
 
 
-@pytest.mark.parametrize("fails", ["pip install", "auditwheel", "abi3audit"])
+@pytest.mark.parametrize("fails", ["pip install", "pip wheel", "auditwheel", "abi3audit"])
 def test_a_wheel_that_does_not_pass_is_not_kept(dev, programs, tmp_path, fails):
     programs("marginrank-1.0-cp312-abi3-linux_x86_64.whl", fails)
-    with pytest.raises(SystemExit, match="No wheel that works"):
+    with pytest.raises(SystemExit, match=r"No wheel( that works)?:"):
         dev.build_wheel()
     assert not (tmp_path / "dist").exists()
 

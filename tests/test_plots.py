@@ -96,7 +96,7 @@ def test_pyplot_is_left_alone():
 
 def test_a_missing_matplotlib_is_named(ranking, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"matplotlib is not installed.*marginrank\[plot\]"):
+    with pytest.raises(ImportError, match=r"matplotlib is not installed.*pip install matplotlib"):
         plot_feature_ranking(ranking)
 
 

@@ -1,4 +1,4 @@
-"""Plots, with matplotlib: ``pip install 'marginrank[plot]'``.
+"""Plots, with matplotlib: ``pip install matplotlib``.
 
 They are drawn on axes that are given, or on a figure of their own that needs no display and leaves
 pyplot alone.

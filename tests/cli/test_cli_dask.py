@@ -147,7 +147,8 @@ def test_without_dask_its_extra_is_named(invoke, stores, tmp_path, monkeypatch):
     done = invoke("train", stores[0], "--model", tmp_path / "m.json", "--dask", "local[1]")
     assert done.returncode == 2
     assert done.stderr == (
-        "marginrank: distributed is not installed; get it with: pip install 'marginrank[dask]'\n"
+        "marginrank: distributed is not installed; get it with: "
+        "pip install 'dask[dataframe,distributed]'\n"
     )
 
 

@@ -1,6 +1,7 @@
 """marginrank demo."""
 
 import json
+import os
 
 import pytest
 
@@ -13,6 +14,18 @@ def result(run):
 def test_the_model_beats_the_baselines(result):
     accuracy = {name: v["pairwise_accuracy"]["mean"] for name, v in result["metrics"].items()}
     assert accuracy["RankSVM"] > accuracy["ridge regression"] > accuracy["best feature"] > 0.5
+    assert accuracy["AdditiveRankSVM"] > accuracy["RankSVM"] + 0.02
+    assert accuracy["LightGBM"] > accuracy["RankSVM"]
+
+
+def test_curves_have_the_shapes_of_the_data(result):
+    values = {one["name"]: one["values"] for one in result["curves"]}
+    assert set(values) == {"bm25", "length", "price"}
+    saturating, peaked, falling = (values[name] for name in ("bm25", "length", "price"))
+    middle = len(peaked) // 2
+    assert peaked[middle] > max(peaked[0], peaked[-1]) + 0.3
+    assert saturating[middle + 8] - saturating[middle - 8] > 0.3
+    assert falling[middle + 8] - falling[middle - 8] < -0.2
 
 
 def test_intervals_hold_their_means(result):
@@ -25,7 +38,9 @@ def test_intervals_hold_their_means(result):
 def test_every_query_is_won_tied_or_lost(result):
     contest = result["comparison"]
     assert contest["wins"] + contest["ties"] + contest["losses"] == 100
-    means = [result["metrics"][name]["ndcg@10"]["mean"] for name in ("RankSVM", "ridge regression")]
+    assert (contest["model"], contest["baseline"]) == ("AdditiveRankSVM", "LightGBM")
+    names = ("AdditiveRankSVM", "LightGBM")
+    means = [result["metrics"][name]["ndcg@10"]["mean"] for name in names]
     assert contest["difference"] == pytest.approx(means[0] - means[1])
     assert contest["interval"][0] < contest["difference"] < contest["interval"][1]
     assert 0 < contest["randomization_p"] <= 1
@@ -40,6 +55,24 @@ def test_the_fingerprint_is_of_the_data(run, result):
     assert same["objective"] == result["objective"]
 
 
+def test_without_boosted_trees_the_baseline_is_a_regression(run, tmp_path, monkeypatch):
+    for library in ("lightgbm", "xgboost"):
+        (tmp_path / f"{library}.py").write_text("raise OSError('libgomp.so.1 is missing')")
+    paths = filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    result = json.loads(run("demo", "--n-queries", "20", "--json").stdout)
+    assert result["comparison"]["baseline"] == "ridge regression"
+    assert "LightGBM" not in result["metrics"]
+    assert "pip install lightgbm" in run("demo", "--n-queries", "20").stdout
+
+
+def test_a_picture_is_written_if_one_is_wanted(run, refused, tmp_path):
+    done = run("demo", "--n-queries", "20", "--plot", tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert f"drawn in {tmp_path / 'curves.png'}" in done.stdout.replace("\n", "")
+    assert "must end in one of" in refused("demo", "--plot", tmp_path / "curves.xyz")
+
+
 def test_tables_are_plain_and_fit_a_terminal(run):
     done = run("demo", "--n-queries", "20")
     for word in (
@@ -50,10 +83,14 @@ def test_tables_are_plain_and_fit_a_terminal(run):
         "ridge regression",
         "wins, ties, losses",
         "p, randomisation test",
-        "marginrank train train.txt",
+        "marginrank tune train.txt --additive",
+        "AdditiveRankSVM against LightGBM",
     ):
         assert word in done.stdout
-    assert done.stdout.isascii()
+    assert "pip install" not in done.stdout
+    lines = done.stdout.splitlines()
+    drawn = [line for line in lines if not line.isascii()]
+    assert sorted(line.split()[0] for line in drawn) == ["bm25", "length", "price"]
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
 

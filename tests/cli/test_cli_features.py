@@ -92,7 +92,7 @@ def test_a_missing_matplotlib_is_named(train_txt, tmp_path):
     plot = ["--plot", tmp_path / "plot.png"]
     done = subprocess.run([*command, *plot], capture_output=True, text=True, env=environment)
     assert done.returncode == 2
-    assert done.stderr.endswith("get it with: pip install 'marginrank[plot]'\n")
+    assert done.stderr.endswith("get it with: pip install matplotlib\n")
     assert subprocess.run(command, capture_output=True, env=environment).returncode == 0
 
 

@@ -208,7 +208,7 @@ def test_a_missing_library_is_named(train, tmp_path, test_txt):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 2
     assert done.stderr == (
-        "marginrank: lightgbm is not installed; get it with: pip install 'marginrank[lightgbm]'\n"
+        "marginrank: lightgbm is not installed; get it with: pip install lightgbm\n"
     )
 
 

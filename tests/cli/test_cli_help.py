@@ -100,7 +100,7 @@ def test_missing_extra_is_named(tmp_path, package):
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 2
     assert done.stderr == (
-        f"marginrank: {package} is not installed; get it with: pip install 'marginrank[cli]'\n"
+        f"marginrank: {package} is not installed; get it with: pip install typer rich\n"
     )
 
 

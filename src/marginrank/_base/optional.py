@@ -3,13 +3,25 @@
 from importlib import import_module
 from types import ModuleType
 
+# Extras of which one library alone is not enough.
+TOGETHER = {"cli": "typer rich", "dask": "'dask[dataframe,distributed]'"}
 
-def require(module: str, extra: str) -> ModuleType:
-    """Import `module`, or say which extra of marginrank installs it."""
+
+def require(module: str, extra: str | None = None) -> ModuleType:
+    """Return an optional module, or raise ImportError with the command that installs it.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module; its top level has the name of the library.
+    extra : str, optional
+        Extra of marginrank that lists the library, if there is one.
+    """
     try:
         return import_module(module)
     except ImportError as error:
-        package = module.split(".")[0]
+        library = module.split(".")[0]
+        needed = TOGETHER.get(extra or "", library)
         raise ImportError(
-            f"{package} is not installed; get it with: pip install 'marginrank[{extra}]'"
+            f"{library} is not installed; get it with: pip install {needed}"
         ) from error

@@ -6,9 +6,12 @@ import typer
 
 from marginrank._base.parameters import check_integer
 from marginrank.cli import _models
+from marginrank.cli._checks import check_files
+from marginrank.cli._curves import describe_curves
 from marginrank.cli._data import data_summary
 from marginrank.cli._options import Json
 from marginrank.cli._output import print_json, print_line, print_table
+from marginrank.cli._plots import check_plot, save_plot
 from marginrank.cli._progress import Phases
 from marginrank.cli._streams import check_stdout
 from marginrank.cli._training import fit, fit_summary, print_fit
@@ -16,8 +19,9 @@ from marginrank.training.declarations import RANDOM_STATE
 
 if TYPE_CHECKING:
     from marginrank import RankingData
+    from marginrank.models import AdditiveModel
 
-EXAMPLE = "demo --n-queries 1000"
+EXAMPLE = "demo --plot curves.png"
 
 METRICS = ("ndcg@10", "average_precision", "pairwise_accuracy")
 WIDTH = 2 + max(map(len, METRICS))
@@ -25,18 +29,27 @@ N_BOOTSTRAP = 2000
 CONFIDENCE = 0.95
 RIDGE = 1.0
 POPULARITY = 2.0  # of a query, against the differences inside of it
+CURVED = ("bm25", "length", "price")  # features whose effect is not linear
+N_FEATURES = 12
 QUANTILES = (0.5, 0.75, 0.9, 0.97)  # where labels 1 to 4 begin
 MOST_QUERIES = 100_000
+BOOSTERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("LightGBM", "LGBMRanker", {"verbose": -1}),
+    ("XGBoost", "XGBRanker", {}),
+)
 
 NEXT = """\
-What to do next, with data of your own (LETOR text, .csv, .parquet):
+The next command to type, with data of your own (LETOR text, .csv, .parquet):
 
-  marginrank inspect train.txt                                    what is in it
-  marginrank train train.txt --model model.json --valid valid.txt
-  marginrank tune train.txt --model tuned.json                    the right C
-  marginrank evaluate model.json test.txt                         how good it is
-  marginrank compare test.txt --model-a model.json --model-b tuned.json
-  marginrank predict model.json test.txt --out scores.txt
+  marginrank tune train.txt --additive --model curves.json
+
+and then
+
+  marginrank inspect curves.json                                  the curves
+  marginrank evaluate curves.json test.txt                        how good it is
+  marginrank train train.txt --model model.json                   a linear model
+  marginrank compare test.txt --model-a curves.json --model-b model.json
+  marginrank predict curves.json test.txt --out scores.txt
 
 or in Python: RankSVM(C=0.01).fit(X, y, qid=qid).predict(X); more in README.md."""
 
@@ -44,30 +57,55 @@ or in Python: RankSVM(C=0.01).fit(X, y, qid=qid).predict(X); more in README.md."
 def demo(
     n_queries: Annotated[int, typer.Option(help="Number of queries to train on.")] = 400,
     random_state: Annotated[int, typer.Option(help="Seed of the data.")] = 0,
+    plot: Annotated[
+        str | None, typer.Option(help="File to draw the curves to, such as curves.png.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Train on made-up data, and judge the model on queries it has not seen."""
+    """Train on made-up data, and compare the models with baselines on queries they have not seen.
+
+    Boosted trees are among the baselines if LightGBM or XGBoost is installed.
+    """
     check_stdout()
     RANDOM_STATE.constraint.check("random_state", random_state)
     check_integer("n_queries", n_queries, at_least=2, at_most=MOST_QUERIES)
+    check_plot(plot)
+    check_files([], [plot])
     from marginrank.training.linear import Parameters
 
     phases = Phases()
     with phases.phase("make data"):
         train, test = _make(n_queries, random_state)
     fitted = fit(train, Parameters(C=0.01), phases)
-    with phases.phase("judge"):
-        rankings = {
-            "RankSVM": _models.scores(fitted, test),
+    with phases.phase("curves"):
+        curves = _fit_curves(train)
+    with phases.phase("baselines"):
+        baselines = {
+            **_boosted_scores(train, test),
             "ridge regression": _ridge_scores(train, test),
             "best feature": _best_feature_scores(train, test),
         }
+    with phases.phase("judge"):
+        rankings = {
+            "AdditiveRankSVM": _models.scores(curves, test),
+            "RankSVM": _models.scores(fitted, test),
+            **baselines,
+        }
         judged = {name: _judge(test, scores) for name, scores in rankings.items()}
-        contest = _contest(test, rankings["RankSVM"], rankings["ridge regression"])
+        contest = _contest(test, rankings, "AdditiveRankSVM", next(iter(baselines)))
+    if plot is not None:
+        with phases.phase("plot", plot):
+            _plot(curves, test, plot)
     result = fit_summary(fitted, data_summary(train)) | {
         "fingerprint": _fingerprint(train),
         "metrics": judged,
         "comparison": contest,
+        "curves": [
+            one
+            for one in describe_curves(curves, N_FEATURES)["top_curves"]
+            if one["name"] in CURVED
+        ],
+        "plot": plot,
         "seconds": phases.seconds,
     }
     reason = fitted.training.stop_reason.value if fitted.training else ""
@@ -78,23 +116,65 @@ def _make(n_queries: int, random_state: int) -> tuple["RankingData", "RankingDat
     """Return data for training, and as much for testing, with labels 0 to 4.
 
     Queries differ in popularity, which moves features and labels of all their documents, but says
-    nothing of which document of a query is the better one.
+    nothing of which document of a query is the better one. Three features have an effect that is
+    not linear: one saturates, one is best in the middle and one is best where it is small.
     """
     import numpy as np
 
     from marginrank import RankingData, make_ranking
 
     X, utility, qid = make_ranking(
-        2 * n_queries, (10, 50), 30, n_levels=None, correlation=0.5, random_state=random_state
+        2 * n_queries,
+        (10, 50),
+        N_FEATURES,
+        n_levels=None,
+        correlation=0.5,
+        random_state=random_state,
     )
     generator = np.random.default_rng(random_state)
     popularity = generator.standard_normal(2 * n_queries)[qid]
-    X += np.outer(popularity, generator.standard_normal(X.shape[1]))
+    bm25, length, price = X[:, : len(CURVED)].T
+    utility = utility / utility.std()
+    utility += 1.5 * np.tanh(2 * bm25) + 2 * np.exp(-(length**2)) - np.exp(price) / 2
+    shifts = generator.standard_normal(N_FEATURES)
+    shifts[: len(CURVED)] = 0.0
+    X += np.outer(popularity, shifts)
     utility += POPULARITY * popularity
     y = np.searchsorted(np.quantile(utility, QUANTILES), utility).astype(np.float64)
     seen = qid < n_queries
-    train, test = (RankingData(X[rows], y[rows], qid[rows]) for rows in (seen, ~seen))
+    names = [*CURVED, *(f"signal_{k}" for k in range(1, N_FEATURES - len(CURVED) + 1))]
+    train, test = (
+        RankingData(X[rows], y[rows], qid[rows], feature_names=names) for rows in (seen, ~seen)
+    )
     return train, test
+
+
+def _fit_curves(train: "RankingData") -> "AdditiveModel":
+    from marginrank.models import AdditiveModel
+    from marginrank.training.additive import AdditiveParameters, fit_additive
+    from marginrank.training.linear import seed_from
+
+    parameters = AdditiveParameters(C=10.0, smoothness=0.03, normalization="pairs", tol=1e-4)
+    outcome = fit_additive(train, parameters, seed=seed_from(0))
+    return AdditiveModel.from_fit(outcome, parameters, 0, train.feature_names)
+
+
+def _boosted_scores(train: "RankingData", test: "RankingData") -> dict[str, Any]:
+    """Return the scores of boosted trees with default settings, if a library is installed."""
+    from importlib import import_module
+
+    import numpy as np
+
+    for library, ranker, options in BOOSTERS:
+        try:
+            module = import_module(library.lower())
+        except (ImportError, OSError):  # OSError: a library of the system is missing
+            continue
+        # One thread: several would wait for each other on a busy machine.
+        model = getattr(module, ranker)(n_jobs=1, random_state=0, **options)
+        model.fit(train.X, train.y.astype(int), group=np.bincount(train.qid))
+        return {library: model.predict(test.X)}
+    return {}
 
 
 def _ridge_scores(train: "RankingData", test: "RankingData") -> Any:
@@ -142,17 +222,22 @@ def _bootstrap(values: Any) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _contest(data: "RankingData", scores: Any, others: Any) -> dict[str, Any]:
-    """Return who wins how many queries, and whether that could be chance."""
+def _contest(
+    data: "RankingData", rankings: dict[str, Any], name: str, other: str
+) -> dict[str, Any]:
+    """Return how many queries each of two rankings wins, and whether that could be chance."""
     import numpy as np
 
     from marginrank.metrics import compare, get_metric
 
     metric = get_metric(METRICS[0])
-    a, b = (metric(data.y, s, qid=data.qid, per_query=True) for s in (scores, others))
-    outcome = compare(data.y, scores, others, qid=data.qid, metric=metric)
+    both = rankings[name], rankings[other]
+    a, b = (metric(data.y, scores, qid=data.qid, per_query=True) for scores in both)
+    outcome = compare(data.y, *both, qid=data.qid, metric=metric)
     return {
         "metric": METRICS[0],
+        "model": name,
+        "baseline": other,
         "wins": int(np.sum(a > b)),
         "ties": int(np.sum(a == b)),
         "losses": int(np.sum(a < b)),
@@ -160,6 +245,12 @@ def _contest(data: "RankingData", scores: Any, others: Any) -> dict[str, Any]:
         "interval": outcome.interval,
         "randomization_p": outcome.randomization_p,
     }
+
+
+def _plot(model: "AdditiveModel", data: "RankingData", path: str) -> None:
+    from marginrank.plots import plot_additive
+
+    save_plot(plot_additive(model, data)[0], path)
 
 
 def _fingerprint(data: "RankingData") -> str:
@@ -175,6 +266,7 @@ def _fingerprint(data: "RankingData") -> str:
 def _print(result: dict[str, Any], stop_reason: str) -> None:
     print_line(f"{result['data']['queries']} made-up queries to learn from, as many to judge on.")
     print_line("Popular queries have higher features and labels, whatever the order inside them.")
+    print_line(f"The effects of {', '.join(CURVED)} are not linear; features do not interact.")
     print_line(f"Fingerprint of the data: {result['fingerprint']}")
     print_line("")
     print_fit(result, stop_reason)
@@ -184,9 +276,17 @@ def _print(result: dict[str, Any], stop_reason: str) -> None:
         for metric in METRICS
         for name, values in judged.items()
     ]
-    title = f"On queries it has not seen, with {CONFIDENCE:.0%} intervals (bootstrap)"
+    title = f"On other queries, with {CONFIDENCE:.0%} intervals (bootstrap)"
     print_table(title, rows, header=("", "mean", "low", "high"))
     _print_contest(result["comparison"])
+    if not any(library in judged for library, *_ in BOOSTERS):
+        print_line("To compare with boosted trees, too: pip install lightgbm")
+        print_line("")
+    shown = [(one["name"], one["curve"]) for one in result["curves"]]
+    print_table("Curves that AdditiveRankSVM has learned", shown)
+    if result["plot"] is not None:
+        print_line(f"The curves are drawn in {result['plot']}.")
+        print_line("")
     for line in NEXT.splitlines():
         print_line(line)
 
@@ -198,4 +298,4 @@ def _print_contest(contest: dict[str, Any]) -> None:
         ("mean difference", f"{contest['difference']:+.4f}, from {low:+.4f} to {high:+.4f}"),
         ("p, randomisation test", f"{contest['randomization_p']:.2g}"),
     ]
-    print_table(f"Against ridge regression, by {contest['metric']}", rows)
+    print_table(f"{contest['model']} against {contest['baseline']}, by {contest['metric']}", rows)

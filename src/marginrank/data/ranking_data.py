@@ -1,5 +1,7 @@
 """RankingData: features, labels and queries, ready for an objective."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Self

@@ -1,5 +1,7 @@
 """What the estimators with linear weights share: everything but the fit."""
 
+from __future__ import annotations
+
 import os
 import warnings
 from typing import Any, Self

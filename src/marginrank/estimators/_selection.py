@@ -1,17 +1,53 @@
 """What estimators that choose their own parameters tell of the choice."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from marginrank._base.types import Floats
-from marginrank.training.selection import Selection
+from marginrank.training.selection import Candidate, Selection, named
 
 NO_MODEL = (
     "refit=False leaves no model, only the choice of its parameters; set refit=True, or fit {} "
     "with best_params_."
 )
+
+
+class SearchLog:
+    """Prints one line per fit of a search.
+
+    Parameters
+    ----------
+    verbose : int
+        Nothing is printed if it is zero.
+    metric : str
+        Name of the metric.
+    varied : sequence of str
+        Names of the parameters beside C that candidates differ in.
+    """
+
+    def __init__(self, verbose: int, metric: str, varied: Sequence[str]) -> None:
+        self._is_silent = not verbose
+        self._metric = metric
+        self._names = ("C", *varied)
+        self._n_fits = 0
+        self._start = perf_counter()
+
+    def add(self, candidate: Candidate) -> None:
+        """Print the candidate of the fit that has just ended, with its mean score so far."""
+        if self._is_silent:
+            return
+        self._n_fits += 1
+        scores = candidate.scores[~np.isnan(candidate.scores)]
+        mean = f"{scores.mean():.4f}" if scores.size else "undefined"
+        print(
+            f"fit {self._n_fits:4d}  {perf_counter() - self._start:8.3f} s  "
+            f"{self._metric} {mean} on {candidate.tried.sum()} of {candidate.tried.size} folds  "
+            f"{named(candidate.parameters, self._names)}",
+            flush=True,
+        )
 
 
 def forget_model(estimator: Any, names: Iterable[str]) -> None:

@@ -1,5 +1,7 @@
 """AdditiveRankSVM: a curve for each feature."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import fields
 from typing import Any, Self

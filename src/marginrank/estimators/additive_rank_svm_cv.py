@@ -1,5 +1,7 @@
 """AdditiveRankSVMCV: an additive ranker that chooses its own C, smoothness and bins."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -10,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from marginrank._base.parameters import ParameterError, check_choice, given
 from marginrank.estimators._input import features_of, set_features
 from marginrank.estimators._linear import check_seed, warn_of
-from marginrank.estimators._selection import NO_MODEL, forget_model, keep_selection
+from marginrank.estimators._selection import NO_MODEL, SearchLog, forget_model, keep_selection
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_and_features
 from marginrank.models import AdditiveModel
 from marginrank.training.additive import AdditiveParameters
@@ -78,7 +80,8 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
     pair_selection, pair_cost, margin, scale
         As in :class:`~marginrank.AdditiveRankSVM`.
     n_jobs, verbose, random_state
-        As in :class:`~marginrank.AdditiveRankSVM`; the seed is also that of the folds.
+        As in :class:`~marginrank.AdditiveRankSVM`; the seed is also that of the folds, and a
+        positive `verbose` also prints one line per fit to a fold.
 
     Attributes
     ----------
@@ -193,8 +196,10 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         grids = grids_of(data, base, axes, Cs=Cs, n_points=self.n_points, learner=learner)
         room = learner.room if Cs is None else None
         count = Count(None)
-        for _ in Exploration(search, None, refines=False, room=room).explore(iter(grids), count):
-            pass
+        log = SearchLog(self.verbose, judge.metric, varied)
+        exploration = Exploration(search, None, refines=False, room=room)
+        for candidate in exploration.explore(iter(grids), count):
+            log.add(candidate)
         message = unfinished_message(count.unfinished, count.done, "fits to folds")
         warn_of(message, ConvergenceWarning, stacklevel=3)
         selection = search.selection(self.rule)

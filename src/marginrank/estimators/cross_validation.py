@@ -1,5 +1,7 @@
 """Cross validation of any estimator by query."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -12,6 +14,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
+from marginrank._base.tables import ResultTable
 from marginrank._base.types import Floats, Integers
 from marginrank.data import RankingData
 from marginrank.data.ranking_data import refuse_beside_data
@@ -22,7 +25,7 @@ from marginrank.metrics.scorers import metric_of
 from marginrank.training.folds import Fold, folds_of, has_pairs, over_folds
 
 
-class RankingCV(dict[str, Any]):
+class RankingCV(ResultTable, dict[str, Any]):
     """What :func:`cross_validate_ranking` found: a dictionary as that of ``cross_validate``.
 
     Attributes
@@ -54,6 +57,18 @@ class RankingCV(dict[str, Any]):
             lines.append(f"{name:<{width}}  {mean}   folds: {values}")
         return "\n".join(lines)
 
+    def _columns(self) -> dict[str, Any]:
+        """Return the arrays, without estimators: one row per fold."""
+        arrays = {name: values for name, values in self.items() if name != "estimator"}
+        return {"fold": np.arange(1, self["fit_time"].size + 1), **arrays}
+
+    def _summary(self) -> str:
+        means = [
+            f"{name} {self.mean[name]:.4f} ± {self.standard_error[name]:.4f}"
+            for name in self.metrics
+        ]
+        return f"{', '.join(means)}; {self['fit_time'].size} folds"
+
 
 @dataclass(frozen=True, eq=False)
 class _Documents:
@@ -64,7 +79,7 @@ class _Documents:
     qid: Integers  # numbers of the queries
     weights: Mapping[str, Floats]
 
-    def take(self, rows: Integers) -> "_Documents":
+    def take(self, rows: Integers) -> _Documents:
         """Return some of them."""
         return _Documents(
             _safe_indexing(self.X, rows),

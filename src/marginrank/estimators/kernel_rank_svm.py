@@ -1,5 +1,7 @@
 """KernelRankSVM: RankSVM in the feature space of a kernel."""
 
+from __future__ import annotations
+
 import os
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """QueryScaler: features on a common scale inside each query."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 from numpy.typing import ArrayLike

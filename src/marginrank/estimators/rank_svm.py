@@ -1,5 +1,7 @@
 """RankSVM: the linear ranking machine."""
 
+from __future__ import annotations
+
 from dataclasses import fields
 from typing import Any, Self
 

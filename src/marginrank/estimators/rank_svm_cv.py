@@ -1,5 +1,8 @@
 """RankSVMCV: a linear ranking machine that chooses its own C."""
 
+from __future__ import annotations
+
+from itertools import chain
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -8,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from marginrank._base.parameters import check_choice, check_number
 from marginrank.estimators._input import features_of, set_features
 from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
-from marginrank.estimators._selection import NO_MODEL, forget_model, keep_selection
+from marginrank.estimators._selection import NO_MODEL, SearchLog, forget_model, keep_selection
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import LinearModel
 from marginrank.training.folds import folds_of
@@ -71,7 +74,7 @@ class RankSVMCV(LinearRanker):
         Relative distance of each fit to its optimum. Often 1e-4 leads to the same choice, or to one
         that is as good, in less time.
     verbose : int, default=0
-        If positive, print a line an iteration of the last fit.
+        If positive, print one line per fit to a fold, and one per iteration of the last fit.
     random_state : int, RandomState instance or None, default=0
         Seed of the folds, and of the samples that speed up the fits.
 
@@ -186,7 +189,11 @@ class RankSVMCV(LinearRanker):
         search = Search(data, judge, varied=varied, seed=seed)
         base = Parameters(tol=self.tol, **self._shared())
         grids = grids_of(data, base, axes, Cs=Cs, n_points=self.n_points)
-        is_close = [trial.is_close for grid in grids for trial in search.try_grid(grid)]
+        log = SearchLog(self.verbose, judge.metric, varied)
+        is_close = []
+        for trial in chain.from_iterable(map(search.try_grid, grids)):
+            is_close.append(trial.is_close)
+            log.add(search.candidates[trial.candidate])
         message = unfinished_message(is_close.count(False), len(is_close), "fits to folds")
         warn_of(message, ConvergenceWarning, stacklevel=3)
         selection = search.selection(self.rule)

@@ -1,5 +1,7 @@
 """SelectKBestRanking: keep the features that rank best on their own."""
 
+from __future__ import annotations
+
 import warnings
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """SGDRankSVM: online learning and streams."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
@@ -113,10 +115,8 @@ class SGDRankSVM(LinearRanker):
         F(w) on the training data, and a certified upper bound on F(w) − F*; after a fit.
     stop_reason_ : StopReason
         Why the fit stopped; after a fit.
-    n_iter_ : int
-        Number of passes, those of `partial_fit` included.
-    t_ : int
-        Number of steps, likewise.
+    n_iter_, t_ : int
+        Number of passes and of steps, those of `partial_fit` included.
     history_ : list of Pass
         A line a pass: seconds, objective, validation metric and more; after a fit.
     n_pairs_ : int

@@ -1,5 +1,7 @@
 """SparseRankSVM: a linear ranking machine that uses few features."""
 
+from __future__ import annotations
+
 from dataclasses import fields
 from typing import Any, Self
 

@@ -1,5 +1,7 @@
 """SparseRankSVMCV: a sparse ranking machine that chooses its own regularisation."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from typing import Any, Self
 
@@ -80,7 +82,7 @@ class SparseRankSVMCV(LinearRanker):
         Certified relative distance of the last fit to its optimum. Those of the folds need not come
         closer than 1e-4.
     verbose : int, default=0
-        If positive, print a line an iteration of the last fit.
+        If positive, print one line per fold, and one line per iteration of the last fit.
     random_state : int, RandomState instance or None, default=0
         Seed of the folds, and of the samples that speed up the fits.
 
@@ -190,6 +192,8 @@ class SparseRankSVMCV(LinearRanker):
             )
             paths.append(self._path(train, path.values, seed, test, pair_cost=cost))
             scores[:, k] = paths[-1].scores
+            if self.verbose:
+                print(f"fold {fold.number} of {len(folds)}: {paths[-1]}", flush=True)
         unfinished = sum(one.n_unfinished for one in paths)
         message = unfinished_message(unfinished, len(paths) * path.values.size, has_tol=False)
         warn_of(message, ConvergenceWarning, stacklevel=3)

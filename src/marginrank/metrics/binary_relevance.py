@@ -1,5 +1,7 @@
 """Metrics that know only relevant documents and others."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,5 +1,7 @@
 """Metrics of a reader who stops at a satisfying document."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,5 +1,7 @@
 """Whether one ranking is better than another, or only luckier."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
@@ -8,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marginrank._base.tables import ResultTable
 from marginrank._base.types import Booleans, Floats
 from marginrank.data.grouping import group_rows
 from marginrank.metrics._names import Metric, get_metric, metric_name, order_free
@@ -16,8 +19,8 @@ from marginrank.metrics._options import check_real
 CHUNK = 1 << 22  # signs drawn at a time
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(ResultTable):
     """Two rankings of the same documents, compared query by query.
 
     Attributes
@@ -49,6 +52,18 @@ class Comparison:
     t_test_p: float
     randomization_p: float
     n_queries: int
+
+    def _columns(self) -> dict[str, list[Any]]:
+        values = vars(self) | dict(zip(("low", "high"), self.interval, strict=True))
+        return {name: [value] for name, value in values.items() if name != "interval"}
+
+    def _summary(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.metric} {self.mean_a:.4f} against {self.mean_b:.4f} in {self.n_queries} "
+            f"queries, difference {self.difference:+.4f}, {self.confidence:.0%} confidence "
+            f"interval {low:+.4f} … {high:+.4f}, p = {self.randomization_p:.2g}"
+        )
 
 
 def compare(

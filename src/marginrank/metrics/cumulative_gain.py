@@ -1,5 +1,7 @@
 """Discounted cumulative gain and what is made of it."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

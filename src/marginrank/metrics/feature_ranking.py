@@ -1,5 +1,7 @@
 """How well each feature ranks on its own."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from marginrank._base.tables import ResultTable
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.queries import Documents
@@ -23,8 +26,8 @@ N_BLOCKS = 16  # of sparse columns: one is in memory at a time, each costs a pas
 SAMPLE = 1 << 16  # entries that say where to cut
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureRanking:
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureRanking(ResultTable):
     """The features of a data set, each judged as a ranking of its own.
 
     Attributes
@@ -54,6 +57,23 @@ class FeatureRanking:
     direction: Integers
     order: Integers
     chance: float
+
+    def _columns(self) -> dict[str, Any]:
+        order = self.order
+        return {
+            "feature": [self.feature_names[j] for j in order],
+            "best": self.best[order],
+            "direction": self.direction[order],
+            "descending": self.descending[order],
+            "ascending": self.ascending[order],
+        }
+
+    def _summary(self) -> str:
+        first = int(self.order[0])
+        return (
+            f"{self.order.size} features by {self.metric}, best {self.feature_names[first]!r} "
+            f"with {self.best[first]:.4f}, chance {self.chance:.4f}"
+        )
 
 
 def rank_features(
@@ -150,7 +170,7 @@ class _Judge:
     is_ours: bool
 
     @classmethod
-    def of(cls, metric: Metric, data: RankingData) -> "_Judge":
+    def of(cls, metric: Metric, data: RankingData) -> _Judge:
         function, options = parts(metric)
         if function not in METRICS.values():
             return cls(metric, data.y, data.qid, None, False)

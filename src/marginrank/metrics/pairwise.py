@@ -1,5 +1,7 @@
 """Metrics on pairs of documents."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,7 +155,7 @@ class _Pairs:
     pair_set: LevelPairs
 
     @classmethod
-    def of(cls, ranking: Ranking, sample_weight: ArrayLike | None = None) -> "_Pairs":
+    def of(cls, ranking: Ranking, sample_weight: ArrayLike | None = None) -> _Pairs:
         labels = ranking.best_first(ranking.labels)
         factors = None
         if sample_weight is not None:

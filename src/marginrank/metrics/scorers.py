@@ -1,5 +1,7 @@
 """Metrics as scikit-learn scorers."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +43,7 @@ def _predict(estimator: Any, X: Any, qid: ArrayLike | None) -> Any:
         return estimator.predict(X, qid=qid) if asks else estimator.predict(X)
 
 
-def metric_of(scoring: "str | Metric | RankingScorer") -> Metric:
+def metric_of(scoring: str | Metric | RankingScorer) -> Metric:
     """Return the metric that a name, a function or a scorer of ours stands for."""
     return get_metric(scoring.metric if isinstance(scoring, RankingScorer) else scoring)
 

@@ -1,5 +1,7 @@
 """Models of AdditiveRankSVM: a curve a feature, as plain data, and their JSON files."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -127,6 +129,10 @@ class AdditiveModel:
     interactions: Sequence[Interaction] = ()
     scale: Floats | None = None
 
+    def __repr__(self) -> str:
+        """Return the numbers of curves and interactions."""
+        return f"AdditiveModel({len(self.curves)} curves, {len(self.interactions)} interactions)"
+
     @property
     def kind(self) -> str:
         """Name of the library and of the estimator's class, as those of other libraries have it."""
@@ -144,7 +150,7 @@ class AdditiveModel:
         parameters: AdditiveParameters,
         random_state: int,
         feature_names: list[str] | None = None,
-    ) -> "AdditiveModel":
+    ) -> AdditiveModel:
         """Return the outcome of a fit with such parameters."""
         result = outcome.fit.result
         everything = ESTIMATOR_ONLY | asdict(parameters) | {"random_state": random_state}

@@ -1,5 +1,7 @@
 """Model files of KernelRankSVM: NumPy's .npz, described array by array in ``docs/formats.md``."""
 
+from __future__ import annotations
+
 import json
 import os
 import zipfile
@@ -87,12 +89,16 @@ class KernelModel:
     training: Training | None
     scale: Floats | None = None
 
+    def __repr__(self) -> str:
+        """Return the numbers of landmarks and features."""
+        return f"KernelModel({self.dual_coef.size} landmarks, {self.n_features} features)"
+
     @property
     def kind(self) -> str:
         """Name of the library and of the estimator's class, as those of other libraries have it."""
         return "marginrank KernelRankSVM"
 
-    def kernel(self) -> "Kernel":
+    def kernel(self) -> Kernel:
         """Return the kernel that documents are compared with."""
         return _kernel_of(self.parameters)
 
@@ -108,7 +114,7 @@ class KernelModel:
         return landmarks.product(X, self.dual_coef, threads)
 
 
-def _kernel_of(parameters: dict[str, Any]) -> "Kernel":
+def _kernel_of(parameters: dict[str, Any]) -> Kernel:
     from marginrank.training.kernel_map import Kernel  # late: it imports scikit-learn
 
     options = {name: parameters[name] for name in KERNEL_OPTIONS & parameters.keys()}

@@ -1,5 +1,7 @@
 """What a model file holds, as plain data: it does not know scikit-learn."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
 from typing import Any, NoReturn
 
@@ -97,6 +99,10 @@ class LinearModel:
     counts: dict[str, int] | None = None
     scale: Floats | None = None
 
+    def __repr__(self) -> str:
+        """Return the estimator and the number of features."""
+        return f"LinearModel({self.estimator}, {self.coef.size} features)"
+
     @property
     def n_features(self) -> int:
         """Number of features."""
@@ -109,7 +115,7 @@ class LinearModel:
         parameters: Parameters | SparseParameters,
         random_state: int,
         feature_names: list[str] | None = None,
-    ) -> "LinearModel":
+    ) -> LinearModel:
         """Return the outcome of a fit with such parameters."""
         result = fit.result
         return cls(
@@ -131,7 +137,7 @@ class LinearModel:
         parameters: OnlineParameters,
         random_state: int,
         feature_names: list[str] | None = None,
-    ) -> "LinearModel":
+    ) -> LinearModel:
         """Return the outcome of :func:`~marginrank.training.online.fit_online`."""
         return cls(
             coef=outcome.w,

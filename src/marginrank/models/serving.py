@@ -1,5 +1,7 @@
 """A linear model in a service: one query at a time, without scikit-learn."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self

@@ -1,5 +1,7 @@
 """How good a linear model is by the number of queries that it was trained on."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -9,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._base.parameters import Mention, ParameterError, check_integer
+from marginrank._base.tables import ResultTable
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData, as_ranking_data
@@ -48,8 +51,8 @@ class Gain(NamedTuple):
     error: float
 
 
-@dataclass(frozen=True, eq=False)
-class LearningCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class LearningCurve(ResultTable):
     """Scores by the number of training queries.
 
     All are over queries with pairs: others teach nothing, and a score that counts them cannot be
@@ -113,6 +116,23 @@ class LearningCurve:
         if mean + CLEAR * error < LITTLE * abs(self.valid_mean[-1]):
             return f"More queries would likely not help: {told}."
         return f"It cannot be told whether more queries would help: {told}, which may be chance."
+
+    def _columns(self) -> dict[str, Any]:
+        return {
+            "queries": self.sizes,
+            "mean_pairs": self.n_pairs.mean(axis=1),
+            "train_mean": self.train_mean,
+            "train_error": self.train_error,
+            "valid_mean": self.valid_mean,
+            "valid_error": self.valid_error,
+        }
+
+    def _summary(self) -> str:
+        first, last = self.sizes[0], self.sizes[-1]
+        return (
+            f"valid {self.metric} {self.valid_mean[0]:.4f} with {first} queries, "
+            f"{self.valid_mean[-1]:.4f} with {last}; {self.sizes.size} sizes"
+        )
 
 
 def _standard_error(values: Floats) -> float:

@@ -1,5 +1,7 @@
 """Choosing a model: paths of sparse models over the strength of their regularisation."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ from marginrank._base.parameters import (
     check_integer,
     check_number,
 )
+from marginrank._base.tables import ResultTable
 from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData, as_ranking_data
@@ -50,8 +53,8 @@ PATH_TOL = 1e-4  # neighbours on a grid differ by more
 SPAN = 1000.0  # from the first value of a grid to the last
 
 
-@dataclass(frozen=True)
-class SparsePath:
+@dataclass(frozen=True, repr=False)
+class SparsePath(ResultTable):
     """Sparse models over a grid of C or of the radius.
 
     Attributes
@@ -107,6 +110,35 @@ class SparsePath:
     def best(self) -> int:
         """Index of the model with the highest score; the sparsest of equals up to rounding."""
         return best_score(self.scores, self.metric, "sparse_path")
+
+    def _columns(self) -> dict[str, Any]:
+        return path_columns(self) | {"sparsity": self.sparsity}
+
+    def _summary(self) -> str:
+        return path_summary(self)
+
+
+def path_columns(path: Any) -> dict[str, Any]:
+    """Return the columns that tables of all paths have."""
+    scores = {} if path.scores is None else {"score": path.scores}
+    return {
+        path.parameter: path.values,
+        **scores,
+        "objective": path.objectives,
+        "gap": path.gaps,
+        "norm": path.norms,
+        "seconds": path.seconds,
+        "stop_reason": [stop.name for stop in path.stop_reasons],
+    }
+
+
+def path_summary(path: Any) -> str:
+    """Return the grid of a path and, if it has scores, the best of them in a few words."""
+    name, values, scores = path.parameter, path.values, path.scores
+    grid = f"{values.size} values of {name} from {values[0]:.4g} to {values[-1]:.4g}"
+    if scores is None or np.isnan(scores).all():
+        return grid
+    return f"{grid}, best {path.metric} {scores[path.best]:.4f} at {name}={values[path.best]:.4g}"
 
 
 def best_score(scores: Floats | None, metric: str | None, path: str) -> int:

@@ -1,5 +1,7 @@
 """Paths of linear models over C."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._base.parameters import Message
+from marginrank._base.tables import ResultTable
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.metrics._names import Metric
@@ -18,12 +21,12 @@ from marginrank.training.held_out import refuse_other_validation, validation_dat
 from marginrank.training.judges import HeldOutJudge
 from marginrank.training.linear import Parameters, is_close, seed_from, unfinished_message
 from marginrank.training.linear_paths import default_Cs, solve_paths
-from marginrank.training.path import best_score, check_grid
+from marginrank.training.path import best_score, check_grid, path_columns, path_summary
 from marginrank.training.scaling import effect_message
 
 
-@dataclass(frozen=True)
-class RankPath:
+@dataclass(frozen=True, repr=False)
+class RankPath(ResultTable):
     """Linear models over a grid of C.
 
     Attributes
@@ -69,6 +72,12 @@ class RankPath:
     def best(self) -> int:
         """Index of the model with the highest score; the smallest C of equals up to rounding."""
         return best_score(self.scores, self.metric, "rank_path")
+
+    def _columns(self) -> dict[str, Any]:
+        return path_columns(self)
+
+    def _summary(self) -> str:
+        return path_summary(self)
 
 
 def rank_path(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginrank._base.parameters import ParameterError, check_choice, given
+from marginrank._base.tables import ResultTable
 from marginrank._base.types import Booleans, Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.metrics._options import exceeds
@@ -79,8 +80,8 @@ class Candidate:
         return bool(self.tried.all())
 
 
-@dataclass(frozen=True)
-class Selection:
+@dataclass(frozen=True, repr=False)
+class Selection(ResultTable):
     """The candidates that were judged on all parts, and the choice among them.
 
     Attributes
@@ -114,9 +115,7 @@ class Selection:
 
     def label(self, k: int) -> str:
         """Return what sets a candidate apart from those of other combinations."""
-        parameters = self.candidates[k].parameters
-        values = ", ".join(f"{name}={_short(getattr(parameters, name))}" for name in self.varied)
-        return values or "mean ± standard error"
+        return named(self.candidates[k].parameters, self.varied) or "mean ± standard error"
 
     @property
     def runner_up(self) -> int | None:
@@ -124,6 +123,20 @@ class Selection:
         others = self.mean.copy()
         others[self.best] = np.nan
         return None if np.isnan(others).all() else int(np.nanargmax(others))
+
+    def _columns(self) -> dict[str, Any]:
+        parameters = {
+            name: [getattr(one.parameters, name) for one in self.candidates]
+            for name in ("C", *self.varied)
+        }
+        folds = {f"fold{k}": scores for k, scores in enumerate(self.scores.T, 1)}
+        return {**parameters, "mean": self.mean, "error": self.error, **folds}
+
+    def _summary(self) -> str:
+        return (
+            f"{len(self.candidates)} candidates by {self.metric}, chosen "
+            f"{named(self.parameters, ('C', *self.varied))} with {self.mean[self.best]:.4f}"
+        )
 
 
 class Search:
@@ -281,6 +294,11 @@ def combinations(base: RidgeParameters, axes: Mapping[str, Sequence[Any]]) -> li
     for parameters in found:
         parameters.check()
     return found
+
+
+def named(parameters: RidgeParameters, names: Sequence[str]) -> str:
+    """Return some parameters with their values, as in "C=0.1, loss=hinge"."""
+    return ", ".join(f"{name}={_short(getattr(parameters, name))}" for name in names)
 
 
 def _short(value: Any) -> str:

@@ -1,5 +1,7 @@
 """Data in chunks of whole queries, for what need not fit in memory."""
 
+from __future__ import annotations
+
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence

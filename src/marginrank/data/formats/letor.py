@@ -1,5 +1,7 @@
 """LETOR / SVMlight text files."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack

@@ -30,7 +30,7 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
     """Read a .parquet, .csv or .tsv file, the latter two also compressed (.gz, .bz2, .zst).
 
-    Needs pyarrow: ``pip install 'marginrank[frames]'``.
+    Needs pyarrow: ``pip install pyarrow``.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def write_frame(
 ) -> None:
     """Write labels, query ids, weights and features as a .parquet, .csv or .tsv file.
 
-    Needs pyarrow: ``pip install 'marginrank[frames]'``. The file appears only when it is complete.
+    Needs pyarrow: ``pip install pyarrow``. The file appears only when it is complete.
     Features without names are called f1, f2, … and weights, where there are any, sample_weight and
     query_weight, the latter repeated for each document. Parquet keeps every number and type; the
     other two have no types, so that float32 is read back as float64.
