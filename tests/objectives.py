@@ -43,6 +43,18 @@ def make_objective(
     )
 
 
+def assert_parts_are_disjoint_estimates(objective, n_parts=2):
+    """Assert that parts of a sample have no document in common and estimate the objective."""
+    w = np.array([0.3, -0.2, 0.1, 0.5])
+    parts = objective.sample_parts(0.5, 0, n_parts)
+    assert len(parts) == n_parts
+    rows = [part.pairs.active_documents.rows for part in parts]
+    assert np.unique(np.concatenate(rows)).size == sum(some.size for some in rows)
+    for part in parts:
+        assert part.fraction == pytest.approx(0.5 / n_parts, rel=0.4)
+        assert part.at(w).loss_value == pytest.approx(objective.at(w).loss_value, rel=0.2)
+
+
 def assert_samples_estimate(objective):
     """Assert that samples have the loss and gradient of an objective of four features, nearly."""
     w = np.array([0.3, -0.2, 0.1, 0.5])

@@ -10,7 +10,11 @@ import scipy.sparse as sp
 from brute_force import BruteForce, ExplicitPairs, explicit_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from objectives import assert_samples_estimate, make_objective
+from objectives import (
+    assert_parts_are_disjoint_estimates,
+    assert_samples_estimate,
+    make_objective,
+)
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.losses import LOSSES, Loss, Piece
@@ -485,6 +489,12 @@ def test_a_sample_has_about_its_share_of_the_documents(shape, fraction):
     sample = objective.sample(fraction, seed=3)
     assert 0.7 * fraction < sample.n_documents / objective.n_documents < 1.3 * fraction
     assert sample.fraction == sample.n_documents / objective.n_documents
+
+
+@pytest.mark.parametrize("n_parts", [2, 4])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_parts_of_a_sample_have_no_document_in_common(shape, n_parts):
+    assert_parts_are_disjoint_estimates(ranking_objective(*shape), n_parts)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

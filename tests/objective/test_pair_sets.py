@@ -12,7 +12,11 @@ import scipy.sparse as sp
 from brute_force import ExplicitPairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from objectives import assert_samples_estimate, make_objective
+from objectives import (
+    assert_parts_are_disjoint_estimates,
+    assert_samples_estimate,
+    make_objective,
+)
 from test_objective import (
     ALL_LOSSES,
     HINGE,
@@ -336,6 +340,12 @@ def test_a_sample_has_about_its_share_of_the_documents(shape, fraction):
 def pairs_of(objective):
     pairs = objective.pairs.pairs
     return {tuple(pair) for pair in objective.pairs.documents.rows[pairs].tolist()}
+
+
+@pytest.mark.parametrize("n_parts", [2, 4])
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_parts_of_a_sample_have_no_document_in_common(shape, n_parts):
+    assert_parts_are_disjoint_estimates(sampled_objective(*shape), n_parts)
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)

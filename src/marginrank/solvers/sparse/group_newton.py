@@ -125,7 +125,8 @@ class _GroupNewton:
             self.point, direction = _step(point, self._seed, FINER * tol)
             point = self.point
             missed = max(direction.bound, before - point.value - direction.decrement)
-            estimate = SAFETY * missed + _outside(point)
+            hidden = 0.5 * point.gradient_rounding**2 / point.objective.ridge
+            estimate = SAFETY * missed + _outside(point) + hidden
             self._progress.record(point, estimate, direction.n_products)
             if not point.value < value:
                 is_close = estimate <= tol * point.value
