@@ -7,8 +7,9 @@ import pytest
 from brute_force import BruteForce, explicit_pairs
 from objectives import make_objective
 from scipy.optimize import linprog
+from sklearn.base import clone
 
-from marginrank import RankingData, make_ranking
+from marginrank import AdditiveRankSVM, RankingData, RankSVM, make_ranking
 from marginrank.objective.losses import LOSSES, Loss, Piece
 from marginrank.solvers import SOLVERS, StopReason, solvers_for
 from marginrank.solvers.hinge.bundle import IDLE, Bundle, bmrm, ocas
@@ -160,6 +161,31 @@ def test_samples_lead_to_the_same_optimum():
     result = smoothing(objective, tol=1e-4, seed=1)
     assert result.stop is StopReason.CERTIFIED
     assert result.objective <= (1 + 1e-4) * best.objective
+
+
+ANY_MODEL = [
+    RankSVM(),
+    AdditiveRankSVM(),
+    AdditiveRankSVM(l1=0.1),
+    AdditiveRankSVM(monotone={0: 1}),
+]
+NOTHING_TO_GAIN = [(0.0, 1.0), (1.0, 1e-300), (1.0, 1e-323)]
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "C"),
+    [(model, *some) for model in ANY_MODEL for some in NOTHING_TO_GAIN] + [(RankSVM(), 1e-200, 1)],
+    ids=str,
+)
+def test_where_no_weight_gains_anything_zero_is_the_certified_optimum(model, size, C):
+    """The square of the gradient is zero: there is nothing to divide by."""
+    X = size * np.random.default_rng(0).normal(size=(8, 2))
+    y = np.arange(8) % 2
+    model = clone(model).set_params(loss="hinge", C=C).fit(X, y)
+    assert model.stop_reason_ is StopReason.CERTIFIED
+    assert model.gap_ <= 1e-6 * model.objective_
+    assert model.objective_ == pytest.approx(16 * C)
+    assert np.abs(model.predict(X)).max() <= 1e-100
 
 
 def test_any_sum_of_hinges(solver):

@@ -250,7 +250,7 @@ class _Cut(NamedTuple):
         linear = plane + weight + smooth.penalty - along - smooth.slack
         length = float(np.linalg.norm(smooth.gradient)) + smooth.gradient_rounding
         square = weight - 2.0 * along + length**2 / ridge
-        scale = min(linear / square, 1.0) if linear > 0.0 else 0.0
+        scale = linear / square if 0.0 < linear < square else float(linear > 0.0)
         rounding = 2.0 * point.sum_rounding + edges.sum_rounding + edges.score_rounding
         rounding += PRECISION * (abs(plane) + weight + smooth.penalty + abs(along) + smooth.slack)
         magnitudes = smooth.objective.feature_magnitudes

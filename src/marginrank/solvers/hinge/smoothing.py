@@ -294,7 +294,7 @@ class _Cut(NamedTuple):
         along = float(smooth.gradient @ smooth.w)
         linear = plane + weight - along
         square = weight - 2.0 * along + 2.0 * smooth.gradient_gap
-        scale = min(linear / square, 1.0) if linear > 0.0 else 0.0
+        scale = linear / square if 0.0 < linear < square else float(linear > 0.0)
         # The plane's slopes are those of a hinge: scores that are off do not move it by more.
         rounding = 2.0 * smooth.sum_rounding + edges.sum_rounding + edges.score_rounding
         rounding += PRECISION * (abs(plane) + weight + abs(along))
