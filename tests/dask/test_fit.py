@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 
 import dask.array as da
 import numpy as np
@@ -281,6 +282,47 @@ def test_a_scheduler_that_is_gone_is_an_error(new_cluster, monkeypatch):
     client = new_cluster(1)
     fit = fit_and_then(client.cluster.close, client)
     assert isinstance(fit.error, ClusterError)
+
+
+def test_questions_to_a_cluster_that_was_closed_are_errors(new_cluster):
+    client = new_cluster(1)
+    future = client.submit(int, pure=False)
+    client.cluster.close()
+    client.close()
+    for ask in (
+        lambda: clusters.threads_by_worker(client),
+        lambda: clusters.homes_of(client, [future]),
+        lambda: clusters.fetch(client, [future]),
+        lambda: clusters.map_tasks(client, int, ["1"]),
+    ):
+        with pytest.raises(ClusterError, match="the Dask client is closed"):
+            ask()
+    assert clusters.count_workers(client) == 0
+
+
+@pytest.mark.parametrize("ask", [clusters.homes_of, clusters.fetch], ids=lambda ask: ask.__name__)
+def test_a_client_that_is_closed_while_the_scheduler_is_asked_is_an_error(
+    new_cluster, monkeypatch, ask
+):
+    client = new_cluster(1)
+    future = client.submit(int, pure=False)
+    begin = clusters._begin
+
+    def close_and_begin(*question):
+        client.close()
+        return begin(*question)
+
+    monkeypatch.setattr(clusters, "_begin", close_and_begin)
+    with pytest.raises(ClusterError, match="the Dask client is closed"):
+        ask(client, [future])
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(client, monkeypatch):
+    monkeypatch.setattr(clusters, "PATIENCE", 0.0)
+    monkeypatch.setattr(clusters, "_begin", lambda *question: Future())
+    with pytest.raises(ClusterError, match="scheduler has not answered for 0 seconds"):
+        clusters.threads_by_worker(client)
+    assert clusters.count_workers(client) == 0
 
 
 def test_the_client_of_the_process_is_taken(client):
