@@ -244,9 +244,16 @@ def kill_workers(client, n):
         os.kill(process, signal.SIGKILL)
 
 
+def lose_patience(monkeypatch):
+    """Wait for nothing any more: to be called when the cluster is gone."""
+    monkeypatch.setattr(clusters, "PATIENCE", 1.0)
+    monkeypatch.setattr(clusters, "SLICE", 0.5)
+
+
 @pytest.mark.parametrize("n_killed", [1, 2])
-def test_workers_killed_in_mid_fit_leave_no_trace(new_cluster, expected, n_killed):
+def test_workers_killed_in_mid_fit_leave_no_trace(new_cluster, expected, monkeypatch, n_killed):
     """Their nannies start new ones, even if none is left."""
+    monkeypatch.setattr(clusters, "PATIENCE", 300.0)  # a busy machine starts them slowly
     client = new_cluster(2)
     fit = fit_and_then(lambda: kill_workers(client, n_killed), client)
     np.testing.assert_array_equal(fit.result.w, expected.coef_)
@@ -255,14 +262,19 @@ def test_workers_killed_in_mid_fit_leave_no_trace(new_cluster, expected, n_kille
 
 def test_without_workers_a_fit_ends_with_an_error(new_cluster, monkeypatch):
     """The best weights up to then are kept."""
-    monkeypatch.setattr(clusters, "PATIENCE", 1.0)
-    monkeypatch.setattr(clusters, "SLICE", 0.5)
     client = new_cluster(0)
     command = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
     options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
     workers = [subprocess.Popen([*command, *options]) for _ in range(2)]
     client.wait_for_workers(2)
-    fit = fit_and_then(lambda: [worker.kill() for worker in workers], client)
+
+    def kill_workers():
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+        lose_patience(monkeypatch)
+
+    fit = fit_and_then(kill_workers, client)
     assert isinstance(fit.error, ClusterError)
     assert "has had no workers" in str(fit.error)
     assert fit.result.stop is StopReason.FAILED
@@ -277,10 +289,13 @@ def test_a_client_closed_in_mid_fit_is_an_error(new_cluster):
 
 
 def test_a_scheduler_that_is_gone_is_an_error(new_cluster, monkeypatch):
-    monkeypatch.setattr(clusters, "PATIENCE", 1.0)
-    monkeypatch.setattr(clusters, "SLICE", 0.5)
     client = new_cluster(1)
-    fit = fit_and_then(client.cluster.close, client)
+
+    def close_cluster():
+        client.cluster.close()
+        lose_patience(monkeypatch)
+
+    fit = fit_and_then(close_cluster, client)
     assert isinstance(fit.error, ClusterError)
 
 
