@@ -1,12 +1,13 @@
 """Run the command, and wait at some lines of its progress for what a test does then.
 
-The first word names them: how each begins, separated by "|". A line is followed by a pause that an
-interrupt ends, or a reader of the progress that goes away. So no test depends on how long a fit
-takes.
+The first word names them: how each begins, separated by "|". A line is followed by a pause that a
+signal ends, or a reader of the progress that goes away. So no test depends on how long a fit takes.
 """
 
 import io
+import os
 import select
+import signal
 import sys
 
 from marginrank.cli import main
@@ -19,6 +20,9 @@ class PausedStream(io.TextIOWrapper):
         super().__init__(buffer, encoding="utf-8", line_buffering=True)
         self._beginnings = beginnings
         self._line = ""
+        self._signals, woken = os.pipe()
+        os.set_blocking(woken, False)
+        signal.set_wakeup_fd(woken)
 
     def write(self, text):
         n_written = super().write(text)
@@ -26,16 +30,16 @@ class PausedStream(io.TextIOWrapper):
         if any(self._beginnings and line.startswith(self._beginnings[0]) for line in lines):
             del self._beginnings[0]
             self.flush()
-            wait_for_the_test(self.fileno())
+            self._pause()
         return n_written
 
-
-def wait_for_the_test(descriptor):
-    """Return when nobody reads any more; an interrupt is raised as ever."""
-    reader = select.poll()
-    reader.register(descriptor, 0)
-    while not reader.poll(10):  # milliseconds, as a signal may come just before it
-        pass
+    def _pause(self):
+        """Wait for a signal, even one that has come already, or until nobody reads any more."""
+        poll = select.poll()
+        poll.register(self._signals, select.POLLIN)
+        poll.register(self.fileno(), 0)
+        if any(descriptor == self._signals for descriptor, _ in poll.poll()):
+            os.read(self._signals, 1)
 
 
 if __name__ == "__main__":
