@@ -51,7 +51,7 @@ def run(data, results, *arguments):
         env={**os.environ, "MARGINRANK_DATA": str(data)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     return done, json.loads(results.read_text())
 

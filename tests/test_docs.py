@@ -95,7 +95,7 @@ def run(command, path):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     return done.returncode, done.stdout
 

@@ -2,20 +2,21 @@
 
 import multiprocessing
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from marginrank import RankSVM, make_ranking
+from marginrank import KernelRankSVM, RankSVM, make_ranking
+from marginrank._base import threads
 from marginrank._base.threads import available_threads, effective_threads, serial_blas
 
 PATIENCE = 300  # seconds; what takes longer hangs, even on a busy machine with a sanitizer
@@ -25,13 +26,27 @@ def blas_threads():
     return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
 
 
+@pytest.fixture
+def three_blas_threads(monkeypatch):
+    """Let BLAS have three threads, which the session limits to one, and the main thread own it."""
+    monkeypatch.setattr(threads, "_shared_limit", threads._SharedLimit())
+    with threadpool_limits(3, "blas"):
+        yield
+
+
+def serial_blas_threads():
+    with serial_blas():
+        return blas_threads()
+
+
 def fit_coef(_=None):
     X, y, qid = make_ranking(30, 20, 5, random_state=0)
     return RankSVM(n_jobs=2).fit(sp.csr_array(X), y, qid=qid).coef_
 
 
 def passes_in_a_fork(check):
-    """Return whether check() is true in a forked child that ends in time."""
+    """Return whether check() is true in a forked child that ends."""
+    until_it_ends, held = os.pipe()  # the child holds the other end as long as it lives
     child = os.fork()
     if child == 0:
         status = 1
@@ -39,14 +54,11 @@ def passes_in_a_fork(check):
             status = 0 if check() else 2
         finally:
             os._exit(status)
-    for _ in range(PATIENCE * 100):
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
+    os.close(held)
+    if not select.select([until_it_ends], [], [], PATIENCE)[0]:
+        os.kill(child, signal.SIGKILL)
+    os.close(until_it_ends)
+    return os.waitpid(child, 0)[1] == 0
 
 
 @contextmanager
@@ -67,19 +79,94 @@ def another_thread(action):
         thread.join()
 
 
+@pytest.mark.usefixtures("three_blas_threads")
 def test_blas_is_restored_when_the_last_of_overlapping_fits_ends():
-    before = blas_threads()
     first, second = serial_blas(), serial_blas()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
     assert set(blas_threads()) == {1}
     second.__exit__(None, None, None)
-    assert blas_threads() == before
+    assert set(blas_threads()) == {3}
 
 
+@pytest.mark.usefixtures("three_blas_threads")
+def test_blas_is_limited_in_any_thread():
+    assert set(serial_blas_threads()) == {1}
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(2):
+            assert set(pool.submit(serial_blas_threads).result()) == {1}
+            assert set(blas_threads()) == {3}
+    assert set(serial_blas_threads()) == {1}
+    assert set(blas_threads()) == {3}
+
+
+@pytest.mark.usefixtures("three_blas_threads")
+def test_the_thread_that_ends_last_restores_blas():
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold():
+        with serial_blas():
+            entered.set()
+            leave.wait()
+        return blas_threads()
+
+    with ThreadPoolExecutor(1) as pool:
+        with serial_blas():
+            held = pool.submit(hold)
+            entered.wait()
+        assert set(blas_threads()) == {1}
+        leave.set()
+        assert set(held.result()) == {3}
+    with threadpool_limits(2, "blas"):  # as others do, who must not be ignored afterwards
+        assert set(blas_threads()) == {2}
+
+
+@pytest.mark.usefixtures("three_blas_threads")
+@pytest.mark.parametrize("parameters", [{}, {"loss": "hinge", "tol": 1e-3}], ids=str)
+def test_a_fit_in_another_thread_gives_the_same_bits(parameters):
+    X, y, qid = make_ranking(200, 40, 136, random_state=0)
+    model = RankSVM(n_jobs=1, **parameters)
+    expected = model.fit(X, y, qid=qid).coef_
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(model.fit, X, y, qid=qid).result().coef_
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_bits_of_a_kernel_do_not_depend_on_the_threads_of_blas(three_blas_threads):
+    X, y, qid = make_ranking(20, 40, 20, random_state=0)
+    expected = KernelRankSVM(n_jobs=1).fit(X, y, qid=qid).dual_coef_
+    with threadpool_limits(1, "blas"):
+        found = KernelRankSVM(n_jobs=1).fit(X, y, qid=qid).dual_coef_
+    np.testing.assert_array_equal(found, expected)
+
+
+class LocalLibrary(threading.local):
+    """A BLAS library with one number of threads per calling thread, such as MKL."""
+
+    num_threads = 4
+
+    def set_num_threads(self, number):
+        self.num_threads = number
+
+
+def test_each_thread_limits_libraries_that_count_by_thread(monkeypatch):
+    library = LocalLibrary()
+    monkeypatch.setattr(threads, "_libraries", lambda: threads._Libraries([], [library]))
+
+    def in_and_after():
+        with serial_blas(), serial_blas():
+            inside = library.num_threads
+        return inside, library.num_threads
+
+    with serial_blas(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(in_and_after).result() == (1, 4)
+        assert library.num_threads == 1
+    assert library.num_threads == 4
+
+
+@pytest.mark.usefixtures("three_blas_threads")
 def test_blas_is_restored_in_a_child_whose_parent_was_fitting():
-    before = blas_threads()
     entered, leave = threading.Event(), threading.Event()
 
     def hold():
@@ -91,14 +178,15 @@ def test_blas_is_restored_in_a_child_whose_parent_was_fitting():
     thread.start()
     entered.wait()
     try:
-        assert passes_in_a_fork(lambda: blas_threads() == before)
+        assert passes_in_a_fork(lambda: set(blas_threads()) == {3})
         assert set(blas_threads()) == {1}
     finally:
         leave.set()
         thread.join()
-    assert blas_threads() == before
+    assert set(blas_threads()) == {3}
 
 
+@pytest.mark.usefixtures("three_blas_threads")
 def test_blas_stays_limited_in_a_fit_that_forks():
     with serial_blas():
         assert passes_in_a_fork(lambda: set(blas_threads()) == {1})
@@ -148,12 +236,6 @@ def test_affinity_is_honoured(monkeypatch):
         return available_threads() == 1
 
     assert passes_in_a_fork(held_to_one_core)
-
-
-SETTING = """
-from marginrank import RankSVM, make_ranking
-X, y, qid = make_ranking(200, 50, 20)
-"""
 
 
 def run_python(program):

@@ -8,12 +8,16 @@ import subprocess
 import sys
 import warnings
 from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from marginrank import make_ranking
+
+PATIENCE = 600  # seconds; a command that takes longer hangs, even on a busy machine
+PAUSED = [sys.executable, str(Path(__file__).with_name("paused_command.py"))]
 
 
 def write_letor(path, X, y, qid):
@@ -30,7 +34,9 @@ def run():
 
     def run(*arguments, code=0, input=None):
         command = [sys.executable, "-m", "marginrank", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, input=input, timeout=120)
+        done = subprocess.run(
+            command, capture_output=True, text=True, input=input, timeout=PATIENCE
+        )
         assert done.returncode == code, done.stderr
         return done
 
@@ -53,24 +59,77 @@ def run_on_terminal():
     return run_on_terminal
 
 
-@pytest.fixture(scope="session")
-def interrupted():
-    """Return a function that ends a fit with Ctrl-C, and returns what it says after that.
+class PausedProcess:
+    """A command that waits for the test after some lines of its progress, given by their begin.
 
-    A terminal sends Ctrl-C to all processes of a command.
+    Its standard error is in `lines`, as far as it was read.
     """
 
+    def __init__(self, beginnings, *arguments):
+        self._beginnings = iter(beginnings)
+        self._process = subprocess.Popen(
+            [*PAUSED, "|".join(beginnings), *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.lines = []
+
+    def read_to_pause(self):
+        """Read up to the next line with a pause, and check that there is one."""
+        beginning = next(self._beginnings)
+        for line in self._process.stderr:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith(beginning):
+                return
+        raise AssertionError(self.lines)
+
+    def interrupt(self):
+        """Send Ctrl-C to all processes of the command, as a terminal does."""
+        os.killpg(self._process.pid, signal.SIGINT)
+
+    def stop_reading(self):
+        """Close the end of the pipe that progress is read from."""
+        self._process.stderr.close()
+
+    def end(self):
+        """Return the exit code and what the command printed."""
+        if self._process.stderr.closed:
+            out = self._process.stdout.read()
+        else:
+            out, err = self._process.communicate(timeout=PATIENCE)
+            self.lines += err.splitlines()
+        return self._process.wait(timeout=PATIENCE), out
+
+
+@pytest.fixture
+def paused():
+    """Return a function that starts a command which pauses, as a PausedProcess."""
+    started = []
+
+    def paused(beginnings, *arguments):
+        started.append(PausedProcess(beginnings, *arguments))
+        return started[-1]
+
+    yield paused
+    for process in started:
+        process._process.kill()
+        process._process.wait()
+
+
+@pytest.fixture
+def interrupted(paused):
+    """Return a function that ends a fit with Ctrl-C, and returns what it says after that."""
+
     def interrupted(*arguments):
-        command = [sys.executable, "-m", "marginrank", *map(str, arguments), "--verbose"]
-        with subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, start_new_session=True
-        ) as process:
-            for line in process.stderr:
-                if line.startswith("iter "):
-                    break
-            os.killpg(process.pid, signal.SIGINT)
-            rest = process.stderr.read().splitlines()  # ends when nobody can write any more
-            assert process.wait(timeout=60) == 130
+        process = paused(["iter "], *arguments, "--verbose")
+        process.read_to_pause()
+        n_before = len(process.lines)
+        process.interrupt()
+        code, _ = process.end()
+        assert code == 130
+        rest = process.lines[n_before:]
         return [line for line in rest if not line.startswith(("iter ", "solve: "))]
 
     return interrupted

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from dataclasses import fields
 
 import numpy as np
@@ -210,15 +208,12 @@ def test_interrupted_train_writes_nothing(interrupted, slow_fit):
     assert [path.name for path in model.parent.iterdir()] == ["data.store"]
 
 
-def test_progress_that_nobody_reads_any_more_writes_nothing(slow_fit):
+def test_progress_that_nobody_reads_any_more_writes_nothing(paused, slow_fit):
     arguments, model = slow_fit
-    command = [sys.executable, "-m", "marginrank", *arguments, "--verbose"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        for line in process.stderr:
-            if line.startswith("iter "):
-                break
-        process.stderr.close()
-        assert process.wait(timeout=60) in (141, -signal.SIGPIPE)
+    process = paused(["iter "], *arguments, "--verbose")
+    process.read_to_pause()
+    process.stop_reading()
+    assert process.end()[0] in (141, -signal.SIGPIPE)
     assert not model.exists()
 
 

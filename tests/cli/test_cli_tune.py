@@ -2,9 +2,6 @@
 
 import json
 import shlex
-import signal
-import subprocess
-import sys
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -386,39 +383,33 @@ def store(tmp_path_factory):
     return path
 
 
-class Process:
-    """The command in a process of its own, which is interrupted at some lines of its progress."""
+@pytest.fixture
+def tuned(paused, store, tmp_path):
+    """Return a function that interrupts a search at some lines, and returns its process."""
 
-    def __init__(self, store, folder, *flags):
-        command = [sys.executable, "-m", "marginrank", "tune", store, "--model", folder / "m.json"]
+    def tuned(beginnings, *flags):
         flags = [*flags, "--folds", "2", "--solver", "tron", "--verbose", "--json"]
-        self._process = subprocess.Popen(
-            [*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self.lines = []
+        process = paused(beginnings, "tune", store, "--model", tmp_path / "m.json", *flags)
+        for _ in beginnings:
+            process.read_to_pause()
+            process.interrupt()
+        return process
 
-    def interrupt_at(self, *beginnings):
-        for beginning in beginnings:
-            for line in self._process.stderr:
-                self.lines.append(line.rstrip("\n"))
-                if line.startswith(beginning):
-                    break
-            self._process.send_signal(signal.SIGINT)
+    return tuned
 
-    def end(self):
-        """Return what was printed; the process must have ended as one that was interrupted."""
-        out, err = self._process.communicate(timeout=100)
-        self.lines += err.splitlines()
-        assert self._process.returncode == 130, self.lines
-        assert "Traceback" not in "".join(self.lines)
-        return out
+
+def printed_by(process):
+    """Return what was printed; the process must have ended as one that was interrupted."""
+    code, out = process.end()
+    assert code == 130, process.lines
+    assert "Traceback" not in "".join(process.lines)
+    return out
 
 
 class TestInterrupt:
-    def test_the_best_so_far_is_fitted_and_written(self, invoke, store, tmp_path):
-        process = Process(store, tmp_path)
-        process.interrupt_at("C=")
-        result = json.loads(process.end())
+    def test_the_best_so_far_is_fitted_and_written(self, invoke, tuned, tmp_path):
+        process = tuned(["C="])
+        result = json.loads(printed_by(process))
         (told,) = [line for line in process.lines if line.startswith("marginrank: interrupted")]
         assert "so far is kept: C=" in told
         selection = result["selection"]
@@ -430,10 +421,9 @@ class TestInterrupt:
         assert invoke(*shlex.split(result["repeat"])[1:]).returncode == 0
         assert content(tmp_path / "m.json") == written
 
-    def test_twice_ends_without_a_model(self, store, tmp_path):
-        process = Process(store, tmp_path, "--tol", "1e-14", "-C", "1e-6,1")
-        process.interrupt_at("C=", "iter ")
-        assert process.end() == ""
+    def test_twice_ends_without_a_model(self, tuned, tmp_path):
+        process = tuned(["C=", "iter "], "--tol", "1e-14", "-C", "1e-6,1")
+        assert printed_by(process) == ""
         assert process.lines[-1] == "marginrank: interrupted; no file is half-written"
         assert list(tmp_path.iterdir()) == []
 

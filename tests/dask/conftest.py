@@ -1,7 +1,12 @@
 """A cluster of real worker processes, which the tests of this folder share."""
 
+import dask
 import pytest
 from distributed import Client, LocalCluster
+
+# A cluster gives up a worker that its nanny does not restart in time: 15 seconds by default, in
+# which a busy machine does not start a process that imports Dask.
+dask.config.set({"distributed.deploy.lost-worker-timeout": "300s"})
 
 
 @pytest.fixture(scope="session")

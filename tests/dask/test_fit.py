@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future
 
 import dask.array as da
 import numpy as np
@@ -243,9 +244,16 @@ def kill_workers(client, n):
         os.kill(process, signal.SIGKILL)
 
 
+def lose_patience(monkeypatch):
+    """Wait for nothing any more: to be called when the cluster is gone."""
+    monkeypatch.setattr(clusters, "PATIENCE", 1.0)
+    monkeypatch.setattr(clusters, "SLICE", 0.5)
+
+
 @pytest.mark.parametrize("n_killed", [1, 2])
-def test_workers_killed_in_mid_fit_leave_no_trace(new_cluster, expected, n_killed):
+def test_workers_killed_in_mid_fit_leave_no_trace(new_cluster, expected, monkeypatch, n_killed):
     """Their nannies start new ones, even if none is left."""
+    monkeypatch.setattr(clusters, "PATIENCE", 300.0)  # a busy machine starts them slowly
     client = new_cluster(2)
     fit = fit_and_then(lambda: kill_workers(client, n_killed), client)
     np.testing.assert_array_equal(fit.result.w, expected.coef_)
@@ -254,14 +262,19 @@ def test_workers_killed_in_mid_fit_leave_no_trace(new_cluster, expected, n_kille
 
 def test_without_workers_a_fit_ends_with_an_error(new_cluster, monkeypatch):
     """The best weights up to then are kept."""
-    monkeypatch.setattr(clusters, "PATIENCE", 1.0)
-    monkeypatch.setattr(clusters, "SLICE", 0.5)
     client = new_cluster(0)
     command = [sys.executable, "-m", "distributed.cli.dask_worker", client.scheduler.address]
     options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
     workers = [subprocess.Popen([*command, *options]) for _ in range(2)]
     client.wait_for_workers(2)
-    fit = fit_and_then(lambda: [worker.kill() for worker in workers], client)
+
+    def kill_workers():
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+        lose_patience(monkeypatch)
+
+    fit = fit_and_then(kill_workers, client)
     assert isinstance(fit.error, ClusterError)
     assert "has had no workers" in str(fit.error)
     assert fit.result.stop is StopReason.FAILED
@@ -276,11 +289,55 @@ def test_a_client_closed_in_mid_fit_is_an_error(new_cluster):
 
 
 def test_a_scheduler_that_is_gone_is_an_error(new_cluster, monkeypatch):
-    monkeypatch.setattr(clusters, "PATIENCE", 1.0)
-    monkeypatch.setattr(clusters, "SLICE", 0.5)
     client = new_cluster(1)
-    fit = fit_and_then(client.cluster.close, client)
+
+    def close_cluster():
+        client.cluster.close()
+        lose_patience(monkeypatch)
+
+    fit = fit_and_then(close_cluster, client)
     assert isinstance(fit.error, ClusterError)
+
+
+def test_questions_to_a_cluster_that_was_closed_are_errors(new_cluster):
+    client = new_cluster(1)
+    future = client.submit(int, pure=False)
+    client.cluster.close()
+    client.close()
+    for ask in (
+        lambda: clusters.threads_by_worker(client),
+        lambda: clusters.homes_of(client, [future]),
+        lambda: clusters.fetch(client, [future]),
+        lambda: clusters.map_tasks(client, int, ["1"]),
+    ):
+        with pytest.raises(ClusterError, match="the Dask client is closed"):
+            ask()
+    assert clusters.count_workers(client) == 0
+
+
+@pytest.mark.parametrize("ask", [clusters.homes_of, clusters.fetch], ids=lambda ask: ask.__name__)
+def test_a_client_that_is_closed_while_the_scheduler_is_asked_is_an_error(
+    new_cluster, monkeypatch, ask
+):
+    client = new_cluster(1)
+    future = client.submit(int, pure=False)
+    begin = clusters._begin
+
+    def close_and_begin(*question):
+        client.close()
+        return begin(*question)
+
+    monkeypatch.setattr(clusters, "_begin", close_and_begin)
+    with pytest.raises(ClusterError, match="the Dask client is closed"):
+        ask(client, [future])
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(client, monkeypatch):
+    monkeypatch.setattr(clusters, "PATIENCE", 0.0)
+    monkeypatch.setattr(clusters, "_begin", lambda *question: Future())
+    with pytest.raises(ClusterError, match="scheduler has not answered for 0 seconds"):
+        clusters.threads_by_worker(client)
+    assert clusters.count_workers(client) == 0
 
 
 def test_the_client_of_the_process_is_taken(client):

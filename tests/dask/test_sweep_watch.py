@@ -36,7 +36,7 @@ def test_rows_are_told_of_while_workers_are_busy(client):
     watch = SweepWatch(on_read, [[10], [20]])
     futures = [client.submit(int, 0, pure=False), client.submit(_wait, pure=False)]
     watch.follow(futures)
-    assert futures[1].result(timeout=60) is True
+    assert futures[1].result(timeout=300) is True
     watch.end()
     assert sorted(told) == [10, 20]
 
@@ -44,7 +44,7 @@ def test_rows_are_told_of_while_workers_are_busy(client):
 def _wait():
     from distributed import Event
 
-    return Event("first is told of").wait(timeout=30)
+    return Event("first is told of").wait(timeout=200)
 
 
 def test_a_verbose_fit_prints_rows_parts_and_workers(client, tmp_path, capsys):

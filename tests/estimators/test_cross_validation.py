@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 import xgboost
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import BaggingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 from marginrank import (
     RankingData,
     RankSVM,
+    RankSVMCV,
     SelectKBestRanking,
     cross_validate_ranking,
     make_ranking,
@@ -26,7 +27,7 @@ from marginrank import (
 )
 from marginrank.estimators._linear import check_seed
 from marginrank.metrics import make_ranking_scorer
-from marginrank.training.folds import query_folds
+from marginrank.training.folds import folds_of, query_folds, rows_of
 
 ORDER = np.random.default_rng(0).permutation(400)
 X, Y, QID = (part[ORDER] for part in make_ranking(40, 10, 6, random_state=0))
@@ -302,3 +303,15 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
         result = cross_validate_ranking(Ridge(), X, labels, IDS, cv=[*FOLD_ROWS, without])
     assert np.isnan(result["test_score"][3])
     assert result.mean["ndcg@10"] == pytest.approx(result["test_score"][:3].mean())
+
+
+def test_a_search_inside_has_the_folds_of_its_own_fit():
+    """Its queries are numbers in the order of the ids, which the rows do not follow."""
+    features, labels, numbers = make_ranking(40, 10, 5, random_state=0)
+    data = RankingData(features, labels, np.random.default_rng(0).permutation(1000)[numbers])
+    search = RankSVMCV(n_points=3, cv=3)
+    found = cross_validate_ranking(search, data, cv=2, return_estimator=True)
+    for fold, inside in zip(folds_of(data, 2, check_seed(0)), found["estimator"], strict=True):
+        own = clone(search).fit(rows_of(data, fold.train))
+        for key in ("split0_test_score", "split1_test_score", "split2_test_score"):
+            np.testing.assert_allclose(inside.cv_results_[key], own.cv_results_[key], rtol=1e-6)

@@ -341,6 +341,24 @@ def test_a_scale_is_the_same_as_a_scaler_first(layout, n_components, kernel):
     np.testing.assert_array_equal(kept, (X * sizes)[model.landmark_rows_])
 
 
+@pytest.mark.parametrize("n_components", [None, 50])
+@pytest.mark.parametrize("offset", [1e5, 1.7e8])
+def test_large_offsets_of_features_drop_out_of_distances(n_components, offset):
+    """Squared norms of 1e16 would leave nothing of distances of 1."""
+    moved = X + offset
+    scaler = StandardScaler().fit(moved)
+    model = KernelRankSVM(scale="standard", n_components=n_components, tol=1e-12)
+    model.fit(moved, Y, qid=QID)
+    plain = KernelRankSVM(n_components=n_components, tol=1e-12)
+    expected = clone(plain).fit(scaler.transform(moved), Y, qid=QID)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-9)
+    scores = expected.predict(scaler.transform(NEW + offset))
+    np.testing.assert_allclose(model.predict(NEW + offset), scores, atol=1e-6)
+    np.testing.assert_allclose(model.predict(sp.csr_array(NEW + offset)), scores, atol=1e-6)
+    expected = clone(plain).fit(moved - moved.mean(axis=0), Y, qid=QID)
+    assert plain.fit(moved, Y, qid=QID).objective_ == pytest.approx(expected.objective_, rel=1e-9)
+
+
 def test_a_precomputed_kernel_has_nothing_to_scale():
     with pytest.raises(ValueError, match="scale is for features, and a precomputed kernel has"):
         KernelRankSVM(kernel="precomputed", scale="standard").fit(X @ X.T, Y, qid=QID)

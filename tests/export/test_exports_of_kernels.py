@@ -86,6 +86,17 @@ def test_missing_features_count_as_zero(target, kernel):
     assert_scores(target, scores_of(model, target, X), expected)
 
 
+def test_large_offsets_of_features():
+    model = random_kernel_model("rbf")
+    offset = 1e8 * model.scale
+    model = without(model, landmarks=model.landmarks + offset)
+    X = random_features(40, model) + offset
+    X[0, 2] = 0.0
+    expected = model.scores(X)
+    X[0, 2] = np.nan
+    assert_scores("onnx", scores_of(model, "onnx", X), expected)
+
+
 @every_taker
 def test_more_documents_than_are_run_at_a_time(target):
     model = random_kernel_model("rbf")

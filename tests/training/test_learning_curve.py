@@ -312,3 +312,31 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
         curve = learning_curve_ranking(X, labels, QID, cv=[*folds, without], sizes=[2, 4])
     assert np.isnan(curve.valid_scores[:, 2]).all()
     np.testing.assert_allclose(curve.valid_mean, curve.valid_scores[:, :2].mean(axis=1))
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"scale": "range"}, {"normalization": "query"}], ids=str
+)
+def test_the_last_size_is_a_plain_fit_of_the_queries_with_pairs(parameters):
+    X, y, qid = make_ranking(60, 10, 8, random_state=0)
+    X[qid < 15] *= 3.0
+    y[qid < 15] = 0
+    V, v, valid_qid = make_ranking(30, 10, 8, random_state=5)
+    v[valid_qid < 8] = 0
+    options = {"C": 0.1, "tol": 1e-10, **parameters}
+    curve = learning_curve_ranking(X, y, qid, validation=(V, v, valid_qid), cv=1, **options)
+    rows, judged = qid >= 15, valid_qid >= 8
+    scores = RankSVM(**options).fit(X[rows], y[rows], qid=qid[rows]).predict(V[judged])
+    expected = metrics.ndcg(v[judged], scores, qid=valid_qid[judged], k=10)
+    assert curve.valid_scores[-1, 0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_last_size_of_a_fold_is_a_fit_with_c_by_pairs_of_all_data():
+    X, y, qid = make_ranking(60, 10, 8, random_state=0)
+    data = RankingData(X, y, qid)
+    train, test = np.flatnonzero(qid < 30), np.flatnonzero(qid >= 30)
+    curve = learning_curve_ranking(data, cv=[(train, test)], C=0.1, tol=1e-10)
+    C = 0.1 * data.n_pairs / curve.n_pairs[-1, 0]
+    model = RankSVM(C=C, tol=1e-10).fit(X[train], y[train], qid=qid[train])
+    expected = metrics.ndcg(y[test], model.predict(X[test]), qid=qid[test], k=10)
+    assert curve.valid_scores[-1, 0] == pytest.approx(expected, rel=1e-12)

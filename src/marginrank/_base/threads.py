@@ -1,4 +1,4 @@
-"""How many threads, and who may use them."""
+"""Numbers of threads: of the kernels, and of BLAS during a fit."""
 
 import numbers
 import os
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from threadpoolctl import ThreadpoolController
 
@@ -43,12 +43,27 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _BlasLimit:
-    """Holds BLAS to one thread while anybody wants that; the last one to leave restores it."""
+class _Libraries(NamedTuple):
+    """The BLAS libraries of this process, as threadpoolctl controls them.
+
+    Attributes
+    ----------
+    shared : list
+        Libraries with one number of threads per process.
+    local : list
+        Libraries with one number of threads per calling thread.
+    """
+
+    shared: list[Any]
+    local: list[Any]
+
+
+class _SharedLimit:
+    """Limits the shared libraries to one thread while anybody wants that; the last one restores."""
 
     def __init__(self) -> None:
         self._holders: list[int] = []  # threads
-        self._limiter: Any = None
+        self._before: list[tuple[Any, int]] = []  # libraries and their numbers of threads
         # Held during a fork, so that the child never sees it half done. A fork may come out of a
         # signal handler that interrupted its owner: hence an RLock.
         self._lock = threading.RLock()
@@ -61,7 +76,10 @@ class _BlasLimit:
     def enter(self) -> None:
         with self._lock:
             if not self._holders:
-                self._limiter = _controller().limit(limits=1, user_api="blas")
+                self._before = [(library, library.num_threads) for library in _libraries().shared]
+                for library, _ in self._before:
+                    _drop_owner(library)
+                    library.set_num_threads(1)
             self._holders.append(threading.get_ident())
 
     def leave(self) -> None:
@@ -77,28 +95,56 @@ class _BlasLimit:
         self._lock.release()
 
     def _restore_if_unused(self) -> None:
-        if not self._holders and self._limiter is not None:
-            self._limiter.restore_original_limits()
-            self._limiter = None
+        if not self._holders:
+            for library, n_threads in self._before:
+                _drop_owner(library)
+                library.set_num_threads(n_threads)
+                _drop_owner(library)
+            self._before = []
 
 
 @contextmanager
 def serial_blas() -> Iterator[None]:
-    """Hold BLAS to one thread.
+    """Limit BLAS to one thread.
 
-    Its vectors are short here, its threads would fight with those of the kernels for the cores, and
-    its sums would depend on their number. Fits may overlap: the last one to end restores it.
+    Its vectors are short here, its threads would compete with those of the kernels for the cores,
+    and its sums would depend on their number. Fits may overlap, in any threads: the last one to end
+    restores the number of threads.
     """
-    _blas_limit.enter()
+    local = [(library, library.num_threads) for library in _libraries().local]
+    _shared_limit.enter()
     try:
+        for library, _ in local:
+            library.set_num_threads(1)
         yield
     finally:
-        _blas_limit.leave()
+        for library, n_threads in local:
+            library.set_num_threads(n_threads)
+        _shared_limit.leave()
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _libraries() -> _Libraries:
+    blas = [lib for lib in ThreadpoolController().lib_controllers if lib.user_api == "blas"]
+    shared = [library for library in blas if _is_shared(library)]
+    return _Libraries(shared, [library for library in blas if library not in shared])
 
 
-_blas_limit = _BlasLimit()
+def _is_shared(library: Any) -> bool:
+    """Whether a thread that sets the number of threads of a library sets it for all others."""
+    openmp = getattr(library, "threading_layer", None) == "openmp"
+    return library.internal_api in ("openblas", "flexiblas") and not openmp
+
+
+def _drop_owner(library: Any) -> None:
+    """Let this thread set the number of threads of a shared library.
+
+    Since 3.8, threadpoolctl ignores every thread but the first one to set it, even a thread that is
+    done with it.
+    """
+    drop = getattr(library, "clear_controlling_thread", None)
+    if drop is not None:
+        drop(force=True)
+
+
+_shared_limit = _SharedLimit()

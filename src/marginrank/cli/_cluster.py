@@ -19,7 +19,7 @@ def learn_on_cluster(task: Task, parameters: "AnyParameters", where: str) -> Non
     """Learn from stores that the workers of a cluster read; write and tell what came out."""
     require("dask.dataframe", "dask")
     with connecting(where) as client:
-        from marginrank.training.dask.clusters import threads_by_worker
+        from marginrank.training.dask.clusters import count_workers
         from marginrank.training.dask.loading import load_parts
         from marginrank.training.dask.sources import open_source
 
@@ -27,7 +27,7 @@ def learn_on_cluster(task: Task, parameters: "AnyParameters", where: str) -> Non
             loaded = load_parts(client, open_source(client, list(task.files)))
         held_out = task.open_valid(Wanted(loaded.n_features, loaded.feature_names))
         learned = _fit(client, loaded, parameters, task)
-        n_workers = len(threads_by_worker(client)) if learned.error is None else 0
+        n_workers = count_workers(client) if learned.error is None else 0
     task.keep(learned)
     assert learned.model.training is not None
     counts = {

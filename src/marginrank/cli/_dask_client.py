@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LOCAL = re.compile(r"local\[(\d{1,4})\]", re.ASCII)
 ADDRESS = re.compile(r"(\w+://)?[^/\s]+:\d{1,5}", re.ASCII)
-PATIENCE = "10s"  # for an answer of the scheduler
+PATIENCE = "30s"  # for an answer of the scheduler
 
 
 def check_cluster(name: str, where: str) -> None:

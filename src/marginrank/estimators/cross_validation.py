@@ -22,7 +22,7 @@ from marginrank.estimators import _queries_of_fits as queries_of_fits
 from marginrank.estimators._linear import check_seed
 from marginrank.metrics._names import Metric, metric_name, order_free
 from marginrank.metrics.scorers import metric_of
-from marginrank.training.folds import Fold, folds_of, has_pairs, over_folds
+from marginrank.training.folds import Fold, folds_of, has_pairs, numbers_by_id, over_folds
 
 
 class RankingCV(ResultTable, dict[str, Any]):
@@ -113,7 +113,8 @@ def cross_validate_ranking(
     ----------
     estimator : estimator
         It is cloned for each fold. Its fit gets `qid`, `group_id` or the sizes of the queries as
-        `group`, whichever it takes; its rows are then sorted by query, and the queries are numbers.
+        `group`, whichever it takes; its rows are then sorted by query, and the queries are numbers
+        in the order of the ids. So a search with folds of its own has those of the ids.
         In a pipeline or a search, so do all steps, unless they were told otherwise by
         ``set_fit_request``. Documents are ranked by ``predict``; with a classifier, by
         ``decision_function`` of two classes, or by the label that ``predict_proba`` expects.
@@ -249,4 +250,4 @@ def _documents(
         weights["sample_weight"] = grouped.sample_weight
     if grouped.query_weight is not None:
         weights["query_weight"] = grouped.query_weight[grouped.qid]
-    return grouped, _Documents(features, labels, grouped.qid, weights)
+    return grouped, _Documents(features, labels, numbers_by_id(grouped), weights)

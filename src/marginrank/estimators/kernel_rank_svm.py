@@ -63,8 +63,8 @@ normalization, verbose
         As in :class:`~marginrank.RankSVM`.
     scale : None, {"standard", "range", "query"} or array-like of shape (n_features,), default=None
         What features are divided by before the kernel sees them, as in
-        :class:`~marginrank.RankSVM`. They are not shifted, so that "standard" is the same as
-        StandardScaler first for kernels of differences, such as "rbf" and "laplacian". A
+        :class:`~marginrank.RankSVM`. For kernels of differences, "rbf" and "laplacian", "standard"
+        is the same as StandardScaler first. Other kernels see the offsets of features. A
         precomputed kernel has no features to divide.
     n_jobs : int, default=None
         Number of threads; None and −1 mean all. The result does not depend on it.

@@ -21,7 +21,7 @@ class Landmark:
     weight : float
         What the kernel with it is multiplied by.
     features : ndarray of shape (n_features,)
-        Its features, divided by the scale.
+        Its features, without the center and divided by the scale.
     """
 
     weight: float
@@ -30,7 +30,9 @@ class Landmark:
 
 @dataclass(frozen=True)
 class KernelSum(Sum[Landmark]):
-    """A score: offset + Σ weight · kernel(features / scale, landmark); what is missing counts as 0.
+    """A score: offset + Σ weight · kernel((features − center) / scale, landmark).
+
+    A missing feature counts as 0.
 
     Attributes
     ----------
@@ -38,14 +40,15 @@ class KernelSum(Sum[Landmark]):
         One of :data:`KERNELS`, all of which are functions of inner products.
     gamma, degree, coef0 : float
         Its parameters.
-    scale : ndarray of shape (n_features,)
-        What features are divided by.
+    center, scale : ndarray of shape (n_features,)
+        What is subtracted from features, and what they are divided by then.
     """
 
     kernel: str = "linear"
     gamma: float = 1.0
     degree: float = 3.0
     coef0: float = 1.0
+    center: Floats = field(default_factory=lambda: np.zeros(1))
     scale: Floats = field(default_factory=lambda: np.ones(1))
 
     def listed(self) -> tuple[Landmark, ...]:
@@ -56,20 +59,21 @@ class KernelSum(Sum[Landmark]):
 def landmarks_of(model: KernelModel) -> tuple[Landmark, ...]:
     """Return the landmarks whose weights are not zero."""
     kept = np.flatnonzero(model.dual_coef)
-    rows = model.landmarks[kept]
-    documents = (rows.toarray() if sp.issparse(rows) else rows) / _scale(model)
+    rows = model.compared().seen[kept]
+    documents = rows.toarray() if sp.issparse(rows) else rows
     return tuple(map(Landmark, model.dual_coef[kept].tolist(), documents))
 
 
 def kernel_of(model: KernelModel) -> dict[str, str | float | Floats]:
     """Return what a KernelSum tells of a kernel."""
-    kernel = model.kernel()
+    kernel, center = model.kernel(), model.compared().center
     return {
         "kernel": str(kernel.function),
         "gamma": 1.0 / model.n_features if kernel.gamma is None else kernel.gamma,
         "degree": kernel.degree,
         "coef0": kernel.coef0,
-        "scale": _scale(model),
+        "center": np.zeros(model.n_features) if center is None else center,
+        "scale": np.ones(model.n_features) if model.scale is None else model.scale,
     }
 
 
@@ -84,7 +88,3 @@ def check_kernel(model: KernelModel) -> None:
         )
     if not np.isfinite(model.dual_coef).all():
         raise ValueError("dual_coef_ holds NaN or infinity; fit the model again.")
-
-
-def _scale(model: KernelModel) -> Floats:
-    return np.ones(model.n_features) if model.scale is None else model.scale

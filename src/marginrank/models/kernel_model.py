@@ -34,7 +34,7 @@ from marginrank.models.linear_model import Training
 from marginrank.training.linear import RidgeParameters
 
 if TYPE_CHECKING:
-    from marginrank.training.kernel_map import Kernel
+    from marginrank.training.kernel_map import Kernel, Landmarks
 
 FORMAT = "marginrank-kernel-model"
 VERSION = 1
@@ -104,14 +104,17 @@ class KernelModel:
 
     def scores(self, X: Any) -> Floats:
         """Return the score of each document, the one that the saved estimator gave it."""
-        from marginrank.training.kernel_map import Landmarks  # late: it imports scikit-learn
-
         X = check_features(X)
         require_features(X, self.n_features)
         threads = effective_threads(self.parameters.get("n_jobs"))
         check_finite(X, as_matrix(X), threads)
-        landmarks = Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)
-        return landmarks.product(X, self.dual_coef, threads)
+        return self.compared().product(X, self.dual_coef, threads)
+
+    def compared(self) -> "Landmarks":
+        """Return what documents are compared with."""
+        from marginrank.training.kernel_map import Landmarks  # late: it imports scikit-learn
+
+        return Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)
 
 
 def _kernel_of(parameters: dict[str, Any]) -> Kernel:

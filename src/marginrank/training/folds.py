@@ -166,6 +166,15 @@ def queries_by_id(ids: NDArray[Any]) -> Integers:
     return np.array(sorted(range(ids.size), key=lambda k: _sort_key(ids[k])), dtype=np.int64)
 
 
+def numbers_by_id(data: RankingData) -> Integers:
+    """Return the query of each document as a number, in the order of the ids.
+
+    Folds by these numbers are those by the ids.
+    """
+    numbers: Integers = np.argsort(queries_by_id(data.query_ids))[data.qid]
+    return numbers
+
+
 def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> RankingData:
     """Return some of the documents, with their queries, weights and names of features."""
     query_of_row = data.qid[rows]
@@ -263,8 +272,7 @@ def _splits(data: RankingData, cv: Any) -> Iterable[Any]:
     if hasattr(cv, "split") and not isinstance(cv, str):
         groups = None
         if data.n_queries > 1:
-            # Their places in the order of the ids: some splitters depend on the order of groups.
-            groups = np.argsort(queries_by_id(data.query_ids))[data.qid]
+            groups = numbers_by_id(data)  # some splitters depend on the order of groups
         splits: Iterable[Any] = cv.split(data.X, data.y, groups)
         return splits
     if isinstance(cv, str) or not isinstance(cv, Iterable):

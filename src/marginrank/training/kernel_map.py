@@ -135,8 +135,28 @@ class Landmarks:
         return cls(kernel, rows.astype(np.int64), documents, scale)
 
     @cached_property
-    def _divided(self) -> Any:
-        return _divide(self.documents, self.scale)
+    def center(self) -> Floats | None:
+        """What is subtracted from features before the kernel sees them, or None.
+
+        The squared distances of "rbf" are differences of squared norms, which large offsets would
+        leave no digits of. The offsets themselves drop out of every distance.
+        """
+        if self.kernel.function != "rbf" or sp.issparse(self.documents):
+            return None
+        center: Floats = self.documents.mean(axis=0)
+        return center
+
+    @cached_property
+    def seen(self) -> Any:
+        """The documents as the kernel sees them."""
+        return self._as_seen(self.documents)
+
+    def _as_seen(self, X: Any) -> Any:
+        """Return documents as the kernel sees them: centered and divided by the scale."""
+        X = _as_float64(X)
+        if self.center is not None:
+            X = (X.toarray() if sp.issparse(X) else X) - self.center
+        return _divide(X, self.scale)
 
     def values(self, X: Any) -> NDArray[Any]:
         """Return the kernel of each row of X with each landmark."""
@@ -144,8 +164,8 @@ class Landmarks:
             columns = X[:, self.rows]
             values: NDArray[Any] = columns.toarray() if sp.issparse(columns) else columns
         else:
-            with np.errstate(over="ignore"):  # said better below
-                values = self.kernel(_divide(_as_float64(X), self.scale), self._divided)
+            with np.errstate(over="ignore", invalid="ignore"):  # said better below
+                values = self.kernel(self._as_seen(X), self.seen)
         if not np.isfinite(values).all():
             raise ValueError(
                 "the kernel is NaN or infinity for some documents; scale the features or change "
@@ -165,7 +185,8 @@ class Landmarks:
 
         def fill(first: int) -> None:
             rows = slice(first, first + step)
-            out[rows] = self.values(X[rows]) @ B
+            with serial_blas():  # here, because some libraries are limited thread by thread
+                out[rows] = self.values(X[rows]) @ B
 
         with _workers(threads) as each:
             for _ in each(fill, range(0, X.shape[0], step)):
@@ -207,7 +228,8 @@ class KernelMap:
     @classmethod
     def of(cls, landmarks: Landmarks, X: Any) -> "KernelMap":
         """Make the map from the kernel of the landmarks, which are rows of X."""
-        values, vectors = _positive_part(landmarks.values(X[landmarks.rows]))
+        with serial_blas():
+            values, vectors = _positive_part(landmarks.values(X[landmarks.rows]))
         return cls(landmarks, vectors, np.sqrt(values))
 
     def features(self, X: Any, threads: int) -> NDArray[Any]:
@@ -218,7 +240,8 @@ class KernelMap:
 
     def expansion(self, w: Floats) -> Floats:
         """Return β with wᵀψ(x) = Σ β_i k(x, z_i)."""
-        beta: Floats = (self.vectors / self.roots) @ w
+        with serial_blas():
+            beta: Floats = (self.vectors / self.roots) @ w
         return beta
 
 
@@ -276,10 +299,9 @@ def _as_float64(X: Any) -> Any:
 
 @contextmanager
 def _workers(threads: int) -> Iterator[Callable[..., Any]]:
-    """Yield a map that works in threads, each with a BLAS of its own thread only."""
-    with serial_blas():
-        if threads == 1:
-            yield map
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            yield pool.map
+    """Yield a map that works in threads."""
+    if threads == 1:
+        yield map
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield pool.map

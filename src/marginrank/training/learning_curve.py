@@ -162,6 +162,11 @@ def learning_curve_ranking(
     weight of its own, so that C means what it means in a fit of all data. Queries without a pair
     count neither in training nor in scores.
 
+    So the last size of a fold is not a plain fit of the fold with the same C: that regularizes
+    more, because the fold has fewer pairs than the data. With `validation` the last size is the
+    plain fit of the queries that have pairs; a `scale` is that of their documents. Scores are lower
+    where a metric counts queries without a relevant document as 0.
+
     Parameters
     ----------
     X : RankingData, or array-like or sparse matrix of shape (n_documents, n_features)

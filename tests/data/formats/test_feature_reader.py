@@ -22,11 +22,13 @@ import scipy.sparse as sp
 from marginrank.data.formats import feature_reader, uncached_file
 from marginrank.data.formats.feature_reader import BUFFERS, FeatureReader
 from marginrank.data.formats.packed import smallest_types
+from marginrank.data.formats.read_ahead import ReadAhead
 from marginrank.data.formats.stored_features import StoredFeatures, StoredFile
 
 ROWS, WIDTH = 60, 7
 BOUNDS = np.array([0, 10, 10, 11, 30, 40, 50, 60])  # one block has no rows, one has most
 N_BLOCKS = BOUNDS.size - 1
+PATIENCE = 300  # seconds; what takes longer hangs, even on a busy machine
 
 
 @pytest.fixture(autouse=True)
@@ -327,21 +329,25 @@ def test_an_interrupt_while_the_consumer_waits(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     def wait_for_the_disk(*args):
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        while sys._current_frames()[consumer].f_code is not ReadAhead.following.__code__:
+            pass
+        signal.pthread_kill(consumer, signal.SIGALRM)
         disk.wait()
         return preadv(*args)
 
     features, X = dense(tmp_path)
-    disk, preadv = threading.Event(), os.preadv
+    consumer, disk, preadv = threading.get_ident(), threading.Event(), os.preadv
     handler = signal.signal(signal.SIGALRM, interrupt)
-    with reader(features) as blocks:
-        monkeypatch.setattr(os, "preadv", wait_for_the_disk)
-        with pytest.raises(KeyboardInterrupt):
-            next(blocks.sweep([0]))
-        assert not reader_threads()
-        monkeypatch.setattr(os, "preadv", preadv)
-        assert_rows(blocks.sweep([0]), X, [0])
-    signal.signal(signal.SIGALRM, handler)
+    try:
+        with reader(features) as blocks:
+            monkeypatch.setattr(os, "preadv", wait_for_the_disk)
+            with pytest.raises(KeyboardInterrupt):
+                next(blocks.sweep([0]))
+            assert not reader_threads()
+            monkeypatch.setattr(os, "preadv", preadv)
+            assert_rows(blocks.sweep([0]), X, [0])
+    finally:
+        signal.signal(signal.SIGALRM, handler)
 
 
 def test_a_sweep_ends_the_one_before(tmp_path):
@@ -379,7 +385,7 @@ reader = FeatureReader(features, np.arange(0, 61, 10), pinned_bytes=0, threads=1
 sweep = reader.sweep(range(6))
 keep = sys.modules["kept"] = next(sweep), sweep
 """
-    subprocess.run([sys.executable, "-c", f"import sys{script}"], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", f"import sys{script}"], check=True, timeout=PATIENCE)
 
 
 def test_a_forked_process_is_told_and_can_begin_anew(tmp_path):
@@ -395,7 +401,7 @@ def test_a_forked_process_is_told_and_can_begin_anew(tmp_path):
         assert_rows((next(sweep) for _ in range(4)), X, range(4))
         child = get_context("fork").Process(target=in_the_child)
         child.start()
-        child.join(60)
+        child.join(PATIENCE)
         assert child.exitcode == 0
         assert_rows(sweep, X, [4, 5, 6, *range(N_BLOCKS)])
 

@@ -16,8 +16,10 @@ def add_kernel(graph: Graph, X: str, model: KernelSum) -> str:
     """Add the sum of kernels with the landmarks, by the formulas of scikit-learn."""
     terms = model.listed()
     landmarks = np.stack([term.features for term in terms])
-    divided = graph.add("Div", graph.doubles(X), graph.constant("scale", model.scale))
-    x = graph.zero_if_missing(divided)
+    shifted = graph.add("Sub", graph.doubles(X), graph.constant("center", model.center))
+    divided = graph.add("Div", shifted, graph.constant("scale", model.scale))
+    zero = graph.constant("zero", (0.0 - model.center) / model.scale)
+    x = graph.add("Where", graph.add("IsNaN", divided), zero, divided)
     kernels = KERNELS[model.kernel](graph, x, landmarks, model)
     return graph.add("MatMul", kernels, graph.constant("weights", [t.weight for t in terms]))
 

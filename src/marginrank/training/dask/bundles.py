@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from distributed import Client, Future
 
-from marginrank.training.dask.clusters import homes_of, threads_by_worker
+from marginrank.training.dask.clusters import homes_of, map_tasks, threads_by_worker
 
 MANY = 1 << 30  # bundles, that are on their way
 SLACK = 1.1  # by which a bundle may be larger than its share, before parts move to another
@@ -61,7 +61,7 @@ def spread_bundles(client: Client, bundles: Sequence[Future]) -> list[Future]:
         for k in crowded[: threads[idle]]:
             homes[k] = idle
             there = {"workers": [idle], "allow_other_workers": True}
-            spread[k] = client.submit(_same_bundle, bundles[k], **there, pure=False)
+            spread[k] = map_tasks(client, _same_bundle, [bundles[k]], **there)[0]
     return spread
 
 

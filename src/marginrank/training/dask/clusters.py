@@ -13,7 +13,7 @@ from distributed import Client, Future, get_client
 from distributed.scheduler import KilledWorker
 
 SLICE = 5.0  # seconds between looks at the cluster while it computes
-PATIENCE = 30.0  # seconds without a worker, until nobody waits any longer
+PATIENCE = 30.0  # seconds without a worker or an answer, until nobody waits any longer
 
 
 class ClusterError(ConnectionError):
@@ -42,7 +42,7 @@ def map_tasks(client: Client, task: Any, *arguments: Sequence[Any], **common: An
 
     It is named anew in every call, so that fits that run at once do not meet.
     """
-    with _sending(client):
+    with _connected(client):
         return list(client.map(task, *arguments, **common, pure=False))
 
 
@@ -53,7 +53,7 @@ def map_and_tell(
 
     A client sends a message every ten milliseconds at most.
     """
-    with _sending(client):
+    with _connected(client):
         call, answer = delayed(task, pure=False), delayed(tell, pure=False)
         results = [call(*some, **common) for some in zip(*arguments, strict=True)]
         told = [answer(result) for result in results]
@@ -62,11 +62,16 @@ def map_and_tell(
 
 
 @contextmanager
-def _sending(client: Client) -> Iterator[None]:
-    """Say why tasks cannot be sent."""
+def _connected(client: Client) -> Iterator[None]:
+    """Raise ClusterError if the client is closed, or closes meanwhile.
+
+    Its other errors then are those of attributes and connections that are gone.
+    """
     _require_running(client)
     try:
         yield
+    except ClusterError:
+        raise
     except Exception as error:
         if client.status == "running":
             raise
@@ -79,7 +84,11 @@ def fetch(client: Client, futures: Sequence[Future]) -> list[Any]:
     Waiting ends with an error when the cluster has no workers for half a minute, when its scheduler
     is gone or the client is closed.
     """
-    _require_running(client)
+    with _connected(client):
+        return _gathered(client, futures)
+
+
+def _gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
     coming = _begin(client, lambda: client.gather(list(futures), asynchronous=True))
     lonely_since: float | None = None
     try:
@@ -109,15 +118,33 @@ def fetch(client: Client, futures: Sequence[Future]) -> list[Any]:
 
 def threads_by_worker(client: Client) -> dict[str, int]:
     """Return the address of each worker, and how many threads it has."""
-    return dict(_begin(client, client.scheduler.ncores).result(timeout=SLICE))
+    return dict(_ask(client, lambda: client.scheduler.ncores()))
+
+
+def count_workers(client: Client) -> int:
+    """Return the number of workers, 0 if the scheduler does not answer."""
+    try:
+        return len(threads_by_worker(client))
+    except OSError:
+        return 0
 
 
 def homes_of(client: Client, futures: Sequence[Future]) -> list[str]:
     """Return the address of a worker that has each of some futures; "" where none has."""
     keys = [future.key for future in futures]
-    asked = _begin(client, lambda: client.scheduler.who_has(keys=keys))
-    holders = asked.result(timeout=SLICE)
+    holders = _ask(client, lambda: client.scheduler.who_has(keys=keys))
     return [next(iter(holders.get(future.key, ())), "") for future in futures]
+
+
+def _ask(client: Client, question: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what the scheduler answers; raise ClusterError if it does not."""
+    with _connected(client):
+        try:
+            return _begin(client, question).result(timeout=PATIENCE)
+        except TimeoutError as error:
+            raise ClusterError(
+                f"the Dask scheduler has not answered for {PATIENCE:.0f} seconds; fit again."
+            ) from error
 
 
 def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnswer[Any]:
@@ -133,18 +160,16 @@ def _lonely_since(client: Client, since: float | None) -> float | None:
     """Return since when there has been no worker, None while there are some."""
     if client.status not in ("running", "connecting"):
         raise ClusterError(_why_cancelled(client))
-    try:
-        if threads_by_worker(client):
-            return None
-    except (OSError, TimeoutError):  # the scheduler does not answer either
-        pass
     now = time.monotonic()
-    if since is not None and now - since >= PATIENCE:
+    if count_workers(client):  # a scheduler that does not answer has none either
+        return None
+    since = now if since is None else since
+    if time.monotonic() - since >= PATIENCE:
         raise ClusterError(
             f"the Dask cluster has had no workers for {PATIENCE:.0f} seconds; start some and fit "
             "again."
         )
-    return now if since is None else since
+    return since
 
 
 def _require_running(client: Client) -> None:

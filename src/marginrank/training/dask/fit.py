@@ -1,5 +1,6 @@
 """From documents on a cluster to weights: what the estimators and the command line share."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from marginrank.objective.pair_sets import PairCounts, refuse_C
 from marginrank.objective.pair_weights import MOST_LABELS
 from marginrank.solvers.result import Callback
 from marginrank.training.dask.bundles import bundle_parts
-from marginrank.training.dask.clusters import fetch, map_tasks, threads_by_worker
+from marginrank.training.dask.clusters import count_workers, fetch, map_tasks
 from marginrank.training.dask.executor import DaskExecutor, in_order
 from marginrank.training.dask.loading import LoadedParts
 from marginrank.training.dask.parts import Part
@@ -138,15 +139,11 @@ def check_for_dask(parameters: AnyParameters) -> None:
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:
     """Return what counts the rows, parts and workers of a fit."""
-
-    def count_workers() -> int:
-        try:
-            return len(threads_by_worker(client))
-        except OSError:  # no answer: the fit itself finds out why
-            return 0
-
     return StreamProgress(
-        loaded.n_documents, tol, n_parts=len(loaded.facts), count_workers=count_workers
+        loaded.n_documents,
+        tol,
+        n_parts=len(loaded.facts),
+        count_workers=partial(count_workers, client),
     )
 
 
