@@ -51,8 +51,8 @@ def assert_parts_are_disjoint_estimates(objective, n_parts=2):
     rows = [part.pairs.active_documents.rows for part in parts]
     assert np.unique(np.concatenate(rows)).size == sum(some.size for some in rows)
     for part in parts:
-        assert part.fraction == pytest.approx(0.5 / n_parts, rel=0.4)
-        assert part.at(w).loss_value == pytest.approx(objective.at(w).loss_value, rel=0.2)
+        assert 0.1 / n_parts < part.fraction < 0.6 / n_parts
+        assert part.at(w).loss_value == pytest.approx(objective.at(w).loss_value, rel=0.3)
 
 
 def assert_samples_estimate(objective):

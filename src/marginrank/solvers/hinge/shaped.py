@@ -29,7 +29,8 @@ from marginrank.solvers.hinge.smoothing import (
 from marginrank.solvers.progress import Progress, Reached
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
-FAILURES = 4  # smoothed problems in a row that were not solved by far
+FAILURES = 4  # smoothed problems in a row that were not solved by far, or did not help
+STUCK = 0.99  # of the gap for the last width: more is no help
 
 
 class ShapedPoint(Reached, Protocol):
@@ -160,6 +161,7 @@ class _Widths:
         self._allowed = FIRST_TOL * self.best.value  # for the gradient's part of the gap
         self._before: tuple[float, Floats] | None = None
         self._failures = 0
+        self._gap_before = np.inf
         if w0 is not None:
             method.begin(w0)
 
@@ -222,7 +224,9 @@ class _Widths:
         False if rounding would be most of the gap then, or if smoothed problems are too hard.
         """
         unsolved = stage.estimate - stage.band - stage.rounding > self.gap
-        self._failures = self._failures + 1 if unsolved else 0
+        is_stuck = self.gap > STUCK * self._gap_before
+        self._failures = self._failures + 1 if unsolved or is_stuck else 0
+        self._gap_before = self.gap
         if self._failures == FAILURES:
             return False
         band = min(stage.band, self.gap)

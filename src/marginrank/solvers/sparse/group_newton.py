@@ -118,22 +118,26 @@ class _GroupNewton:
             is_close = estimate <= tol * point.value
             confirmations = confirmations + 1 if is_close else 0
             if confirmations >= CONFIRMATIONS:
-                return _Outcome(point, estimate, StopReason.ESTIMATED)
+                return _judged(point, estimate, tol)
             value = point.value
             self.point = point = _enter(point)
             before = point.value
             self.point, direction = _step(point, self._seed, FINER * tol)
             point = self.point
             missed = max(direction.bound, before - point.value - direction.decrement)
-            hidden = 0.5 * point.gradient_rounding**2 / point.objective.ridge
-            estimate = SAFETY * missed + _outside(point) + hidden
+            estimate = SAFETY * missed + _outside(point)
             self._progress.record(point, estimate, direction.n_products)
             if not point.value < value:
-                is_close = estimate <= tol * point.value
-                stop = StopReason.ESTIMATED if is_close else StopReason.PRECISION
-                return _Outcome(point, estimate, stop)
+                return _judged(point, estimate, tol)
         stop = StopReason.CERTIFIED if is_certified(point, tol) else StopReason.MAX_ITER
         return _Outcome(point, estimate, stop)
+
+
+def _judged(point: GroupPoint, estimate: float, tol: float) -> _Outcome:
+    """Return the end at a point, with what the rounding of its gradient may hide."""
+    estimate += 0.5 * point.gradient_rounding**2 / point.objective.ridge
+    is_close = estimate <= tol * point.value
+    return _Outcome(point, estimate, StopReason.ESTIMATED if is_close else StopReason.PRECISION)
 
 
 def _outside(point: GroupPoint) -> float:
@@ -207,7 +211,8 @@ def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: floa
     nowhere = Direction(np.zeros_like(w), scores, 0.0, np.inf, 0)
     for preconditioner in (_Less(of_ridge, bent), of_ridge):
         system = bent, preconditioner, tol, nowhere, -ridge.gradient, MAX_CG_EASED
-        found = conjugate_gradient(*system)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a system that is indefinite
+            found = conjugate_gradient(*system)
         if found.bound >= found.decrement:  # else rounding has made it indefinite
             break
     return found._replace(vector=face.basis @ found.vector + to_zero)
