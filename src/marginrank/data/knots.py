@@ -18,6 +18,7 @@ from marginrank._base.types import Floats, Integers
 
 MOST_BINS = 254  # with their knots and the column of missing values, as many as a byte tells apart
 MOST_KNOTS = MOST_BINS + 1  # of a feature
+LEAST_STEP = float(np.finfo(np.float64).tiny)  # between knots of a curve: 1 / step is finite
 WHOLE = 1 << 15  # steps from a column to the next, in which places count
 SAMPLE = 20_000  # documents whose values tell quantiles, means and covariances
 SEED = 0  # of the sample
@@ -122,6 +123,12 @@ class Knots:
         return scores
 
 
+def are_rising(knots: Floats, categorical: bool) -> bool:
+    """Whether knots ascend, those of a curve in steps that float64 can divide by."""
+    steps = np.diff(knots)
+    return bool(np.all(steps > 0 if categorical else (steps >= LEAST_STEP) & np.isfinite(steps)))
+
+
 def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield rows of X as dense arrays, and which these are."""
     height = max(BLOCK_ENTRIES // X.shape[1], 1)
@@ -156,7 +163,8 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
             knots.append(_categories(X, k))
         elif low[k] < high[k]:
             values = sample[:, k][~np.isnan(sample[:, k])].astype(np.float64)
-            knots.append(_quantiles(np.concatenate([values, [low[k], high[k]]]), max_bins))
+            quantiles = _quantiles(np.concatenate([values, [low[k], high[k]]]), max_bins)
+            knots.append(_apart(quantiles))
         else:
             knots.append(np.array([0.0 if np.isnan(low[k]) else low[k]]))
     return Knots.of_features(knots, categorical)
@@ -229,3 +237,14 @@ def _quantiles(values: Floats, max_bins: int) -> Floats:
     # The least value with that share of them at or below it.
     inner = rare[np.maximum(np.ceil(shares * rare.size - 1.0), 0.0).astype(np.int64)]
     return np.unique(np.concatenate([distinct[frequent], distinct[[0, -1]], inner]))
+
+
+def _apart(knots: Floats) -> Floats:
+    """Return ascending knots without those that are too close to the one before to divide by."""
+    if np.all(np.diff(knots) >= LEAST_STEP):
+        return knots
+    kept = [knots[0]]
+    for knot in knots[1:]:
+        if knot - kept[-1] >= LEAST_STEP:
+            kept.append(knot)
+    return np.array(kept)

@@ -73,7 +73,7 @@ def real_array(
             array.astype(np.float64)
     except TypeError as error:
         raise wrong_type(f"{name} must hold real numbers: {error}.") from error
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold real numbers: {error}.") from error
     if np.ma.isMaskedArray(values) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
