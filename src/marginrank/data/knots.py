@@ -125,7 +125,8 @@ class Knots:
 
 def are_rising(knots: Floats, categorical: bool) -> bool:
     """Whether knots ascend, those of a curve in steps that float64 can divide by."""
-    steps = np.diff(knots)
+    with np.errstate(over="ignore"):
+        steps = np.diff(knots)
     return bool(np.all(steps > 0 if categorical else (steps >= LEAST_STEP) & np.isfinite(steps)))
 
 
