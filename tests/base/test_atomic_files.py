@@ -247,17 +247,21 @@ def test_a_pipe_with_a_temporary_name_does_not_block(tmp_path, write):
 
 def test_a_disk_that_is_full_is_told_with_the_name_of_the_file(tmp_path):
     """Whether the block notices it or the end of the block, and by a device, too."""
-    with pytest.raises(OSError, match="No space left on device") as error:
-        with atomic_write("/dev/full") as file:
-            file.write(b"short")
+    with (
+        pytest.raises(OSError, match="No space left on device") as error,
+        atomic_write("/dev/full") as file,
+    ):
+        file.write(b"short")
     assert error.value.filename == "/dev/full"
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
         for size in (2000, 2_000_000):
-            with pytest.raises(OSError, match="File too large") as error:
-                with atomic_write(tmp_path / "f") as file:
-                    file.write(bytes(size))
+            with (
+                pytest.raises(OSError, match="File too large") as error,
+                atomic_write(tmp_path / "f") as file,
+            ):
+                file.write(bytes(size))
             assert error.value.filename == str(tmp_path / "f")
         with (
             pytest.raises(OSError, match="File too large") as error,
