@@ -18,8 +18,8 @@ def is_tensor(values: Any) -> bool:
 def on_host(values: Any, name: str) -> Any:
     """Return a tensor as an array, or as CSR; anything else as it is.
 
-    The memory of a tensor on the CPU is shared. It is copied from elsewhere, or if the tensor is the
-    negative or the conjugate of its memory.
+    The memory of a tensor on the CPU is shared. It is copied from elsewhere, or if the tensor is
+    the negative or the conjugate of its memory.
     """
     if not is_tensor(values):
         return values
