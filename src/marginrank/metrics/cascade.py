@@ -140,9 +140,9 @@ def _expected_ends(ranking: Ranking, satisfied: Floats, within: Booleans) -> Flo
 def _beyond_places(q: Floats, n: int, n_places: int) -> Floats:
     """Return the chance m_p of going on beyond each of the first places of a group of n documents.
 
-    m_p is e_p / C(n, p), where e_p is the elementary symmetric polynomial of all q, among them n − l
-    ones that `q` of length l leaves out. Of the first j of them it is a running sum of positive
-    terms, e_p(j) = e_p(j − 1) + q_j e_{p−1}(j − 1), which is divided by C(n, p) from place to place.
+    m_p is e_p / C(n, p), where e_p is the elementary symmetric polynomial of all q, among them the
+    n − l ones that `q` of length l leaves out. Of the first j entries it is a running sum of
+    positive terms, e_p(j) = e_p(j − 1) + q_j e_{p−1}(j − 1), divided by C(n, p) place by place.
     """
     others = n - q.size  # of q = 1
     nobody = 1.0  # e_p(0) / C(n, p)
