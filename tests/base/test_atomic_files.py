@@ -3,6 +3,8 @@
 import fcntl
 import gzip
 import os
+import resource
+import signal
 import stat
 
 import pytest
@@ -209,3 +211,65 @@ def test_long_names_have_temporary_names_too(tmp_path):
     with atomic_write(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_folder_keeps_its_permissions(tmp_path, monkeypatch, exchange):
+    """And files keep theirs, by name; nobody else can read the new folder while it is filled."""
+    if not exchange:
+        monkeypatch.setattr(atomic_files, "_exchange", lambda *_: False)
+    target = tmp_path / "d"
+    target.mkdir(mode=0o750)
+    (target / "f").touch(mode=0o600)
+    with atomic_folder(target) as folder:
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+        for name in "fg":
+            with open(os.path.join(folder, name), "w") as file:
+                file.write("new")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o750
+    assert stat.S_IMODE((target / "f").stat().st_mode) == 0o600
+    assert (target / "g").read_text() == (target / "f").read_text() == "new"
+    assert not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("write", [atomic_write, atomic_folder])
+def test_a_pipe_with_a_temporary_name_does_not_block(tmp_path, write):
+    """Nor is it removed, or a link: they are not files that a killed process left."""
+    pipe, link = (atomic_files._hidden_name(str(tmp_path / "f"), "tmp") for _ in range(2))
+    os.mkfifo(pipe)
+    os.symlink(pipe, link)
+    signal.alarm(20)  # ends the process if a call blocks
+    with write(tmp_path / "f"):
+        pass
+    signal.alarm(0)
+    assert sorted(leftovers(tmp_path)) == sorted(map(os.path.basename, (pipe, link)))
+
+
+def test_a_disk_that_is_full_is_told_with_the_name_of_the_file(tmp_path):
+    """Whether the block notices it or the end of the block, and by a device, too."""
+    with (
+        pytest.raises(OSError, match="No space left on device") as error,
+        atomic_write("/dev/full") as file,
+    ):
+        file.write(b"short")
+    assert error.value.filename == "/dev/full"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        for size in (2000, 2_000_000):
+            with (
+                pytest.raises(OSError, match="File too large") as error,
+                atomic_write(tmp_path / "f") as file,
+            ):
+                file.write(bytes(size))
+            assert error.value.filename == str(tmp_path / "f")
+        with (
+            pytest.raises(OSError, match="File too large") as error,
+            atomic_folder(tmp_path / "d") as folder,
+            open(f"{folder}/f", "wb") as file,
+        ):
+            file.write(bytes(2000))
+        assert error.value.filename == str(tmp_path / "d")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert os.listdir(tmp_path) == []

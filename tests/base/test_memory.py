@@ -34,12 +34,34 @@ print(memory.available_memory())
     assert 9 * 10**8 < int(run.stdout) <= 10**9, run.stderr
 
 
+RESERVES = """
+import mmap
+from marginrank._base import memory
+used, reserved = memory.private_memory(), memory.reserved_memory()
+addresses = mmap.mmap(-1, 3 * 10**8, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+print(memory.private_memory() - used, memory.reserved_memory() - reserved)
+for page in range(0, 3 * 10**8, mmap.PAGESIZE):
+    addresses[page] = 1
+print(memory.private_memory() - used, memory.reserved_memory() - reserved)
+"""
+
+
+def test_reserved_addresses_are_not_in_use_until_they_are_written():
+    run = subprocess.run([sys.executable, "-c", RESERVES], capture_output=True, text=True)
+    untouched, written = [list(map(int, line.split())) for line in run.stdout.splitlines()]
+    assert untouched[0] < 10**7 < untouched[1]
+    assert written[0] == pytest.approx(3 * 10**8, rel=0.05)
+    assert written[1] == pytest.approx(3 * 10**8, rel=0.05)
+
+
 def test_a_system_that_does_not_tell_has_its_physical_memory(monkeypatch):
     def missing(*_, **__):
         raise FileNotFoundError
 
     monkeypatch.setattr("builtins.open", missing)
     assert 10**8 < memory.available_memory() < 10**15
+    assert 10**6 < memory.private_memory() < 10**15
+    assert 10**6 < memory.reserved_memory() < 10**15
 
 
 def test_what_is_too_much_is_said_with_both_numbers(monkeypatch):

@@ -1,8 +1,10 @@
 """Declarations of parameters, and errors that mention them."""
 
 import copy
+import math
 import pickle
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -134,3 +136,15 @@ def test_a_message_is_text_and_keeps_its_mentions():
     assert message == "tolerance: increase max_iter or tol."
     for again in (message, pickle.loads(pickle.dumps(message)), copy.copy(message)):
         assert again.spelled(lambda m: m.name.upper()) == "tolerance: increase MAX_ITER or TOL."
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), Fraction(10**400)])
+@pytest.mark.parametrize("constraint", [number(), share(), number(above=-math.inf)])
+def test_numbers_beyond_the_range_of_floats_are_refused(value, constraint):
+    with pytest.raises(ParameterError, match=r"^C=.* must be a "):
+        constraint.check("C", value)
+
+
+def test_messages_do_not_print_thousands_of_digits():
+    assert str(given("C", 10**5000)) == "C=<integer of 16,610 bits>"
+    assert str(given("C", 2**64)) == "C=18446744073709551616"

@@ -8,7 +8,17 @@ import sys
 import numpy as np
 import pytest
 
-from marginrank import KernelRankSVM, RankSVM, load_letor, load_model, make_ranking
+from marginrank import (
+    KernelRankSVM,
+    RankingData,
+    RankSVM,
+    dump_letor,
+    load_letor,
+    load_model,
+    make_ranking,
+)
+from marginrank.models import LinearModel
+from marginrank.models.json_model import write
 
 
 def exported(run, model_json, *arguments):
@@ -86,6 +96,41 @@ def test_an_automatic_offset_keeps_scores_above_zero(run, tmp_path, model_json, 
     scores = np.array(run("predict", model_json, test_txt).stdout.split(), dtype=float)
     assert result["offset"] == pytest.approx(scores.max() - 2 * scores.min())
     assert result["verification"]["largest_difference"] < 1e-12
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "lucene"])
+def test_negative_scores_fail_verification(run, tmp_path, model_json, test_txt, target):
+    arguments = ("export", model_json, "--to", target, "--out", tmp_path / "m")
+    done = run(*arguments, "--verify", test_txt, code=1)
+    scores = np.array(run("predict", model_json, test_txt).stdout.split(), dtype=float)
+    offset = scores.max() - 2 * scores.min()
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[-1] == (
+        f"marginrank: verification failed: {(scores < 0).sum()} of {len(scores)} scores are "
+        f"negative, and the engine refuses those. Pass --offset {offset:.6g}, or --offset auto."
+    )
+    assert list(tmp_path.iterdir()) == []
+    cured = run(*arguments, "--verify", test_txt, "--offset", f"{offset:.6g}").stdout
+    assert "checked against     a reference of the arithmetic of" in cured
+    assert "verified by" not in cured
+    assert (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (1e6 + np.arange(60) % 7, "scores of the export differ from the model's by up to "),
+        (5.4e37 * (np.arange(60) % 7), "reference of Solr gives document 6 the score inf"),
+    ],
+)
+def test_inaccurate_exports_fail_verification(run, tmp_path, column, sentence):
+    """Scores of 1e6 have seven digits in float32, and 3.5e38 is infinite there."""
+    model, data = tmp_path / "model.json", tmp_path / "data.txt"
+    write(LinearModel(np.array([1.1]), {}), model)
+    dump_letor(RankingData(column[:, None], np.zeros(60), np.arange(60) // 10), data)
+    done = run("export", model, "--to", "solr", "--out", tmp_path / "m", "--verify", data, code=1)
+    assert f"marginrank: verification failed: {sentence}" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "m").exists()
 
 
 def test_names_of_features(run, tmp_path, model_json):

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from marginrank import RankingData
+from marginrank import AdditiveRankSVM, KernelRankSVM, RankingData, RankSVM, make_ranking
 from marginrank.data.queries import exact_sum
 
 X3 = np.arange(6.0).reshape(3, 2)
@@ -243,6 +243,20 @@ def test_csr_with_unsorted_and_repeated_indices_is_made_canonical():
     assert X.indices.tolist() == [2, 0, 1, 1]  # as it was given
 
 
+@pytest.mark.parametrize("learner", [RankSVM, AdditiveRankSVM, KernelRankSVM])
+def test_csr_that_claims_to_be_canonical_is_not_believed(learner):
+    X, y, qid = make_ranking(20, 8, 4, random_state=0)
+    halves = np.stack([X, X], axis=2)[:, ::-1].reshape(len(X), -1) / 2
+    columns = np.tile(np.repeat([3, 2, 1, 0], 2), len(X))
+    claimed = sp.csr_array((halves.ravel(), columns, 8 * np.arange(len(X) + 1)), shape=X.shape)
+    claimed.has_sorted_indices = claimed.has_canonical_format = True
+    expected = learner().fit(sp.csr_array(X), y, qid=qid)
+    found = learner().fit(claimed, y, qid=qid)
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(found.predict(claimed), expected.predict(X), rtol=1e-9)
+    assert claimed.nnz == 2 * X.size  # as it was given
+
+
 def test_inputs_are_not_modified():
     X, y, weight = np.ones((3, 2)), np.array([2.0, 0.0, 1.0]), np.array([1.0, 2.0, 3.0])
     before = [a.copy() for a in (X, y, weight)]
@@ -421,7 +435,7 @@ BROKEN_CSR = {
 }
 READ_BROKEN_CSR = """
 import numpy as np, scipy.sparse as sp
-from marginrank import RankingData
+from marginrank import AdditiveRankSVM, KernelRankSVM, RankingData, RankSVM, make_ranking
 for name, parts in {cases}.items():
     for canonical in (None, True):
         X = sp.csr_array((3, 2))

@@ -26,6 +26,24 @@ def test_sparse_tensors_become_csr():
     np.testing.assert_array_equal(found.toarray(), X.numpy())
 
 
+def test_tensors_that_are_negatives_or_conjugates_of_their_memory():
+    """PyTorch marks these with a bit, and NumPy does not know it."""
+    real = torch.stack([X, -X], dim=-1)
+    negative = torch.view_as_complex(real).conj().imag  # X, as the negative of a view of -X
+    assert negative.is_neg()
+    flat = torch._neg_view(-X)
+    assert flat.is_neg()
+    assert flat.is_contiguous()
+    for tensor in (flat, negative.clone()):
+        np.testing.assert_array_equal(on_host(tensor, "X"), X.numpy())
+    expected = RankSVM().fit(X, Y)
+    np.testing.assert_array_equal(RankSVM().fit(flat, Y).coef_, expected.coef_)
+    np.testing.assert_array_equal(expected.predict(flat), expected.predict(X))
+    np.testing.assert_array_equal(RankSVM().fit(X, torch._neg_view(-Y)).coef_, expected.coef_)
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        RankSVM().fit(torch.view_as_complex(real).conj(), Y)
+
+
 @pytest.mark.parametrize(
     ("tensor", "message"),
     [

@@ -418,3 +418,31 @@ def test_ndcg_as_the_goal():
     assert AdditiveRankSVM().fit(X, y, qid).n_rounds_ is None
     with pytest.raises(ValueError, match="objective='ndcg@5'"):
         model.fit(X, pairs=[[0, 1]])
+
+
+@pytest.mark.parametrize("learned", [np.float32, np.float64])
+@pytest.mark.parametrize("interactions", [0, 1])
+def test_categories_are_known_in_another_precision(learned, interactions):
+    """0.1 in float32 and in float64 are two numbers, and one category."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([0.1, 0.2, 0.3, 1.0, 1e-3, 2 / 3, -7.7], size=(600, 2))
+    y = (np.round(X[:, 0] * 10) + np.round(X[:, 1] * 10)) % 3
+    model = AdditiveRankSVM(C=1, categorical=[0, 1], interactions=interactions)
+    model.fit(X.astype(learned), y, qid=np.arange(600) // 10)
+    assert len(model.interactions_) == interactions
+    expected = model.predict(X.astype(learned))
+    assert np.ptp(expected) > 0.1
+    before = X.copy()
+    np.testing.assert_array_equal(model.predict(X), expected)
+    np.testing.assert_array_equal(model.predict(X.astype(np.float32)), expected)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_categories_that_differ_in_float64_only_stay_apart():
+    near = np.nextafter(0.1, 1.0)
+    X = np.tile([[0.1], [near], [1.0]], (40, 1))
+    y = np.tile([0, 2, 1], 40)
+    model = AdditiveRankSVM(categorical=[0]).fit(X, y, qid=np.arange(120) // 6)
+    low, high, _, unknown, nan = model.predict([[0.1], [near], [1.0], [np.float32(0.1)], [np.nan]])
+    assert low < high
+    assert unknown == nan  # it could be either

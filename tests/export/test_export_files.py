@@ -22,7 +22,8 @@ from marginrank import (
     make_ranking,
 )
 from marginrank.export.engines import graphs
-from marginrank.export.exporting import export_files, name_for, paths_of
+from marginrank.export.engines._documents import Run
+from marginrank.export.exporting import export_files, name_for, offset_above_zero, paths_of
 from marginrank.export.names import identifiers, java_quoted
 from marginrank.export.registry import TARGETS, find_target
 from marginrank.export.verification import run_export, verify
@@ -373,6 +374,72 @@ def test_a_changed_order_is_told():
     found = verify(run, np.array([1.0, 2.0, 4.0, 3.5]), [1, 1, 2, 2])
     assert (found.queries, found.reordered_queries, found.documents) == (2, 1, 4)
     assert (found.largest_difference, found.spread) == (1.0, 3.0)
+
+
+def run_with_scores(target, scores, engine="engine"):
+    """Return the run of an export to a target that gives these scores."""
+    return Run(engine, np.array(scores, dtype=np.float64), target=TARGETS[target])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_negative_scores_fail_where_the_engine_refuses_them(target):
+    scores = np.array([3.0, -1.0, 2.0, -0.5])
+    found = verify(run_with_scores(target, scores), scores)
+    if target in ("elasticsearch", "opensearch", "lucene"):
+        assert found.negative_scores == 2
+        assert found.failure == ("2 of 4 scores are negative, and the engine refuses those.")
+    else:
+        assert (found.negative_scores, found.failure) == (0, None)
+    lifted = scores + offset_above_zero(scores)
+    assert verify(run_with_scores(target, lifted), lifted).failure is None
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_difference_beyond_the_documented_accuracy_fails(target):
+    scores = np.array([100.0, 102.0])
+    allowed = 2e-5 if TARGETS[target].scores_in_float32 else 102e-12
+    for share, fails in ((0.5, False), (2.0, True)):
+        found = verify(run_with_scores(target, scores + np.array([0.0, share * allowed])), scores)
+        assert found.allowed_difference == pytest.approx(allowed)
+        assert (found.failure is not None) == fails
+    assert "and the accuracy of this target is" in found.failure
+
+
+def test_lucene_ranks_by_scores_in_float32():
+    """Its expressions compute in float64, and their values are rounded when they become scores."""
+    scores = 1e9 + np.array([0.0, 1.0, 2.0])
+    found = verify(run_with_scores("lucene", scores), scores)
+    assert found.reordered_queries == 1
+    assert found.failure.startswith("scores of the export differ from the model's by up to 2")
+    assert verify(run_with_scores("vespa", scores), scores).failure is None
+
+
+@pytest.mark.parametrize("scores", [[-3.0], [-3.0, -3.0], [0.0], []])
+def test_an_offset_lifts_equal_scores(scores):
+    scores = np.array(scores)
+    lifted = scores + offset_above_zero(scores)
+    assert (lifted == np.abs(scores)).all()
+
+
+@pytest.mark.parametrize("target", [name for name in TARGETS if TARGETS[name].has_offset])
+def test_offsets_that_float32_cannot_hold_are_refused(target):
+    to = "sql:mysql" if target == "sql" else target
+    if not TARGETS[target].scores_in_float32:
+        assert export_files(MODEL, to, offset=1e39)
+        return
+    with pytest.raises(
+        ValueError, match=r"offset=1e\+39 is too large for .*: its scores are float32"
+    ):
+        export_files(MODEL, to, offset=1e39)
+    assert export_files(MODEL, to, offset=1e38)
+
+
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr"])
+def test_shifts_that_float32_cannot_hold_are_refused(target):
+    """These models have no constant: a shift of a feature by offset / weight stands for it."""
+    model = LinearModel(np.array([1e-5, -1e-10]), {})
+    with pytest.raises(ValueError, match=r"too large for weights of at most 1e-05 in float32"):
+        export_files(model, target, offset=1e37)
 
 
 def test_scores_that_are_not_finite_are_told_with_their_document():

@@ -1,11 +1,12 @@
 """Expected reciprocal rank by hand and by its definition."""
 
+import time
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from marginrank.metrics import err
+from marginrank.metrics import cascade, err
 
 
 def by_definition(y, scores, k, max_label):
@@ -89,3 +90,32 @@ def test_averaged_ties_of_many_documents():
     assert averaged == pytest.approx(np.mean(orders), abs=4 * np.std(orders) / 2000**0.5)
     alone = [err(y[qid == q], np.zeros(sum(qid == q)), ties="average") for q in (0, 1)]
     assert averaged == pytest.approx(np.mean(alone), rel=1e-14)
+
+
+@pytest.mark.parametrize("labels", ["grades", "real", "few"])
+@pytest.mark.parametrize("k", [None, 3, 40])
+def test_large_groups_of_ties_are_computed_place_by_place(monkeypatch, labels, k):
+    """Or document by document, with the same value; scores have groups of many sizes."""
+    rng = np.random.default_rng(0)
+    y = {
+        "grades": rng.integers(5, size=3000),
+        "real": rng.uniform(0, 4, size=3000),
+        "few": rng.random(3000) < 0.1,
+    }[labels]
+    scores, qid = rng.geometric(0.3, size=3000), np.repeat([0, 1, 2], [100, 900, 2000])
+    options = {"k": k, "max_label": 4, "ties": "average", "per_query": True}
+    monkeypatch.setattr(cascade, "LARGE", 10**9)
+    expected = err(y, scores, qid, **options)
+    for large in (0, 100):
+        monkeypatch.setattr(cascade, "LARGE", large)
+        np.testing.assert_allclose(err(y, scores, qid, **options), expected, rtol=1e-12)
+
+
+def test_a_million_tied_documents():
+    """Of one grade, so that every order has the same value; a loop over documents takes 16 s."""
+    y = np.full(10**6, 3.0)
+    start = time.process_time()
+    value = err(y, np.zeros(10**6), max_label=4, ties="average")
+    assert time.process_time() - start < 10
+    rank = np.arange(1, 200)
+    assert value == pytest.approx(np.sum(7 / 16 * (9 / 16) ** (rank - 1) / rank), rel=1e-12)

@@ -275,3 +275,29 @@ def test_mq2008(real_data):
     # As in Fig. 1 of Lai et al. (2013): a few features stand out.
     strong = ranking.best > 1.3 * ranking.chance
     assert 4 <= strong.sum() <= 10
+
+
+def test_columns_without_entries_are_worth_chance():
+    """And cost nothing: there may be far more of them than entries."""
+    X, y, qid = make_ranking(20, 8, 3, random_state=0)
+    columns = np.tile([5, 700_000, 999_999], len(X))
+    wide = sp.csr_array((X.ravel(), columns, 3 * np.arange(len(X) + 1)), shape=(len(X), 10**6))
+    expected = rank_features(sp.csr_array(X), y, qid)
+    found = rank_features(wide, y, qid)
+    for name in ("descending", "ascending", "best", "direction"):
+        np.testing.assert_array_equal(
+            getattr(found, name)[[5, 700_000, 999_999]], getattr(expected, name)
+        )
+    others = np.delete(np.arange(10**6), [5, 700_000, 999_999])
+    assert found.chance == expected.chance
+    assert (found.best[others] == found.chance).all()
+    assert set(found.order[:2]) <= {5, 700_000, 999_999}
+    empty = rank_features(sp.csr_array((len(X), 4)), y, qid)
+    assert (empty.best == empty.chance).all()
+
+
+def test_more_features_than_memory_are_refused():
+    """Their names alone would take hundreds of gigabytes."""
+    X = sp.csr_array(([1.0], [2**31 - 2], [0, 1, 1]), shape=(2, 2**31 - 1))
+    with pytest.raises(ValueError, match="X has 2147483647 features, and a ranking of them needs"):
+        rank_features(X, [0, 1])

@@ -106,15 +106,40 @@ def test_damaged_files_are_refused(path, fields, sentence):
         ("values", [1.0], "curve 0 does not have a value"),
         ("values", ["a"], "'values' is not a list of finite numbers, in curve 0"),
         ("missing", "NaN", "'missing' is not a finite number, in curve 0"),
+        ("missing", 10**400, "'missing' is not a finite number, in curve 0"),
+        ("knots", [2**60, 2**60 + 1], "curve 0 does not have a value"),
+        ("knots", [0, 5e-324], "curve 0 does not have a value"),
+        ("knots", [-1.7e308, 1.7e308], "curve 0 does not have a value"),
         ("categorical", 1, "'categorical' is not true or false"),
     ],
 )
 def test_damaged_curves_are_refused(path, field, value, sentence):
     content = json.loads(path.read_text())
+    content["curves"][0] |= {"knots": [0.0, 1.0], "values": [0.0, 1.0], "categorical": False}
     content["curves"][0][field] = value
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=sentence):
         load_model(path)
+
+
+def test_integers_are_numbers(path):
+    content = json.loads(path.read_text())
+    curve = {"knots": [0, 2**70], "values": [2**80, 2**1000], "missing": 2**1000}
+    content["curves"][0] |= curve | {"categorical": False}
+    path.write_text(json.dumps(content))
+    found = load_model(path).to_additive_model().curves[0]
+    assert (found.missing, found.values[1], found.knots[1]) == (2.0**1000, 2.0**1000, 2.0**70)
+
+
+def test_values_that_are_too_close_to_divide_by_share_a_knot(tmp_path):
+    """A curve with knots at 0 and 5e-324 would have an infinite slope."""
+    X = np.tile([0.0, 5e-324, 1.0, 2.0, 3.0], 40)[:, None]
+    model = AdditiveRankSVM(C=1).fit(X, np.tile([0, 1, 2, 1, 0], 40), qid=np.arange(200) // 10)
+    assert model.curves_[0].knots.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert np.isfinite(model.predict([[-1.0], [0.0], [9.0]])).all()
+    model.save(tmp_path / "m.json")
+    again = load_model(tmp_path / "m.json")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 def test_what_could_not_be_read_again_is_not_written(model, tmp_path):

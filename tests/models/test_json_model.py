@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import time
 
 import numpy as np
 import pandas as pd
@@ -155,6 +156,10 @@ FIELDS = {
     "no estimator": ({"estimator": None}, r"'estimator' is not a name"),
     "unknown parameter": ({"parameters": {"D": 1}}, r"'parameters' are not .*RankSVM.*'D'"),
     "wrong parameter": ({"parameters": {"C": -1}}, r"'parameters' are not .*C=-1 must be"),
+    "huge parameter": (
+        {"parameters": {"C": 10**400}},
+        r"'parameters' are not .*C=<integer of 1,329 bits> must be a finite number",
+    ),
     "parameters": ({"parameters": []}, r"'parameters' is not an object"),
     "no weights": ({"coef": None}, r"'coef' is not a list of finite numbers"),
     "weights as text": ({"coef": ["1"] * 6}, r"'coef' is not a list of finite numbers"),
@@ -250,6 +255,16 @@ def test_a_key_that_is_there_twice_is_refused(path):
     path.write_text(text)
     with pytest.raises(ValueError, match=r"m\.json is damaged: 'n_features' is there twice"):
         load_model(path)
+
+
+def test_many_repeated_keys_are_refused_at_once(path):
+    """The time of 200,000 keys is linear in their number; it was quadratic once."""
+    keys = [f'"k{n % 100_000}": 0' for n in range(200_000)]
+    path.write_text("{" + ", ".join(keys) + "}")
+    start = time.process_time()
+    with pytest.raises(ValueError, match=r"m\.json is damaged: 'k0' is there twice"):
+        load_model(path)
+    assert time.process_time() - start < 10
 
 
 def test_names_with_lone_surrogates_come_back(tmp_path):

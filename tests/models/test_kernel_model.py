@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -97,6 +98,34 @@ def test_cut_files_are_refused(path, share):
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(ValueError, match=r"m\.npz is damaged"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_files_with_random_bytes_are_refused_with_their_path(path, layout):
+    """Wherever the bytes are; those at the end are the list of what the archive holds."""
+    documents = sp.csr_array(np.where(X > 0, X, 0)) if layout == "csr" else X
+    KernelRankSVM(n_components=8).fit(documents, Y, qid=QID).save(path)
+    content = np.frombuffer(path.read_bytes(), np.uint8)
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        changed = content.copy()
+        changed[-1 - rng.geometric(1 / 200, size=2) % content.size] = rng.integers(256, size=2)
+        path.write_bytes(changed.tobytes())
+        with suppress(ValueError):  # bytes that do not matter may have changed
+            load_model(path)
+            continue
+        with pytest.raises(ValueError, match=r"m\.npz"):
+            load_model(path)
+
+
+@pytest.mark.parametrize("dtype", [complex, float, bool])
+@pytest.mark.parametrize("name", ["indices", "indptr"])
+def test_indices_that_are_no_integers_are_refused(path, name, dtype):
+    documents = sp.csr_array(np.where(X > 0, X, 0))
+    KernelRankSVM().fit(documents, Y, qid=QID).save(path)
+    rewrite(path, lambda arrays: arrays.update({name: arrays[name].astype(dtype)}))
+    with pytest.raises(ValueError, match=r"m\.npz is damaged: the landmarks are no CSR matrix"):
         load_model(path)
 
 

@@ -123,6 +123,8 @@ def test_damaged_models_of_ranklib_are_refused(written, text, sentence):
         (plugin({"a": "x"}), "the feature 'a' has 'x' where a finite number should be"),
         (plugin({"a": True}), "the feature 'a' has True where a finite number should be"),
         (plugin({"a": 10**400}), "where a finite number should be"),
+        (plugin({"f1": 1.0, "f999999999": 1.0}), "'f999999999' is an index above 16,777,216"),
+        (solr([{"name": "f16777217"}], {"f16777217": 1.0}), "'f16777217' is an index above"),
         (plugin({"a": 1.0}, feature_normalizers={"a": {"log": {}}}), "is not one of standard"),
         (
             plugin(

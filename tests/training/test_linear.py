@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from marginrank import RankingData, RankSVM, SGDRankSVM, SparseRankSVM, make_ranking
+from marginrank import (
+    AdditiveRankSVM,
+    RankingData,
+    RankSVM,
+    SGDRankSVM,
+    SparseRankSVM,
+    load_letor,
+    make_ranking,
+)
 from marginrank._base import memory
 from marginrank.training.linear import Parameters, fit_linear
 
@@ -113,3 +121,17 @@ def test_large_integer_labels_are_used_as_they_are():
     np.testing.assert_array_equal(large.coef_, fit(**with_margin).coef_)
     with pytest.raises(ValueError, match="too large for the gain"):
         fit(y=Y.astype(np.int64) + 2**60, pair_cost="gain")
+
+
+@pytest.mark.parametrize("learner", [RankSVM, SparseRankSVM, AdditiveRankSVM, SGDRankSVM])
+def test_costs_that_are_all_zero_are_named(learner):
+    X, y, qid = make_ranking(5, 4, 3, random_state=0)
+    with pytest.raises(ValueError, match=r"cost.* is zero for every"):
+        learner().fit(RankingData(X, y, qid, cost=np.zeros(len(y))))
+
+
+def test_costs_of_text_are_named(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("1 qid:1 cost:0 1:1\n0 qid:1 cost:0 1:2\n")
+    with pytest.raises(ValueError, match=r"^cost \(in text, cost:\) is zero for every document"):
+        RankSVM().fit(load_letor(path))

@@ -15,6 +15,7 @@ Path = str | os.PathLike[str]
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # Linux
 RENAME_SWAP = 2  # macOS
+CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     binary file object
     """
     if _is_special(path):
-        with open(path, "wb") as file:
+        with _naming_writes(path), open(path, "wb") as file:
             yield file
         return
     target = os.path.realpath(path)
@@ -44,13 +45,14 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     with _naming(path):
         temporary, descriptor = _create(target, _new_file)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with _naming_writes(path), os.fdopen(descriptor, "wb") as file:
             if os.path.exists(target):
                 os.fchmod(descriptor, stat.S_IMODE(os.stat(target).st_mode))
             yield file
-            file.flush()
-            os.fsync(descriptor)
-            os.replace(temporary, target)
+            with _naming(path):
+                file.flush()
+                os.fsync(descriptor)
+                os.replace(temporary, target)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -63,8 +65,9 @@ def atomic_folder(path: Path) -> Iterator[str]:
     """Make a folder that takes the place of `path` only when the block ends well.
 
     The block fills a temporary folder beside `path`. It changes names with a folder that is already
-    there, in one step where the system can, and the old one is removed. What a killed process left
-    is put right by the next call: see :func:`hidden_folder`.
+    there, in one step where the system can, and the old one is removed. The new folder has the
+    permissions of the old one, and so have files of the same names. What a killed process left is
+    put right by the next call: see :func:`hidden_folder`.
 
     Parameters
     ----------
@@ -82,15 +85,29 @@ def atomic_folder(path: Path) -> Iterator[str]:
     with _naming(path):
         temporary, descriptor = _create(target, _new_folder)
     try:
-        yield temporary
+        replaces = os.path.isdir(target)
+        if replaces:
+            os.fchmod(descriptor, stat.S_IRWXU)
+        with _naming_writes(path):
+            yield temporary
         for name in os.listdir(temporary):
             _sync(os.path.join(temporary, name))
+        if replaces:
+            _keep_permissions(target, temporary)
         _sync(temporary)
         _move_folder(temporary, target)
         _sync(os.path.dirname(target))
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         os.close(descriptor)
+
+
+def _keep_permissions(old: str, new: str) -> None:
+    """Give a folder, and the files in it, the permissions of another one and its files."""
+    for name in (*os.listdir(new), ""):
+        with suppress(FileNotFoundError):
+            mode = os.stat(os.path.join(old, name)).st_mode
+            os.chmod(os.path.join(new, name), stat.S_IMODE(mode))
 
 
 class FolderReplaced(Exception):
@@ -272,13 +289,14 @@ def _locked(path: str) -> Iterator[bool]:
 
     A process at work holds a lock, which the system takes from it however it ends.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
+    try:  # a pipe, which would block, or a link is none of ours
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError:  # gone, or somebody else's
         yield False
         return
     try:
-        yield _lock(descriptor)
+        mode = os.fstat(descriptor).st_mode
+        yield (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and _lock(descriptor)
     finally:
         os.close(descriptor)
 
@@ -297,6 +315,17 @@ def _naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+@contextmanager
+def _naming_writes(path: Path) -> Iterator[None]:
+    """Let errors of writing, which know no name, name the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None or error.errno not in CANNOT_WRITE:
+            raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 

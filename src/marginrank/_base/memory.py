@@ -66,7 +66,7 @@ def _limits() -> Iterator[int]:
             yield int(file.read())  # "max" if there is none
     for kind, used in (
         (resource.RLIMIT_AS, mapped_memory),
-        (resource.RLIMIT_DATA, private_memory),
+        (resource.RLIMIT_DATA, reserved_memory),
     ):
         limit = resource.getrlimit(kind)[0]
         if limit != resource.RLIM_INFINITY:
@@ -85,11 +85,30 @@ def _system_memory() -> int:
 
 
 def private_memory() -> int:
-    """Return the memory that belongs to this process alone, files not counted, in bytes."""
+    """Return the memory in use by this process alone, in bytes: pages in memory and in swap.
+
+    Files, and addresses that are reserved without being used, do not count.
+    """
+    fields = _process_fields()
+    if "RssAnon" in fields:
+        return fields["RssAnon"] + fields.get("VmSwap", 0)
+    return _peak_memory()
+
+
+def reserved_memory() -> int:
+    """Return the bytes of private addresses, used or not, which a limit on data counts."""
+    return _process_fields().get("VmData", _peak_memory())
+
+
+def _process_fields() -> dict[str, int]:
+    """Return the sizes that the system reports for this process, in bytes."""
     with suppress(OSError), open("/proc/self/status", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("VmData:"):
-                return 1024 * int(line.split()[1])
+        lines = [line.split() for line in file]
+        return {line[0].rstrip(":"): 1024 * int(line[1]) for line in lines if line[-1] == "kB"}
+    return {}
+
+
+def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if IS_MAC else 1024)
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
+LONGEST_INTEGER = 256  # bits of an integer that messages show
 DECLARATION = "parameter"  # key of a field's metadata
 
 
@@ -47,6 +48,8 @@ Part = str | Mention | Wording
 
 def given(name: str, value: Any) -> Mention:
     """Return the mention of a parameter with its value."""
+    if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
+        return Mention(name, f"<integer of {value.bit_length():,} bits>")
     return Mention(name, repr(value))
 
 
@@ -164,8 +167,12 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def _is_finite(value: Any) -> bool:
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer or a fraction beyond the range of floats
+        return False
 
 
 def check_share(name: str, value: Any, *, allow_ends: bool = True) -> float:

@@ -1,4 +1,4 @@
-"""From exceptions to exit codes: 2 and one sentence for bad input, 130 for Ctrl-C."""
+"""From exceptions to exit codes: 1 for a failed check, 2 for bad input, 130 for Ctrl-C."""
 
 import traceback
 import warnings
@@ -15,8 +15,13 @@ from marginrank.cli._streams import write_err
 from marginrank.cli._text import printable
 
 DEFECT = 1
+CHECK_FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+
+
+class CheckFailed(Exception):
+    """A check that the user asked for has failed."""
 
 
 @contextmanager
@@ -30,6 +35,9 @@ def exit_codes() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from error
     except (BrokenPipeError, typer.Exit):
         raise
+    except CheckFailed as error:
+        complain(str(error))
+        raise typer.Exit(CHECK_FAILED) from error
     except (ValueError, OSError, ImportError, MemoryError, RecursionError) as error:
         complain(_sentence(error))
         raise typer.Exit(BAD_INPUT) from error

@@ -8,6 +8,7 @@ import typer
 
 from marginrank.cli import _models
 from marginrank.cli._checks import check_files, check_flags_of_data, check_needs, check_writable
+from marginrank.cli._errors import CheckFailed
 from marginrank.cli._files import naming, regular_file
 from marginrank.cli._options import KIND_OF_FLAG, Json, ModelFile, Reading
 from marginrank.cli._output import print_json, print_table
@@ -16,6 +17,7 @@ from marginrank.export.registry import TARGETS, find_target
 
 if TYPE_CHECKING:
     from marginrank import RankingData
+    from marginrank.export.engines._documents import Run
     from marginrank.export.exporting import Exported
 
 EXAMPLE = """\
@@ -23,6 +25,7 @@ export model.json --to elasticsearch --out ranker.json
 export model.json --to sqlite --out ranker.sql --verify test.txt
 export model.json --to lucene --out ranker.txt --offset auto --verify test.txt"""
 
+OFFSET_HELPS = " Pass --offset {:.6g}, or --offset auto."
 TARGET_HELP = f"Target: {', '.join(TARGETS)} (with a dialect, as sql:mysql)."
 
 
@@ -159,8 +162,8 @@ def _export(
     }
     if documents is not None:
         with phases.phase("verify"):
-            found = _verify(taken, to, files, documents, scores + offset, names)
-            result["verification"] = found
+            run = _run(taken, to, files, documents, names)
+            result["verification"] = _verified(run, scores, offset, documents.qid)
     write_files(options.out, files)
     return result
 
@@ -171,20 +174,30 @@ def _offset(wanted: str, scores: Any) -> float:
     return offset_above_zero(scores) if wanted == "auto" else _number(wanted)
 
 
-def _verify(
-    model: "Exported",
-    to: str,
-    files: dict[str, bytes],
-    documents: "RankingData",
-    scores: Any,
-    names: Any,
-) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from marginrank.export.verification import run_export, verify
+def _run(
+    model: "Exported", to: str, files: dict[str, bytes], documents: "RankingData", names: Any
+) -> "Run":
+    """Return the scores that the export gives to the documents."""
+    from marginrank.export.verification import run_export
 
     X = documents.X.toarray() if hasattr(documents.X, "toarray") else documents.X
-    return asdict(verify(run_export(model, to, files, X, names), scores, documents.qid))
+    return run_export(model, to, files, X, names)
+
+
+def _verified(run: "Run", scores: Any, offset: float, qid: Any) -> dict[str, Any]:
+    """Return the figures of a verification; raise CheckFailed if it fails."""
+    from dataclasses import asdict
+
+    from marginrank.export.verification import VerificationError, verify
+
+    try:
+        found = verify(run, scores + offset, qid)
+    except VerificationError as error:
+        raise CheckFailed(f"verification failed: {error}") from error
+    if found.failure is not None:
+        advice = OFFSET_HELPS.format(_offset("auto", scores)) if found.negative_scores else ""
+        raise CheckFailed(f"verification failed: {found.failure}{advice}")
+    return asdict(found)
 
 
 def _rows(result: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -194,11 +207,15 @@ def _rows(result: dict[str, Any]) -> list[tuple[str, Any]]:
     found = result.get("verification")
     if found is None:
         return rows
+    verified = ("verified by", found["engine"])
+    if found["is_reference"]:
+        engine = found["engine"].removeprefix("reference of ")
+        verified = ("checked against", f"a reference of the arithmetic of {engine}")
     changed, queries = found["reordered_queries"], found["queries"]
     order = f"changed in {changed:,} of {queries:,} queries" if changed else "unchanged"
     return [
         *rows,
-        ("verified by", found["engine"]),
+        verified,
         ("documents", found["documents"]),
         ("largest difference", found["largest_difference"]),
         ("spread of scores", found["spread"]),

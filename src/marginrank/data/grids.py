@@ -19,7 +19,7 @@ import numpy as np
 
 from marginrank import _core
 from marginrank._base.types import Floats, Integers
-from marginrank.data.knots import WHOLE, Knots, Places, dense_blocks
+from marginrank.data.knots import WHOLE, Knots, Places, dense_blocks, with_known_categories
 
 CLASSES = 4
 MOST_NODES = 20  # of an axis beside that of missing values, so that a byte tells those of a class
@@ -135,7 +135,9 @@ def grid_scores(grids: Sequence[Grid], values: Sequence[Floats], X: Any, threads
     features = np.array([grid.features for grid in grids], dtype=np.int64).ravel()
     at_nodes = np.concatenate([np.ravel(one) for one in values])
     scores = np.empty(X.shape[0])
+    categories = [(int(features[k]), known) for k, known in axes.categories()]
     for rows, block in dense_blocks(X):
+        block = with_known_categories(block, categories)
         scores[rows] = _core.grid_scores(
             block, axes.at, axes.starts, axes.categorical, features, at_nodes, threads
         )

@@ -4,8 +4,9 @@ Columns of a feature are those of the native hat functions: one for missing valu
 each knot, or for each category of a feature that has no order.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 
 from marginrank import _core
 from marginrank._base.memory import require_memory
-from marginrank._base.types import Floats, Integers
+from marginrank._base.types import Booleans, Floats, Integers
 
 MOST_BINS = 254  # with their knots and the column of missing values, as many as a byte tells apart
 MOST_KNOTS = MOST_BINS + 1  # of a feature
+LEAST_STEP = float(np.finfo(np.float64).tiny)  # between knots of a curve: 1 / step is finite
 WHOLE = 1 << 15  # steps from a column to the next, in which places count
 SAMPLE = 20_000  # documents whose values tell quantiles, means and covariances
 SEED = 0  # of the sample
@@ -94,6 +96,10 @@ class Knots:
         """Return the knots, or the categories, of a feature."""
         return self.at[self.columns(k)][1:]
 
+    def categories(self) -> list[tuple[int, Floats]]:
+        """Return the features that have categories, and these."""
+        return [(k, self.of(k)) for k in np.flatnonzero(self.categorical).tolist()]
+
     def places(self, X: Any, threads: int) -> Places:
         """Return where the values of checked features lie; those beyond the outer knots are there.
 
@@ -101,7 +107,9 @@ class Knots:
         """
         codes = np.empty(X.shape, dtype=np.uint8)
         steps = np.empty(X.shape, dtype=np.uint16)
+        categories = self.categories()
         for rows, block in dense_blocks(X):
+            block = with_known_categories(block, categories)
             codes[rows], steps[rows] = _core.encode_hats(
                 block, self.at, self.starts, self.categorical, threads
             )
@@ -114,12 +122,63 @@ class Knots:
         missing ones. Infinity is refused.
         """
         scores = np.empty(X.shape[0])
+        categories = self.categories()
         for rows, block in dense_blocks(X):
             refuse_infinity(block, rows.start)
+            block = with_known_categories(block, categories)
             scores[rows] = _core.curve_scores(
                 block, self.at, self.starts, self.categorical, values, threads
             )
         return scores
+
+
+def are_rising(knots: Floats, categorical: bool) -> bool:
+    """Whether knots ascend, those of a curve in steps that float64 can divide by."""
+    with np.errstate(over="ignore"):
+        steps = np.diff(knots)
+    return bool(np.all(steps > 0 if categorical else (steps >= LEAST_STEP) & np.isfinite(steps)))
+
+
+def with_known_categories(
+    block: NDArray[Any], categories: Iterable[tuple[int, Floats]]
+) -> NDArray[Any]:
+    """Return rows of X whose categories are those learned, whatever precision they are given in.
+
+    0.1 as float32 and 0.1 as float64 are two numbers and one category.
+    """
+    given = block
+    for k, known in categories:
+        keys, places, any_digits = _rounded_categories(known.tobytes())
+        if not keys.size:
+            continue
+        column = given[:, k].astype(np.float64)
+        with np.errstate(over="ignore"):
+            rounded = column.astype(np.float32).astype(np.float64)
+        at = np.minimum(np.searchsorted(keys, rounded), keys.size - 1)
+        meant = known[places[at]]
+        found = (keys[at] == rounded) & (any_digits[at] | (rounded == column)) & (meant != column)
+        if found.any():
+            block = block.astype(np.float64) if block is given else block
+            block[found, k] = meant[found]
+    return block
+
+
+@lru_cache(maxsize=1024)
+def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
+    """Return categories in float32, ascending, which they are, and what they are there for.
+
+    A category that float32 holds, though it has not as few digits in float64, was learned from
+    float32 and stands for all that is rounded to it. One that float32 does not hold stands for
+    what it is rounded to. Two that float32 does not tell apart are compared exactly.
+    """
+    known = np.frombuffer(categories, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        single = known.astype(np.float32)
+    rounded, written = single.astype(np.float64), np.array([float(str(one)) for one in single])
+    keys, places, counts = np.unique(rounded, return_index=True, return_counts=True)
+    is_same = (rounded == known) & (written == known)  # in both precisions, such as 0.5
+    kept = (counts == 1) & np.isfinite(keys) & ~is_same[places]
+    return keys[kept], places[kept].astype(np.int64), (rounded == known)[places[kept]]
 
 
 def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -156,7 +215,8 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
             knots.append(_categories(X, k))
         elif low[k] < high[k]:
             values = sample[:, k][~np.isnan(sample[:, k])].astype(np.float64)
-            knots.append(_quantiles(np.concatenate([values, [low[k], high[k]]]), max_bins))
+            quantiles = _quantiles(np.concatenate([values, [low[k], high[k]]]), max_bins)
+            knots.append(_apart(quantiles))
         else:
             knots.append(np.array([0.0 if np.isnan(low[k]) else low[k]]))
     return Knots.of_features(knots, categorical)
@@ -229,3 +289,14 @@ def _quantiles(values: Floats, max_bins: int) -> Floats:
     # The least value with that share of them at or below it.
     inner = rare[np.maximum(np.ceil(shares * rare.size - 1.0), 0.0).astype(np.int64)]
     return np.unique(np.concatenate([distinct[frequent], distinct[[0, -1]], inner]))
+
+
+def _apart(knots: Floats) -> Floats:
+    """Return ascending knots without those that are too close to the one before to divide by."""
+    if np.all(np.diff(knots) >= LEAST_STEP) or knots[-1] - knots[0] < LEAST_STEP:
+        return knots  # the latter are refused as too small
+    kept = [knots[0]]
+    for knot in knots[1:]:
+        if knot - kept[-1] >= LEAST_STEP:
+            kept.append(knot)
+    return np.array(kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -360,7 +361,7 @@ def _check_sizes(
 def _check_shape_of_features(
     noise: float, correlation: float, heavy_tail: float, density: float
 ) -> None:
-    valid = _is_real(noise) and 0 <= noise < math.inf
+    valid = _is_real(noise) and 0 <= noise <= sys.float_info.max
     _require(valid, "noise", noise, "a finite number >= 0")
     valid = _is_real(correlation) and 0 <= correlation < 1
     _require(valid, "correlation", correlation, "a number in [0, 1)")

@@ -18,16 +18,17 @@ def is_tensor(values: Any) -> bool:
 def on_host(values: Any, name: str) -> Any:
     """Return a tensor as an array, or as CSR; anything else as it is.
 
-    The memory of a tensor on the CPU is shared; from elsewhere it is copied.
+    The memory of a tensor on the CPU is shared. It is copied from elsewhere, or if the tensor is
+    the negative or the conjugate of its memory.
     """
     if not is_tensor(values):
         return values
     check_tensor(values, name)
     here = values.cpu()
     if here.layout == _torch().sparse_csr:
-        parts = here.values(), here.col_indices(), here.crow_indices()
+        parts = here.values().resolve_neg(), here.col_indices(), here.crow_indices()
         return sp.csr_array(tuple(np.asarray(part) for part in parts), shape=tuple(here.shape))
-    return here.numpy()
+    return here.resolve_neg().resolve_conj().numpy()
 
 
 def check_tensor(values: Any, name: str) -> None:

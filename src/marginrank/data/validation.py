@@ -73,7 +73,7 @@ def real_array(
             array.astype(np.float64)
     except TypeError as error:
         raise wrong_type(f"{name} must hold real numbers: {error}.") from error
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold real numbers: {error}.") from error
     if np.ma.isMaskedArray(values) and np.ma.is_masked(values):
         at = np.argwhere(np.ma.getmaskarray(values))[0]
@@ -173,10 +173,18 @@ def _check_sparse(X: Any) -> Any:
     if X.indices.dtype != X.indptr.dtype or X.indices.dtype not in (np.int32, np.int64):
         X = X.copy() if X is original else X
         X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    if not X.has_canonical_format:
+    if not _is_canonical(X):
         X = X.copy() if X is original else X
+        X.has_sorted_indices = X.has_canonical_format = False  # whatever its flags say
         X.sum_duplicates()
     return _with_plain_parts(X)
+
+
+def _is_canonical(X: Any) -> bool:
+    """Whether the indices of a CSR matrix are sorted and unique; its flags may be wrong."""
+    unmarked = sp.csr_array(X.shape, dtype=X.dtype)
+    unmarked.data, unmarked.indices, unmarked.indptr = X.data, X.indices, X.indptr
+    return bool(unmarked.has_canonical_format)
 
 
 def _with_plain_parts(X: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -289,7 +290,7 @@ class BatchRanker(LinearRanker):
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         if fit.error is not None:
-            raise fit.error
+            raise copy(fit.error)  # a copy: its traceback leads to `fit`, which holds the error
         warn_of(effect_message(fit.scale, data.feature_names), stacklevel=4)
         warn_of(convergence_message(result, self.tol), ConvergenceWarning, stacklevel=4)
 

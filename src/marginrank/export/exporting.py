@@ -19,6 +19,7 @@ from marginrank.export.curve_sum import (
 )
 from marginrank.export.kernel_sum import KernelSum, check_kernel, kernel_of, landmarks_of
 from marginrank.export.names import IDENTIFIER, Names, check_names, identifier, names_of
+from marginrank.export.numbers import LARGEST_FLOAT32
 from marginrank.export.registry import TARGETS, Target, find_target
 from marginrank.export.weighted_sum import WeightedSum, terms_of
 from marginrank.models import AdditiveModel, ForeignModel, KernelModel, LinearModel
@@ -162,7 +163,10 @@ def offset_above_zero(scores: Floats) -> float:
     It lifts the lowest score to the spread of all, so that a new document may fall as far below the
     lowest as that is below the highest.
     """
-    return float(scores.max() - 2 * scores.min()) if scores.size else 0.0
+    if not scores.size:
+        return 0.0
+    room = np.ptp(scores) or abs(scores.min())
+    return float(room - scores.min())
 
 
 def _check_fits(target: Target, to: str, kind: str, n_used: int, offset: float) -> None:
@@ -171,6 +175,10 @@ def _check_fits(target: Target, to: str, kind: str, n_used: int, offset: float) 
             f"{to} has no place for ",
             Mention("offset"),
             ", and needs none: it ranks negative scores as well; leave it out.",
+        )
+    if target.scores_in_float32 and abs(offset) > LARGEST_FLOAT32:
+        raise ParameterError(
+            given("offset", offset), f" is too large for {to}: its scores are float32."
         )
     if target.limit is not None and n_used > target.limit.features:
         raise ValueError(

@@ -2,6 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
+FLOAT32_ACCURACY = 1e-5  # of the spread of scores: the accuracy that exports in float32 promise
+FLOAT64_ACCURACY = 1e-12  # of the largest score: that of other exports
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 GROUP = 16  # terms added one after the other; more would nest too deeply for some parsers
 
 

@@ -47,6 +47,8 @@ class Target(NamedTuple):
         Whether it is asked for with a dialect, as in "sql:mysql".
     limit : Limit or None
         The most features it takes.
+    lucene_scores : bool
+        Whether scores become scores of Lucene, which are float32 and not negative.
     """
 
     writes: str
@@ -60,6 +62,12 @@ class Target(NamedTuple):
     has_offset: bool = True
     has_dialects: bool = False
     limit: Limit | None = None
+    lucene_scores: bool = False
+
+    @property
+    def scores_in_float32(self) -> bool:
+        """Whether documents are ranked by scores in float32."""
+        return self.lucene_scores or self.precision == "float32"
 
     def writer(self, kind: str = "linear") -> Any:
         """Return the function that writes models of a kind that the target takes."""
@@ -76,6 +84,7 @@ _PLUGIN: Any = {
     "precision": "float32",
     "missing": "a query without a match",
     "limit": Limit(10_000, "a feature set of the plugin has at most 10,000 features"),
+    "lucene_scores": True,
 }
 
 TARGETS: Mapping[str, Target] = {
@@ -150,6 +159,7 @@ TARGETS: Mapping[str, Target] = {
         "search:lucene",
         missing="a document without the field",
         limit=Limit(4_000, "Lucene compiles an expression into one method, of 64 kB at most"),
+        lucene_scores=True,
     ),
     "sqlite": Target(
         "SELECT statement of SQLite",

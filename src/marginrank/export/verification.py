@@ -1,6 +1,6 @@
-"""Whether an export scores documents as the model does."""
+"""Whether an export scores documents as the model does, and whether its engine takes the scores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,8 +9,14 @@ from marginrank._base.types import Floats
 from marginrank.export.engines._documents import Documents, Run
 from marginrank.export.exporting import Exported, Files, places_in
 from marginrank.export.names import Names, names_of
+from marginrank.export.numbers import FLOAT32_ACCURACY
 from marginrank.export.registry import find_target
 from marginrank.metrics.ranks import ranks
+from marginrank.models import KernelModel
+
+
+class VerificationError(ValueError):
+    """The scores of an export cannot be compared with the model's."""
 
 
 @dataclass(frozen=True)
@@ -21,25 +27,50 @@ class Verification:
     ----------
     engine : str
         What ran the export.
+    is_reference : bool
+        Whether that was a reference of the engine's arithmetic, and not an engine.
     documents, queries : int
         How many there were.
     largest_difference : float
         Between two scores of a document.
+    allowed_difference : float
+        The documented accuracy: a larger difference is a failure.
     spread : float
         The highest score of the model less its lowest.
     largest_score : float
         The largest absolute value of a score.
+    negative_scores : int
+        Documents with negative scores, if the engine refuses those.
     reordered_queries : int
         Queries whose documents are not in the same order.
     """
 
     engine: str
+    is_reference: bool
     documents: int
     queries: int
     largest_difference: float
+    allowed_difference: float
     spread: float
     largest_score: float
+    negative_scores: int
     reordered_queries: int
+
+    @property
+    def failure(self) -> str | None:
+        """Why the export must not be used, or None."""
+        if self.negative_scores:
+            return (
+                f"{self.negative_scores:,} of {self.documents:,} scores are negative, and the "
+                "engine refuses those."
+            )
+        if not self.largest_difference <= self.allowed_difference:
+            return (
+                f"scores of the export differ from the model's by up to "
+                f"{self.largest_difference:.2g}, and the accuracy of this target is "
+                f"{self.allowed_difference:.2g}. Scale the features, or export to another target."
+            )
+        return None
 
 
 def run_export(
@@ -70,7 +101,15 @@ def run_export(
         used=places_in(model, features) or (0,),
     )
     run: Run = target.runner()(files, documents)
-    return run
+    return replace(run, target=target, largest_sum=_largest_sum(model, documents))
+
+
+def _largest_sum(model: Exported, documents: Documents) -> float:
+    """Return the largest sum of absolute terms of a kernel model, 0 for other models."""
+    if not isinstance(model, KernelModel):
+        return 0.0
+    sums = replace(model, dual_coef=np.abs(model.dual_coef)).scores(documents.filled())
+    return float(np.max(np.abs(sums), initial=0.0))
 
 
 def verify(run: Run, scores: Floats, qid: ArrayLike | None = None) -> Verification:
@@ -78,21 +117,47 @@ def verify(run: Run, scores: Floats, qid: ArrayLike | None = None) -> Verificati
 
     Two documents of equal scores are in the order of the rows, in both.
     """
-    bad = np.flatnonzero(~np.isfinite(run.scores))
+    given = _given_scores(run)
+    bad = np.flatnonzero(~np.isfinite(given))
     if bad.size:
-        raise ValueError(
-            f"{run.engine} gives document {bad[0]} the score {run.scores[bad[0]]:g}, and the model "
+        raise VerificationError(
+            f"{run.engine} gives document {bad[0]} the score {given[bad[0]]:g}, and the model "
             f"{scores[bad[0]]:g}: numbers are too large for its precision; scale the features, or "
             "export to another target."
         )
-    before, after = ranks(scores, qid), ranks(run.scores, qid)
+    before, after = ranks(scores, qid), ranks(given, qid)
     queries = np.zeros(len(scores), dtype=np.int64) if qid is None else np.asarray(qid)
+    sizes = {
+        "spread": float(np.ptp(scores)) if len(scores) else 0.0,
+        "largest_score": float(np.max(np.abs(scores), initial=0.0)),
+    }
     return Verification(
         engine=run.engine,
+        is_reference=run.is_reference,
         documents=len(scores),
         queries=len(np.unique(queries)),
-        largest_difference=float(np.max(np.abs(run.scores - scores), initial=0.0)),
-        spread=float(np.ptp(scores)) if len(scores) else 0.0,
-        largest_score=float(np.max(np.abs(scores), initial=0.0)),
+        largest_difference=float(np.max(np.abs(given - scores), initial=0.0)),
+        allowed_difference=_allowed_difference(run, **sizes),
+        negative_scores=int(np.count_nonzero(given < 0)) if _is_lucene(run) else 0,
         reordered_queries=len(np.unique(queries[before != after])),
+        **sizes,
     )
+
+
+def _is_lucene(run: Run) -> bool:
+    return run.target is not None and run.target.lucene_scores
+
+
+def _given_scores(run: Run) -> Floats:
+    """Return the scores that the engine ranks by: Lucene rounds them to float32."""
+    if not _is_lucene(run):
+        return run.scores
+    with np.errstate(over="ignore"):
+        return run.scores.astype(np.float32).astype(np.float64)
+
+
+def _allowed_difference(run: Run, spread: float, largest_score: float) -> float:
+    """Return the documented accuracy of a target."""
+    if run.target is not None and run.target.scores_in_float32:
+        return FLOAT32_ACCURACY * (spread or largest_score)
+    return run.accuracy * max(largest_score, run.largest_sum)

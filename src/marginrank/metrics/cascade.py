@@ -18,6 +18,7 @@ from marginrank.metrics._options import (
 )
 from marginrank.metrics._ranking import Ranking
 
+LARGE = 500  # documents of a group of ties that are worth a computation of their own
 NEGLIGIBLE = 40.0  # readers in a group of ties who go on beyond exp(−40) do not count
 
 
@@ -103,7 +104,8 @@ def _expected_ends(ranking: Ranking, satisfied: Floats, within: Booleans) -> Flo
         m_p ← (1 − p/n) · m_p + (p/n) · q · m_{p−1},
 
     as it is in a set with chance p/n. Those of R = 0 leave all m_p at 1, so that the others join
-    them one by one. As m_p ≤ (m_1)^p, far places need no look.
+    them one by one. As m_p ≤ (m_1)^p, far places need no look. Groups with more documents of R > 0
+    than places are computed place by place instead.
     """
     groups = ranking.ties
     group = groups.spread(np.arange(groups.sizes.size))
@@ -117,6 +119,13 @@ def _expected_ends(ranking: Ranking, satisfied: Floats, within: Booleans) -> Flo
     in_view = place <= groups.spread(depth)
     beyond = in_view.astype(np.float64)
     at = np.flatnonzero(in_view & within & (groups.spread(n_able) > 0))
+    n_places = np.bincount(group[at], minlength=groups.sizes.size)
+    is_large = n_able > np.maximum(n_places, LARGE)
+    for g in np.flatnonzero(is_large & (n_places > 0)).tolist():
+        q = go_on[first_able[g] : first_able[g] + n_able[g]]
+        places = slice(groups.starts[g], groups.starts[g] + n_places[g])
+        beyond[places] = _beyond_places(q, int(groups.sizes[g]), int(n_places[g]))
+    at = at[~is_large[group[at]]]
     joined = 0
     while at.size:
         own = group[at]
@@ -128,6 +137,29 @@ def _expected_ends(ranking: Ranking, satisfied: Floats, within: Booleans) -> Flo
         beyond[at] = (1.0 - share) * beyond[at] + share * q * above
         at = at[n_able[own] > joined]
     return np.where(place > 1, np.roll(beyond, 1), 1.0) - beyond
+
+
+def _beyond_places(q: Floats, n: int, n_places: int) -> Floats:
+    """Return the chance m_p of going on beyond each of the first places of a group of n documents.
+
+    m_p is e_p / C(n, p), where e_p is the elementary symmetric polynomial of all q, among them the
+    n − l ones that `q` of length l leaves out. Of the first j entries it is a running sum of
+    positive terms, e_p(j) = e_p(j − 1) + q_j e_{p−1}(j − 1), divided by C(n, p) place by place.
+    """
+    others = n - q.size  # of q = 1
+    nobody = 1.0  # e_p(0) / C(n, p)
+    before = np.ones(q.size)  # e_{p-1}(j - 1) / C(n, p - 1)
+    chances = np.empty(n_places)
+    for p in range(1, n_places + 1):
+        nobody *= max(others - p + 1, 0) / (n - p + 1)
+        sums = np.multiply(before, q, out=before)
+        np.cumsum(sums, out=sums)
+        sums *= p / (n - p + 1)
+        sums += nobody
+        chances[p - 1] = sums[-1]
+        before[1:] = sums[:-1]
+        before[0] = nobody
+    return chances
 
 
 def _highest(ranking: Ranking, max_label: float | None) -> float:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from marginrank._base.tables import ResultTable
+from marginrank._base.memory import require_memory
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.queries import Documents
@@ -24,6 +25,7 @@ from marginrank.metrics._options import ROUNDING, exceeds
 
 N_BLOCKS = 16  # of sparse columns: one is in memory at a time, each costs a pass over the entries
 SAMPLE = 1 << 16  # entries that say where to cut
+FEATURE_BYTES = 160  # of the name and the values of a feature; about
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,10 +134,11 @@ def rank_features(
     """
     function = get_metric(metric)
     data = as_ranking_data(X, y, qid, group, feature_names=feature_names, n_jobs=n_jobs)
+    check_n_features(data.n_features)
     judge = _Judge.of(function, data)
     chance = judge(np.zeros(data.n_documents))
     threads = effective_threads(n_jobs) if judge.is_ours else 1
-    values = np.array(list(_judge_columns(judge, data.X, threads)), dtype=np.float64)
+    values = _judge_features(judge, data.X, threads, chance)
     descending, ascending = values[:, 0], values[:, 1]
     best = np.fmax(descending, ascending)
     return FeatureRanking(
@@ -147,6 +150,15 @@ def rank_features(
         direction=np.where(exceeds(ascending, descending), -1, 1),
         order=best_first(best),
         chance=chance,
+    )
+
+
+def check_n_features(n_features: int) -> None:
+    """Raise ValueError if there is no memory for the names and values of so many features."""
+    require_memory(
+        FEATURE_BYTES * n_features,
+        f"X has {n_features} features, and a ranking of them",
+        "check the largest index; if indices are hashes or ids, map them to fewer columns",
     )
 
 
@@ -184,6 +196,20 @@ class _Judge:
     def __call__(self, scores: Floats) -> float:
         scores = scores if self.documents is None else self.documents.grouped(scores)
         return float(self.metric(self.y, scores, qid=self.qid))
+
+
+def _judge_features(
+    judge: Callable[[Floats], float], X: Any, threads: int, chance: float
+) -> Floats:
+    """Return the values of each column and of its negative; columns without entries have chance."""
+    if not sp.issparse(X) or X.shape[1] <= X.nnz:
+        return np.array(list(_judge_columns(judge, X, threads)), dtype=np.float64)
+    values = np.full((X.shape[1], 2), chance)
+    used, codes = np.unique(X.indices[: X.nnz], return_inverse=True)
+    if used.size:
+        filled = sp.csr_array((X.data[: X.nnz], codes, X.indptr), shape=(X.shape[0], used.size))
+        values[used] = list(_judge_columns(judge, filled, threads))
+    return values
 
 
 def _judge_columns(

@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from marginrank._base.memory import require_memory
 from marginrank._base.types import Floats
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -68,13 +69,12 @@ class Lines:
 
     def weights_of(self, weights: dict[int, float], n_features: int) -> Floats:
         """Return a vector of weights that are given by index, from 1 on."""
-        try:
-            coef = np.zeros(n_features)
-        except MemoryError as error:
-            raise ValueError(
-                f"{self.path}: the highest feature index is {n_features}, and there is no memory "
-                "for so many weights; check it."
-            ) from error
+        require_memory(
+            8 * n_features,
+            f"{self.path}: the highest feature index is {n_features}, and a vector of weights",
+            "check it",
+        )
+        coef = np.zeros(n_features)
         coef[np.fromiter(weights, np.int64) - 1] = np.fromiter(weights.values(), np.float64)
         return coef
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +16,7 @@ from marginrank._base.parameters import declared
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank._base.version import __version__
-from marginrank.data.knots import MOST_KNOTS, Knots, refuse_infinity
+from marginrank.data.knots import MOST_KNOTS, Knots, are_rising, refuse_infinity
 from marginrank.data.validation import check_features
 from marginrank.models._features import require_features, row_of
 from marginrank.models.interactions import (
@@ -329,19 +330,21 @@ def _read_curve(fields: _Fields, k: int, stored: Any) -> Curve:
     if not isinstance(stored, dict):
         raise fields.damaged(f"curve {k} is no object")
     inner = fields.inside(stored)
-    knots = np.array(inner.get("knots", _is_weights, f"a list of finite numbers, in curve {k}"))
-    values = np.array(inner.get("values", _is_weights, f"a list of finite numbers, in curve {k}"))
-    if not 1 <= knots.size == values.size <= MOST_KNOTS or np.any(np.diff(knots) <= 0):
+    numbers = f"a list of finite numbers, in curve {k}"
+    knots = np.array(inner.get("knots", _is_weights, numbers), dtype=np.float64)
+    values = np.array(inner.get("values", _is_weights, numbers), dtype=np.float64)
+    categorical = inner.get("categorical", lambda v: isinstance(v, bool), "true or false")
+    if not 1 <= knots.size == values.size <= MOST_KNOTS or not are_rising(knots, categorical):
         raise fields.damaged(
             f"curve {k} does not have a value at each of 1 to {MOST_KNOTS} rising knots"
         )
     return Curve(
-        knots=knots.astype(np.float64),
-        values=values.astype(np.float64),
+        knots=knots,
+        values=values,
         missing=float(inner.get("missing", _is_finite, f"a finite number, in curve {k}")),
-        categorical=inner.get("categorical", lambda v: isinstance(v, bool), "true or false"),
+        categorical=categorical,
     )
 
 
 def _is_finite(value: Any) -> bool:
-    return _is_number(value) and bool(np.isfinite(value))
+    return _is_number(value) and math.isfinite(value)

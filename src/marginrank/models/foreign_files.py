@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from marginrank._base.optional import require
 from marginrank.models.foreign import ForeignModel
+from marginrank.models.kernel_model import UNREADABLE
 from marginrank.models.ubjson import is_complete
 
 # What skops does not load unasked, but is data only: no file can make these call anything.
@@ -139,7 +140,9 @@ def _has_schema(path: str) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return "schema.json" in archive.namelist()
-    except zipfile.BadZipFile as error:
+    except (*UNREADABLE, OSError) as error:
+        if getattr(error, "filename", None) is not None:  # it cannot be opened
+            raise
         raise ValueError(
             f"{path} is damaged: it begins as a zip archive but does not end as one; save the "
             "model again."

@@ -7,7 +7,7 @@ import numpy as np
 
 from marginrank._base.types import Floats
 from marginrank.data.grids import Grid, grid_scores
-from marginrank.data.knots import MOST_KNOTS
+from marginrank.data.knots import MOST_KNOTS, are_rising
 from marginrank.models.json_model import _Fields, _is_weights
 
 
@@ -92,7 +92,16 @@ def _read(fields: _Fields, k: int, stored: dict[str, Any], n_features: int) -> I
         ),
         f"the columns of two features, {place}",
     )
-    axes = inner.get("knots", lambda v: _is_two(v, _is_axis), f"two lists of rising knots, {place}")
+    categorical = inner.get(
+        "categorical",
+        lambda v: _is_two(v, lambda one: isinstance(one, bool)),
+        f"true or false for both, {place}",
+    )
+    axes = inner.get(
+        "knots",
+        lambda v: isinstance(v, list) and len(v) == 2 and all(map(_is_axis, v, categorical)),
+        f"two lists of rising knots, {place}",
+    )
     shape = tuple(len(axis) + 1 for axis in axes)
     values = inner.get(
         "values",
@@ -102,11 +111,6 @@ def _read(fields: _Fields, k: int, stored: dict[str, Any], n_features: int) -> I
             and all(_is_weights(row) and len(row) == shape[1] for row in v)
         ),
         f"{shape[0]} lists of {shape[1]} finite numbers, {place}",
-    )
-    categorical = inner.get(
-        "categorical",
-        lambda v: _is_two(v, lambda one: isinstance(one, bool)),
-        f"true or false for both, {place}",
     )
     return Interaction(
         (features[0], features[1]),
@@ -120,5 +124,9 @@ def _is_two(value: Any, fits: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(fits, value))
 
 
-def _is_axis(value: Any) -> bool:
-    return _is_weights(value) and 1 <= len(value) <= MOST_KNOTS and bool(np.all(np.diff(value) > 0))
+def _is_axis(value: Any, categorical: bool) -> bool:
+    return (
+        _is_weights(value)
+        and 1 <= len(value) <= MOST_KNOTS
+        and are_rising(np.array(value, dtype=np.float64), categorical)
+    )

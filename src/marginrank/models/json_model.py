@@ -11,6 +11,7 @@ import numpy as np
 from marginrank._base.atomic_files import atomic_write
 from marginrank._base.types import Floats
 from marginrank._base.version import __version__
+from marginrank.models._text import shorten
 from marginrank.models.linear_model import (
     PARAMETERS,
     LinearModel,
@@ -224,11 +225,11 @@ class _Repeated(ValueError):
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise _Repeated(f"{twice!r} is there twice")
+    content: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in content:
+            raise _Repeated(f"{shorten(key)} is there twice")
+        content[key] = value
     return content
 
 

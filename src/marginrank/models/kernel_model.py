@@ -178,7 +178,9 @@ def is_kernel_model(path: str) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return f"{HEADER}.npy" in archive.namelist()
-    except zipfile.BadZipFile:
+    except (*UNREADABLE, OSError) as error:
+        if getattr(error, "filename", None) is not None:  # it cannot be opened
+            raise
         return False
 
 
@@ -190,6 +192,10 @@ def read(path: str) -> KernelModel:
             arrays = {name: archive[name] for name in archive.files}
         text = arrays[HEADER].tobytes()
     except UNREADABLE as error:
+        raise _Fields(path, {}).damaged(str(error)) from error
+    except OSError as error:
+        if error.filename is not None:  # the file cannot be opened
+            raise
         raise _Fields(path, {}).damaged(str(error)) from error
     return _parse(_header_fields(path, parse_object(path, text)), arrays)
 
@@ -252,6 +258,8 @@ def _read_landmarks(fields: _Fields, arrays: dict[str, NDArray[Any]], n_features
     try:
         if "indptr" in arrays:
             parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            if any(part.dtype.kind not in "iu" for part in parts[1:]):
+                raise ValueError("indices are no integers")
             landmarks = sp.csr_array(parts, shape=shape)
             landmarks.check_format(full_check=True)
         elif "landmarks" in arrays:

@@ -19,6 +19,7 @@ SOLR_CLASS = "org.apache.solr.ltr.model.LinearModel"
 SOLR_NORMALIZERS = {"StandardNormalizer": ("std",), "MinMaxNormalizer": ("max", "min")}
 PLUGIN_TYPE = "model/linear"
 PLUGIN_NORMALIZERS = {"standard": ("standard_deviation",), "min_max": ("maximum", "minimum")}
+MOST_INDICES = 1 << 24  # of features without names: a small file must not take gigabytes
 INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # what an export calls features without names
 
 
@@ -142,6 +143,8 @@ def _named(path: str, weights: dict[str, float]) -> LinearModel:
     if None in matches:
         return LinearModel(values, {}, feature_names=list(weights))
     places = [int(match[1]) - 1 for match in matches if match is not None]
+    if max(places) >= MOST_INDICES:
+        _fail(path, f"'f{max(places) + 1}' is an index above {MOST_INDICES:,}")
     coef = np.zeros(max(places) + 1)
     coef[places] = values
     return LinearModel(coef, {})

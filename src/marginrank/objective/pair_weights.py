@@ -82,7 +82,10 @@ def weight_matrix(
     """
     distinct = np.unique(np.asarray(y)) if labels is None else labels
     code = np.searchsorted(distinct, np.asarray(y))
-    delta = np.asarray(matrix, dtype=np.float64)
+    try:
+        delta = np.asarray(matrix, dtype=np.float64)
+    except OverflowError as error:
+        raise ValueError(f"matrix must hold real numbers: {error}.") from error
     if delta.shape != (distinct.size, distinct.size):
         raise ValueError(
             f"matrix has shape {delta.shape} and needs a row and a column for each of the "

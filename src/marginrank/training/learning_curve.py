@@ -305,7 +305,7 @@ def _sizes(sizes: ArrayLike | None, n_queries: int) -> Integers:
         return np.unique(halved[halved > 1] if n_queries > 3 else halved)
     try:
         asked = np.atleast_1d(np.asarray(sizes, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         asked = np.empty(0)
     if asked.ndim != 1 or not asked.size or not (np.isfinite(asked) & (asked > 0)).all():
         raise ParameterError(Mention("sizes"), " must be a list of positive numbers.")

@@ -34,7 +34,7 @@ from marginrank.training.declarations import DeviceDeclaration, LinearDeclaratio
 from marginrank.training.devices import Place
 from marginrank.training.goals import cutoff_of, refuse_beside_goal, refuse_goal
 from marginrank.training.minimisation import Fit, minimise
-from marginrank.training.pairs import Preferences, choose_pairs, no_pairs, objective_on
+from marginrank.training.pairs import Preferences, choose_pairs, no_pairs, no_weight, objective_on
 from marginrank.training.rounds import Problems, Top, fit_in_rounds
 from marginrank.training.scaling import find_scale
 from marginrank.training.streams import OnRead, matrix_for
@@ -294,10 +294,7 @@ def require_pairs(objective: Objective, data: RankingData) -> None:
     if not objective.has_weight:
         for name in ("sample_weight", "query_weight"):
             _refuse_vanishing(name, getattr(data, name))
-        raise ValueError(
-            "pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give a "
-            "pair a positive weight."
-        )
+        raise no_weight(data.cost)
 
 
 def _refuse_vanishing(name: str, weights: Floats | None) -> None:

@@ -87,8 +87,11 @@ def minimise(
             )
             result = _judged(scaled, parameters, result)
         except OSError as reason:
-            error = reason
-            result = _so_far(objective, reason)
+            so_far = _so_far(objective)
+            if so_far is None:
+                raise
+            result = so_far
+            error = reason.with_traceback(None)  # its frames would keep all of this alive
     stream = facts_of(objective.matrix)
     return Fit(to_raw(result, scale), objective.n_pairs, scale, error, stream)
 
@@ -110,14 +113,14 @@ def _judged(objective: Objective, parameters: Minimised, result: SolverResult) -
     return replace(result, objective=value, gap=max(value - bound, 0.0) + point.sum_rounding)
 
 
-def _so_far(objective: Objective, reason: OSError) -> SolverResult:
+def _so_far(objective: Objective) -> SolverResult | None:
     """Return the best weights before something went wrong, if there are any."""
     w, history = objective.journal.w, objective.journal.history
     if w is None or not history:
-        raise reason
+        return None
     best = min(history, key=closeness)
     if best.fraction < 1.0:  # what a sample says of F is no bound
-        best = best._replace(objective=np.nan, gap=np.inf, estimate=np.inf)
+        best = best._replace(objective=np.inf, gap=np.inf, estimate=np.inf)
     return SolverResult(
         w=w,
         scores=Scores(None),

@@ -187,6 +187,18 @@ def objective_on(
     )
 
 
+def no_weight(cost: Floats | None = None) -> ValueError:
+    """Return the error for pairs that all have the weight zero, perhaps by the cost of the data."""
+    if cost is not None and not cost.any():
+        return ValueError(
+            "cost (in text, cost:) is zero for every document; give documents a positive cost."
+        )
+    return ValueError(
+        "cost, pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give "
+        "a pair a positive weight."
+    )
+
+
 def no_pairs(n_documents: int, n_queries: int) -> ParameterError:
     """Return the refusal of data that have no pair to learn from."""
     return ParameterError(

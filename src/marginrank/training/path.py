@@ -391,7 +391,7 @@ def check_grid(name: str, values: ArrayLike) -> Floats:
     """Return the values of a grid, ascending; refuse wrong ones by the name they were given as."""
     try:
         grid = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         grid = np.empty(0)
     if grid.ndim != 1 or not grid.size:  # a number alone may be meant as a number of points
         raise ParameterError(Mention(name), " must be a list of numbers with at least one entry.")

@@ -163,7 +163,7 @@ def checked_values(scale: Any, n_features: int | None = None) -> Floats:
     """Return an array of scales as positive numbers, one for each feature if it is known."""
     try:
         values = np.asarray(scale, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _no_such_scale(scale) from None
     if values.ndim != 1:
         raise _no_such_scale(scale)

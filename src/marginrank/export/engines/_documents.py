@@ -6,6 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from marginrank._base.types import Floats
+from marginrank.export.numbers import FLOAT64_ACCURACY
+from marginrank.export.registry import Target
 
 Files = dict[str, bytes]
 
@@ -45,7 +47,27 @@ class Documents:
 
 @dataclass(frozen=True)
 class Run:
-    """What ran, and the scores it gave."""
+    """Scores of an export, and what computed them.
+
+    Attributes
+    ----------
+    engine : str
+        Name and version of the engine, or the name of the reference.
+    scores : ndarray of float64, shape (n_documents,)
+        The scores.
+    is_reference : bool
+        Whether a reference of the engine's arithmetic computed them, and not an engine.
+    accuracy : float
+        Largest difference from the model's scores that float64 explains, relative to their size.
+    target : Target or None
+        The target of the export.
+    largest_sum : float
+        Largest sum of absolute terms of a score, if known: terms that cancel cost digits.
+    """
 
     engine: str
     scores: Floats
+    is_reference: bool = False
+    accuracy: float = FLOAT64_ACCURACY
+    target: Target | None = None
+    largest_sum: float = 0.0

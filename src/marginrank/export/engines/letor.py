@@ -17,7 +17,7 @@ def ranklib(files: Files, documents: Documents) -> Run:
     for entry in weights.split():
         index, _, weight = entry.partition(":")
         total += float(weight) * X[:, int(index) - 1]
-    return Run("reference of RankLib", total)
+    return Run("reference of RankLib", total, is_reference=True)
 
 
 def fastrank(files: Files, documents: Documents) -> Run:

@@ -32,7 +32,7 @@ def ltr_plugin(files: Files, documents: Documents) -> Run:
         weight = model["definition"].get(feature["name"], 0.0)
         mean, deviation = norm.get("mean", 0.0), norm.get("standard_deviation", 1.0)
         steps.append(_Step(feature["name"], weight, mean, deviation))
-    return Run("reference of the LTR plugin", _add_in_float32(steps, documents))
+    return Run("reference of the LTR plugin", _add_in_float32(steps, documents), is_reference=True)
 
 
 def solr(files: Files, documents: Documents) -> Run:
@@ -40,7 +40,7 @@ def solr(files: Files, documents: Documents) -> Run:
     model = json.loads(files[""])
     weights = model["params"]["weights"]
     steps = [_solr_step(feature, weights) for feature in model["features"]]
-    return Run("reference of Solr", _add_in_float32(steps, documents))
+    return Run("reference of Solr", _add_in_float32(steps, documents), is_reference=True)
 
 
 def _solr_step(feature: dict[str, Any], weights: dict[str, float]) -> _Step:
@@ -82,7 +82,9 @@ def vespa(files: Files, documents: Documents) -> Run:
     for name, expression in FUNCTION.findall(text):
         values[name] = evaluate(expression, VESPA_VARIABLE, value_of)
     (phase,) = re.findall(r"first-phase \{\s*expression: (\w+)\s*\}", text)
-    return Run("reference of Vespa", np.broadcast_to(values[phase], len(documents.X)))
+    return Run(
+        "reference of Vespa", np.broadcast_to(values[phase], len(documents.X)), is_reference=True
+    )
 
 
 LUCENE_VALUE = r"doc\['(?P<field>(?:[^'\\]|\\.)*)'\]\.value"
@@ -95,4 +97,4 @@ def lucene(files: Files, documents: Documents) -> Run:
         return documents.column(re.sub(r"\\(.)", r"\1", match["field"], flags=re.DOTALL))
 
     total = evaluate(files[""].decode(), LUCENE_VALUE, value_of)
-    return Run("reference of Lucene", np.broadcast_to(total, len(documents.X)))
+    return Run("reference of Lucene", np.broadcast_to(total, len(documents.X)), is_reference=True)

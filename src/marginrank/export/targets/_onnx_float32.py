@@ -8,9 +8,8 @@ import numpy as np
 from marginrank._base.types import Floats
 from marginrank.export.curve_sum import Axis, CurveSum, CurveTerm, GridTerm
 from marginrank.export.names import shown
+from marginrank.export.numbers import FLOAT32_ACCURACY
 from marginrank.models.additive_model import Curve
-
-FLOAT32_ERROR = 1e-5  # of the spread of scores: what exports in float32 promise
 
 
 def in_float32(model: CurveSum) -> CurveSum:
@@ -49,7 +48,7 @@ def _rounded_knots(axis: Axis, curves: Sequence[Curve], spread: float) -> Floats
     with np.errstate(over="ignore"):
         knots = axis.knots.astype(np.float32).astype(np.float64)
     merged = not np.isfinite(knots).all() or np.any(np.diff(knots) <= 0)
-    if merged or max(_blur(curve, knots) for curve in curves) > FLOAT32_ERROR * spread:
+    if merged or max(_blur(curve, knots) for curve in curves) > FLOAT32_ACCURACY * spread:
         raise ValueError(
             f"the feature {shown(axis.name)} has knots that float32 does not hold, or cannot tell "
             "apart well enough; export it in float64."

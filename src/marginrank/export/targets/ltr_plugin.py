@@ -8,14 +8,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
+from marginrank._base.parameters import ParameterError, given
 from marginrank.export.names import refuse
+from marginrank.export.numbers import LARGEST_FLOAT32
 from marginrank.export.targets._text import json_file
 from marginrank.export.weighted_sum import Term, WeightedSum
 
 TEMPLATE_TAG = re.compile(r"\{\{")
-LARGEST = float(np.finfo(np.float32).max)
 WINDOW = 100  # documents that are ranked again
 
 
@@ -51,13 +50,19 @@ def shifted(model: WeightedSum) -> tuple[Term, float]:
             "the model has no weights, so that no feature can carry an offset; leave it out."
         )
     term = max(model.terms, key=lambda term: abs(term.weight))
-    return term, -model.offset / term.weight
+    mean = -model.offset / term.weight
+    if abs(mean) > LARGEST_FLOAT32:
+        raise ParameterError(
+            given("offset", model.offset),
+            f" is too large for weights of at most {abs(term.weight):g} in float32.",
+        )
+    return term, mean
 
 
 def check_float32(terms: Iterable[Term]) -> None:
     """Refuse weights that are infinite in float32."""
     for term in terms:
-        if abs(term.weight) > LARGEST:
+        if abs(term.weight) > LARGEST_FLOAT32:
             raise ValueError(
                 f"the weight of {term.name!a} is {term.weight:g}, too large for a target that "
                 "computes in float32; scale the feature up, or export to another target."

@@ -29,7 +29,7 @@ from marginrank.training.dask.problems import (
 from marginrank.training.goals import refuse_goal
 from marginrank.training.linear import Parameters, check_start
 from marginrank.training.minimisation import Fit, minimise
-from marginrank.training.pairs import no_pairs
+from marginrank.training.pairs import no_pairs, no_weight
 from marginrank.training.scaling import Scale, ScaleSearch, no_scale
 from marginrank.training.sparse import SparseParameters
 from marginrank.training.stream_progress import StreamProgress
@@ -189,10 +189,7 @@ def _require_pairs(pairs: DaskPairs) -> None:
     if pairs.n_pairs == 0:
         raise no_pairs(pairs.n_documents, pairs.n_queries)
     if not pairs.has_weight:
-        raise ValueError(
-            "pair_cost, sample_weight or query_weight is zero for every pair; give a pair a "
-            "positive weight."
-        )
+        raise no_weight()
 
 
 def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:

@@ -13,7 +13,7 @@ from marginrank.objective.losses import get_loss
 from marginrank.objective.pair_sets import refuse_C
 from marginrank.solvers.stochastic.sgd import StepProblem
 from marginrank.training.online.parameters import OnlineParameters
-from marginrank.training.pairs import Preferences, choose_pairs, no_pairs
+from marginrank.training.pairs import Preferences, choose_pairs, no_pairs, no_weight
 from marginrank.training.scaling import Scale, ScaleSearch
 
 Chunks = Callable[[], Iterable[RankingData]]
@@ -102,10 +102,7 @@ def contents(
     if n_pairs == 0:
         raise no_pairs(n_documents, n_queries)
     if weight == 0:
-        raise ValueError(
-            "pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; give a "
-            "pair a positive weight."
-        )
+        raise no_weight()
     found = Contents(n_documents, n_queries, n_features, n_pairs, weight, search.found())
     refuse_C(parameters.C, weight, found.pair_scale(parameters))
     return found
