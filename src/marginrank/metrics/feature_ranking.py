@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from marginrank._base.tables import ResultTable
 from marginrank._base.memory import require_memory
+from marginrank._base.tables import ResultTable
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
 from marginrank.data.queries import Documents

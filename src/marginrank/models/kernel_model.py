@@ -110,7 +110,7 @@ class KernelModel:
         check_finite(X, as_matrix(X), threads)
         return self.compared().product(X, self.dual_coef, threads)
 
-    def compared(self) -> "Landmarks":
+    def compared(self) -> Landmarks:
         """Return what documents are compared with."""
         from marginrank.training.kernel_map import Landmarks  # late: it imports scikit-learn
 

@@ -178,7 +178,7 @@ class Objective:
         return self._sampled(*self.matrix.sample(self.pairs, fraction, seed, self.threads))
 
     def sample_parts(self, fraction: float, seed: int, n_parts: int) -> "list[Objective]":
-        """Return a sample as parts without a common document, each an estimate of this objective."""
+        """Return a sample in parts without a common document, each an estimate of this one."""
         matrix, pairs = self.matrix.sample(self.pairs, fraction, seed, self.threads)
         return [self._sampled(matrix, part) for part in pairs.deal(n_parts, seed)]
 
