@@ -22,7 +22,10 @@ from marginrank.estimators._input import (
     documents_to_score,
     feature_names_of,
     features_of,
+    one_query_if_forgotten,
+    remember_columns,
     set_features,
+    take_columns,
     training_data,
 )
 from marginrank.export.exporting import Exported, export_files, name_for, write_files
@@ -56,6 +59,7 @@ class LinearRanker(BaseEstimator):
         query_weight: ArrayLike | None,
     ) -> RankingData:
         """Return what a fit was given, checked and grouped."""
+        remember_columns(self, y, qid, sample_weight, query_weight)
         return training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
 
     def predict(self, X: Any) -> Floats:
@@ -99,7 +103,10 @@ class LinearRanker(BaseEstimator):
         if isinstance(X, RankingData):
             refuse_beside_data(qid=qid, group=group)
             qid = X.qid
-        return ranks(self.predict(X), qid, group, self.n_jobs)
+        X, values = take_columns(X, qid=qid)
+        scores = self.predict(X)
+        group = one_query_if_forgotten(self, scores.size, qid, group)
+        return ranks(scores, values["qid"], group, self.n_jobs)
 
     def score(
         self,
@@ -124,15 +131,10 @@ class LinearRanker(BaseEstimator):
         if isinstance(X, RankingData):
             refuse_beside_data(y=y, qid=qid, group=group, sample_weight=sample_weight)
             y, qid, sample_weight = X.y, X.qid, X.sample_weight
-        labels: Any = y
-        return pairwise_accuracy(
-            labels,
-            self.predict(X),
-            qid,
-            group=group,
-            sample_weight=sample_weight,
-            n_jobs=self.n_jobs,
-        )
+        X, values = take_columns(X, y=y, qid=qid, sample_weight=sample_weight)
+        scores = self.predict(X)
+        group = one_query_if_forgotten(self, scores.size, qid, group)
+        return pairwise_accuracy(values.pop("y"), scores, **values, group=group, n_jobs=self.n_jobs)
 
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the fitted model to a file, which :func:`marginrank.load_model` reads.

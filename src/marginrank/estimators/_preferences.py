@@ -27,6 +27,16 @@ def check_listed(
 
 def labels_beside(pairs: Any, X: Any, y: ArrayLike | None) -> ArrayLike | None:
     """Return the labels that a fit was given; where pairs stand for them, zeros in their place."""
-    if pairs is None or isinstance(X, RankingData) or is_path(X):
+    if pairs is None or isinstance(X, RankingData) or is_path(X) or isinstance(y, str):
         return y
-    return np.zeros(check_features(X, missing=True).shape[0])  # the fit checks X itself
+    shape = getattr(X, "shape", ())  # the fit checks X itself
+    return np.zeros(shape[0] if len(shape) == 2 else check_features(X, missing=True).shape[0])
+
+
+def one_query_beside(
+    pairs: Any, X: Any, labels: Any, qid: ArrayLike | None, group: ArrayLike | None
+) -> ArrayLike | None:
+    """Return `group`; where pairs say what is compared, and nothing else, all is one query."""
+    if pairs is None or qid is not None or group is not None or isinstance(X, RankingData):
+        return group
+    return None if is_path(X) or isinstance(labels, str) else [len(labels)]

@@ -17,6 +17,7 @@ from marginrank.estimators._input import (
     documents_to_score,
     feature_names_of,
     features_of,
+    remember_columns,
     set_features,
     training_data,
 )
@@ -183,6 +184,7 @@ normalization, verbose
         kernel = self._kernel()
         linear = self._linear()
         seed = check_seed(self.random_state)
+        remember_columns(self, y, qid, sample_weight, query_weight)
         # Wrong labels or queries are refused before the eigenvectors are computed.
         data = training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
         scale = values_of(find_scale(data, self.scale))

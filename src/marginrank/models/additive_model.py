@@ -62,12 +62,15 @@ class Curve(NamedTuple):
         What is added where the value is NaN, or a category that is none of the knots.
     categorical : bool
         Whether the feature has categories.
+    categories : tuple of str, or None
+        Text that the numbers 0, 1, … of a categorical feature stand for, if the fit had text.
     """
 
     knots: Floats
     values: Floats
     missing: float
     categorical: bool
+    categories: tuple[str, ...] | None = None
 
     @property
     def spread(self) -> float:
@@ -259,6 +262,7 @@ def _curve_to_json(curve: Curve) -> dict[str, Any]:
         "values": curve.values.tolist(),
         "missing": curve.missing,
         "categorical": curve.categorical,
+        **({} if curve.categories is None else {"categories": list(curve.categories)}),
     }
 
 
@@ -329,12 +333,20 @@ def _read_curve(fields: _Fields, k: int, stored: Any) -> Curve:
         raise fields.damaged(
             f"curve {k} does not have a value at each of 1 to {MOST_KNOTS} rising knots"
         )
+    texts = stored.get("categories")
+    if texts is not None:
+        texts = tuple(inner.get("categories", _is_texts, f"a list of text, in curve {k}"))
     return Curve(
         knots=knots.astype(np.float64),
         values=values.astype(np.float64),
         missing=float(inner.get("missing", _is_finite, f"a finite number, in curve {k}")),
         categorical=inner.get("categorical", lambda v: isinstance(v, bool), "true or false"),
+        categories=texts,
     )
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _is_finite(value: Any) -> bool:

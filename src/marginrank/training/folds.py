@@ -178,6 +178,7 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
         query_weight=None if query_weight is None else query_weight[query_of_row],
         cost=None if cost is None else cost[rows],
         feature_names=data.feature_names,
+        allow_nan=data.has_nan,
         n_jobs=n_jobs,
     )
 
