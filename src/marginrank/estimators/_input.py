@@ -75,7 +75,10 @@ def named_columns(**values: Any) -> dict[str, str]:
 
 def remember_columns(estimator: BaseEstimator, *values: Any) -> None:
     """Remember the columns that a fit was given by name, so that frames to score may have them."""
-    estimator._columns = {value for value in values if isinstance(value, str)}
+    estimator.__dict__.pop("_columns", None)
+    columns = {value for value in values if isinstance(value, str)}
+    if columns:
+        estimator._columns = columns
 
 
 def without_used_columns(estimator: BaseEstimator, X: Any) -> Any:

@@ -1,7 +1,6 @@
 """What the estimators with linear weights share: everything but the fit."""
 
 import os
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from marginrank._base.parameters import Message
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
+from marginrank._base.user_warnings import warn_caller
 from marginrank.data import RankingData
 from marginrank.data.ranking_data import refuse_beside_data
 from marginrank.data.validation import check_finite
+from marginrank.estimators._hints import KeywordHints
 from marginrank.estimators._input import (
     Features,
     documents_to_score,
@@ -42,7 +43,7 @@ from marginrank.training.stream_progress import StreamProgress, Watch
 from marginrank.training.streams import Opened, is_path, open_documents
 
 
-class LinearRanker(BaseEstimator):
+class LinearRanker(KeywordHints, BaseEstimator):
     """An estimator that scores documents by Xw, with w in ``coef_``."""
 
     # With metadata routing enabled, queries reach fit and score without being asked for.
@@ -250,7 +251,7 @@ class BatchRanker(LinearRanker):
         else:
             X = self._data(X, **given)
         opened = open_documents(X, memory_limit)
-        warn_of(opened.message, stacklevel=4)
+        warn_of(opened.message)
         return opened
 
     def _watch(self, data: RankingData, memory_limit: int | None) -> Watch:
@@ -290,16 +291,14 @@ class BatchRanker(LinearRanker):
             raise KeyboardInterrupt
         if fit.error is not None:
             raise fit.error
-        warn_of(effect_message(fit.scale, data.feature_names), stacklevel=4)
-        warn_of(convergence_message(result, self.tol), ConvergenceWarning, stacklevel=4)
+        warn_of(effect_message(fit.scale, data.feature_names))
+        warn_of(convergence_message(result, self.tol), ConvergenceWarning)
 
 
-def warn_of(
-    message: Message | None, category: type[Warning] = UserWarning, *, stacklevel: int
-) -> None:
-    """Warn, if there is anything to say."""
+def warn_of(message: Message | None, category: type[Warning] = UserWarning) -> None:
+    """Emit `message` as a warning, if not None."""
     if message is not None:
-        warnings.warn(message, category, stacklevel=stacklevel)
+        warn_caller(message, category)
 
 
 def check_seed(random_state: Any) -> int:

@@ -25,18 +25,15 @@ def check_listed(
     return None
 
 
-def labels_beside(pairs: Any, X: Any, y: ArrayLike | None) -> ArrayLike | None:
-    """Return the labels that a fit was given; where pairs stand for them, zeros in their place."""
+def labels_beside(
+    pairs: Any, X: Any, y: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike | None
+) -> tuple[ArrayLike | None, ArrayLike | None]:
+    """Return the labels and group sizes that a fit was given.
+
+    Where pairs stand for labels, the labels are zeros; without queries, all documents are one.
+    """
     if pairs is None or isinstance(X, RankingData) or is_path(X) or isinstance(y, str):
-        return y
+        return y, group
     shape = getattr(X, "shape", ())  # the fit checks X itself
-    return np.zeros(shape[0] if len(shape) == 2 else check_features(X, missing=True).shape[0])
-
-
-def one_query_beside(
-    pairs: Any, X: Any, labels: Any, qid: ArrayLike | None, group: ArrayLike | None
-) -> ArrayLike | None:
-    """Return `group`; where pairs say what is compared, and nothing else, all is one query."""
-    if pairs is None or qid is not None or group is not None or isinstance(X, RankingData):
-        return group
-    return None if is_path(X) or isinstance(labels, str) else [len(labels)]
+    n = shape[0] if len(shape) == 2 else check_features(X, missing=True).shape[0]
+    return np.zeros(n), [n] if qid is None and group is None else group

@@ -16,6 +16,7 @@ from marginrank._base.types import Floats
 from marginrank.data import RankingData
 from marginrank.data.categories import categorical_columns, text_categories, with_numbers
 from marginrank.data.validation import check_features
+from marginrank.estimators._hints import KeywordHints
 from marginrank.estimators._input import (
     column_names,
     feature_names_of,
@@ -29,12 +30,7 @@ from marginrank.estimators._input import (
     without_used_columns,
 )
 from marginrank.estimators._linear import check_seed, warn_of
-from marginrank.estimators._preferences import (
-    check_listed,
-    check_propensity,
-    labels_beside,
-    one_query_beside,
-)
+from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import AdditiveModel, Training, additive_model
 from marginrank.models.additive_model import Reason, curves_of
@@ -97,7 +93,7 @@ def documents_and_features(
     return AdditiveInput(data, features, named, categorical, texts)
 
 
-class AdditiveRankSVM(BaseEstimator):
+class AdditiveRankSVM(KeywordHints, BaseEstimator):
     """RankSVM with a curve for each feature, in the place of a weight.
 
     Scores are f(x) = Σ_k f_k(x_k), and what some pairs of features add with `interactions`. Each
@@ -265,8 +261,7 @@ class AdditiveRankSVM(BaseEstimator):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        labels = labels_beside(pairs, X, y)
-        group = one_query_beside(pairs, X, labels, qid, group)
+        labels, group = labels_beside(pairs, X, y, qid, group)
         weights = (qid, group, sample_weight, query_weight)
         given = documents_and_features(X, labels, *weights, n_jobs=self.n_jobs)
         data, names = given.data, given.names
@@ -307,7 +302,7 @@ class AdditiveRankSVM(BaseEstimator):
         self.n_rounds_ = outcome.fit.n_rounds
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        warn_of(convergence_message(result, self.tol), ConvergenceWarning, stacklevel=4)
+        warn_of(convergence_message(result, self.tol), ConvergenceWarning)
 
     def predict(self, X: Any) -> Floats:
         """Return the scores f(x); a higher score ranks higher.

@@ -199,7 +199,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         for _ in Exploration(search, None, refines=False, room=room).explore(iter(grids), count):
             pass
         message = unfinished_message(count.unfinished, count.done, "fits to folds")
-        warn_of(message, ConvergenceWarning, stacklevel=3)
+        warn_of(message, ConvergenceWarning)
         selection = search.selection(self.rule)
         forget_model(self, FOUND)
         keep_selection(self, selection)

@@ -13,6 +13,7 @@ from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.data import RankingData
 from marginrank.data.validation import check_finite
+from marginrank.estimators._hints import KeywordHints
 from marginrank.estimators._input import (
     documents_to_score,
     feature_names_of,
@@ -32,7 +33,7 @@ from marginrank.training.scaling import find_scale, values_of
 RESULTS = ("objective_", "gap_", "stop_reason_", "n_iter_", "history_", "n_pairs_")
 
 
-class KernelRankSVM(BaseEstimator):
+class KernelRankSVM(KeywordHints, BaseEstimator):
     """RankSVM with a kernel: a non-linear ranking function.
 
     Minimises ½‖f‖² + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs, where f lies in the space of

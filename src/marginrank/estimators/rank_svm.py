@@ -6,12 +6,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from marginrank.estimators._linear import BatchRanker, check_seed
-from marginrank.estimators._preferences import (
-    check_listed,
-    check_propensity,
-    labels_beside,
-    one_query_beside,
-)
+from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
 from marginrank.training.linear import Parameters, fit_linear
 
 
@@ -215,8 +210,7 @@ class RankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        labels = labels_beside(pairs, X, y)
-        group = one_query_beside(pairs, X, labels, qid, group)
+        labels, group = labels_beside(pairs, X, y, qid, group)
         data, limit, _ = self._open(
             X,
             memory_limit,

@@ -188,7 +188,7 @@ class RankSVMCV(LinearRanker):
         grids = grids_of(data, base, axes, Cs=Cs, n_points=self.n_points)
         is_close = [trial.is_close for grid in grids for trial in search.try_grid(grid)]
         message = unfinished_message(is_close.count(False), len(is_close), "fits to folds")
-        warn_of(message, ConvergenceWarning, stacklevel=3)
+        warn_of(message, ConvergenceWarning)
         selection = search.selection(self.rule)
         forget_model(self, FOUND)
         keep_selection(self, selection)
