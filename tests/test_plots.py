@@ -168,6 +168,17 @@ def test_a_selection_has_a_line_and_a_band_for_each_combination(data):
     assert (ax.get_xscale(), ax.get_xlabel(), ax.get_ylabel()) == ("log", "C", "ndcg@10")
 
 
+def test_a_selection_draws_a_single_value_of_C(data):
+    X, y, qid = data
+    model = RankSVMCV(Cs=[0.1], cv=3, loss=["huber", "logistic"]).fit(X, y, qid=qid)
+    ax = plot_selection(model.selection_)
+    drawn = [one.lines[0] for one in ax.containers]
+    assert [line.get_marker() for line in drawn] == ["o", "o"]
+    assert [line.get_ydata()[0] for line in drawn] == model.selection_.mean.tolist()
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert sorted(labels) == ["C = 0.1", "loss=huber", "loss=logistic"]
+
+
 def test_the_legend_of_many_lines_does_not_cover_them():
     data = make_ranking(20, 10, 4, random_state=0)
     for losses in (["huber"], ["huber", "logistic", "squared_hinge"]):

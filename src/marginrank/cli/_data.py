@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from marginrank.data.formats.letor import LetorText
     from marginrank.training.streams import Opened
 
-TABLES = (".parquet", ".csv", ".tsv")
+TABLES = (".parquet", ".feather", ".jsonl", ".csv", ".tsv")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 KINDS = ("text", "store", "table")
 

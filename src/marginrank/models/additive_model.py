@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginrank._base.atomic_files import atomic_write
+from marginrank._base.feature_names import name_of
 from marginrank._base.parameters import declared
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
@@ -84,9 +85,9 @@ class Reason(NamedTuple):
     Attributes
     ----------
     feature : int or tuple of int
-        Column of the feature; both columns of a pair.
-    name : str or None
-        Its name; the names of a pair with × between them.
+        Column of the feature, from 0; both columns of a pair.
+    name : str
+        Its name, f1 for column 0 if it was given none; the names of a pair with × between them.
     preferred, other : float or tuple of float
         Its values in the two documents.
     difference : float
@@ -94,7 +95,7 @@ class Reason(NamedTuple):
     """
 
     feature: int | tuple[int, int]
-    name: str | None
+    name: str
     preferred: float | tuple[float, float]
     other: float | tuple[float, float]
     difference: float
@@ -188,9 +189,9 @@ class AdditiveModel:
         )
         added = contributions(self.curves, X, self.interactions)
         differences = (added[0] - added[1]).tolist()
-        names: Sequence[str | None] = self.feature_names or [None] * self.n_features
+        names = self.feature_names
         reasons = [
-            Reason(k, names[k], float(X[0, k]), float(X[1, k]), differences[k])
+            Reason(k, name_of(k, names), float(X[0, k]), float(X[1, k]), differences[k])
             for k in range(self.n_features)
         ]
         for one, difference in zip(self.interactions, differences[self.n_features :], strict=True):

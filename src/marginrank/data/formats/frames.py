@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank._base.parameters import Mention, ParameterError, given
+from marginrank._base.user_warnings import warn_caller
 from marginrank.data.formats.tables import Table, as_table
 from marginrank.data.validation import EXACT_INTEGERS
 
+INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # as pandas and pyarrow call an index
 BLOCK = 1 << 20  # entries copied at a time: columns become rows while they are in cache
 
 Data = TypeVar("Data")
@@ -123,10 +125,7 @@ def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[
     """Return the positions of the features."""
     if isinstance(features, str):
         raise ParameterError(given("features", features), " must be a list of column names.")
-    if features is not None:
-        features = list(features)
-    else:
-        features = [name for at, name in enumerate(table.names) if at not in used.values()]
+    features = _usual_features(table, used) if features is None else list(features)
     chosen = [_find(table, name, "features") for name in features]
     if not chosen:
         raise ParameterError(
@@ -141,6 +140,20 @@ def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[
         twice = next(name for name in features if features.count(name) > 1)
         raise ValueError(f"features has {twice!r} twice; name each column once.")
     return chosen
+
+
+def _usual_features(table: Table, used: dict[str, int]) -> list[Any]:
+    """Return the columns without another use; the index of a pandas frame is left out."""
+    names = [name for at, name in enumerate(table.names) if at not in used.values()]
+    index = [name for name in names if name in INDEX_COLUMNS]
+    if index and table.first_row == 0:
+        listed = ", ".join(map(repr, index))
+        warn_caller(
+            f"The column {listed} looks like the index of a pandas frame and is not used as a "
+            "feature. Name the columns to use as features if it is one, or write the file without "
+            "it (index=False)."
+        )
+    return [name for name in names if name not in INDEX_COLUMNS]
 
 
 def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray[Any]:
