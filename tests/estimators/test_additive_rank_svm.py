@@ -368,7 +368,7 @@ def test_explanations_of_documents_in_any_form(rows):
 def test_explanations_refuse_other_documents():
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = AdditiveRankSVM().fit(frame, Y, qid=QID)
-    with pytest.raises(ValueError, match="feature 0 of other is 'd', but 'a' in the model"):
+    with pytest.raises(ValueError, match="feature 1 of other is 'd', but 'a' in the model"):
         model.explain(frame.iloc[0], frame[list("dcba")].iloc[1])
     with pytest.raises(ValueError, match="feature 1 of preferred is 'c', but 'b' in the model"):
         model.explain(frame[list("acbd")][:1], X[1])

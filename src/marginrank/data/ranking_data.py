@@ -223,11 +223,11 @@ class RankingData:
         (['bm25'], 1)
         """
 
-        def make(X: Any, y: Any, ids: Any, **others: Any) -> Self:
+        def make(X: Any, y: Any, ids: Any, **others: Any) -> Any:
             group = [len(y)] if qid is None else None
             return cls(X, y, ids, group, allow_nan=allow_nan, **others)
 
-        return from_frame(
+        data: Self = from_frame(
             make,
             frame,
             label=label,
@@ -239,6 +239,7 @@ class RankingData:
             allow_nan=allow_nan,
             n_jobs=n_jobs,
         )
+        return data
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a store: a folder that :meth:`open` maps into memory.

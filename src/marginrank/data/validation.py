@@ -272,13 +272,11 @@ def check_finite(X: Any, matrix: _core.Matrix, threads: int, *, allow_nan: bool 
     raise ValueError(f"X[{row}, {column}] is {what}; replace or impute such values before the fit.")
 
 
-def _not_finite(values: NDArray[Any]) -> NDArray[Any]:
+def _not_finite(values: NDArray[Any]) -> Any:
     return ~np.isfinite(values)
 
 
-def _find_bad(
-    X: Any, is_bad: Callable[[NDArray[Any]], NDArray[Any]]
-) -> tuple[int, int, float] | None:
+def _find_bad(X: Any, is_bad: Callable[[NDArray[Any]], Any]) -> tuple[int, int, float] | None:
     """Return row, column and value of the first bad entry, or None."""
     if sp.issparse(X):
         bad = np.flatnonzero(is_bad(X.data[: X.indptr[-1]]))

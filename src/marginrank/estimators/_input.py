@@ -83,7 +83,7 @@ def remember_columns(estimator: BaseEstimator, *values: Any) -> None:
 
 def without_used_columns(estimator: BaseEstimator, X: Any) -> Any:
     """Return X without the columns that the fit was given by name, if X is a data frame."""
-    used = getattr(estimator, "_columns", set())
+    used: set[str] = getattr(estimator, "_columns", set())
     return without_columns(X, used) if used and hasattr(X, "columns") else X
 
 

@@ -34,6 +34,6 @@ def labels_beside(
     """
     if pairs is None or isinstance(X, RankingData) or is_path(X) or isinstance(y, str):
         return y, group
-    shape = getattr(X, "shape", ())  # the fit checks X itself
+    shape: tuple[int, ...] = getattr(X, "shape", ())  # the fit checks X itself
     n = shape[0] if len(shape) == 2 else check_features(X, missing=True).shape[0]
     return np.zeros(n), [n] if qid is None and group is None else group

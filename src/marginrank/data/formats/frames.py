@@ -172,8 +172,9 @@ def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray
         rows = X[first : first + step]
         for k, at in enumerate(chosen):
             values = table.rows(at, first, first + len(rows))
-            if null.get(at) is not None:
-                values = _with_nan(values, null[at][first : first + len(rows)])
+            gone = null.get(at)
+            if gone is not None:
+                values = _with_nan(values, gone[first : first + len(rows)])
             _refuse_inexact(table, at, first, values)
             rows[:, k] = values
     return X
