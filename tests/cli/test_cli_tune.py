@@ -1,6 +1,8 @@
 """marginrank tune."""
 
+import io
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -10,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from marginrank import RankingData, load_letor, load_model, make_ranking, metrics
 from marginrank.cli import _progress
@@ -471,3 +474,15 @@ class TestInterrupt:
             "marginrank: interrupted before a candidate was chosen; no model is written"
         )
         assert list(tmp_path.iterdir()) == []
+
+
+def test_the_best_so_far_is_shown_whole_on_a_narrow_terminal(monkeypatch):
+    screen = io.StringIO()
+    console = Console(file=screen, width=60, force_terminal=True)
+    monkeypatch.setattr(_progress, "_stderr", lambda: console)
+    best = "best so far: C=0.00390625, loss=squared_hinge, normalization=pairs, scale=query, 0.4712"
+    with _progress._searching_bar() as update:
+        update(3, 40, best)
+    seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    assert "3/40 models" in seen
+    assert all(word in seen for word in best.split())
