@@ -371,7 +371,7 @@ def test_explanations_refuse_other_documents():
         model.explain(frame.iloc[0], frame[list("dcba")].iloc[1])
     with pytest.raises(ValueError, match="feature 2 of preferred is 'c', but 'b' in the model"):
         model.explain(frame[list("acbd")][:1], X[1])
-    with pytest.raises(ValueError, match="the data has 8 features, but the model 4"):
+    with pytest.raises(ValueError, match="preferred has 2 rows and must be one document"):
         model.explain(X[:2], X[1])
 
 
