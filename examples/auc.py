@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import LinearSVC
 
-from marginrank import RankSVM, metrics
+from marginrank import RankSVM
 from marginrank.models import foreign_scores
 
 
@@ -45,8 +45,9 @@ print(f"{'':20} {'C':>6} {'train':>8} {'test':>8} {'seconds':>8}")
 for name, grid in models.items():
     start = time.perf_counter()
     for model in grid:
-        model.fit(X[train], y[train])
+        one_query = {"group": [train.sum()]} if name == "RankSVM" else {}
+        model.fit(X[train], y[train], **one_query)
     seconds = (time.perf_counter() - start) / len(grid)
-    best = max(grid, key=lambda m: metrics.auc(y[valid], foreign_scores(m, X[valid])))
+    best = max(grid, key=lambda m: roc_auc_score(y[valid], foreign_scores(m, X[valid])))
     auc = [roc_auc_score(y[rows], foreign_scores(best, X[rows])) for rows in (train, test)]
     print(f"{name:20} {best.C:6g} {auc[0]:8.4f} {auc[1]:8.4f} {seconds:8.2f}")

@@ -31,7 +31,8 @@ def test_auc_of_many_tied_documents():
     y = (rng.random(100_000) < 0.01).astype(int)
     scores = np.round(rng.normal(size=y.size) + y, 1)
     assert np.unique(scores).size < 120
-    assert metrics.auc(y, scores) == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
+    auc = metrics.auc(y, scores, group=[len(y)])
+    assert auc == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
 
 
 def imbalanced(n, seed):
@@ -47,8 +48,8 @@ def imbalanced(n, seed):
 def test_training_auc_is_at_least_that_of_a_classifier(seed):
     X, y = imbalanced(3000, seed)
     assert y.mean() < 0.05
-    ranker = RankSVM(C=100, normalization="pairs").fit(X, y)
-    auc = metrics.auc(y, ranker.predict(X))
+    ranker = RankSVM(C=100, normalization="pairs").fit(X, y, group=[len(y)])
+    auc = metrics.auc(y, ranker.predict(X), group=[len(y)])
     assert auc < 0.99
     for C in (0.01, 1.0, 100.0):
         classifier = LinearSVC(C=C, random_state=0, max_iter=10_000).fit(X, y)
@@ -61,12 +62,13 @@ def test_one_long_query_of_sparse_documents():
     truth = rng.normal(size=5_000)
     margin = X @ truth
     y = (margin + 0.2 * rng.normal(size=margin.size) > np.quantile(margin, 0.95)).astype(int)
-    model = RankSVM(C=100, normalization="pairs").fit(X, y)
+    model = RankSVM(C=100, normalization="pairs").fit(X, y, group=[len(y)])
     positive = int(y.sum())
     assert model.n_pairs_ == positive * (y.size - positive)
     assert model.stop_reason_.converged
-    assert metrics.auc(y, model.predict(X)) > 0.95
-    assert model.score(X, y) == pytest.approx(roc_auc_score(y, model.predict(X)), abs=1e-9)
+    assert metrics.auc(y, model.predict(X), group=[len(y)]) > 0.95
+    score = model.score(X, y, group=[len(y)])
+    assert score == pytest.approx(roc_auc_score(y, model.predict(X)), abs=1e-9)
 
 
 def test_any_two_labels_give_the_same_model():

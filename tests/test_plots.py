@@ -168,6 +168,17 @@ def test_a_selection_has_a_line_and_a_band_for_each_combination(data):
     assert (ax.get_xscale(), ax.get_xlabel(), ax.get_ylabel()) == ("log", "C", "ndcg@10")
 
 
+def test_a_selection_draws_a_single_value_of_C(data):
+    X, y, qid = data
+    model = RankSVMCV(Cs=[0.1], cv=3, loss=["huber", "logistic"]).fit(X, y, qid=qid)
+    ax = plot_selection(model.selection_)
+    drawn = [one.lines[0] for one in ax.containers]
+    assert [line.get_marker() for line in drawn] == ["o", "o"]
+    assert [line.get_ydata()[0] for line in drawn] == model.selection_.mean.tolist()
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert sorted(labels) == ["C = 0.1", "loss=huber", "loss=logistic"]
+
+
 def test_the_legend_of_many_lines_does_not_cover_them():
     data = make_ranking(20, 10, 4, random_state=0)
     for losses in (["huber"], ["huber", "logistic", "squared_hinge"]):
@@ -211,7 +222,7 @@ def test_curves_are_drawn_by_importance_with_density():
     assert spread[2] == pytest.approx(0.0, abs=1e-12)
     assert (error[:2] > 0).all()
     order = np.argsort(-spread)
-    assert [ax.get_title().split(":")[0] for ax in axes] == [f"feature {k + 1}" for k in order]
+    assert [ax.get_title().split(":")[0] for ax in axes] == [f"f{k + 1}" for k in order]
     for ax, k in zip(axes, order, strict=True):
         if k != 3:
             np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.curves_[k].values)
@@ -253,7 +264,7 @@ def test_what_has_no_curves_of_these_features_is_refused():
     model = AdditiveRankSVM().fit(frame, y, qid=qid)
     with pytest.raises(TypeError, match="RankSVM has no curves to draw; give a fitted Additive"):
         plot_additive(RankSVM().fit(X, y, qid=qid), X, qid)
-    with pytest.raises(ValueError, match="feature 0 of the data is 'c', but 'a' in the model"):
+    with pytest.raises(ValueError, match="feature 1 of the data is 'c', but 'a' in the model"):
         plot_additive(model, frame[list("cab")], qid)
     with pytest.raises(ValueError, match="the data has 2 features, but the model 3"):
         plot_additive(model, X[:, :2], qid)
@@ -270,11 +281,11 @@ def test_pairs_of_features_are_drawn_as_heat_maps():
     axes = plot_additive(model, X, qid, top=5)
     by_name = {ax.get_title().split(":")[0]: ax for ax in axes}
     for pair in model.interactions_:
-        first, second = (f"feature {k + 1}" for k in pair.features)
+        first, second = (f"f{k + 1}" for k in pair.features)
         ax = by_name[f"{first} × {second}"]
         assert (ax.get_ylabel(), ax.get_xlabel()) == (first, second)
         np.testing.assert_array_equal(ax.collections[0].get_array(), pair.values[1:, 1:])
-    assert [label.get_text() for label in by_name["feature 1 × feature 3"].get_xticklabels()] == [
+    assert [label.get_text() for label in by_name["f1 × f3"].get_xticklabels()] == [
         "0", "1", "2", "3",
     ]  # fmt: skip
     assert len(plot_additive(model.to_additive_model(), top=2)) == 2

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginrank._base.feature_names import name_of
 from marginrank._base.optional import require
 from marginrank._base.parameters import check_integer
 
@@ -197,7 +198,11 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
         members = np.flatnonzero(combination == number)
         members = members[np.argsort(Cs[members], kind="stable")]
         mean, error = selection.mean[members], np.nan_to_num(selection.error[members])
-        (line,) = ax.plot(Cs[members], mean, label=selection.label(int(members[0])))
+        label = selection.label(int(members[0]))
+        if len(members) == 1:  # neither a line nor a band of one point would be seen
+            ax.errorbar(Cs[members], mean, error, fmt="o", label=label)
+            continue
+        (line,) = ax.plot(Cs[members], mean, label=label)
         ax.fill_between(
             Cs[members], mean - error, mean + error, alpha=0.2, color=line.get_color(), linewidth=0
         )
@@ -290,7 +295,7 @@ def _additive_model(model: Any) -> Any:
 
 
 def _feature_name(model: Any, k: int) -> str:
-    return f"feature {k + 1}" if model.feature_names is None else str(model.feature_names[k])
+    return name_of(k, model.feature_names)
 
 
 def _draw_map(ax: Any, model: Any, pair: Any) -> str:

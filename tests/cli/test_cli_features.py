@@ -21,9 +21,11 @@ def test_the_values_of_the_api(run, train_txt, ranking):
     assert result["chance"] == ranking.chance
     assert result["data"]["features"] == 6
     assert {"read", "features"} <= result["seconds"].keys()
-    assert [int(one["feature"]) for one in result["features"]] == (ranking.order + 1).tolist()
+    names = [ranking.feature_names[j] for j in ranking.order]
+    assert [one["feature"] for one in result["features"]] == names
+    assert sorted(names) == ["f1", "f2", "f3", "f4", "f5", "f6"]
     for one in result["features"]:
-        j = int(one["feature"]) - 1
+        j = ranking.feature_names.index(one["feature"])
         assert one["value"] == one[one["direction"]] == ranking.best[j]
         assert one["descending"] == ranking.descending[j]
         assert one["ascending"] == ranking.ascending[j]
@@ -35,7 +37,7 @@ def test_table(run, train_txt, ranking):
     assert lines[:2] == [["Features"], ["feature", "direction", "ndcg@10"]]
     directions = {1: "descending", -1: "ascending"}
     assert lines[2:-1] == [
-        [str(j + 1), directions[ranking.direction[j]], f"{ranking.best[j]:.6g}"]
+        [f"f{j + 1}", directions[ranking.direction[j]], f"{ranking.best[j]:.6g}"]
         for j in ranking.order[:3]
     ]
     assert lines[-1] == ["random", "order", "-", f"{ranking.chance:.6g}"]
@@ -47,7 +49,7 @@ def test_metric_and_its_options(run, train_txt):
     assert result["metric"] == "ndcg@3(gain='linear')"
 
 
-def test_names_of_a_table_and_numbers_from_zero(run, tmp_path):
+def test_names_of_a_table_and_of_text_that_counts_from_zero(run, tmp_path):
     (tmp_path / "t.csv").write_text("label,qid,bm25,length\n1,a,2.5,1\n0,a,0.5,7\n")
     result = json.loads(run("features", tmp_path / "t.csv", "--json").stdout)
     best, other = result["features"]
@@ -55,7 +57,7 @@ def test_names_of_a_table_and_numbers_from_zero(run, tmp_path):
     assert (other["feature"], other["direction"]) == ("length", "ascending")
     (tmp_path / "t.txt").write_text("1 qid:1 0:2.5 1:1\n0 qid:1 0:0.5 1:1\n")
     result = json.loads(run("features", tmp_path / "t.txt", "--zero-based", "--json").stdout)
-    assert [one["feature"] for one in result["features"]] == ["0", "1"]
+    assert [one["feature"] for one in result["features"]] == ["f1", "f2"]
 
 
 @pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("SVG", b"<?xml")])

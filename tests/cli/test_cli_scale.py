@@ -86,15 +86,15 @@ def test_features_without_effect_are_named_once(invoke, odd_txt, tmp_path, comma
     flags = ("--model", tmp_path / "m.json", "--scale", "query")
     done = invoke(command, odd_txt, *flags)
     assert done.returncode == 0, done.stderr
-    told = "Features without effect, as they are constant inside every query: 2; drop them."
+    told = "Features without effect, as they are constant inside every query: f2; drop them."
     assert done.stderr.count(told) == 1
     assert told not in invoke(command, odd_txt, *flags[:2]).stderr
 
 
 def test_inspect_tells_what_no_pair_sees(invoke, odd_txt):
     result = json.loads(invoke("inspect", odd_txt, "--json").stdout)
-    assert result["constant_in_queries"] == {"features": 1, "first": [2]}
-    assert "constant in queries     2" in invoke("inspect", odd_txt).stdout
+    assert result["constant_in_queries"] == {"features": 1, "first": ["f2"]}
+    assert "constant in queries     f2" in invoke("inspect", odd_txt).stdout
 
 
 def test_inspect_shows_the_scale_of_a_model(invoke, odd_txt, tmp_path):
@@ -103,9 +103,9 @@ def test_inspect_shows_the_scale_of_a_model(invoke, odd_txt, tmp_path):
     model = load_model(path)
     result = json.loads(invoke("inspect", path, "--json").stdout)
     by_size = np.argsort(-np.abs(model.coef_ * model.scale_), kind="stable")
-    assert [one["feature"] for one in result["top_weights"]] == (by_size + 1).tolist()
+    assert [one["feature"] for one in result["top_weights"]] == [f"f{k + 1}" for k in by_size]
     assert [one["scale"] for one in result["top_weights"]] == model.scale_[by_size].tolist()
-    assert re.search("feature +name +weight +scale", invoke("inspect", path).stdout)
+    assert re.search("feature +weight +scale", invoke("inspect", path).stdout)
 
 
 def test_inspect_shows_what_the_largest_weights_are_sorted_by(invoke, odd_txt, tmp_path):

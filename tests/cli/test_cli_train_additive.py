@@ -1,10 +1,13 @@
 """marginrank train-additive, and what other commands do with its models."""
 
 import json
+import re
 
 import numpy as np
+import pandas as pd
+import pytest
 
-from marginrank import AdditiveRankSVM, load_letor, load_model
+from marginrank import AdditiveRankSVM, load_letor, load_model, make_ranking
 
 
 def test_the_model_is_the_one_of_the_estimator(run, tmp_path, train_txt, test_txt):
@@ -75,7 +78,7 @@ def test_pairs_of_features_are_maps(run, tmp_path, train_txt):
     model = AdditiveRankSVM(interactions=2, tol=1e-3).fit(load_letor(train_txt))
     told = json.loads(run("inspect", path, "--json").stdout)["interactions"]
     assert [one["features"] for one in told] == [
-        [k + 1 for k in pair.features] for pair in model.interactions_
+        [f"f{k + 1}" for k in pair.features] for pair in model.interactions_
     ]
     assert told[0]["values"] == model.interactions_[0].values.tolist()
     shades = told[0]["map"]
@@ -86,7 +89,43 @@ def test_pairs_of_features_are_maps(run, tmp_path, train_txt):
     assert shades[::-1][highest[0]][highest[1]] == "█"
     shown = run("inspect", path).stdout
     first, second = told[0]["features"]
-    assert f"Features {first} and {second} together" in shown
+    assert f"{first} and {second} together" in shown
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet", "t.feather", "t.jsonl", "t.txt"])
+def test_missing_values_of_files(invoke, tmp_path, name):
+    X, y, qid = make_ranking(n_queries=20, docs_per_query=5, n_features=2, random_state=0)
+    X[::7, 0] = np.nan
+    path = tmp_path / name
+    frame = pd.DataFrame({"qid": qid, "label": y, "a": X[:, 0], "b": X[:, 1]})
+    if name == "t.txt":
+        rows = zip(y, qid, *X.T, strict=True)
+        path.write_text("".join(f"{n} qid:{q} 1:{a!s} 2:{b!s}\n" for n, q, a, b in rows))
+    elif name == "t.jsonl":
+        frame.to_json(path, orient="records", lines=True, double_precision=15)
+    elif name == "t.csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path) if name == "t.parquet" else frame.to_feather(path)
+    model = tmp_path / "m.json"
+    assert invoke("train-additive", path, "--model", model, "--valid", path).returncode == 0
+    expected = AdditiveRankSVM().fit(X, y, qid=qid).predict(X)
+    scores = [float(line) for line in invoke("predict", model, path).stdout.split()]
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
+    assert invoke("evaluate", model, path).returncode == 0
+    flags = ("-C", "0.01,0.1", "--folds", "2", "--model", tmp_path / "t.json")
+    assert invoke("tune", path, "--additive", *flags).returncode == 0
+    done = invoke("train", path, "--model", tmp_path / "linear.json")
+    assert done.returncode == 2
+    assert re.search("null|nan|NaN", done.stderr)
+
+
+def test_the_index_of_a_pandas_frame_is_left_out_with_a_warning(invoke, tmp_path):
+    frame = pd.DataFrame({"qid": [1, 1, 1], "label": [1, 0, 2], "a": [2.5, 0.5, 3.0]})
+    frame.to_csv(tmp_path / "t.csv")
+    done = invoke("features", tmp_path / "t.csv", "--json")
+    assert [one["feature"] for one in json.loads(done.stdout)["features"]] == ["a"]
+    assert "The column '' looks like the index of a pandas frame" in done.stderr
 
 
 def test_wrong_flags(refused, tmp_path, train_txt):

@@ -1,12 +1,15 @@
 """marginrank tune."""
 
+import io
 import json
+import re
 import shlex
 from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from marginrank import RankingData, load_letor, load_model, make_ranking, metrics
 from marginrank.cli import _progress
@@ -94,8 +97,8 @@ def test_tables_and_sentences(tune):
     assert [line.split()[0] for line in table[2:]] == ["0.001", "0.1", "10"]
     assert all(" ± " in line for line in table[2:])
     assert sum(line.rstrip().endswith("best") for line in table[2:]) == 1
-    assert "ndcg@10 (p = " in out
-    assert "evidence of a difference." in out
+    assert " (p = " in out
+    assert (" beats " in out) != ("no evidence of a difference." in out)
     assert "to repeat the fit: marginrank train " in out
 
 
@@ -295,11 +298,24 @@ def described(**more):
     return common | {"candidates_untried": 0} | more
 
 
+MEAN = "The mean ndcg of C=0.5 is"
+
+
 @pytest.mark.parametrize(
     ("difference", "p", "interval", "sentence"),
     [
-        (0.01, 0.31, (-0.1, 0.25), "C=0.5 beats C=1 by 0.0100 ndcg (p = 0.31, 95%"),
-        (-0.01, 0.31, (-0.1, 0.25), "C=0.5 is behind C=1 by 0.0100 ndcg (p = 0.31, 95%"),
+        (
+            0.01,
+            0.31,
+            (-0.1, 0.25),
+            "The mean ndcg of C=0.5 is 0.0100 above that of C=1 (p = 0.31, 95%",
+        ),
+        (
+            -0.01,
+            0.31,
+            (-0.1, 0.25),
+            "The mean ndcg of C=0.5 is 0.0100 below that of C=1 (p = 0.31, 95%",
+        ),
         (0.0, 1.0, (-0.1, 0.1), "C=0.5 and C=1 have the same ndcg (p = 1, 95%"),
         (0.2, 0.002, (0.1, 0.3), "C=0.5 beats C=1 by 0.2000 ndcg (p = 0.002, 95%"),
     ],
@@ -307,12 +323,9 @@ def described(**more):
 def test_the_choice_against_the_runner_up(difference, p, interval, sentence):
     comparison = {"difference": difference, "t_test_p": p, "confidence": 0.95, "interval": interval}
     (told,) = sentences(described(comparison=comparison))
-    evidence = "evidence" if p < 0.05 else "no evidence"
+    verdict = "." if p < 0.05 else ", which is no evidence of a difference."
     low, high = interval
-    expected = (
-        f"{sentence} confidence interval {low:.4f} … {high:.4f}): {evidence} of a difference."
-    )
-    assert told == expected
+    assert told == f"{sentence} confidence interval {low:.4f} … {high:.4f}){verdict}"
 
 
 def test_few_queries_are_judged_by_the_interval_that_is_told():
@@ -323,7 +336,8 @@ def test_few_queries_are_judged_by_the_interval_that_is_told():
     assert found.randomization_p > 0.05
     assert found.interval[0] > 0
     (told,) = sentences(described(comparison=asdict(found)))
-    assert told.endswith("): evidence of a difference.")
+    assert " beats " in told
+    assert "no evidence" not in told
 
 
 @pytest.mark.parametrize(
@@ -450,3 +464,15 @@ class TestInterrupt:
             "marginrank: interrupted before a candidate was chosen; no model is written"
         )
         assert list(tmp_path.iterdir()) == []
+
+
+def test_the_best_so_far_is_shown_whole_on_a_narrow_terminal(monkeypatch):
+    screen = io.StringIO()
+    console = Console(file=screen, width=60, force_terminal=True)
+    monkeypatch.setattr(_progress, "_stderr", lambda: console)
+    best = "best so far: C=0.00390625, loss=squared_hinge, normalization=pairs, scale=query, 0.4712"
+    with _progress._searching_bar() as update:
+        update(3, 40, best)
+    seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    assert "3/40 models" in seen
+    assert all(word in seen for word in best.split())

@@ -319,7 +319,7 @@ FEATURES = {
     "NaT": (np.full((3, 2), "NaT", dtype="m8[s]"), r"it holds timedelta64\[s\]; convert dates"),
     "a date among objects": (
         np.array([[1, np.datetime64("2020-01-01")]] * 3, dtype=object),
-        r"X must hold real numbers: it holds .*2020-01-01",
+        r"X must hold real numbers: 2020-01-01 is a date .*, in column 1; convert it",
     ),
     "a masked entry": (
         np.ma.MaskedArray(np.ones((3, 2)), mask=[[0, 0], [0, 1], [0, 0]]),
@@ -390,6 +390,7 @@ ARGUMENTS = {
     ),
     "short group": ({"group": [1, 1]}, r"group sums to 2 but X has 3 rows"),
     "group that looks like qid": ({"group": [1, 2, 2]}, r"group sums to 5.*qid="),
+    "group of ids from zero": ({"group": [0, 0, 1]}, r"group sums to 1 .*one entry per doc.*qid="),
     "empty query in group": ({"group": [3, 0]}, r"group\[1\] is 0"),
     "negative group": ({"group": [4, -1]}, r"group\[1\] is -1"),
     "group of floats": ({"group": [1.5, 1.5]}, r"group must be .* integer"),

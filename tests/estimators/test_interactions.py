@@ -172,7 +172,8 @@ def test_explanations_name_the_pair(model):
     assert pair.preferred == (X[3, 1], X[3, 3])
     assert pair.other == (X[4, 1], X[4, 3])
     assert len(reasons) == 7
-    assert {reason.name for reason in model.explain(X[3], X[4])} == {None}
+    names = {reason.feature: reason.name for reason in model.explain(X[3], X[4])}
+    assert (names[0], names[1, 3]) == ("f1", "f2 × f4")
 
 
 def test_importance_counts_pairs(model):

@@ -192,7 +192,7 @@ def test_names_of_the_data_are_those_of_the_scaler():
     scaler = QueryScaler().fit(named)
     assert scaler.feature_names_in_.tolist() == list("abcde")
     other = RankingData(X, Y, QID, feature_names=list("edcba"))
-    with pytest.raises(ValueError, match="feature 0 of the data is 'e', but 'a' in the fit"):
+    with pytest.raises(ValueError, match="feature 1 of the data is 'e', but 'a' in the fit"):
         scaler.transform(other)
     scaler.fit(X[:, :2], qid=QID)
     assert not hasattr(scaler, "feature_names_in_")

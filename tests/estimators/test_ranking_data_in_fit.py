@@ -186,7 +186,7 @@ def test_prediction_uses_the_matrix_of_the_data(monkeypatch):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (list("abdc"), r"feature 2 of the data is 'd', but 'c' in the fit; give the same features"),
+        (list("abdc"), r"feature 3 of the data is 'd', but 'c' in the fit; give the same features"),
         (None, r"X has 3 features, but \w+ is expecting 4 features"),
         (list("abc"), r"the data has 3 features, but the fit had 4"),
     ],
@@ -210,7 +210,7 @@ def test_partial_fit_takes_chunks():
         expected.partial_fit(part.X, part.y, qid=part.qid)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert model.feature_names_in_.tolist() == NAMES
-    with pytest.raises(ValueError, match="feature 0 of the data is 'd', but 'a' in the fit"):
+    with pytest.raises(ValueError, match="feature 1 of the data is 'd', but 'a' in the fit"):
         model.partial_fit(data(feature_names=NAMES[::-1]))
 
 
@@ -288,7 +288,7 @@ def test_the_columns_of_a_frame_are_names_of_features():
     assert data.feature_names == ["bm25", "age"]
     model = RankSVM().fit(data)
     assert list(model.feature_names_in_) == ["bm25", "age"]
-    with pytest.raises(ValueError, match="feature 0 of the data is 'age', but 'bm25' in the fit"):
+    with pytest.raises(ValueError, match="feature 1 of the data is 'age', but 'bm25' in the fit"):
         model.predict(RankingData(frame[["age", "bm25"]], [0, 1, 0]))
     assert RankingData(frame.to_numpy(), [0, 1, 0]).feature_names is None
     assert RankingData(pd.DataFrame([[1.0], [2.0]]), [0, 1]).feature_names is None

@@ -88,7 +88,7 @@ def test_a_ranking_data_is_transformed_to_its_chosen_features(features):
     assert abs(kept - expected).max() == 0
     assert abs(selector.fit_transform(data) - expected).max() == 0
     assert data.with_features(kept).n_features == 3
-    with pytest.raises(ValueError, match="feature 0 of the data is 'f11', but 'f0' in the fit"):
+    with pytest.raises(ValueError, match="feature 1 of the data is 'f11', but 'f0' in the fit"):
         selector.transform(RankingData(features, Y, QID, feature_names=names[::-1]))
     with pytest.raises(NotFittedError):
         SelectKBestRanking().transform(data)

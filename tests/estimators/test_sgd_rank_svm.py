@@ -522,7 +522,7 @@ def test_validation_data_with_other_names_is_refused(tmp_path):
     train = RankingData(X, Y, QID, feature_names=[*"abcdef"])
     train.save(tmp_path / "store")
     frame = pd.DataFrame(VALID[0], columns=[*"abcdfe"])
-    message = "feature 4 of validation is 'f', but 'e' in X; give the same features"
+    message = "feature 5 of validation is 'f', but 'e' in X; give the same features"
     for validation in (
         (frame, *VALID[1:]),
         RankingData(*VALID, feature_names=[*"abcdfe"]),

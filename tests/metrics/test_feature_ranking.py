@@ -216,12 +216,12 @@ def test_queries_by_group():
 
 def test_names():
     names = [f"feature {j}" for j in range(7)]
-    assert rank_features(X, Y, QID).feature_names[:2] == ["x0", "x1"]
+    assert rank_features(X, Y, QID).feature_names[:2] == ["f1", "f2"]
     assert rank_features(X, Y, QID, feature_names=names).feature_names == names
     for frame in (pd.DataFrame, pl.DataFrame):
         table = frame(dict(zip(names, X.T, strict=True)))
         assert rank_features(table, Y, QID).feature_names == names
-    assert rank_features(pd.DataFrame(X), Y, QID).feature_names[0] == "x0"
+    assert rank_features(pd.DataFrame(X), Y, QID).feature_names[0] == "f1"
 
 
 # What is refused

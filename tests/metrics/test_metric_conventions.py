@@ -152,7 +152,7 @@ def test_no_documents(name, options):
         (([1, 0], [0.0, np.nan]), r"scores\[1\] is NaN"),
         (([1, 0], [0.0, -np.inf]), r"scores\[1\] is infinity"),
         (([1, np.nan], [0.0, 1.0]), r"y\[1\] is NaN"),
-        (([1, 0, 1], [0.0, 1.0]), r"y has 3 entries and needs 2"),
+        (([1, 0, 1], [0.0, 1.0]), r"y has 3 entries and scores has 2"),
         (([1, 0], [0.0, 1.0], [1, 2, 3]), r"qid has 3 entries"),
         ((["a", "b"], [0.0, 1.0]), r"y must hold real numbers"),
         (([1, 0], [[0.0, 1.0], [1.0, 2.0]]), r"scores has shape \(2, 2\)"),

@@ -22,6 +22,20 @@ def test_names_and_functions():
 
 
 @pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("NDCG@10", "ndcg@10"),
+        ("map", "average_precision"),
+        ("MAP@5", "average_precision@5"),
+        ("MRR", "reciprocal_rank"),
+        ("P@3", "precision@3"),
+    ],
+)
+def test_usual_names_in_any_case(alias, name):
+    assert metric_name(get_metric(alias)) == name
+
+
+@pytest.mark.parametrize(
     ("metric", "name"),
     [
         (get_metric("auc"), "auc"),
@@ -38,7 +52,8 @@ def test_names_in_reports(metric, name):
 @pytest.mark.parametrize(
     ("metric", "options", "message"),
     [
-        ("map", {}, "metric 'map' is not known; use one of ndcg, letor_mean_ndcg, dcg, average_"),
+        ("ncdg@5", {}, "metric 'ncdg' is not known; did you mean 'ndcg'\\? Use one of ndcg, "),
+        ("hits", {}, "metric 'hits' is not known; use one of ndcg, letor_mean_ndcg, dcg, average_"),
         ("ndcg@", {}, "metric 'ndcg@' has no cut-off after the @"),
         ("ndcg@x", {}, "metric 'ndcg@x' has no cut-off after the @"),
         ("ndcg@0", {}, "k=0 must be a rank"),

@@ -67,7 +67,7 @@ def test_group_is_another_way_to_give_queries():
     [
         (([1, 0], [0.0, np.nan]), r"scores\[1\] is NaN"),
         (([1, np.inf], [0.0, 1.0]), r"y\[1\] is infinity"),
-        (([1, 0, 1], [0.0, 1.0]), r"y has 3 entries and needs 2"),
+        (([1, 0, 1], [0.0, 1.0]), r"y has 3 entries and scores has 2"),
         (([1, 0], [0.0, 1.0], [1, 2, 3]), r"qid has 3 entries"),
     ],
 )

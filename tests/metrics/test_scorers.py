@@ -43,7 +43,9 @@ def test_called_directly(data):
     scorer = make_ranking_scorer("ndcg@5", gain="linear")
     expected = metrics.ndcg(y, model.predict(X), qid, k=5, gain="linear")
     assert scorer(model, X, y, qid=qid) == expected
-    assert scorer(model, X, y) == metrics.ndcg(y, model.predict(X), k=5, gain="linear")
+    with pytest.warns(UserWarning, match="The scorer got no qid"):
+        one_query = scorer(model, X, y)
+    assert one_query == metrics.ndcg(y, model.predict(X), k=5, gain="linear")
 
 
 @pytest.mark.usefixtures("routing")

@@ -148,3 +148,8 @@ def test_what_could_not_be_read_again_is_not_written(model, tmp_path):
     with pytest.raises(ValueError, match="the model cannot be saved: 'missing' is not a finite"):
         bad.save(tmp_path / "bad.json")
     assert not (tmp_path / "bad.json").exists()
+
+
+def test_one_document_is_explained_at_a_time(model):
+    with pytest.raises(ValueError, match=r"other has 5 rows and must be one document.*X\[0\]"):
+        model.explain(X[:1], X[5:10])

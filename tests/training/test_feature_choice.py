@@ -13,6 +13,7 @@ from marginrank.training.feature_choice import columns_of
         (["b", 0], ["a", "b", "c"], [1, 0]),
         ("b, c", ["a", "b", "c"], [1, 2]),
         ("1,3", None, [0, 2]),  # as LETOR text counts
+        ("f1,f3", None, [0, 2]),
         (["1"], ["x", "1", "y"], [1]),
     ],
 )
@@ -23,7 +24,7 @@ def test_names_and_numbers(chosen, names, columns):
 @pytest.mark.parametrize(
     ("chosen", "names", "sentence"),
     [
-        ("0", None, "categorical='0' is none of the 3 features, which have no names"),
+        ("0", None, "categorical='0' is none of the 3 features, which have names such as 'f1'"),
         ([-1], None, "categorical=-1 is none of the 3 features"),
         (["z"], ["a", "b", "c"], "which have names such as 'a'"),
         ([True], None, "must be a list of names or column numbers"),

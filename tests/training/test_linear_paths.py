@@ -106,6 +106,13 @@ def test_a_grid_scales_with_the_features_and_the_pairs():
     assert default_Cs(data_of(), parameters, 1)[0] == grid[2]
 
 
+def test_a_grid_has_equal_steps():
+    for k in range(6):  # of as many octaves more than one a point
+        scales = np.where(np.arange(X.shape[1]) % 2, 2.0**k, 1.0)
+        grid = default_Cs(RankingData(X * scales, Y, QID), Parameters(), 21)
+        np.testing.assert_allclose(np.diff(np.diff(np.log2(grid))), 0, atol=1e-12)
+
+
 def test_a_grid_is_not_that_of_one_huge_feature():
     noise = 1e6 * np.random.default_rng(0).normal(size=(len(Y), 1))
     grid = default_Cs(data_of(), Parameters(), 5)

@@ -89,7 +89,7 @@ def test_models_are_scored_on_validation_data():
         (X, r"validation must be a tuple"),
         (
             RankingData(X, Y, QID, feature_names=[*"bacdefghijkl"]),
-            "feature 0 of validation is 'b', but 'a' in X; give the same features in the same",
+            "feature 1 of validation is 'b', but 'a' in X; give the same features in the same",
         ),
     ],
 )

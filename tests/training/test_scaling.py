@@ -204,7 +204,7 @@ def test_features_that_no_pair_sees_are_named_once():
     (warning,) = caught
     assert str(warning.message) == (
         "Features without effect, as they are constant inside every query: "
-        + ", ".join(f"X[:, {k}]" for k in range(10))
+        + ", ".join(f"f{k + 1}" for k in range(10))
         + " and 3 more; drop them."
     )
     assert warning.filename == __file__
@@ -222,7 +222,7 @@ def test_names_of_features_that_no_pair_sees():
     message = effect_message(find_scale(data, "query"), data.feature_names)
     assert message.endswith("query: d; drop them.")
     plain = effect_message(find_scale(data, "query"), None)
-    assert plain.spelled(str).endswith("query: 4; drop them.")
+    assert plain.spelled(str).endswith("query: f4; drop them.")
 
 
 @pytest.mark.parametrize("scale", ["standard", "range", "query"])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from marginrank._base.feature_names import name_of
 from marginrank.cli._output import print_table
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def describe_curves(model: "AdditiveModel", top: int) -> dict[str, Any]:
         "parameters": model.parameters,
         "top_curves": [
             {
-                "feature": k + 1,
-                "name": names[k] if names is not None else None,
+                "feature": name_of(k, names),
                 "spread": model.curves[k].spread,
                 "knots": model.curves[k].knots.tolist(),
                 "values": model.curves[k].values.tolist(),
@@ -43,8 +43,7 @@ def describe_curves(model: "AdditiveModel", top: int) -> dict[str, Any]:
 
 def _described(one: "Interaction", names: Sequence[str] | None) -> dict[str, Any]:
     return {
-        "features": [k + 1 for k in one.features],
-        "name": one.name(names),
+        "features": [name_of(k, names) for k in one.features],
         "spread": one.spread,
         "knots": [knots.tolist() for knots in one.knots],
         "values": one.values.tolist(),
@@ -85,10 +84,9 @@ def print_curves(model: Mapping[str, Any]) -> None:
     rows = [(name.replace("_", " "), model[name]) for name in told]
     print_table(model["kind"], [*rows, *model["parameters"].items()])
     shown = [
-        (one["feature"], one["name"], one["spread"], _range(one), one["curve"])
-        for one in model["top_curves"]
+        (one["feature"], one["spread"], _range(one), one["curve"]) for one in model["top_curves"]
     ]
-    header = ("feature", "name", "spread", "from … to", "value at its knots")
+    header = ("feature", "spread", "from … to", "value at its knots")
     print_table("Curves with the largest spread", shown, header=header)
     for one in model["interactions"]:
         _print_map(one)
@@ -98,11 +96,9 @@ def _print_map(one: Mapping[str, Any]) -> None:
     """Print a pair of features as a map, the first one upwards and the second to the right."""
     first, second = one["features"]
     ends = [f"{knots[0]:.4g} … {knots[-1]:.4g}" for knots in one["knots"]]
-    rows = [("name", one["name"]), ("spread", one["spread"])]
-    rows += [(f"feature {first}, upwards", ends[0]), (f"feature {second}, to the right", ends[1])]
-    print_table(
-        f"Features {first} and {second} together", [*rows, *(("", line) for line in one["map"])]
-    )
+    rows = [("spread", one["spread"])]
+    rows += [(f"{first}, upwards", ends[0]), (f"{second}, to the right", ends[1])]
+    print_table(f"{first} and {second} together", [*rows, *(("", line) for line in one["map"])])
 
 
 def _range(one: Mapping[str, Any]) -> str:

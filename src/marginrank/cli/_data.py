@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from marginrank.data.formats.letor import LetorText
     from marginrank.training.streams import Opened
 
-TABLES = (".parquet", ".csv", ".tsv")
+TABLES = (".parquet", ".feather", ".jsonl", ".csv", ".tsv")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 KINDS = ("text", "store", "table")
 
@@ -38,6 +38,7 @@ class Wanted:
     text_dtype: Literal["given", "widest", "smallest"] = "given"
     labels: bool = True
     queries: bool = True
+    missing: bool = False  # whether NaN may stay
     group: str = "group"  # the parameter that gives the sizes of the queries
 
 
@@ -71,8 +72,10 @@ def open_data(
             with naming(files[0]):
                 return _read_table(files[0], reading, wanted)
         text = _read_text(files, reading, wanted, progress)
-    if wanted.queries and text.qid is None and text.group is None:
-        warn_of_one_query(what, wanted.group)
+    if text.qid is None and text.group is None and len(text.y) > 0:
+        if wanted.queries:
+            warn_of_one_query(what, wanted.group)
+        text = text._replace(group=[len(text.y)])
     with phases.phase("group"), naming(what):
         return text.to_data(reading.n_jobs)
 
@@ -166,7 +169,13 @@ def _read_table(path: str, reading: Reading, wanted: Wanted) -> "RankingData":
         features = reading.features.split(",")
     extra = extra_columns(frame.column_names, reading, features or ())
     data = RankingData.from_frame(
-        frame, label=reading.label, qid=qid, features=features, **extra, n_jobs=reading.n_jobs
+        frame,
+        label=reading.label,
+        qid=qid,
+        features=features,
+        **extra,
+        allow_nan=wanted.missing,
+        n_jobs=reading.n_jobs,
     )
     if features is None:
         warn_of_roles(path, frame.column_names, {reading.label, qid, *extra.values()})
@@ -208,7 +217,7 @@ def _read_text(
             files[0] if len(files) == 1 else list(files),
             n_features=wanted.n_features if reading.n_features is None else reading.n_features,
             zero_based=reading.zero_based,
-            missing=missing_policy(reading.missing),
+            missing=_missing_in_text(reading, wanted),
             layout=reading.layout,
             dtype=reading.dtype if told else "float64",
             comments=wanted.comments,
@@ -251,6 +260,13 @@ def _of_the_model(reading: Reading) -> Iterator[None]:
         if error.parameter != "n_features" or reading.n_features is not None:
             raise
         raise ValueError(error.spelled(lambda m: f"the {m.code} features of the model")) from error
+
+
+def _missing_in_text(reading: Reading, wanted: Wanted) -> float | str:
+    """Return what to put for missing values: as told, else NaN if the model takes them."""
+    if wanted.missing and "missing" not in reading.given:
+        return float("nan")
+    return missing_policy(reading.missing)
 
 
 def missing_policy(policy: str) -> float | str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from marginrank._base.feature_names import name_of
 from marginrank.cli._curves import describe_curves, print_curves
 from marginrank.cli._data import data_summary
 from marginrank.cli._output import print_table
@@ -52,8 +53,7 @@ def _describe_constant(data: "RankingData") -> dict[str, Any] | None:
     for chunk in chunks:
         inside.add(chunk)
     constant = np.flatnonzero(inside.values() == 0).tolist()
-    names = data.feature_names
-    first = [k + 1 if names is None else names[k] for k in constant[:SHOWN]]
+    first = [name_of(k, data.feature_names) for k in constant[:SHOWN]]
     return {"features": len(constant), "first": first}
 
 
@@ -172,8 +172,7 @@ def describe_model(model: Any, top: int) -> dict[str, Any]:
     largest = np.argsort(-sizes, kind="stable")[:top].tolist()
     weights = [
         {
-            "feature": i + 1,
-            "name": names[i] if names is not None else None,
+            "feature": name_of(i, names),
             "weight": float(model.coef[i]),
             "scale": None if scale is None else float(scale[i]),
             "effect": None if scale is None else float(effects[i]),
@@ -209,7 +208,7 @@ def print_model(model: Mapping[str, Any]) -> None:
         known = f"{effective:,}, and {nonzero - effective:,} that are zero but for rounding"
     rows = [("features", model["features"]), ("non-zero weights", known)]
     print_table(model["kind"], [*rows, *model["parameters"].items()])
-    shown = {"feature": "feature", "name": "name", "weight": "weight"}
+    shown = {"feature": "feature", "weight": "weight"}
     title = "Largest weights"
     if any(one["scale"] is not None for one in model["top_weights"]):
         shown |= {"scale": "scale", "effect": "weight × scale"}

@@ -40,7 +40,15 @@ def open_data_for(
             f"--n-features {reading.n_features} is given, but the model has {model.n_features} "
             "features; drop it."
         )
-    wanted = Wanted(model.n_features, model.feature_names, labels=labels, queries=queries)
+    from marginrank.models import AdditiveModel
+
+    wanted = Wanted(
+        model.n_features,
+        model.feature_names,
+        labels=labels,
+        queries=queries,
+        missing=isinstance(model, AdditiveModel),
+    )
     return open_data(files, reading, phases, wanted)
 
 

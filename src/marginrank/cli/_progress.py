@@ -136,15 +136,21 @@ def _sweep_bar(progress: "StreamProgress") -> Any:
 
 @contextmanager
 def _searching_bar() -> Iterator[Callable[[int, int | None, str], None]]:
+    """Show how many models are done, and below it the best so far, in as many lines as it takes."""
+    from rich.console import Group
+    from rich.live import Live
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.text import Text
 
-    columns = (TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TextColumn("models"))
-    best = TextColumn("{task.description}", markup=False)
-    with Progress(*columns, best, console=_stderr(), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total, best: bar.update(
-            task, completed=done, total=total, description=printable(best)
-        )
+    bar = Progress(TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TextColumn("models"))
+    task, below = bar.add_task("", total=None), Text()
+
+    def update(done: int, total: int | None, best: str) -> None:
+        bar.update(task, completed=done, total=total)
+        below.plain = printable(best)
+
+    with Live(Group(bar, below), console=_stderr(), transient=True):
+        yield update
 
 
 def _stderr() -> Any:

@@ -248,15 +248,19 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
     difference, p = comparison["difference"], comparison["t_test_p"]
     low, high = comparison["interval"]
     metric = described["metric"]
+    is_evident = p < EVIDENCE
     if difference == 0:
         lead = f"{a} and {b} have the same {metric}"
-    else:
+    elif is_evident:
         verb = "beats" if difference > 0 else "is behind"
         lead = f"{a} {verb} {b} by {abs(difference):.4f} {metric}"
-    verdict = "evidence" if p < EVIDENCE else "no evidence"
+    else:
+        side = "above" if difference > 0 else "below"
+        lead = f"The mean {metric} of {a} is {abs(difference):.4f} {side} that of {b}"
+    verdict = "." if is_evident else ", which is no evidence of a difference."
     return (
         f"{lead} (p = {p:.2g}, {comparison['confidence']:.0%} confidence interval {low:.4f} … "
-        f"{high:.4f}): {verdict} of a difference."
+        f"{high:.4f}){verdict}"
     )
 
 

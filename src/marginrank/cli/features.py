@@ -53,14 +53,12 @@ def features(
 
 
 def _rank(data: "RankingData", metric: Any, reading: Reading) -> "FeatureRanking":
-    """Judge the features, called by their numbers in the text if they have no names."""
+    """Score each feature as a ranking of its own."""
     from marginrank import rank_features
     from marginrank.metrics.feature_ranking import check_n_features
 
     check_n_features(data.n_features)
-    first = 0 if reading.zero_based else 1
-    names = data.feature_names or [str(first + j) for j in range(data.n_features)]
-    return rank_features(*data, metric=metric, feature_names=names, n_jobs=reading.n_jobs)
+    return rank_features(data, metric=metric, n_jobs=reading.n_jobs)
 
 
 def _plot(ranking: "FeatureRanking", top: int, path: str) -> None:

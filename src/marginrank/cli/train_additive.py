@@ -45,8 +45,8 @@ def train_additive(
         return AdditiveParameters(**{**vars(parameters), "n_jobs": reading.n_jobs})
 
     checked = task.prepare(make)
-    documents = open_data(data, reading, task.phases)
-    held_out = task.open_valid(Wanted(documents.n_features, documents.feature_names))
+    documents = open_data(data, reading, task.phases, Wanted(missing=True))
+    held_out = task.open_valid(Wanted(documents.n_features, documents.feature_names, missing=True))
     model = fit_curves(documents, checked, task.phases, training)
     task.write(model)
     fitted = Fitted(model, held_out, data_summary(documents))

@@ -66,8 +66,8 @@ def tune(
         chosen = find_metric(metric.metric, gain=metric.gain, discount=metric.discount)
     inputs = [judging.valid, judging.valid_group, judging.test, judging.test_group]
     space = task.prepare(lambda: tried.space(reading.n_jobs), inputs=inputs, outputs=[judging.plot])
-    documents = open_data(data, reading, task.phases)
-    valid, test = _open_judged(task, judging, documents)
+    documents = open_data(data, reading, task.phases, Wanted(missing=tried.additive))
+    valid, test = _open_judged(task, judging, documents, missing=tried.additive)
     tuning = _search(task, space, documents, valid, chosen, tried=tried, judging=judging)
     _warn(tuning, nested=judging.nested)
     model = _fit(documents, tuning.parameters, task.phases, training)
@@ -103,10 +103,11 @@ def _fit(
 
 
 def _open_judged(
-    task: Task, judging: Judging, data: "RankingData"
+    task: Task, judging: Judging, data: "RankingData", *, missing: bool
 ) -> "tuple[RankingData | None, RankingData | None]":
     """Read validation and test data: before the search, so that an error costs nothing."""
-    rest = task.reading, task.phases, Wanted(data.n_features, data.feature_names)
+    wanted = Wanted(data.n_features, data.feature_names, missing=missing)
+    rest = task.reading, task.phases, wanted
     valid = open_judged("valid", judging.valid, judging.valid_group, *rest)
     return valid, open_judged("test", judging.test, judging.test_group, *rest)
 

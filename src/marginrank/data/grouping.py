@@ -7,8 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank._base.types import Integers
+from marginrank._base.user_warnings import warn_caller
 from marginrank.data.queries import Documents
 from marginrank.data.validation import is_missing
+
+MANY_DOCUMENTS = 2000  # a single query rarely has more
 
 
 class Grouping(NamedTuple):
@@ -19,13 +22,21 @@ class Grouping(NamedTuple):
 
 
 def group_rows(n: int, qid: ArrayLike | None, group: ArrayLike | None) -> Grouping:
-    """Group n rows by `qid`, by `group` sizes, or into one query if neither is given."""
+    """Group n rows by `qid`, by `group` sizes, or into one query if neither is given.
+
+    Without either, many documents raise a warning: their queries were probably forgotten.
+    """
     if qid is not None and group is not None:
         raise ValueError("qid and group were both given; pass only one of them.")
     if group is not None:
         return _group_by_sizes(n, group)
     if qid is not None:
         return _group_by_id(n, qid)
+    if n > MANY_DOCUMENTS:
+        warn_caller(
+            "Neither qid nor group was given, so all documents count as one query. Pass qid, or "
+            "group=[n_documents] if they are one query."
+        )
     everything = Documents(np.array([0, n], dtype=np.int64), None)
     return Grouping(everything, np.zeros(1, dtype=np.int64))
 
@@ -34,13 +45,17 @@ def _group_by_sizes(n: int, group: ArrayLike) -> Grouping:
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
         raise ValueError("group must be a one-dimensional list of integer sizes, one a query.")
+    total = sum(int(s) for s in sizes)
+    if total != n and sizes.size == n > 1:
+        raise ValueError(
+            f"group sums to {total} but X has {n} rows. It has one entry per document: pass query "
+            "ids as qid=."
+        )
     if sizes.size and sizes.min() < 1:
         at = int(np.flatnonzero(sizes < 1)[0])
         raise ValueError(f"group[{at}] is {sizes[at]}; every query needs at least one document.")
-    total = sum(int(s) for s in sizes)
     if total != n:
-        hint = " It has one entry a document: pass query ids as qid=." if sizes.size == n else ""
-        raise ValueError(f"group sums to {total} but X has {n} rows.{hint}")
+        raise ValueError(f"group sums to {total} but X has {n} rows.")
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     return Grouping(Documents(offsets, None), np.arange(sizes.size))
 

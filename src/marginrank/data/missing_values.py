@@ -53,4 +53,7 @@ class FilledRows:
 def with_filled(data: RankingData, X: Any, knots: Knots) -> RankingData:
     """Return the documents with these features, whose rows are filled where they are looked at."""
     parts = data._parts()
-    return data._from_parts(parts._replace(X=FilledRows(X, knots), feature_names=None, stored=None))
+    filled = FilledRows(X, knots)
+    return data._from_parts(
+        parts._replace(X=filled, feature_names=None, stored=None, has_nan=False)
+    )

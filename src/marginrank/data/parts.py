@@ -23,3 +23,4 @@ class DataParts(NamedTuple):
     comments: Sequence[str] | None
     cost: Floats | None = None
     stored: StoredFeatures | None = None  # where X is on disk, if it comes from there
+    has_nan: bool = False

@@ -60,6 +60,9 @@ class RankingData:
         Names of the features; those of its columns if X is a data frame whose columns have such.
     comments : sequence of str, optional
         A comment for each document.
+    allow_nan : bool, default=False
+        Keep missing values of X as NaN, for estimators that take them, such as
+        :class:`~marginrank.AdditiveRankSVM`. By default they raise ValueError.
     n_jobs : int, optional
         Threads for the checks; all by default.
 
@@ -84,6 +87,8 @@ class RankingData:
         Number of pairs of documents of one query with different labels, exactly.
     stored : StoredFeatures or None
         Where X is on disk, if this was opened from a store.
+    has_nan : bool
+        Whether a value of X is missing.
 
     Examples
     --------
@@ -105,14 +110,15 @@ class RankingData:
         cost: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         comments: Sequence[str] | None = None,
+        allow_nan: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         threads = effective_threads(n_jobs)
-        self.X = check_features(X)
+        self.X = check_features(X, missing=allow_nan)
         n = self.X.shape[0]
         self.y = check_exact_labels(y, n)
         documents, self.query_ids = group_rows(n, qid, group)
-        check_finite(self.X, self.matrix, threads)
+        self.has_nan = check_finite(self.X, self.matrix, threads, allow_nan=allow_nan)
         self.queries = rank_labels(self.y, documents, threads)
         self.sample_weight = _check_document_weights(sample_weight, "sample_weight", n)
         self.cost = _check_document_weights(cost, "cost", n)
@@ -163,7 +169,7 @@ class RankingData:
             raise ValueError(
                 f"X has {checked.shape[0]} rows and needs {self.n_documents}, one a document."
             )
-        parts = self._parts()._replace(X=checked, feature_names=None, stored=None)
+        parts = self._parts()._replace(X=checked, feature_names=None, stored=None, has_nan=False)
         other = self._from_parts(parts)
         check_finite(other.X, other.matrix, effective_threads(n_jobs))
         return other
@@ -179,6 +185,7 @@ class RankingData:
         sample_weight: Any = None,
         query_weight: Any = None,
         comments: Any = None,
+        allow_nan: bool = False,
         n_jobs: int | None = None,
     ) -> Self:
         """Take the columns of a data frame.
@@ -197,6 +204,9 @@ class RankingData:
             Columns of the weights; a query's weight is repeated for each of its documents.
         comments : str, optional
             Column of the comments.
+        allow_nan : bool, default=False
+            Keep NaN and nulls of features as NaN, for :class:`~marginrank.AdditiveRankSVM`. By
+            default they raise ValueError.
         n_jobs : int, optional
             Threads for the checks; all by default.
 
@@ -214,8 +224,13 @@ class RankingData:
         >>> data.feature_names, data.n_pairs
         (['bm25'], 1)
         """
-        return from_frame(
-            cls,
+
+        def make(X: Any, y: Any, ids: Any, **others: Any) -> Any:
+            group = [len(y)] if qid is None else None
+            return cls(X, y, ids, group, allow_nan=allow_nan, **others)
+
+        data: Self = from_frame(
+            make,
             frame,
             label=label,
             qid=qid,
@@ -223,8 +238,10 @@ class RankingData:
             sample_weight=sample_weight,
             query_weight=query_weight,
             comments=comments,
+            allow_nan=allow_nan,
             n_jobs=n_jobs,
         )
+        return data
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a store: a folder that :meth:`open` maps into memory.
@@ -238,6 +255,11 @@ class RankingData:
         overwrite : bool, default=False
             Replace the store that is there.
         """
+        if self.has_nan:
+            raise ValueError(
+                "X has NaN, which a store cannot hold; fill the values in, or write a table with "
+                "marginrank convert."
+            )
         save_store(self._parts(), folder, overwrite=overwrite)
 
     @classmethod
@@ -338,12 +360,13 @@ def as_ranking_data(
     sample_weight: ArrayLike | None = None,
     query_weight: ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
+    allow_nan: bool = False,
     n_jobs: int | None = None,
 ) -> RankingData:
     """Return a RankingData as it is, or make one of features and all the rest.
 
     This is what a function does that takes either: what a RankingData has already is not given
-    once more.
+    once more. Missing values raise ValueError unless they are allowed.
     """
     others: dict[str, Any] = {
         "qid": qid,
@@ -354,6 +377,8 @@ def as_ranking_data(
     }
     if isinstance(X, RankingData):
         refuse_beside_data(y=y, **others)
+        if X.has_nan and not allow_nan:
+            check_finite(X.X, X.matrix, effective_threads(n_jobs))
         return X
     refuse_path(X)
     if y is None:
@@ -361,7 +386,7 @@ def as_ranking_data(
             "y is None: a matrix X requires y to be passed, but the target y is None; give labels, "
             "or a RankingData in the place of X."
         )
-    return RankingData(X, y, **others, n_jobs=n_jobs)
+    return RankingData(X, y, **others, allow_nan=allow_nan, n_jobs=n_jobs)
 
 
 def refuse_beside_data(what: str = "a RankingData", **given: Any) -> None:

@@ -1,5 +1,6 @@
 """Checks of user input: a failure is one sentence that names the argument, the place, the fix."""
 
+import datetime
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from marginrank import _core
 from marginrank._base.types import Floats
 
+DATES = (np.datetime64, np.timedelta64, datetime.date, datetime.time, datetime.timedelta)
 EXACT_INTEGERS = 2**53  # larger integers do not all have a float64
 
 
@@ -26,6 +28,8 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
     if sp.issparse(X):
         return _check_sparse(X)
     refuse_path(X)
+    refuse_lazy(X, "X")
+    _refuse_dates(X)
     # The type of errors is what scikit-learn's checks want.
     X = real_array(X, "X", wrong_type=TypeError, missing=missing)
     if X.ndim != 2:
@@ -49,6 +53,27 @@ def refuse_path(X: Any) -> None:
             f"X={os.fspath(X)!r} is a path; give its content: RankingData.open of a store, or "
             "load_letor of text."
         )
+
+
+def refuse_lazy(values: Any, name: str) -> None:
+    """Raise TypeError if these are a query of polars that was not run."""
+    if hasattr(values, "collect_schema") and hasattr(values, "collect"):
+        raise TypeError(
+            f"{name} is a {type(values).__name__}, which holds no values yet; pass "
+            f"{name}.collect()."
+        )
+
+
+def _refuse_dates(X: Any) -> None:
+    """Raise ValueError if a column of a frame holds dates, of which polars makes numbers."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if getattr(dtype, "kind", "") in ("m", "M") or getattr(dtype, "is_temporal", bool)():
+            raise ValueError(
+                f"X must hold real numbers, but the column {name!r} holds dates or durations "
+                f"({dtype}); convert it to numbers, such as days since a date."
+            )
 
 
 def real_array(
@@ -105,20 +130,27 @@ def _check_objects(array: NDArray[Any], name: str, columns: Any) -> None:
         if array.ndim > 0 and not isinstance(value, Real) and is_missing(value):
             place = _place(name, np.unravel_index(at, array.shape))
             raise ValueError(f"{place} is missing ({value!r}); replace or impute such values")
-        if isinstance(value, (np.datetime64, np.timedelta64)):
-            raise ValueError(f"it holds {value!r}; convert dates and durations to numbers")
+        if isinstance(value, DATES):
+            where = _column_of(at, array.shape, columns)
+            raise ValueError(f"{value!s} is a date or a duration{where}; convert it to a number")
 
 
 def _string_found(value: str | bytes, at: int, shape: tuple[int, ...], columns: Any) -> str:
     """Return what to do about a string, and the column of a matrix or data frame it is in."""
     if len(shape) != 2:
         return f"{value!r} is a string; convert the strings to numbers"
-    column = at % shape[1]
-    where = f"column {column}" if columns is None else f"the column {columns[column]!r}"
     return (
-        f"{value!r} is a string, in {where}; convert the strings to numbers, and number names of "
-        "categories, as OrdinalEncoder of scikit-learn does"
+        f"{value!r} is a string{_column_of(at, shape, columns)}; convert the strings to numbers, "
+        "and number names of categories, as OrdinalEncoder of scikit-learn does"
     )
+
+
+def _column_of(at: int, shape: tuple[int, ...], columns: Any) -> str:
+    """Return the column of an entry of a matrix or data frame as part of a message."""
+    if len(shape) != 2:
+        return ""
+    column = at % shape[1]
+    return f", in column {column}" if columns is None else f", in the column {columns[column]!r}"
 
 
 def is_missing(value: Any) -> bool:
@@ -230,30 +262,40 @@ def as_matrix(X: Any) -> _core.Matrix:
     return _core.Matrix.dense(X)
 
 
-def check_finite(X: Any, matrix: _core.Matrix, threads: int) -> None:
-    """Raise if X has a NaN or an infinity; one sweep if it has not."""
+def check_finite(X: Any, matrix: _core.Matrix, threads: int, *, allow_nan: bool = False) -> bool:
+    """Raise if X has a NaN or an infinity; one sweep if it has not.
+
+    With `allow_nan`, only an infinity is an error. Return True if X has a NaN.
+    """
     # The magnitudes of the features are kept for the fit. Where there are more features than
     # entries, they could take any amount of memory.
     wide = sp.issparse(X) and matrix.n_columns > matrix.n_entries
     if np.isfinite(X.data[: X.indptr[-1]] if wide else matrix.magnitudes(threads)).all():
-        return
-    row, column, value = _find_non_finite(X)
+        return False
+    found = _find_bad(X, np.isinf if allow_nan else _not_finite)
+    if found is None:
+        return True
+    row, column, value = found
     what = "NaN" if np.isnan(value) else "infinity (inf)"
     raise ValueError(f"X[{row}, {column}] is {what}; replace or impute such values before the fit.")
 
 
-def _find_non_finite(X: Any) -> tuple[int, int, float]:
-    """Return row, column and value of the first entry that is not finite."""
+def _not_finite(values: NDArray[Any]) -> Any:
+    return ~np.isfinite(values)
+
+
+def _find_bad(X: Any, is_bad: Callable[[NDArray[Any]], Any]) -> tuple[int, int, float] | None:
+    """Return row, column and value of the first bad entry, or None."""
     if sp.issparse(X):
-        bad = np.flatnonzero(~np.isfinite(X.data[: X.indptr[-1]]))
-        return *_index_of_entry(X, int(bad[0])), float(X.data[bad[0]])
+        bad = np.flatnonzero(is_bad(X.data[: X.indptr[-1]]))
+        return (*_index_of_entry(X, int(bad[0])), float(X.data[bad[0]])) if bad.size else None
     step = max(1, 2**20 // X.shape[1])
     for first in range(0, X.shape[0], step):
-        places = np.argwhere(~np.isfinite(X[first : first + step]))
+        places = np.argwhere(is_bad(X[first : first + step]))
         if places.size:
             row, column = first + int(places[0, 0]), int(places[0, 1])
             return row, column, float(X[row, column])
-    raise AssertionError("X changed while it was read")
+    return None
 
 
 def _index_of_entry(X: Any, at: int) -> tuple[int, int]:

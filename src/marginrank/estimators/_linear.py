@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from copy import copy
 from typing import Any, Self
 
@@ -17,15 +16,20 @@ from sklearn.utils.validation import check_is_fitted
 from marginrank._base.parameters import Message
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats, Integers
+from marginrank._base.user_warnings import warn_caller
 from marginrank.data import RankingData
 from marginrank.data.ranking_data import refuse_beside_data
 from marginrank.data.validation import check_finite
+from marginrank.estimators._hints import KeywordHints
 from marginrank.estimators._input import (
     Features,
     documents_to_score,
     feature_names_of,
     features_of,
+    one_query_if_forgotten,
+    remember_columns,
     set_features,
+    take_columns,
     training_data,
 )
 from marginrank.export.exporting import Exported, export_files, name_for, write_files
@@ -42,7 +46,7 @@ from marginrank.training.stream_progress import StreamProgress, Watch
 from marginrank.training.streams import Opened, is_path, open_documents
 
 
-class LinearRanker(BaseEstimator):
+class LinearRanker(KeywordHints, BaseEstimator):
     """An estimator that scores documents by Xw, with w in ``coef_``."""
 
     # With metadata routing enabled, queries reach fit and score without being asked for.
@@ -59,6 +63,7 @@ class LinearRanker(BaseEstimator):
         query_weight: ArrayLike | None,
     ) -> RankingData:
         """Return what a fit was given, checked and grouped."""
+        remember_columns(self, y, qid, sample_weight, query_weight)
         return training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
 
     def predict(self, X: Any) -> Floats:
@@ -102,7 +107,10 @@ class LinearRanker(BaseEstimator):
         if isinstance(X, RankingData):
             refuse_beside_data(qid=qid, group=group)
             qid = X.qid
-        return ranks(self.predict(X), qid, group, self.n_jobs)
+        X, values = take_columns(X, qid=qid)
+        scores = self.predict(X)
+        group = one_query_if_forgotten(self, scores.size, qid, group)
+        return ranks(scores, values["qid"], group, self.n_jobs)
 
     def score(
         self,
@@ -127,15 +135,10 @@ class LinearRanker(BaseEstimator):
         if isinstance(X, RankingData):
             refuse_beside_data(y=y, qid=qid, group=group, sample_weight=sample_weight)
             y, qid, sample_weight = X.y, X.qid, X.sample_weight
-        labels: Any = y
-        return pairwise_accuracy(
-            labels,
-            self.predict(X),
-            qid,
-            group=group,
-            sample_weight=sample_weight,
-            n_jobs=self.n_jobs,
-        )
+        X, values = take_columns(X, y=y, qid=qid, sample_weight=sample_weight)
+        scores = self.predict(X)
+        group = one_query_if_forgotten(self, scores.size, qid, group)
+        return pairwise_accuracy(values.pop("y"), scores, **values, group=group, n_jobs=self.n_jobs)
 
     def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
@@ -251,7 +254,7 @@ class BatchRanker(LinearRanker):
         else:
             X = self._data(X, **given)
         opened = open_documents(X, memory_limit)
-        warn_of(opened.message, stacklevel=4)
+        warn_of(opened.message)
         return opened
 
     def _watch(self, data: RankingData, memory_limit: int | None) -> Watch:
@@ -291,16 +294,14 @@ class BatchRanker(LinearRanker):
             raise KeyboardInterrupt
         if fit.error is not None:
             raise copy(fit.error)  # a copy: its traceback leads to `fit`, which holds the error
-        warn_of(effect_message(fit.scale, data.feature_names), stacklevel=4)
-        warn_of(convergence_message(result, self.tol), ConvergenceWarning, stacklevel=4)
+        warn_of(effect_message(fit.scale, data.feature_names))
+        warn_of(convergence_message(result, self.tol), ConvergenceWarning)
 
 
-def warn_of(
-    message: Message | None, category: type[Warning] = UserWarning, *, stacklevel: int
-) -> None:
-    """Warn, if there is anything to say."""
+def warn_of(message: Message | None, category: type[Warning] = UserWarning) -> None:
+    """Emit `message` as a warning, if not None."""
     if message is not None:
-        warnings.warn(message, category, stacklevel=stacklevel)
+        warn_caller(message, category)
 
 
 def check_seed(random_state: Any) -> int:

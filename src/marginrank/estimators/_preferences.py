@@ -25,8 +25,15 @@ def check_listed(
     return None
 
 
-def labels_beside(pairs: Any, X: Any, y: ArrayLike | None) -> ArrayLike | None:
-    """Return the labels that a fit was given; where pairs stand for them, zeros in their place."""
-    if pairs is None or isinstance(X, RankingData) or is_path(X):
-        return y
-    return np.zeros(check_features(X, missing=True).shape[0])  # the fit checks X itself
+def labels_beside(
+    pairs: Any, X: Any, y: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike | None
+) -> tuple[ArrayLike | None, ArrayLike | None]:
+    """Return the labels and group sizes that a fit was given.
+
+    Where pairs stand for labels, the labels are zeros; without queries, all documents are one.
+    """
+    if pairs is None or isinstance(X, RankingData) or is_path(X) or isinstance(y, str):
+        return y, group
+    shape: tuple[int, ...] = getattr(X, "shape", ())  # the fit checks X itself
+    n = shape[0] if len(shape) == 2 else check_features(X, missing=True).shape[0]
+    return np.zeros(n), [n] if qid is None and group is None else group

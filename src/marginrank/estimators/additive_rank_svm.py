@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields
-from typing import Any, Self
+from dataclasses import fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,14 +16,20 @@ from sklearn.utils.validation import check_is_fitted
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.data import RankingData
+from marginrank.data.categories import categorical_columns, text_categories, with_numbers
 from marginrank.data.validation import check_features
+from marginrank.estimators._hints import KeywordHints
 from marginrank.estimators._input import (
     column_names,
     feature_names_of,
     features_of,
+    queries_of,
     refuse_other_features,
+    remember_columns,
     set_features,
+    take_columns,
     training_data,
+    without_used_columns,
 )
 from marginrank.estimators._linear import check_seed, warn_of
 from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
@@ -34,25 +40,62 @@ from marginrank.models.interactions import interactions_of
 from marginrank.solvers import StopReason
 from marginrank.solvers.result import print_iteration
 from marginrank.training.additive import AdditiveFit, AdditiveParameters, fit_additive
+from marginrank.training.feature_choice import columns_of
 from marginrank.training.linear import convergence_message
 from marginrank.training.scaling import values_of
 
 
+class AdditiveInput(NamedTuple):
+    """Labels, queries and weights; features, which may be missing; their names and categories.
+
+    `categorical` are the columns that the data frame has as categories, and `texts` those of them
+    that are text.
+    """
+
+    data: RankingData
+    features: Any
+    names: list[str] | None
+    categorical: list[int]
+    texts: dict[int, list[str]]
+
+    def with_categories(self, parameters: AdditiveParameters) -> AdditiveParameters:
+        """Return parameters whose categorical features are also those of the data frame."""
+        if not self.categorical:
+            return parameters
+        listed = columns_of(
+            "categorical", parameters.categorical, self.names, self.features.shape[1]
+        )
+        return replace(parameters, categorical=sorted({*listed, *self.categorical}))
+
+
 def documents_and_features(
-    X: Any, *given: Any, n_jobs: int | None
-) -> tuple[RankingData, Any, list[str] | None]:
-    """Return labels, queries and weights; features, which may be missing; and their names."""
+    X: Any,
+    y: Any,
+    qid: Any,
+    group: Any,
+    sample_weight: Any,
+    query_weight: Any,
+    *,
+    n_jobs: int | None,
+) -> AdditiveInput:
+    """Return what a fit was given, checked and grouped."""
+    X, values = take_columns(
+        X, y=y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
+    )
     if isinstance(X, RankingData):
-        data = training_data(X, *given, n_jobs=n_jobs)
-        return data, data.X, data.feature_names
+        data = training_data(X, **values, allow_nan=True, n_jobs=n_jobs)
+        return AdditiveInput(data, data.X, data.feature_names, [], {})
+    categorical, texts = list(categorical_columns(X)), text_categories(X)
+    X = with_numbers(X, texts)
     features, names = check_features(X, missing=True), column_names(X)
-    # A RankingData has no missing values, so that what belongs to the features comes without them.
+    # What belongs to the features is checked without them, so that they are not copied.
     stand_in = np.zeros((features.shape[0], 1), dtype=np.float32)
-    data = training_data(stand_in, *given, n_jobs=n_jobs)
-    return data, features, None if names is None else [str(name) for name in names]
+    data = training_data(stand_in, **values, n_jobs=n_jobs)
+    named = None if names is None else [str(name) for name in names]
+    return AdditiveInput(data, features, named, categorical, texts)
 
 
-class AdditiveRankSVM(BaseEstimator):
+class AdditiveRankSVM(KeywordHints, BaseEstimator):
     """RankSVM with a curve for each feature, in the place of a weight.
 
     Scores are f(x) = Σ_k f_k(x_k), and what some pairs of features add with `interactions`. Each
@@ -78,6 +121,8 @@ class AdditiveRankSVM(BaseEstimator):
         Features whose values are numbers that stand for names, by their own name or column: each
         value gets a weight of its own, as if it were a column of zeros and ones. Values that the
         fit did not see add what missing ones do; they are compared exactly, so use integers.
+        Columns of a pandas frame that have the type "category" are categorical without being
+        listed, and may hold text.
     interactions : int, default=0
         Number of pairs of features that may act together: pairs whose joint effect promises most
         are found one after the other, and each gets a function of both features, which holds what
@@ -218,30 +263,35 @@ class AdditiveRankSVM(BaseEstimator):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        labels = labels_beside(pairs, X, y)
+        labels, group = labels_beside(pairs, X, y, qid, group)
         weights = (qid, group, sample_weight, query_weight)
-        data, features, names = documents_and_features(X, labels, *weights, n_jobs=self.n_jobs)
+        given = documents_and_features(X, labels, *weights, n_jobs=self.n_jobs)
+        data, names = given.data, given.names
         outcome = fit_additive(
             data,
-            parameters,
-            X=features,
+            given.with_categories(parameters),
+            X=given.features,
             feature_names=names,
             pairs=check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
             propensity=check_propensity(propensity, data.n_documents),
             seed=seed,
             callback=print_iteration if self.verbose else None,
         )
-        self._store(outcome, names)
+        self._store(outcome, given)
+        remember_columns(self, y, qid, sample_weight, query_weight)
         return self
 
     def _parameters(self) -> AdditiveParameters:
         names = [field.name for field in fields(AdditiveParameters)]
         return AdditiveParameters(**{name: getattr(self, name) for name in names})
 
-    def _store(self, outcome: AdditiveFit, names: list[str] | None) -> None:
+    def _store(self, outcome: AdditiveFit, given: AdditiveInput) -> None:
         result = outcome.fit.result
-        model = AdditiveModel(curves_of(outcome.knots, outcome.values), {}, names)
-        set_features(self, features_of(model))
+        curves = curves_of(outcome.knots, outcome.values)
+        for k, texts in given.texts.items():
+            curves[k] = curves[k]._replace(categories=tuple(texts))
+        model = AdditiveModel(curves, {}, given.names)
+        set_features(self, features_of(model) | queries_of(given.data))
         self.curves_ = model.curves
         self.interactions_ = interactions_of(outcome.grids, outcome.grid_values)
         self.scale_ = values_of(outcome.fit.scale)
@@ -254,7 +304,7 @@ class AdditiveRankSVM(BaseEstimator):
         self.n_rounds_ = outcome.fit.n_rounds
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        warn_of(convergence_message(result, self.tol), ConvergenceWarning, stacklevel=4)
+        warn_of(convergence_message(result, self.tol), ConvergenceWarning)
 
     def predict(self, X: Any) -> Floats:
         """Return the scores f(x); a higher score ranks higher.
@@ -269,6 +319,9 @@ class AdditiveRankSVM(BaseEstimator):
         ndarray of shape (n_documents,)
         """
         self._require_model()
+        if not isinstance(X, RankingData):
+            texts = {k: c.categories for k, c in enumerate(self.curves_) if c.categories}
+            X = with_numbers(without_used_columns(self, X), texts)
         checked = X.X if isinstance(X, RankingData) else check_features(X, missing=True)
         refuse_other_features(self, X)
         threads = effective_threads(self.n_jobs)

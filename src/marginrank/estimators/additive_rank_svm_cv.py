@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from marginrank._base.parameters import ParameterError, check_choice, given
-from marginrank.estimators._input import features_of, set_features
+from marginrank.data import RankingData
+from marginrank.estimators._input import features_of, queries_of, remember_columns, set_features
 from marginrank.estimators._linear import check_seed, warn_of
 from marginrank.estimators._selection import NO_MODEL, SearchLog, forget_model, keep_selection
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_and_features
@@ -187,7 +188,9 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         base.check()
         seed = check_seed(self.random_state)
         weights = (qid, group, sample_weight, query_weight)
-        data, features, names = documents_and_features(X, y, *weights, n_jobs=self.n_jobs)
+        documents = documents_and_features(X, y, *weights, n_jobs=self.n_jobs)
+        data, features, names = documents.data, documents.features, documents.names
+        base = documents.with_categories(base)
         learner = Curves(features, names)
         judge = FoldJudge(data, folds_of(data, self.cv, seed), self.scoring, self.n_jobs, learner)
         varied = [name for name, values in axes.items() if len(values) > 1]
@@ -201,13 +204,17 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         for candidate in exploration.explore(iter(grids), count):
             log.add(candidate)
         message = unfinished_message(count.unfinished, count.done, "fits to folds")
-        warn_of(message, ConvergenceWarning, stacklevel=3)
+        warn_of(message, ConvergenceWarning)
         selection = search.selection(self.rule)
         forget_model(self, FOUND)
         keep_selection(self, selection)
         self.comparison_ = search.compare(selection)
-        set_features(self, features_of(Columns(features.shape[1], names)))
+        columns = features_of(Columns(features.shape[1], names))
+        set_features(self, columns | queries_of(data))
+        remember_columns(self, y, qid, sample_weight, query_weight)
         if self.refit:
+            if qid is None and group is None and not isinstance(X, RankingData):
+                weights = (None, [data.n_documents], *weights[2:])  # the search has warned
             self.best_estimator_ = self._chosen(selection.parameters).fit(X, y, *weights)
             for name in FOUND:
                 setattr(self, name, getattr(self.best_estimator_, name))

@@ -43,7 +43,7 @@ class RankingCV(ResultTable, dict[str, Any]):
         self.mean: dict[str, float] = {}
         self.standard_error: dict[str, float] = {}
         for name, scores in by_metric.items():
-            mean, error = over_folds(scores, name, stacklevel=4)
+            mean, error = over_folds(scores, name)
             self.mean[name], self.standard_error[name] = float(mean), float(error)
 
     def table(self) -> str:

@@ -15,10 +15,12 @@ from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.data import RankingData
 from marginrank.data.validation import check_finite
+from marginrank.estimators._hints import KeywordHints
 from marginrank.estimators._input import (
     documents_to_score,
     feature_names_of,
     features_of,
+    remember_columns,
     set_features,
     training_data,
 )
@@ -33,7 +35,7 @@ from marginrank.training.scaling import find_scale, values_of
 RESULTS = ("objective_", "gap_", "stop_reason_", "n_iter_", "history_", "n_pairs_")
 
 
-class KernelRankSVM(BaseEstimator):
+class KernelRankSVM(KeywordHints, BaseEstimator):
     """RankSVM with a kernel: a non-linear ranking function.
 
     Minimises ½‖f‖² + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs, where f lies in the space of
@@ -185,6 +187,7 @@ normalization, verbose
         kernel = self._kernel()
         linear = self._linear()
         seed = check_seed(self.random_state)
+        remember_columns(self, y, qid, sample_weight, query_weight)
         # Wrong labels or queries are refused before the eigenvectors are computed.
         data = training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
         scale = values_of(find_scale(data, self.scale))

@@ -212,7 +212,7 @@ class RankSVM(BatchRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        labels = labels_beside(pairs, X, y)
+        labels, group = labels_beside(pairs, X, y, qid, group)
         data, limit, _ = self._open(
             X,
             memory_limit,

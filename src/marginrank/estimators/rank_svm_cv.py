@@ -195,7 +195,7 @@ class RankSVMCV(LinearRanker):
             is_close.append(trial.is_close)
             log.add(search.candidates[trial.candidate])
         message = unfinished_message(is_close.count(False), len(is_close), "fits to folds")
-        warn_of(message, ConvergenceWarning, stacklevel=3)
+        warn_of(message, ConvergenceWarning)
         selection = search.selection(self.rule)
         forget_model(self, FOUND)
         keep_selection(self, selection)

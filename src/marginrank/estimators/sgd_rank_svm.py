@@ -370,7 +370,7 @@ class SGDRankSVM(LinearRanker):
         pair_weight: ArrayLike | None,
     ) -> tuple[RankingData, dict[str, Any]]:
         """Check and group what a fit was given: the data, and what it was told of its pairs."""
-        labels = labels_beside(pairs, X, y)
+        labels, group = labels_beside(pairs, X, y, qid, group)
         data = self._data(X, labels, qid, group, sample_weight, query_weight)
         return data, {
             "pairs": check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
@@ -446,5 +446,5 @@ class SGDRankSVM(LinearRanker):
         if outcome.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         names = features.get("feature_names_in_")
-        warn_of(effect_message(outcome.found.scale, names), stacklevel=5)
-        warn_of(stalled_message(outcome), ConvergenceWarning, stacklevel=5)
+        warn_of(effect_message(outcome.found.scale, names))
+        warn_of(stalled_message(outcome), ConvergenceWarning)

@@ -196,7 +196,7 @@ class SparseRankSVMCV(LinearRanker):
                 print(f"fold {fold.number} of {len(folds)}: {paths[-1]}", flush=True)
         unfinished = sum(one.n_unfinished for one in paths)
         message = unfinished_message(unfinished, len(paths) * path.values.size, has_tol=False)
-        warn_of(message, ConvergenceWarning, stacklevel=3)
+        warn_of(message, ConvergenceWarning)
         metric = metric_name(metric_of(self.scoring))
         path = replace(path, metric=metric, scores=over_folds(scores, metric).mean)
         best_value = float(path.values[path.best])

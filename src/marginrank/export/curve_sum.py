@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from marginrank._base.feature_names import name_of
 from marginrank._base.types import Floats
 from marginrank.export.numbers import exact
 from marginrank.export.weighted_sum import Sum
@@ -169,13 +170,13 @@ def check_curves(model: AdditiveModel) -> None:
     for k, curve in enumerate(model.curves):
         if not _has_finite_steps([curve.knots], np.append(curve.missing, curve.values)):
             raise ValueError(
-                f"the curve of feature {k} has NaN, infinity, or a step that is infinite; train "
-                "the model again on finite features."
+                f"the curve of {name_of(k, model.feature_names)} has NaN, infinity, or a step that "
+                "is infinite; train the model again on finite features."
             )
     for one in model.interactions:
         if not _has_finite_steps(one.knots, one.values):
             raise ValueError(
-                f"the pair of features {one.features} has NaN, infinity, or a step that is "
+                f"the pair {one.name(model.feature_names)} has NaN, infinity, or a step that is "
                 "infinite; train the model again on finite features."
             )
 

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from xml.sax.saxutils import quoteattr
 
+from marginrank._base.feature_names import names_of_all
 from marginrank._base.parameters import Mention, ParameterError
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
@@ -33,7 +34,7 @@ def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | No
     names : list of str, dict of str to str, or None
         A name for each feature, or other names for some of them.
     """
-    own = model.feature_names or [f"f{k}" for k in range(1, model.n_features + 1)]
+    own = names_of_all(model.feature_names, model.n_features)
     if names is None:
         return own
     given = names.values() if isinstance(names, Mapping) else names

@@ -1,5 +1,6 @@
 """Metrics by name."""
 
+import difflib
 import inspect
 from collections.abc import Callable
 from functools import partial
@@ -36,6 +37,13 @@ METRICS: dict[str, Metric] = {
     )
 }
 
+# Usual names of the same metrics elsewhere.
+ALIASES = {
+    "map": "average_precision",
+    "mrr": "reciprocal_rank",
+    "p": "precision",
+}
+
 
 def get_metric(metric: str | Metric, **options: Any) -> Metric:
     """Return a metric with its options filled in, and refuse unknown ones at once.
@@ -43,8 +51,10 @@ def get_metric(metric: str | Metric, **options: Any) -> Metric:
     Parameters
     ----------
     metric : str or callable
-        Name of a function of :mod:`marginrank.metrics`, with a cut-off if wanted: "ndcg@10". Or a
-        function called as those are, ``metric(y, scores, qid=…, per_query=…)``.
+        Name of a function of :mod:`marginrank.metrics`, with a cut-off if wanted: "ndcg@10". Upper
+        and lower case are the same; "map", "mrr" and "p" are short for "average_precision",
+        "reciprocal_rank" and "precision". Or a function called as those are,
+        ``metric(y, scores, qid=…, per_query=…)``.
     **options
         Options of the metric, such as ``k=10`` or ``no_relevant="skip"``.
 
@@ -92,10 +102,13 @@ def parts(metric: Metric) -> tuple[Metric, dict[str, Any]]:
 
 
 def _named(metric: str) -> tuple[Metric, dict[str, Any]]:
-    name, at, k = metric.partition("@")
+    given_name, at, k = metric.partition("@")
+    name = ALIASES.get(given_name.lower(), given_name.lower())
     if name not in METRICS:
-        known = ", ".join(METRICS)
-        raise ParameterError(Mention("metric"), f" {name!r} is not known; use one of {known}.")
+        near = difflib.get_close_matches(name, [*METRICS, *ALIASES], n=1)
+        hint = f"did you mean {near[0]!r}? Use" if near else "use"
+        what = f" {given_name!r} is not known; {hint} one of {', '.join(METRICS)}."
+        raise ParameterError(Mention("metric"), what)
     if at and not k.isdecimal():
         what = f' {metric!r} has no cut-off after the @; give one as in "ndcg@10".'
         raise ParameterError(Mention("metric"), what)

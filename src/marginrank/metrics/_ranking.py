@@ -45,6 +45,7 @@ class Ranking:
         threads = effective_threads(n_jobs)
         n = np.shape(scores)[0] if np.ndim(scores) else 0
         s = check_vector(scores, "scores", n, "one score a document")
+        _check_lengths(y, n)
         labels = check_labels(y, n) if ordinal else check_vector(y, "y", n, "one label a document")
         if n == 0:
             return cls(labels, s, Documents(np.zeros(1, dtype=np.int64), None), threads)
@@ -108,6 +109,19 @@ class Ranking:
             result = np.concatenate([head, np.where(self.rank[step:] > step, ahead, tail)])
             step *= 2
         return result
+
+
+def _check_lengths(y: ArrayLike, n_scores: int) -> None:
+    """Raise ValueError if there are not as many labels as scores; either may be wrong."""
+    try:
+        n_labels = len(y)  # type: ignore[arg-type]
+    except TypeError:  # a number, which has another error
+        return
+    if n_labels != n_scores:
+        raise ValueError(
+            f"y has {n_labels} entries and scores has {n_scores}; pass one label and one score per "
+            "document."
+        )
 
 
 class TieGroups:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from marginrank._base.feature_names import names_of_all
 from marginrank._base.memory import require_memory
 from marginrank._base.tables import ResultTable
 from marginrank._base.threads import effective_threads
@@ -105,7 +106,7 @@ def rank_features(
     metric : str or callable, default="ndcg@10"
         As in :func:`~marginrank.metrics.get_metric`; higher must be better.
     feature_names : sequence of str, optional
-        Names of the features; by default those of the columns of a data frame, or x0, x1, …
+        Names of the features; by default those of the columns of a data frame, or f1, f2, …
     n_jobs : int, optional
         Number of threads; all by default. Each holds a column of X. A function that is not from
         :mod:`marginrank.metrics` is called by one.
@@ -143,7 +144,7 @@ def rank_features(
     best = np.fmax(descending, ascending)
     return FeatureRanking(
         metric=metric_name(function),
-        feature_names=data.feature_names or _column_names(X, data.n_features),
+        feature_names=names_of_all(data.feature_names, data.n_features),
         descending=descending,
         ascending=ascending,
         best=best,
@@ -245,11 +246,3 @@ def _column(block: Any, j: int) -> Floats:
     entries = slice(block.indptr[j], block.indptr[j + 1])
     column[block.indices[entries]] = block.data[entries]
     return column
-
-
-def _column_names(X: Any, n_features: int) -> list[str]:
-    """Return the names that a data frame has, or those that scikit-learn makes up."""
-    names = list(getattr(X, "columns", ()))
-    if names and all(isinstance(name, str) for name in names):
-        return names
-    return [f"x{j}" for j in range(n_features)]

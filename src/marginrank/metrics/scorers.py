@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from marginrank._base.user_warnings import warn_caller
+from marginrank.data.grouping import MANY_DOCUMENTS
 from marginrank.metrics._names import Metric, get_metric, metric_name, order_free
+
+NO_QUERIES = (
+    "The scorer got no qid, so all documents count as one query. Call "
+    "sklearn.set_config(enable_metadata_routing=True) and pass qid=qid to fit of the search, or "
+    'params={"qid": qid} to cross_validate; qid=np.zeros(n_documents) if they are one query.'
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -17,8 +26,16 @@ class RankingScorer:
     metric: Metric
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
-        """Judge ``estimator.predict(X)``; without qid all documents are one query."""
-        return float(self.metric(y, _predict(estimator, X, qid), qid=qid))
+        """Score ``estimator.predict(X)``; without qid all documents are one query.
+
+        Without qid, more documents than the largest query of the fit had, or than a query is likely
+        to have, raise a warning that says how to pass qid.
+        """
+        scores = _predict(estimator, X, qid)
+        if qid is None and len(scores) > _most_documents(estimator):
+            warn_caller(NO_QUERIES)
+            qid = np.zeros(len(scores), dtype=np.int64)
+        return float(self.metric(y, scores, qid=qid))
 
     def get_metadata_routing(self) -> Any:
         """Ask scikit-learn for qid."""
@@ -31,6 +48,12 @@ class RankingScorer:
     def __repr__(self) -> str:
         """Name the metric."""
         return f"make_ranking_scorer({metric_name(self.metric)})"
+
+
+def _most_documents(estimator: Any) -> int:
+    """Return how many documents without qid may well be one query."""
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    return int(getattr(last, "_largest_query", MANY_DOCUMENTS))
 
 
 def _predict(estimator: Any, X: Any, qid: ArrayLike | None) -> Any:

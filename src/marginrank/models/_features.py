@@ -27,6 +27,10 @@ def row_of(document: Any, what: str, n_features: int, names: Sequence[str] | Non
     refused, as their order would be lost.
     """
     values = document.toarray() if sp.issparse(document) else document
+    if np.ndim(values) == 2 and len(values) != 1:
+        raise ValueError(
+            f"{what} has {len(values)} rows and must be one document; pass one row, such as X[0]."
+        )
     row = check_features(np.ravel(values).reshape(1, -1), missing=True)
     require_features(row, n_features)
     labels = _labels_of(document)

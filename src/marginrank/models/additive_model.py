@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginrank._base.atomic_files import atomic_write
+from marginrank._base.feature_names import name_of
 from marginrank._base.parameters import declared
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
@@ -65,12 +66,15 @@ class Curve(NamedTuple):
         What is added where the value is NaN, or a category that is none of the knots.
     categorical : bool
         Whether the feature has categories.
+    categories : tuple of str, or None
+        Text that the numbers 0, 1, … of a categorical feature stand for, if the fit had text.
     """
 
     knots: Floats
     values: Floats
     missing: float
     categorical: bool
+    categories: tuple[str, ...] | None = None
 
     @property
     def spread(self) -> float:
@@ -84,9 +88,9 @@ class Reason(NamedTuple):
     Attributes
     ----------
     feature : int or tuple of int
-        Column of the feature; both columns of a pair.
-    name : str or None
-        Its name; the names of a pair with × between them.
+        Column of the feature, from 0; both columns of a pair.
+    name : str
+        Its name, f1 for column 0 if it was given none; the names of a pair with × between them.
     preferred, other : float or tuple of float
         Its values in the two documents.
     difference : float
@@ -94,7 +98,7 @@ class Reason(NamedTuple):
     """
 
     feature: int | tuple[int, int]
-    name: str | None
+    name: str
     preferred: float | tuple[float, float]
     other: float | tuple[float, float]
     difference: float
@@ -192,9 +196,9 @@ class AdditiveModel:
         )
         added = contributions(self.curves, X, self.interactions)
         differences = (added[0] - added[1]).tolist()
-        names: Sequence[str | None] = self.feature_names or [None] * self.n_features
+        names = self.feature_names
         reasons = [
-            Reason(k, names[k], float(X[0, k]), float(X[1, k]), differences[k])
+            Reason(k, name_of(k, names), float(X[0, k]), float(X[1, k]), differences[k])
             for k in range(self.n_features)
         ]
         for one, difference in zip(self.interactions, differences[self.n_features :], strict=True):
@@ -266,6 +270,7 @@ def _curve_to_json(curve: Curve) -> dict[str, Any]:
         "values": curve.values.tolist(),
         "missing": curve.missing,
         "categorical": curve.categorical,
+        **({} if curve.categories is None else {"categories": list(curve.categories)}),
     }
 
 
@@ -338,12 +343,20 @@ def _read_curve(fields: _Fields, k: int, stored: Any) -> Curve:
         raise fields.damaged(
             f"curve {k} does not have a value at each of 1 to {MOST_KNOTS} rising knots"
         )
+    texts = stored.get("categories")
+    if texts is not None:
+        texts = tuple(inner.get("categories", _is_texts, f"a list of text, in curve {k}"))
     return Curve(
         knots=knots,
         values=values,
         missing=float(inner.get("missing", _is_finite, f"a finite number, in curve {k}")),
         categorical=categorical,
+        categories=texts,
     )
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _is_finite(value: Any) -> bool:

@@ -170,8 +170,8 @@ def _linear_format(path: str) -> Format | PeerFormat | None:
 def _refuse_pickle(path: str) -> None:
     if _beginning(path).startswith(PICKLE_BEGINNINGS) or path.endswith(PICKLE_ENDINGS):
         raise ValueError(
-            f"{path} is a pickle, and pickles are never loaded, as they can run any code; save the "
-            "model with skops.io.dump, or write its scores to a file."
+            f"{path} is a pickle, and pickles are never loaded, as they can run any code; write a "
+            "model of marginrank with model.save, and one of scikit-learn with skops.io.dump."
         )
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginrank._base.feature_names import name_of
 from marginrank._base.types import Floats
 from marginrank.data.grids import Grid, grid_scores
 from marginrank.data.knots import MOST_KNOTS, are_rising
@@ -43,10 +44,9 @@ class Interaction(NamedTuple):
         """Its nodes."""
         return Grid(self.features, self.knots, self.categorical)
 
-    def name(self, names: Sequence[str] | None) -> str | None:
+    def name(self, names: Sequence[str] | None) -> str:
         """Return the names of both features as one."""
-        first, second = self.features
-        return None if names is None else f"{names[first]} × {names[second]}"
+        return " × ".join(name_of(k, names) for k in self.features)
 
 
 def interactions_of(grids: Sequence[Grid], values: Sequence[Floats]) -> list[Interaction]:

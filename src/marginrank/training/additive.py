@@ -320,7 +320,7 @@ def _scale_of(
     """
     if no_scale(parameters.scale):
         return None
-    if X is not data.X:
+    if X is not data.X or data.has_nan:
         data = with_filled(data, X, knots)
     scale = find_scale(data, parameters.scale)
     assert scale is not None

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from marginrank._base.feature_names import column_of_name, name_of
 from marginrank._base.parameters import Mention, ParameterError, Wording, given
 
 Feature = int | str
@@ -45,18 +46,18 @@ def column_of(
 ) -> int:
     """Return the column of a feature.
 
-    A number is that of a column, from 0. Text is a name; where features have no names, it is the
-    number that LETOR text has for them, from 1.
+    A number is that of a column, from 0. Text is a name; where features were given none, "f39" or
+    "39" is the feature that has the number 39 in LETOR text, which counts from 1.
     """
     if isinstance(feature, str):
         if names is not None:
             column = names.index(feature) if feature in names else -1
         else:
-            column = int(feature) - 1 if feature.isdecimal() else -1
+            column = column_of_name(feature)
     else:
         column = feature
     if not 0 <= column < n_features:
-        known = "have no names" if names is None else f"have names such as {names[0]!r}"
+        known = f"have names such as {name_of(0, names)!r}"
         raise ParameterError(
             Mention(parameter, repr(feature)),
             f" is none of the {n_features} features, which {known}; give one that is there.",

@@ -3,7 +3,6 @@
 It does not know scikit-learn; a splitter of it is asked for its folds as any other.
 """
 
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from marginrank._base.parameters import Mention, ParameterError, check_integer, given
 from marginrank._base.types import Booleans, Floats, Integers
+from marginrank._base.user_warnings import warn_caller
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import in_order
 
@@ -187,6 +187,7 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
         query_weight=None if query_weight is None else query_weight[query_of_row],
         cost=None if cost is None else cost[rows],
         feature_names=data.feature_names,
+        allow_nan=data.has_nan,
         n_jobs=n_jobs,
     )
 
@@ -214,18 +215,18 @@ def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
     return bool((lowest < highest).any())
 
 
-def over_folds(scores: Floats, metric: str, *, stacklevel: int = 3) -> OverFolds:
+def over_folds(scores: Floats, metric: str) -> OverFolds:
     """Return mean and standard error of scores over folds, which are the last axis.
 
     Folds on which the metric has no value at all are left out, with a warning that names them.
     """
-    used = scores[..., _scored(scores, metric, stacklevel + 1)]
+    used = scores[..., _scored(scores, metric)]
     n_used = used.shape[-1]
     spread = used.std(axis=-1, ddof=1) if n_used > 1 else np.full(used.shape[:-1], np.nan)
     return OverFolds(used.mean(axis=-1), spread / np.sqrt(n_used))
 
 
-def _scored(scores: Floats, metric: str, stacklevel: int) -> Booleans:
+def _scored(scores: Floats, metric: str) -> Booleans:
     """Tell which folds have a score; warn of those that have none."""
     scored: Booleans = np.any(~np.isnan(scores.reshape(-1, scores.shape[-1])), axis=0)
     if not scored.any():
@@ -239,10 +240,9 @@ def _scored(scores: Floats, metric: str, stacklevel: int) -> Booleans:
             if len(left_out) == 1
             else (f"folds {', '.join(left_out)}", "are")
         )
-        warnings.warn(
+        warn_caller(
             f"{metric} has no value on {which} of {scored.size}, which {are} left out: there may "
-            "be no query with different labels; check y and qid, or take fewer folds.",
-            stacklevel=stacklevel,
+            "be no query with different labels; check y and qid, or take fewer folds."
         )
     return scored
 

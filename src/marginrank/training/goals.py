@@ -6,7 +6,7 @@ from typing import Any
 from marginrank._base.parameters import Mention, ParameterError, given
 
 PAIRS = "pairs"
-NDCG = re.compile(r"ndcg@([1-9][0-9]*)")
+NDCG = re.compile(r"ndcg@([1-9][0-9]*)", re.IGNORECASE)
 
 
 def cutoff_of(objective: Any) -> int | None:

@@ -42,6 +42,6 @@ def refuse_other_names(
     for k, (name, other) in enumerate(zip(given, expected, strict=True)):
         if name != other:
             raise ValueError(
-                f"feature {k} of {what} is {name!r}, but {other!r} in {where}; give the same "
+                f"feature {k + 1} of {what} is {name!r}, but {other!r} in {where}; give the same "
                 "features in the same order."
             )

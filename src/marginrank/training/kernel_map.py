@@ -10,7 +10,6 @@ documents, the map is exact; if they are a sample, it is Nyström's approximatio
 """
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from marginrank._base.parameters import (
 )
 from marginrank._base.threads import serial_blas
 from marginrank._base.types import Floats, Integers
+from marginrank._base.user_warnings import warn_caller
 from marginrank.training.scaling import no_scale
 
 EXACT_DOCUMENTS = 3000  # the eigenvectors of so many take seconds; the time grows with the cube
@@ -258,11 +258,10 @@ def _positive_part(K: NDArray[Any]) -> tuple[Floats, Floats]:
         )
     below = values < -max(rounding, NEGATIVE * largest)
     if below.any():
-        warnings.warn(
+        warn_caller(
             f"the kernel is no inner product on these documents: {np.count_nonzero(below)} of "
             f"{values.size} eigenvalues are negative, down to {values[0] / largest:.1e} of the "
-            "largest, and are dropped; take another kernel, or other parameters of it.",
-            stacklevel=4,
+            "largest, and are dropped; take another kernel, or other parameters of it."
         )
     return values[keep], vectors[:, keep]
 

@@ -382,8 +382,8 @@ def _collect(points: Sequence[Sequence[_Point]], sizes: Integers, metric: str) -
         for field in range(3)
     )
     by_query = np.mean([[point.valid_by_query for point in curve] for curve in points], axis=0)
-    train_mean, train_error = over_folds(train, metric, stacklevel=4)
-    valid_mean, valid_error = over_folds(valid, metric, stacklevel=4)
+    train_mean, train_error = over_folds(train, metric)
+    valid_mean, valid_error = over_folds(valid, metric)
     return LearningCurve(
         metric=metric,
         sizes=sizes,

@@ -149,8 +149,6 @@ def default_Cs(
     if n_points == 1:
         return np.full(1, 2.0 ** ((lowest + highest) / 2))
     octaves: Floats = np.linspace(lowest, highest, n_points)
-    if highest - lowest >= n_points - 1:
-        octaves = np.round(octaves)  # powers of two, which other grids have as well
     return 2.0**octaves
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from marginrank._base.feature_names import name_of
 from marginrank._base.memory import require_vectors
 from marginrank._base.parameters import Mention, Message, ParameterError, Wording, given
 from marginrank._base.types import Floats, Integers
@@ -228,14 +229,8 @@ def effect_message(scale: Scale | None, names: Sequence[str] | None) -> Message 
     numbers = scale.without_effect.tolist()
     more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
     shown = numbers[:SHOWN]
-    if names is not None:
-        listed: str | Wording = ", ".join(names[k] for k in shown)
-    else:
-        listed = Wording(
-            ", ".join(f"X[:, {k}]" for k in shown), ", ".join(str(k + 1) for k in shown)
-        )
+    listed = ", ".join(name_of(k, names) for k in shown)
     return Message(
-        "Features without effect, as they are constant inside every query: ",
-        listed,
-        f"{more}; drop them.",
+        f"Features without effect, as they are constant inside every query: {listed}{more}; drop "
+        "them."
     )

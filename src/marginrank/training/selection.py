@@ -213,7 +213,7 @@ class Search:
         if not complete:
             raise ValueError("no candidate was judged on all folds; give the search more time.")
         scores = np.array([candidate.scores for candidate in complete])
-        mean, error = over_folds(scores, self._judge.metric, stacklevel=4)
+        mean, error = over_folds(scores, self._judge.metric)
         equals = np.flatnonzero(~(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))
         best = int(min(equals, key=lambda k: complete[k].place))
         if rule == "one_se":

@@ -144,3 +144,37 @@ def test_more_columns_than_memory_are_refused(tmp_path, monkeypatch):
     data = RankingData(sp.csr_array((2, 2**31 - 1)), [0, 1])
     with pytest.raises(ValueError, match=r"t.parquet: a table of 2147483647 columns needs"):
         write_frame(data, tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("ending", [".feather", ".jsonl"])
+def test_feather_and_json_lines_are_read(tmp_path, ending):
+    path = tmp_path / f"data{ending}"
+    frame = pd.DataFrame({"qid": ["a", "a"], "label": [1, 0], "bm25": [2.5, None]})
+    if ending == ".feather":
+        frame.to_feather(path)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    data = RankingData.from_frame(read_frame(path), allow_nan=True)
+    assert data.feature_names == ["bm25"]
+    np.testing.assert_array_equal(data.X, [[2.5], [np.nan]])
+    with pytest.raises(ValueError, match=r"must end in \.parquet, \.csv, \.tsv"):
+        write_frame(ranking(), path)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_the_index_of_a_pandas_frame_is_not_a_feature(tmp_path, name):
+    frame = pd.DataFrame({"qid": [1, 1], "label": [1, 0], "bm25": [2.5, 0.5]}, index=[7, 8])
+    path = tmp_path / name
+    frame.to_csv(path) if name == "t.csv" else frame.to_parquet(path)
+    with pytest.warns(UserWarning, match="looks like the index of a pandas frame") as caught:
+        data = RankingData.from_frame(read_frame(path))
+    assert caught[0].filename == __file__
+    assert data.feature_names == ["bm25"]
+
+
+def test_the_index_of_a_pandas_frame_may_be_asked_for():
+    frame = pd.DataFrame({"Unnamed: 0": [0, 1], "label": [1, 0], "qid": [1, 1], "a": [0.0, 1.0]})
+    with pytest.warns(UserWarning, match="'Unnamed: 0' looks like the index"):
+        assert RankingData.from_frame(frame).feature_names == ["a"]
+    chosen = RankingData.from_frame(frame, features=["Unnamed: 0", "a"])
+    assert chosen.feature_names == ["Unnamed: 0", "a"]

@@ -1,16 +1,18 @@
 """Which columns of a data frame are what."""
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginrank._base.parameters import Mention, ParameterError, given
+from marginrank._base.user_warnings import warn_caller
 from marginrank.data.formats.tables import Table, as_table
 from marginrank.data.validation import EXACT_INTEGERS
 
+INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # as pandas and pyarrow call an index
 BLOCK = 1 << 20  # entries copied at a time: columns become rows while they are in cache
 
 Data = TypeVar("Data")
@@ -26,6 +28,7 @@ def from_frame(
     sample_weight: Any = None,
     query_weight: Any = None,
     comments: Any = None,
+    allow_nan: bool = False,
     n_jobs: int | None = None,
     first_row: int = 0,
 ) -> Data:
@@ -47,7 +50,7 @@ def from_frame(
     if "label" not in used:
         raise ParameterError(given("label", None), ": name the column of the labels.")
     chosen = _choose_features(table, features, used)
-    X = _feature_matrix(table, chosen)
+    X = _feature_matrix(table, chosen, allow_nan)
     try:
         return make(
             X,
@@ -60,8 +63,36 @@ def from_frame(
             n_jobs=n_jobs,
         )
     except ValueError:
-        _name_bad_feature(table, chosen, X)
+        _name_bad_feature(table, chosen, X, allow_nan)
         raise
+
+
+def split_columns(frame: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """Return a frame without the named columns, and these columns as arrays, by role.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        One row per document.
+    names : dict of str to str
+        Column of each role: y, qid, and so on.
+    """
+    table = as_table(frame)
+    at = {role: _find(table, name, role) for role, name in names.items()}
+    values = {
+        role: _ids(table, k) if role == "qid" else _numbers(table, k) for role, k in at.items()
+    }
+    return without_columns(frame, set(names.values())), values
+
+
+def without_columns(frame: Any, names: Collection[str]) -> Any:
+    """Return a frame of any library without the columns of these names that it has."""
+    there = [name for name in getattr(frame, "column_names", frame.columns) if name in names]
+    if not there:
+        return frame
+    if hasattr(frame, "drop_columns"):  # pyarrow
+        return frame.drop_columns(there)
+    return frame.drop(columns=there) if hasattr(frame, "iloc") else frame.drop(there)
 
 
 def _find(table: Table, name: Any, role: str) -> int:
@@ -94,10 +125,7 @@ def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[
     """Return the positions of the features."""
     if isinstance(features, str):
         raise ParameterError(given("features", features), " must be a list of column names.")
-    if features is not None:
-        features = list(features)
-    else:
-        features = [name for at, name in enumerate(table.names) if at not in used.values()]
+    features = _usual_features(table, used) if features is None else list(features)
     chosen = [_find(table, name, "features") for name in features]
     if not chosen:
         raise ParameterError(
@@ -114,10 +142,25 @@ def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[
     return chosen
 
 
-def _feature_matrix(table: Table, chosen: list[int]) -> NDArray[Any]:
+def _usual_features(table: Table, used: dict[str, int]) -> list[Any]:
+    """Return the columns without another use; the index of a pandas frame is left out."""
+    names = [name for at, name in enumerate(table.names) if at not in used.values()]
+    index = [name for name in names if name in INDEX_COLUMNS]
+    if index and table.first_row == 0:
+        listed = ", ".join(map(repr, index))
+        warn_caller(
+            f"The column {listed} looks like the index of a pandas frame and is not used as a "
+            "feature. Name the columns to use as features if it is one, or write the file without "
+            "it (index=False)."
+        )
+    return [name for name in names if name not in INDEX_COLUMNS]
+
+
+def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray[Any]:
     """Return documents × features, the frame's own memory where that is possible."""
     dtype = np.result_type(*(_feature_dtype(table, at) for at in chosen))
-    for at in chosen:
+    null = {at: table.is_null(at) for at in chosen} if allow_nan else {}
+    for at in chosen if not allow_nan else ():
         _refuse_nulls(table, at)
     if chosen == list(range(chosen[0], chosen[-1] + 1)):
         block = table.block(chosen[0], chosen[-1] + 1)
@@ -129,9 +172,21 @@ def _feature_matrix(table: Table, chosen: list[int]) -> NDArray[Any]:
         rows = X[first : first + step]
         for k, at in enumerate(chosen):
             values = table.rows(at, first, first + len(rows))
+            gone = null.get(at)
+            if gone is not None:
+                values = _with_nan(values, gone[first : first + len(rows)])
             _refuse_inexact(table, at, first, values)
             rows[:, k] = values
     return X
+
+
+def _with_nan(values: NDArray[Any], null: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers with NaN where they are null; without nulls, as they are."""
+    if not null.any():
+        return values
+    filled = np.full(len(values), np.nan)
+    filled[~null] = values[~null]
+    return filled
 
 
 def _feature_dtype(table: Table, at: int) -> Any:
@@ -173,11 +228,12 @@ def _bad_value(table: Table, at: int, row: int, what: str) -> ValueError:
     )
 
 
-def _name_bad_feature(table: Table, chosen: list[int], X: NDArray[Any]) -> None:
-    """Raise if X has a NaN or an infinity."""
+def _name_bad_feature(table: Table, chosen: list[int], X: NDArray[Any], allow_nan: bool) -> None:
+    """Raise if X has a NaN that is not allowed, or an infinity."""
     step = max(BLOCK // X.shape[1], 1)
     for first in range(0, X.shape[0], step):
-        bad = np.argwhere(~np.isfinite(X[first : first + step]))
+        rows = X[first : first + step]
+        bad = np.argwhere(np.isinf(rows) if allow_nan else ~np.isfinite(rows))
         if bad.size:
             row, k = first + int(bad[0, 0]), int(bad[0, 1])
             raise _bad_value(table, chosen[k], row, _non_finite(X[row, k])) from None

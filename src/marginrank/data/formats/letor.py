@@ -70,7 +70,8 @@ def load_letor(
     zero_based : bool, default=False
         Indices start at 0, not 1.
     missing : "error" or float, default="error"
-        What to put where the file says NULL or nan. An index that is absent is 0.
+        What to put where the file says NULL or nan; NaN keeps these values missing, for
+        :class:`~marginrank.AdditiveRankSVM`. An index that is absent is 0.
     layout : {"auto", "dense", "csr"}, default="auto"
         "auto" takes the smaller.
     dtype : {float32, float64}, default=float32
@@ -140,6 +141,7 @@ class LetorText(NamedTuple):
             self.group,
             cost=self.cost,
             comments=self.comments,
+            allow_nan=True,  # which text has only if `missing` is NaN
             n_jobs=n_jobs,
         )
 
@@ -159,7 +161,7 @@ def read_letor(
 ) -> LetorText:
     """Do the first half of :func:`load_letor`: parse, and leave the grouping to later."""
     threads = effective_threads(n_jobs)
-    reader = new_reader(n_features, zero_based, missing, layout, dtype, comments)
+    reader = new_reader(n_features, zero_based, missing, layout, dtype, comments, allow_nan=True)
     sources = as_list(source)
     for one in sources:
         _read_source(reader, one, threads, progress)
@@ -173,6 +175,8 @@ def new_reader(
     layout: str,
     dtype: DTypeLike,
     comments: bool,
+    *,
+    allow_nan: bool = False,
 ) -> _core.LetorReader:
     """Check the options of a reading and begin it."""
     float64 = _check_dtype(dtype)
@@ -186,7 +190,7 @@ def new_reader(
         float64,
         0 if zero_based else 1,
         -1 if n_features is None else n_features,
-        _check_missing(missing),
+        _check_missing(missing, allow_nan),
         comments,
     )
 
@@ -198,9 +202,11 @@ def _check_dtype(dtype: DTypeLike) -> bool:
     return np.dtype(dtype) == np.float64
 
 
-def _check_missing(missing: float | str) -> float | None:
+def _check_missing(missing: float | str, allow_nan: bool) -> float | None:
     if missing == "error":
         return None
+    if allow_nan and not isinstance(missing, str) and np.isnan(missing):
+        return float("nan")
     if isinstance(missing, str) or not np.isfinite(missing):
         raise ParameterError(given("missing", missing), " must be 'error' or a finite number.")
     return float(missing)

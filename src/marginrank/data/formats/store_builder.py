@@ -247,7 +247,8 @@ class _Spill:
 
     def _grouping(self, group: Callable[[int], Integers] | None, of_text: bool) -> Grouping:
         if "query" not in self._arrays:
-            return group_rows(self._n_rows, None, None if group is None else group(self._n_rows))
+            n = self._n_rows
+            return group_rows(n, None, [n] if group is None else group(n))
         numbers = self._arrays.array("query")
         sizes = np.zeros(len(self._number_of), dtype=np.int64)
         for first in range(0, numbers.size, AT_A_TIME):

@@ -1,4 +1,4 @@
-"""Tables in files: Parquet and delimited text, by pyarrow."""
+"""Tables in files: Parquet, Feather, JSON lines and delimited text, by pyarrow."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginrank._base.atomic_files import atomic_write
+from marginrank._base.feature_names import names_of_all
 from marginrank._base.memory import require_memory
 from marginrank._base.optional import require
 from marginrank._base.types import Floats
@@ -24,11 +25,14 @@ BUFFER = 1 << 16  # bytes of a column in the file that are read at a time
 COLUMN_BYTES = 1000  # that a column takes beside its values, at least
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", *DELIMITERS)
+ONLY_READ = (".feather", ".jsonl")
 COMPRESSED = (".gz", ".bz2", ".zst")
 
 
 def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
-    """Read a .parquet, .csv or .tsv file, the latter two also compressed (.gz, .bz2, .zst).
+    """Read a .parquet, .feather, .jsonl, .csv or .tsv file.
+
+    The latter two may be compressed (.gz, .bz2, .zst).
 
     Needs pyarrow: ``pip install pyarrow``.
 
@@ -45,13 +49,17 @@ def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
         For :meth:`marginrank.RankingData.from_frame`.
     """
     path = os.fspath(path)
-    ending = _ending(path)
+    ending = _ending(path, (*ENDINGS, *ONLY_READ))
     with open(path, "rb"):
         pass  # pyarrow's own message for a missing file is long
     arrow = require("pyarrow", "frames")
     try:
         if ending == ".parquet":
             return require("pyarrow.parquet", "frames").read_table(path)
+        if ending == ".feather":
+            return require("pyarrow.feather", "frames").read_table(path)
+        if ending == ".jsonl":
+            return require("pyarrow.json", "frames").read_json(path)
         csv = require("pyarrow.csv", "frames")
         parse = csv.ParseOptions(delimiter=DELIMITERS[ending])
         convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string()))
@@ -94,13 +102,13 @@ def _open_parquet(path: Path) -> Iterator[Any]:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _ending(path: str, compressed: Sequence[str] = COMPRESSED) -> str:
+def _ending(path: str, known: Sequence[str], compressed: Sequence[str] = COMPRESSED) -> str:
     stem, ending = os.path.splitext(path.lower())
     if ending in compressed:
         ending = os.path.splitext(stem)[1]
-        ending = "" if ending == ".parquet" else ending
-    if ending not in ENDINGS:
-        raise ValueError(f"{path}: the name of a table must end in {', '.join(ENDINGS)}.")
+        ending = ending if ending in DELIMITERS else ""
+    if ending not in known:
+        raise ValueError(f"{path}: the name of a table must end in {', '.join(known)}.")
     return ending
 
 
@@ -129,7 +137,7 @@ def write_frame(
         Names of the columns; None leaves one out, and so do data without comments.
     """
     path = os.fspath(path)
-    ending = _ending(path, compressed=())
+    ending = _ending(path, ENDINGS, compressed=())
     refuse_wide_labels(data.y, path)
     if data.cost is not None:
         raise ValueError(f"{path}: a table cannot hold costs; write a store or LETOR text.")
@@ -138,7 +146,7 @@ def write_frame(
         f"{path}: a table of {data.n_features} columns",
         "write a store or LETOR text",
     )
-    names = data.feature_names or [f"f{k + 1}" for k in range(data.n_features)]
+    names = names_of_all(data.feature_names, data.n_features)
     comments = None if data.comments is None else comments
     _refuse_twice([label, qid, comments, *_weights(data), *names])
     tables = _tables(data, names, label=label, qid=qid, comments=comments)
