@@ -388,3 +388,20 @@ def test_learning_goes_on_with_the_scale_of_a_fit(tmp_path):
     assert_same_scores(model, X, other, X / scale, qid)
     loaded.partial_fit(*more, qid=qid[:100])
     np.testing.assert_array_equal(loaded.scale_, model.scale_)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("scale", [None, "standard", "query"])
+@pytest.mark.parametrize("size", [1e12, -1e20, 1e100])
+def test_a_huge_constant_feature_changes_nothing(size, scale, layout):
+    """The rounding of sums over it hid the gradients of all other features."""
+    X, y, qid = make_ranking(20, 10, 3, random_state=0)
+    alone = RankSVM(scale=scale).fit(layout(X), y, qid=qid)
+    beside = np.column_stack([X, np.where(qid == qid[0], size, size / 2)])
+    model = RankSVM(scale=scale)
+    with pytest.warns(UserWarning, match="constant inside every query"):
+        model.fit(layout(beside), y, qid=qid)
+    assert model.stop_reason_.converged
+    assert model.objective_ == pytest.approx(alone.objective_, rel=1e-6)
+    np.testing.assert_allclose(model.coef_[:3], alone.coef_, rtol=1e-3)
+    assert abs(model.coef_[3] * size) < 1e-3

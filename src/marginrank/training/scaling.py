@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginrank._base.feature_names import name_of
 from marginrank._base.memory import require_vectors
@@ -32,6 +33,7 @@ SPREADS: dict[str, type[Spread]] = {
 }
 NO_SCALE = "none"  # the same as None, which has no name on the command line
 LEAST, MOST = 1e-150, 1e150  # their squares are numbers
+HUGE = 1e10  # a constant of this size leaves six digits of the gradients of other features
 SHOWN = 10  # features that a message names
 
 
@@ -57,14 +59,36 @@ def find_scale(data: RankingData, scale: Any, matrix: Matrix | None = None) -> S
     A sweep or two over `matrix`, if X of the data is left on disk.
     """
     search = ScaleSearch(scale)
-    if no_scale(scale):
-        return None
     if isinstance(matrix, StreamedMatrix):
-        for chunk in chunks_of(data, matrix):
+        for chunk in () if no_scale(scale) else chunks_of(data, matrix):
             search.add(chunk)
-    else:
-        search.add(data)
-    return search.found()
+        return search.found()
+    search.add(data)
+    return _without_huge_constants(search.found(), data)
+
+
+def _without_huge_constants(scale: Scale | None, data: RankingData) -> Scale | None:
+    """Divide features that are huge and constant inside every query by their size.
+
+    No pair sees them and their weights are zero, but the rounding of sums over such a feature would
+    hide the gradients of all others.
+    """
+    magnitudes = data.matrix.magnitudes(1)
+    huge = [int(k) for k in np.flatnonzero(magnitudes > HUGE) if _is_constant(data, int(k))]
+    if not huge:
+        return scale
+    values = np.ones(data.n_features) if scale is None else scale.values.copy()
+    values[huge] = np.minimum(magnitudes[huge], MOST)
+    without_effect = huge if scale is None else scale.without_effect
+    return Scale(values, np.asarray(without_effect, dtype=np.int64))
+
+
+def _is_constant(data: RankingData, feature: int) -> bool:
+    """Return True if a feature is constant inside every query."""
+    column = data.X[:, [feature]]
+    values = np.asarray(column.toarray() if sp.issparse(column) else column).ravel()
+    _, first = np.unique(data.qid, return_index=True)
+    return bool(np.all(values == values[first][data.qid]))
 
 
 def chunks_of(data: RankingData, matrix: StreamedMatrix) -> Iterator[RankingData]:
