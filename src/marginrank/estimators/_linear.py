@@ -198,6 +198,7 @@ class LinearRanker(BaseEstimator):
                 self.n_iter_,
                 self.n_pairs_,
                 getattr(self, "n_rounds_", None),
+                getattr(self, "C_", None),
             )
         return LinearModel(
             coef=self.coef_,

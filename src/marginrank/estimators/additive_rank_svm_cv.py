@@ -15,7 +15,7 @@ from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_a
 from marginrank.models import AdditiveModel
 from marginrank.training.additive import AdditiveParameters
 from marginrank.training.additive_selection import Curves
-from marginrank.training.declarations import SMOOTHNESS_TRIED
+from marginrank.training.declarations import BINS_TRIED, SMOOTHNESS_TRIED
 from marginrank.training.exploration import Count, Exploration
 from marginrank.training.folds import folds_of
 from marginrank.training.judges import FoldJudge
@@ -34,6 +34,7 @@ FOUND = (
     "history_",
     "n_pairs_",
     "n_rounds_",
+    "smoothness_",
 )
 
 
@@ -109,7 +110,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         Cs: ArrayLike | None = None,
         n_points: int = Curves.n_points,
         smoothness: Any = SMOOTHNESS_TRIED,
-        max_bins: Any = 32,
+        max_bins: Any = BINS_TRIED,
         cv: Any = 5,
         scoring: Any = "ndcg@10",
         rule: str = "best",
