@@ -12,8 +12,8 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from marginrank import RankingData, make_ranking
 
-MOST_DOCUMENTS = 2500  # to learn from
-MOST_TESTED = 6000
+MOST_DOCUMENTS = 1500  # to learn from
+MOST_TESTED = 4000
 CANDIDATES = 50  # of a query of Cranfield
 GRADES = np.array([0.5, 0.75, 0.88, 0.95])  # shares of documents below each grade
 

@@ -89,7 +89,7 @@ class Kernel:
                     f"{Z.shape[0]} rows; it must return one value for each pair of rows."
                 )
             return values
-        parameters = {"degree": self.degree, "coef0": self.coef0}
+        parameters: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0}
         if self.gamma is not None:
             parameters["gamma"] = self.gamma
         values = pairwise_kernels(X, Z, metric=self.function, filter_params=True, **parameters)
