@@ -4,12 +4,13 @@
         [--only RankSVM ...] [--quick]
 
 Each estimator is fitted to the training queries of all real data sets and of 20 generated ones, and
-evaluated by NDCG@10 on other queries: with the defaults of version 0.1 ("before"), with its own
+evaluated by NDCG@10 on other queries: with earlier defaults ("before"), with its own
 defaults ("default"), and with parameters chosen by 3 folds of the training queries ("tuned").
 Regret is tuned minus default; a mean counts every data set once. Real data sets are halved at
 random as often as --splits says, and generated ones drawn as often; at most 1,500 documents are
-learned from (kernels: 500), so that a run takes minutes. All fits have one thread and tol=1e-3,
-which changes no figure that is printed. --quick runs one split of four data sets.
+learned from (kernels: 500), so that a run takes minutes on one core. All fits have one thread and
+tol=1e-3. Kernels need eigenvectors: set OPENBLAS_NUM_THREADS=1 if the machine is busy. --quick runs
+one split of four data sets.
 """
 
 import argparse

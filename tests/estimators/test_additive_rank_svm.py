@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import RankingData, RankSVM, make_ranking
+from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_model, make_ranking
 from marginrank._base import memory
 from marginrank.models.additive_importance import importance
 from marginrank.objective.losses import LOSSES
@@ -419,3 +419,15 @@ def test_ndcg_as_the_goal():
     assert plain_curves().fit(X, y, qid).n_rounds_ is None
     with pytest.raises(ValueError, match="objective='ndcg@5'"):
         model.fit(X, pairs=[[0, 1]])
+
+
+def test_the_default_smoothness_grows_with_the_number_of_features(tmp_path):
+    for n_features in (2, 40):
+        X, y, qid = make_ranking(20, 10, n_features, random_state=0)
+        model = AdditiveRankSVM().fit(X, y, qid=qid)
+        assert model.smoothness_ == n_features / 200
+        same = AdditiveRankSVM(smoothness=n_features / 200).fit(X, y, qid=qid)
+        assert_array_equal(model.predict(X), same.predict(X))
+        model.save(tmp_path / "model.json")
+        loaded = load_model(tmp_path / "model.json")
+        assert (loaded.smoothness, loaded.smoothness_) == (None, n_features / 200)

@@ -13,7 +13,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import RankSVM, StopReason, make_ranking
+from marginrank import KernelRankSVM, RankSVM, StopReason, load_model, make_ranking
 from marginrank.estimators import _linear
 from marginrank.training import kernel_map as maps
 
@@ -350,3 +350,17 @@ def test_a_precomputed_kernel_has_nothing_to_scale():
 def test_a_wrong_scale_is_refused():
     with pytest.raises(ValueError, match="scale='minmax' must be None"):
         plain_kernel(scale="minmax").fit(X, Y, qid=QID)
+
+
+def test_defaults_do_not_depend_on_the_units_of_features(tmp_path):
+    X, y, qid = make_ranking(10, 10, 4, random_state=0)
+    model = KernelRankSVM().fit(X, y, qid=qid)
+    assert model.gamma_ == 0.1 / 4
+    other = KernelRankSVM().fit(X * [1e3, 1.0, 1e-3, 1.0], y, qid=qid)
+    expected = model.predict(X)
+    np.testing.assert_allclose(other.predict(X * [1e3, 1.0, 1e-3, 1.0]), expected, rtol=1e-5)
+    model.save(tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    assert loaded.gamma_ == loaded.gamma == 0.1 / 4
+    np.testing.assert_array_equal(loaded.predict(X), expected)
+    assert KernelRankSVM(kernel="poly").fit(X, y, qid=qid).gamma_ is None

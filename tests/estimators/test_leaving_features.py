@@ -13,6 +13,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 6))
 Y = np.round(-2 * np.abs(X[:, 0]) + X[:, 1] + 0.5 * RNG.normal(size=400), 1)
 QID = np.arange(400) // 20
+pytestmark = pytest.mark.filterwarnings("ignore:All curves are zero")
 
 
 def in_use(model):
@@ -137,3 +138,10 @@ def test_the_same_bits_for_any_number_of_threads():
 def test_what_does_not_go_with_it(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         plain_curves(**{"l1": 1.0} | options).fit(X, Y, qid=QID)
+
+
+@pytest.mark.filterwarnings("default:All curves are zero")
+def test_an_empty_model_is_warned_of():
+    advice = r"All curves are zero.*Decrease l1=1000000.0 or increase C=1.0"
+    with pytest.warns(UserWarning, match=advice):
+        plain_curves(l1=1e6).fit(X, Y, qid=QID)

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, StopReason, load_model, make_ranking
 from marginrank.objective.losses import LOSSES
+from marginrank.training.sparse import SparseParameters, first_C
 
 X, Y, QID = make_ranking(30, (5, 25), 6, random_state=0)
 
@@ -205,3 +206,40 @@ def test_a_file_keeps_the_sparsity(tmp_path):
 def test_a_solver_that_does_not_take_the_problem_is_refused_before_the_data(options, message):
     with pytest.raises(ValueError, match=message):
         plain_sparse(**options).fit("no matrix at all", None)
+
+
+def test_without_a_C_it_is_a_multiple_of_the_first_that_matters(tmp_path):
+    X, y, qid = make_ranking(30, 10, 8, random_state=0)
+    # Features of any scale, of which C = 1 would make no use.
+    model = SparseRankSVM().fit(1e-3 * X, y, qid=qid)
+    assert model.sparsity_ > 0
+    scaled = X / X.std(axis=0)
+    first = first_C(SparseParameters(C=1.0).objective(RankingData(scaled, y, qid)))
+    assert pytest.approx(50 * first) == model.C_
+    with pytest.warns(UserWarning, match="All weights are zero"):
+        assert SparseRankSVM(C=model.C_ / 51).fit(X, y, qid=qid).sparsity_ == 0
+    same = SparseRankSVM(C=model.C_).fit(1e-3 * X, y, qid=qid)
+    np.testing.assert_array_equal(same.coef_, model.coef_)
+    assert same.C_ == model.C_
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert (loaded.C, loaded.C_) == (None, model.C_)
+    assert SparseRankSVM(radius=1.0).fit(X, y, qid=qid).C_ is None
+
+
+def test_an_empty_model_is_warned_of_and_not_exported(tmp_path):
+    X, y, qid = make_ranking(10, 10, 4, random_state=0)
+    with pytest.warns(
+        UserWarning, match=r"All weights are zero.*Increase C=1e-09, or leave it out"
+    ):
+        model = SparseRankSVM(C=1e-9).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="all weights of the model are zero"):
+        model.export(tmp_path / "model.py", "python")
+    with pytest.warns(UserWarning, match="No feature helps to rank the documents"):
+        SparseRankSVM().fit(np.zeros_like(X), y, qid=qid)
+
+
+def test_a_C_that_nobody_gave_is_not_blamed():
+    X, y, qid = make_ranking(10, 10, 4, random_state=0)
+    with pytest.raises(ValueError, match=r"Cannot choose C for features of this scale"):
+        SparseRankSVM(scale=None).fit(1e-150 * X, y, qid=qid)

@@ -258,7 +258,9 @@ class KernelRankSVM(BaseEstimator):
         X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
         check_finite(X_checked, matrix, threads)
-        landmarks = Landmarks(self._fitted_kernel(), self.landmark_rows_, self.landmarks_, self.scale_)
+        landmarks = Landmarks(
+            self._fitted_kernel(), self.landmark_rows_, self.landmarks_, self.scale_
+        )
         return landmarks.product(X_checked, self.dual_coef_, threads)
 
     # They need nothing but predict, n_jobs and _plain_model.

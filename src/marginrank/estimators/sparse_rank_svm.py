@@ -105,8 +105,9 @@ class SparseRankSVM(BatchRanker):
 
     Notes
     -----
-    The l1 norm treats all features alike, so they should have comparable scales. The default divides
-    each by its standard deviation. Paper 3 scales each to [0, 1], as ``scale="range"`` does.
+    The l1 norm treats all features alike, so they should have comparable scales. The default
+    divides each by its standard deviation. Paper 3 scales each to [0, 1], as ``scale="range"``
+    does.
 
     Examples
     --------
