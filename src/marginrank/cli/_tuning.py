@@ -21,6 +21,7 @@ from marginrank._base.parameters import (
 from marginrank.cli._options import EVALUATION, OUTPUT
 from marginrank.training.declarations import (
     BINS_TRIED,
+    CURVES_TRIED,
     LINES_TRIED,
     LOSS_WEIGHT,
     SMOOTHNESS_TRIED,
@@ -147,7 +148,7 @@ class Tried:
     def _default(self, name: str) -> str:
         """Return the values to try if none are listed."""
         if self.additive:
-            return str(_DEFAULTS[name])
+            return CURVES_TRIED if name == "normalization" else str(_DEFAULTS[name])
         return ",".join(LINES_TRIED if self.C is None else LINES_TRIED[:1])
 
 

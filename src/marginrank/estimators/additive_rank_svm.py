@@ -72,8 +72,8 @@ class AdditiveRankSVM(BaseEstimator):
     ----------
     C : float, default=10.0
         Weight of the loss, as in :class:`~marginrank.RankSVM`.
-    normalization : {"none", "pairs", "query"}, default="pairs"
-        As in :class:`~marginrank.RankSVM`; with "pairs", a C means the same for any amount of data.
+    normalization : {"none", "pairs", "query"}, default="query"
+        As in :class:`~marginrank.RankSVM`; with "query", a C means the same for any amount of data.
     lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin
         As in :class:`~marginrank.RankSVM`.
     max_bins : int, default=16
@@ -169,7 +169,7 @@ class AdditiveRankSVM(BaseEstimator):
         pair_selection: str = "all",
         pair_cost: Any = None,
         margin: Any = "unit",
-        normalization: str = "pairs",
+        normalization: str = "query",
         scale: Any = "standard",
         n_jobs: int | None = None,
         verbose: int = 0,

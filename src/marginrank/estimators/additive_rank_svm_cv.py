@@ -15,7 +15,7 @@ from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_a
 from marginrank.models import AdditiveModel
 from marginrank.training.additive import AdditiveParameters
 from marginrank.training.additive_selection import Curves
-from marginrank.training.declarations import BINS_TRIED, SMOOTHNESS_TRIED
+from marginrank.training.declarations import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
 from marginrank.training.exploration import Count, Exploration
 from marginrank.training.folds import folds_of
 from marginrank.training.judges import FoldJudge
@@ -126,7 +126,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         pair_selection: str = "all",
         pair_cost: Any = None,
         margin: Any = "unit",
-        normalization: str = "pairs",
+        normalization: str = CURVES_TRIED,
         scale: Any = "standard",
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -31,6 +31,7 @@ LEARNING_RATES = ("auto", "inverse", "constant")
 METHODS = ("query", "pair")
 SMOOTHNESS_TRIED = (0.03, 3.0)  # by a search
 BINS_TRIED = 32  # by a search
+CURVES_TRIED = "pairs"  # the normalization of additive models in a search
 LINES_TRIED = ("none", "query")  # normalizations and scales of linear models, by a search
 LARGEST_SEED = 2**32 - 1  # that NumPy takes
 
@@ -204,7 +205,7 @@ class AdditiveDeclaration(LinearDeclaration):
     """What an additive RankSVM takes; see :class:`~marginrank.AdditiveRankSVM`."""
 
     C: float = LOSS_WEIGHT.field(10.0)
-    normalization: str = NORMALIZATION.field("pairs")
+    normalization: str = NORMALIZATION.field("query")
     max_bins: int = Parameter(
         integer(at_least=1, at_most=254), "Largest number of bins of a feature.", MODEL
     ).field(16)
