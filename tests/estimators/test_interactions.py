@@ -75,7 +75,9 @@ def test_there_are_no_more_pairs_than_there_are():
 
 
 def test_the_optimum_is_that_of_rank_svm_on_the_basis_functions():
-    parameters = AdditiveParameters(C=0.01, smoothness=0.1, max_bins=8, interactions=2, tol=1e-10)
+    parameters = AdditiveParameters(
+        C=0.01, normalization="none", smoothness=0.1, max_bins=8, interactions=2, tol=1e-10
+    )
     data, features = ranking_data(X)
     problem = prepare(data, parameters, X=features).with_interactions(data, parameters)
     functions = problem.matrix.values(np.arange(problem.matrix.n_features))
