@@ -29,7 +29,7 @@ def timed(data: RankingData, limit: float = np.inf, **parameters) -> tuple[float
         if time.perf_counter() - start > limit:
             raise OutOfTime
 
-    result = fit_sparse(data, SparseParameters(**parameters), callback=check).result
+    result = fit_sparse(data, SparseParameters(scale=None, **parameters), callback=check).result
     seconds = time.perf_counter() - start
     stopped = result.stop is StopReason.INTERRUPTED
     assert stopped or result.stop.converged, result.stop
@@ -63,11 +63,12 @@ def path_cost(data: RankingData) -> None:
             paths, colds = [], []
             for _ in range(3):
                 start = time.perf_counter()
-                path = sparse_path(X, y, qid, parameter=parameter, tol=tol)
+                path = sparse_path(X, y, qid, parameter=parameter, tol=tol, scale=None)
                 paths.append(time.perf_counter() - start)
                 assert all(stop.converged for stop in path.stop_reasons)
                 models = [
-                    SparseRankSVM(tol=tol, **{parameter: value}) for value in path.values[1::4]
+                    SparseRankSVM(tol=tol, scale=None, **{parameter: value})
+                    for value in path.values[1::4]
                 ]
                 colds.append([seconds_of(lambda m=m: m.fit(X, y, qid=qid)) for m in models])
             whole, cold = min(paths), np.min(colds, axis=0)

@@ -74,25 +74,27 @@ def rank_svm(data: Any) -> Iterator[Model]:
 def fenchel_rank(data: Any) -> Iterator[Model]:
     """FenchelRank with the paper's radii, T = 1,000 and its gap of 0.001."""
     for radius in RADII:
-        yield _fit(_paper_limits(SparseRankSVM(radius=radius, solver="fenchel")), data)
+        yield _fit(_paper_limits(SparseRankSVM(radius=radius, scale=None, solver="fenchel")), data)
 
 
 def optimum(data: Any) -> Iterator[Model]:
     """The optima of FenchelRank's problems."""
     for radius in RADII:
-        yield _fit(SparseRankSVM(radius=radius), data)
+        yield _fit(SparseRankSVM(radius=radius, scale=None), data)
 
 
 def tg_rank(data: Any) -> Iterator[Model]:
     """Truncated gradient on the squared hinge."""
     for C in 10.0 ** np.arange(-1, 4):
-        yield _fit(_paper_limits(SparseRankSVM(C=C, solver="truncated_gradient")), data)
+        yield _fit(_paper_limits(SparseRankSVM(C=C, scale=None, solver="truncated_gradient")), data)
 
 
 def rs_rank(data: Any) -> Iterator[Model]:
     """Truncated gradient on the Huber loss with pair weights."""
     for C in 10.0 ** np.arange(-1, 4):
-        model = SparseRankSVM(C=C, solver="truncated_gradient", loss="huber", pair_cost="gain")
+        model = SparseRankSVM(
+            C=C, scale=None, solver="truncated_gradient", loss="huber", pair_cost="gain"
+        )
         yield _fit(_paper_limits(model), data)
 
 

@@ -112,12 +112,17 @@ def relatives(full: bool) -> int:
             Parameters(C=1e4, loss="huber"),
         ),
         (f"{many[0]:,} documents, C 1", data_set(*many, "csr"), fit_linear, Parameters()),
-        ("separable data in a ball", separable, fit_sparse, SparseParameters(radius=5.0)),
+        (
+            "separable data in a ball",
+            separable,
+            fit_sparse,
+            SparseParameters(radius=5.0, scale=None),
+        ),
         (
             "many weights that are not zero",
             data_set(5000, 4000, "csr"),
             fit_sparse,
-            SparseParameters(C=100.0, l1_ratio=0.01),
+            SparseParameters(C=100.0, l1_ratio=0.01, scale=None),
         ),
     ]
     failures = 0

@@ -62,10 +62,10 @@ def assert_scores(target, scores, expected):
 
 
 def random_model(n_features, seed=0, names=None):
-    """Return a model of which a fifth of the weights are zero."""
+    """Return a model of which a fifth of the weights are zero, but not the only one."""
     rng = np.random.default_rng(seed)
     coef = rng.normal(size=n_features) * 10.0 ** rng.integers(-3, 4, n_features)
-    coef[::5] = 0.0
+    coef[5 if n_features == 1 else 0 :: 5] = 0.0
     return LinearModel(coef, {}, feature_names=names)
 
 

@@ -151,7 +151,7 @@ def test_a_plot(tune, tmp_path):
 
 def test_a_budget_that_is_used_up(tune, monkeypatch):
     """Time stands still until the first candidate is complete, and is up then."""
-    flags = "--points 3 --folds 2 --scale none,query --budget"
+    flags = "--points 3 --folds 2 --normalization none --scale none,query --budget"
     monkeypatch.setitem(engine.tune.__kwdefaults__, "clock", lambda: 0.0)
     result = of_json(tune(flags, "1 --json"))["selection"]
     assert len(result["candidates"]) > 6
@@ -169,7 +169,7 @@ def test_a_budget_that_is_used_up(tune, monkeypatch):
     )
     assert "\n2 models; best so far: C=" in done.stderr
     assert "\n2 of 3 candidates were not tried: time was up.\n" in (
-        tune("--points 3 --folds 2 --budget 0.5").stdout
+        tune("--points 3 --folds 2 --normalization none --scale none --budget 0.5").stdout
     )
 
 

@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from plain_defaults import plain_curves
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import AdditiveRankSVM, RankingData, RankSVM, make_ranking
+from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_model, make_ranking
 from marginrank._base import memory
 from marginrank.models.additive_importance import importance
 from marginrank.objective.losses import LOSSES
@@ -29,7 +30,7 @@ EXPECTED = {
 
 
 @parametrize_with_checks(
-    [AdditiveRankSVM(max_bins=8, tol=1e-4)], expected_failed_checks=lambda _: EXPECTED
+    [plain_curves(max_bins=8, tol=1e-4)], expected_failed_checks=lambda _: EXPECTED
 )
 def test_is_an_estimator_of_scikit_learn(estimator, check):
     check(estimator)
@@ -37,7 +38,7 @@ def test_is_an_estimator_of_scikit_learn(estimator, check):
 
 def test_ranks_what_no_line_can():
     linear = RankSVM(scale="standard").fit(CURVED, CURVED_Y, qid=CURVED_QID)
-    model = AdditiveRankSVM(smoothness=0.1).fit(CURVED, CURVED_Y, qid=CURVED_QID)
+    model = plain_curves(smoothness=0.1).fit(CURVED, CURVED_Y, qid=CURVED_QID)
     assert linear.score(CURVED, CURVED_Y, CURVED_QID) < 0.8
     assert model.score(CURVED, CURVED_Y, CURVED_QID) > 0.95
     peak = model.curves_[0].knots[np.argmax(model.curves_[0].values)]
@@ -51,7 +52,7 @@ def test_with_two_knots_a_feature_it_is_rank_svm(loss, scale):
     few = np.random.default_rng(0).integers(0, 2, size=X.shape) * [1.0, 3.0, 0.1, 7.0]
     options = {"C": 0.1, "loss": loss, "scale": scale, "tol": 1e-9}
     line = RankSVM(**options).fit(few, Y, qid=QID)
-    model = AdditiveRankSVM(max_bins=1, **options).fit(few, Y, qid=QID)
+    model = plain_curves(max_bins=1, **options).fit(few, Y, qid=QID)
     assert model.objective_ == pytest.approx(line.objective_, rel=1e-8)
     slopes = [np.diff(c.values)[0] / np.diff(c.knots)[0] for c in model.curves_]
     assert_allclose(slopes, line.coef_, rtol=1e-3, atol=1e-4 * np.abs(line.coef_).max())
@@ -60,21 +61,21 @@ def test_with_two_knots_a_feature_it_is_rank_svm(loss, scale):
 def test_with_huge_smoothness_it_is_rank_svm():
     options = {"C": 0.1, "scale": "standard", "tol": 1e-9}
     line = RankSVM(**options).fit(X, Y, qid=QID)
-    model = AdditiveRankSVM(smoothness=1e9, **options).fit(X, Y, qid=QID)
+    model = plain_curves(smoothness=1e9, **options).fit(X, Y, qid=QID)
     assert model.objective_ == pytest.approx(line.objective_, rel=1e-4)
     outside = 3 * X  # where curves go on straight
     difference = model.predict(outside) - line.predict(outside)
     assert np.ptp(difference) < 1e-3 * np.ptp(line.predict(outside))
-    rough = AdditiveRankSVM(smoothness=1e-2, **options).fit(X, Y, qid=QID)
+    rough = plain_curves(smoothness=1e-2, **options).fit(X, Y, qid=QID)
     assert rough.objective_ < 0.9 * line.objective_
 
 
 def test_a_certified_optimum_that_no_other_curves_undercut():
-    model = AdditiveRankSVM(C=0.1, max_bins=5, tol=1e-10).fit(X, Y, qid=QID)
+    model = plain_curves(C=0.1, max_bins=5, tol=1e-10).fit(X, Y, qid=QID)
     assert model.gap_ <= 1e-9 * model.objective_
     assert model.n_pairs_ == RankSVM().fit(X, Y, qid=QID).n_pairs_
     for solver in ("newton", "tron"):
-        other = AdditiveRankSVM(C=0.1, max_bins=5, tol=1e-8, solver=solver).fit(X, Y, qid=QID)
+        other = plain_curves(C=0.1, max_bins=5, tol=1e-8, solver=solver).fit(X, Y, qid=QID)
         assert other.objective_ == pytest.approx(model.objective_, rel=1e-7)
 
 
@@ -83,7 +84,7 @@ def test_missing_values_have_a_value_of_their_own():
     gone = np.random.default_rng(1).random(len(x)) < 0.3
     y = np.where(gone, 3.0, x[:, 1])  # what is missing is best
     x[gone, 0] = np.nan
-    model = AdditiveRankSVM().fit(x, y, qid=CURVED_QID)
+    model = plain_curves().fit(x, y, qid=CURVED_QID)
     first = model.curves_[0]
     assert first.missing > first.values.max()
     seen = model.predict([[np.nan, 0.0, 0.0]]) - model.predict([[0.0, 0.0, 0.0]])
@@ -120,8 +121,8 @@ def test_missing_values_of_any_kind_are_nan(kind):
     x = (X[:, :2] > 0).astype(float)
     x[::3, 0] = x[::5, 1] = np.nan
     given = GAPS[kind](x)
-    model = AdditiveRankSVM(max_bins=4).fit(x, Y, qid=QID)
-    same = AdditiveRankSVM(max_bins=4).fit(given, Y, qid=QID)
+    model = plain_curves(max_bins=4).fit(x, Y, qid=QID)
+    same = plain_curves(max_bins=4).fit(given, Y, qid=QID)
     expected = model.predict(x)
     assert_array_equal(same.predict(given), expected)
     plain = same.to_additive_model()
@@ -133,8 +134,8 @@ def test_missing_values_of_any_kind_are_nan(kind):
         [reason.difference for reason in model.explain(x[0], x[1])],
     )
     pairs = [[0, 1], [2, 0]]
-    listed = AdditiveRankSVM().fit(given, pairs=pairs)
-    assert listed.objective_ == AdditiveRankSVM().fit(x, pairs=pairs).objective_
+    listed = plain_curves().fit(given, pairs=pairs)
+    assert listed.objective_ == plain_curves().fit(x, pairs=pairs).objective_
     with pytest.raises(ValueError, match=r"X\[0, [01]\] is (missing|masked|NaN)"):
         RankSVM().fit(given, Y, qid=QID)
 
@@ -149,16 +150,16 @@ def test_missing_values_of_any_kind_are_nan(kind):
 )
 def test_integers_beside_missing_values_are_not_rounded_in_silence(given):
     with pytest.raises(ValueError, match=r"X\[0, 0\] is 1152921504606846976, an integer too large"):
-        AdditiveRankSVM().fit(given, [1, 2, 3])
+        plain_curves().fit(given, [1, 2, 3])
 
 
 @pytest.mark.parametrize("scale", [None, "standard", "range", "query"])
 def test_missing_values_and_scales(scale):
     x = X.copy()
     x[::5, 1] = np.nan
-    AdditiveRankSVM(scale=scale).fit(x, Y, qid=QID)
+    plain_curves(scale=scale).fit(x, Y, qid=QID)
     x[:, 1] = np.nan
-    model = AdditiveRankSVM(scale=scale).fit(x, Y, qid=QID)
+    model = plain_curves(scale=scale).fit(x, Y, qid=QID)
     assert model.curves_[1].values.tolist() == [0.0]
 
 
@@ -166,7 +167,7 @@ def test_infinity_is_refused():
     x = X.copy()
     x[3, 1] = np.inf
     with pytest.raises(ValueError, match=r"X\[3, 1\] is infinity"):
-        AdditiveRankSVM().fit(x, Y, qid=QID)
+        plain_curves().fit(x, Y, qid=QID)
 
 
 def test_categories_by_name_and_number():
@@ -174,11 +175,11 @@ def test_categories_by_name_and_number():
     kind = rng.integers(0, 4, 400).astype(float)
     y = np.array([2.0, 0.0, 3.0, 1.0])[kind.astype(int)] + 0.1 * CURVED[:, 0]
     frame = pd.DataFrame({"kind": kind, "other": CURVED[:, 0]})
-    model = AdditiveRankSVM(categorical=["kind"]).fit(frame, y, qid=CURVED_QID)
+    model = plain_curves(categorical=["kind"]).fit(frame, y, qid=CURVED_QID)
     curve = model.curves_[0]
     assert curve.categorical
     assert np.argsort(curve.values).tolist() == [1, 3, 0, 2]
-    by_number = AdditiveRankSVM(categorical=[0]).fit(frame.to_numpy(), y, qid=CURVED_QID)
+    by_number = plain_curves(categorical=[0]).fit(frame.to_numpy(), y, qid=CURVED_QID)
     assert_array_equal(by_number.predict(frame.to_numpy()), model.predict(frame))
     unseen = frame.assign(kind=9.0)
     average = frame.assign(kind=np.nan)
@@ -198,13 +199,13 @@ def test_categories_by_name_and_number():
 def test_categories_that_are_no_features(categorical, sentence):
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
     with pytest.raises(ValueError, match=sentence):
-        AdditiveRankSVM(categorical=categorical).fit(frame, Y, qid=QID)
+        plain_curves(categorical=categorical).fit(frame, Y, qid=QID)
 
 
 def test_text_that_is_no_category_is_numbered_first():
     names = np.array(["de", "fr", "us"])[np.arange(len(Y)) % 3]
     frame = pd.DataFrame({"a": X[:, 0], "country": names})
-    model = AdditiveRankSVM(categorical=["country"])
+    model = plain_curves(categorical=["country"])
     with pytest.raises(ValueError, match=r"'de' is a string, in the column 'country'; .*Ordinal"):
         model.fit(frame, Y, qid=QID)
     encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
@@ -214,7 +215,7 @@ def test_text_that_is_no_category_is_numbered_first():
 
 def test_constant_features_and_features_of_two_values():
     x = np.c_[np.full(len(Y), 7.0), X[:, 0] > 0, X[:, 1]]
-    model = AdditiveRankSVM().fit(x, Y, qid=QID)
+    model = plain_curves().fit(x, Y, qid=QID)
     assert model.curves_[0].knots.tolist() == [7.0]
     assert model.curves_[0].values.tolist() == [0.0]
     assert model.curves_[1].knots.tolist() == [0.0, 1.0]
@@ -224,12 +225,12 @@ def test_constant_features_and_features_of_two_values():
 
 
 def test_constant_features_alone():
-    model = AdditiveRankSVM().fit(np.ones((len(Y), 2)), Y, qid=QID)
+    model = plain_curves().fit(np.ones((len(Y), 2)), Y, qid=QID)
     assert not model.predict(np.ones((3, 2))).any()
 
 
 def test_values_outside_the_range_go_on_straight():
-    model = AdditiveRankSVM(max_bins=4).fit(X, Y, qid=QID)
+    model = plain_curves(max_bins=4).fit(X, Y, qid=QID)
     curve = model.curves_[0]
     slope = np.diff(curve.values)[-1] / np.diff(curve.knots)[-1]
     at = np.tile(X[:1], (2, 1))
@@ -239,14 +240,14 @@ def test_values_outside_the_range_go_on_straight():
 
 @pytest.mark.parametrize("layout", [np.float32, sp.csr_array, "strided", "data"])
 def test_layouts(layout):
-    expected = AdditiveRankSVM().fit(X, Y, qid=QID).predict(X)
+    expected = plain_curves().fit(X, Y, qid=QID).predict(X)
     if layout == "data":
         data = RankingData(X, Y, QID)
-        found = AdditiveRankSVM().fit(data).predict(data)
+        found = plain_curves().fit(data).predict(data)
     else:
         given = np.hstack([X, X])[:, :4] if layout == "strided" else sp.csr_array(X)
         given = X.astype(layout) if layout is np.float32 else given
-        found = AdditiveRankSVM().fit(given, Y, qid=QID).predict(given)
+        found = plain_curves().fit(given, Y, qid=QID).predict(given)
     assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -259,7 +260,7 @@ def test_wide_sparse_features_are_refused_before_they_are_made_dense(monkeypatch
         match=r"X has 200 × 100,000 values, zeros included, and a fit of curves needs 0\.3 GB of "
         r"memory, but this process can have at most 0\.1 GB; curves are for features by",
     ):
-        AdditiveRankSVM().fit(wide, np.arange(200) % 3)
+        plain_curves().fit(wide, np.arange(200) % 3)
 
 
 def test_input_is_not_changed():
@@ -267,7 +268,7 @@ def test_input_is_not_changed():
     x[0, 0] = np.nan
     before = x.copy()
     x.setflags(write=False)
-    AdditiveRankSVM(scale="query").fit(x, Y, qid=QID)
+    plain_curves(scale="query").fit(x, Y, qid=QID)
     assert_array_equal(x, before)
 
 
@@ -286,19 +287,19 @@ def test_weights_and_pairs_are_those_of_rank_svm(given):
     options = {"C": 0.1, "scale": "standard", "tol": 1e-9}
     qid = np.sort(QID)
     line = RankSVM(**options).fit(few, Y, qid=qid, **given)
-    model = AdditiveRankSVM(max_bins=1, **options).fit(few, Y, qid=qid, **given)
+    model = plain_curves(max_bins=1, **options).fit(few, Y, qid=qid, **given)
     assert model.objective_ == pytest.approx(line.objective_, rel=1e-8)
 
 
 def test_threads_do_not_change_the_bits():
-    one, two = (AdditiveRankSVM(n_jobs=n).fit(X, Y, qid=QID) for n in (1, 2))
+    one, two = (plain_curves(n_jobs=n).fit(X, Y, qid=QID) for n in (1, 2))
     assert_array_equal(one.predict(X), two.predict(X))
     assert one.objective_ == two.objective_
 
 
 def test_explanations_sum_to_the_difference_of_scores():
     frame = pd.DataFrame(X, columns=list("abcd"))
-    model = AdditiveRankSVM().fit(frame, Y, qid=QID)
+    model = plain_curves().fit(frame, Y, qid=QID)
     reasons = model.explain(X[0], X[1])
     scores = model.predict(frame[:2])
     assert_allclose(sum(r.difference for r in reasons), scores[0] - scores[1])
@@ -311,7 +312,7 @@ def test_explanations_sum_to_the_difference_of_scores():
 
 @pytest.mark.parametrize("infinity", [np.inf, -np.inf])
 def test_infinity_is_refused_by_name(infinity):
-    model = AdditiveRankSVM().fit(X, Y, qid=QID)
+    model = plain_curves().fit(X, Y, qid=QID)
     there = X[:5].copy()
     there[3, 1] = infinity
     record = model.to_additive_model()
@@ -330,7 +331,7 @@ def test_infinity_is_refused_by_name(infinity):
 def test_flat_curves_are_flat_however_far_away():
     """There the way from the last knot overflows, in units of the last bin."""
     tiny = np.c_[X[:, 0], 1e-9 * X[:, 1]]
-    model = AdditiveRankSVM(l1=1e6).fit(tiny, Y, qid=QID)
+    model = plain_curves(l1=1e6).fit(tiny, Y, qid=QID)
     assert model.predict([[0.0, 1e300], [-1e300, 0.0]]).tolist() == [0.0, 0.0]
 
 
@@ -342,7 +343,7 @@ def test_values_whose_squares_are_no_numbers(scale, factor, size):
     """Infinity is no variance, and zero is that of a constant."""
     extreme = np.c_[X[:, 0], np.round(3 * X[:, 1]) * factor]
     with pytest.raises(ValueError, match=rf"X\[:, 1\] has values so {size} that"):
-        AdditiveRankSVM(scale=scale).fit(extreme, Y, qid=QID)
+        plain_curves(scale=scale).fit(extreme, Y, qid=QID)
 
 
 @pytest.mark.parametrize(
@@ -359,14 +360,14 @@ def test_values_whose_squares_are_no_numbers(scale, factor, size):
 )
 def test_explanations_of_documents_in_any_form(rows):
     frame = pd.DataFrame(X, columns=list("abcd"))
-    model = AdditiveRankSVM().fit(frame, Y, qid=QID)
+    model = plain_curves().fit(frame, Y, qid=QID)
     first, second = (rows(frame)[k] for k in (0, 1))
     assert model.explain(first, second) == model.explain(X[0], X[1])
 
 
 def test_explanations_refuse_other_documents():
     frame = pd.DataFrame(X, columns=list("abcd"))
-    model = AdditiveRankSVM().fit(frame, Y, qid=QID)
+    model = plain_curves().fit(frame, Y, qid=QID)
     with pytest.raises(ValueError, match="feature 1 of other is 'd', but 'a' in the model"):
         model.explain(frame.iloc[0], frame[list("dcba")].iloc[1])
     with pytest.raises(ValueError, match="feature 2 of preferred is 'c', but 'b' in the model"):
@@ -376,7 +377,7 @@ def test_explanations_refuse_other_documents():
 
 
 def test_other_features_are_refused():
-    model = AdditiveRankSVM().fit(X, Y, qid=QID)
+    model = plain_curves().fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="features"):
         model.predict(X[:, :2])
 
@@ -394,16 +395,16 @@ def test_other_features_are_refused():
 )
 def test_wrong_parameters(parameters, sentence):
     with pytest.raises(ValueError, match=sentence):
-        AdditiveRankSVM(**parameters).fit(X, Y, qid=QID)
+        plain_curves(**parameters).fit(X, Y, qid=QID)
 
 
 def test_an_unfinished_fit_is_a_warning():
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        AdditiveRankSVM(solver="tron", max_iter=1, tol=1e-12).fit(X, Y, qid=QID)
+        plain_curves(solver="tron", max_iter=1, tol=1e-12).fit(X, Y, qid=QID)
 
 
 def test_clones_and_routing():
-    model = clone(AdditiveRankSVM(max_bins=7, categorical=[1]))
+    model = clone(plain_curves(max_bins=7, categorical=[1]))
     assert (model.max_bins, model.categorical) == (7, [1])
 
 
@@ -411,10 +412,10 @@ def test_ndcg_as_the_goal():
     """The rounds are those of RankSVM: with two knots a feature, on curves that are lines."""
     X, y, qid = make_ranking(40, 15, 4, noise=1.0, random_state=0)
     line = RankSVM(C=0.1, objective="ndcg@5", scale="standard", tol=1e-9).fit(X, y, qid)
-    model = AdditiveRankSVM(C=0.1, objective="ndcg@5", max_bins=1, tol=1e-9).fit(X, y, qid)
+    model = plain_curves(C=0.1, objective="ndcg@5", max_bins=1, tol=1e-9).fit(X, y, qid)
     assert model.n_rounds_ == line.n_rounds_ > 1
     assert model.objective_ == pytest.approx(line.objective_, rel=1e-4)  # places are rounded
-    assert AdditiveRankSVM().fit(X, y, qid).n_rounds_ is None
+    assert plain_curves().fit(X, y, qid).n_rounds_ is None
     with pytest.raises(ValueError, match="objective='ndcg@5'"):
         model.fit(X, pairs=[[0, 1]])
 
@@ -445,3 +446,15 @@ def test_categories_that_differ_in_float64_only_stay_apart():
     low, high, _, unknown, nan = model.predict([[0.1], [near], [1.0], [np.float32(0.1)], [np.nan]])
     assert low < high
     assert unknown == nan  # it could be either
+
+
+def test_the_default_smoothness_grows_with_the_number_of_features(tmp_path):
+    for n_features in (2, 40):
+        X, y, qid = make_ranking(20, 10, n_features, random_state=0)
+        model = AdditiveRankSVM().fit(X, y, qid=qid)
+        assert model.smoothness_ == n_features / 200
+        same = AdditiveRankSVM(smoothness=n_features / 200).fit(X, y, qid=qid)
+        assert_array_equal(model.predict(X), same.predict(X))
+        model.save(tmp_path / "model.json")
+        loaded = load_model(tmp_path / "model.json")
+        assert (loaded.smoothness, loaded.smoothness_) == (None, n_features / 200)

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from plain_defaults import plain_curves
 
-from marginrank import AdditiveRankSVM, AdditiveRankSVMCV, RankingData, RankSVM, load_model
+from marginrank import AdditiveRankSVMCV, RankingData, RankSVM, load_model
 from marginrank.models.additive_importance import importance
 from marginrank.objective import curve_basis
 from marginrank.objective.losses import LOSSES
@@ -22,7 +23,7 @@ OPTIONS = {"normalization": "pairs", "C": 100.0, "smoothness": 0.1, "max_bins": 
 
 @pytest.fixture(scope="module")
 def model():
-    return AdditiveRankSVM(interactions=1, **OPTIONS).fit(X, Y, qid=QID)
+    return plain_curves(interactions=1, **OPTIONS).fit(X, Y, qid=QID)
 
 
 def between(knots, values, categorical, x):
@@ -42,7 +43,7 @@ def added(pair, x):
 
 def test_finds_the_pair_that_acts_together(model):
     assert [pair.features for pair in model.interactions_] == [(1, 3)]
-    curves = AdditiveRankSVM(**OPTIONS).fit(X, Y, qid=QID)
+    curves = plain_curves(**OPTIONS).fit(X, Y, qid=QID)
     assert curves.interactions_ == []
     assert curves.score(X, Y, QID) < 0.8
     assert model.score(X, Y, QID) > 0.9
@@ -53,28 +54,30 @@ def test_finds_the_pair_that_acts_together(model):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_finds_it_with_any_loss(loss):
-    model = AdditiveRankSVM(interactions=1, loss=loss, **OPTIONS | {"tol": 1e-3}).fit(X, Y, qid=QID)
+    model = plain_curves(interactions=1, loss=loss, **OPTIONS | {"tol": 1e-3}).fit(X, Y, qid=QID)
     assert model.interactions_[0].features == (1, 3)
 
 
 def test_several_pairs_are_found_one_after_the_other():
     y = 2 * X[:, 1] * X[:, 3] + X[:, 0] * X[:, 4] + X[:, 2] * (X[:, 5] - 1.5)
-    model = AdditiveRankSVM(interactions=3, categorical=[5], **OPTIONS).fit(X, y, qid=QID)
+    model = plain_curves(interactions=3, categorical=[5], **OPTIONS).fit(X, y, qid=QID)
     assert [pair.features for pair in model.interactions_] == [(1, 3), (2, 5), (0, 4)]
     assert model.interactions_[1].categorical == (False, True)
-    many = AdditiveRankSVM(interactions=6, **OPTIONS).fit(X, y, qid=QID)
+    many = plain_curves(interactions=6, **OPTIONS).fit(X, y, qid=QID)
     assert {(1, 3), (2, 5), (0, 4)} < {pair.features for pair in many.interactions_}
     assert len(many.interactions_) == 6
 
 
 def test_there_are_no_more_pairs_than_there_are():
-    model = AdditiveRankSVM(interactions=9, **OPTIONS).fit(X[:, :3], Y, qid=QID)
+    model = plain_curves(interactions=9, **OPTIONS).fit(X[:, :3], Y, qid=QID)
     assert sorted(pair.features for pair in model.interactions_) == [(0, 1), (0, 2), (1, 2)]
-    assert AdditiveRankSVM(interactions=2).fit(X[:, :1], Y, qid=QID).interactions_ == []
+    assert plain_curves(interactions=2).fit(X[:, :1], Y, qid=QID).interactions_ == []
 
 
 def test_the_optimum_is_that_of_rank_svm_on_the_basis_functions():
-    parameters = AdditiveParameters(C=0.01, smoothness=0.1, max_bins=8, interactions=2, tol=1e-10)
+    parameters = AdditiveParameters(
+        C=0.01, normalization="none", smoothness=0.1, max_bins=8, interactions=2, tol=1e-10
+    )
     data, features = ranking_data(X)
     problem = prepare(data, parameters, X=features).with_interactions(data, parameters)
     functions = problem.matrix.values(np.arange(problem.matrix.n_features))
@@ -94,9 +97,9 @@ def test_predictions_are_sums_over_curves_and_pairs():
     at[::5, 1] = np.nan
     at[::7, 5] = np.nan
     options = OPTIONS | {"categorical": [5]}
-    model = AdditiveRankSVM(interactions=15, **options).fit(at, Y, qid=QID)
+    model = plain_curves(interactions=15, **options).fit(at, Y, qid=QID)
     new = np.vstack([at[:50], 10 * at[:50], np.full((1, 6), np.nan), np.full((1, 6), 7.0)])
-    alone = AdditiveRankSVM(**options)
+    alone = plain_curves(**options)
     alone.curves_, alone.interactions_, alone.n_features_in_ = model.curves_, [], 6
     expected = alone.predict(new)
     expected += [sum(added(pair, x) for pair in model.interactions_) for x in new]
@@ -117,7 +120,7 @@ def test_missing_values_may_act_together_with_others():
     x = X[:, :3].copy()
     x[::3, 0] = np.nan
     y = np.where(np.isnan(x[:, 0]), -x[:, 1], x[:, 1])
-    model = AdditiveRankSVM(interactions=1, **OPTIONS).fit(x, y, qid=QID)
+    model = plain_curves(interactions=1, **OPTIONS).fit(x, y, qid=QID)
     assert model.interactions_[0].features == (0, 1)
     assert model.score(x, y, QID) > 0.95
     missing = model.interactions_[0].values[0, 1:]
@@ -127,7 +130,7 @@ def test_missing_values_may_act_together_with_others():
 def test_features_of_two_values_and_constants():
     two = np.c_[X[:, :2] > 0, np.full(len(Y), 3.0), X[:, 2]].astype(float)
     y = (two[:, 0] == two[:, 1]).astype(int)
-    model = AdditiveRankSVM(interactions=6, **OPTIONS).fit(two, y, qid=QID)
+    model = plain_curves(interactions=6, **OPTIONS).fit(two, y, qid=QID)
     assert model.interactions_[0].features == (0, 1)
     assert all(2 not in pair.features for pair in model.interactions_)
     assert model.score(two, y, QID) > 0.99
@@ -137,7 +140,7 @@ def test_features_of_two_values_and_constants():
 
 def test_threads_do_not_change_the_bits():
     one, two = (
-        AdditiveRankSVM(interactions=3, n_jobs=n, **OPTIONS).fit(X, Y, qid=QID) for n in (1, 2)
+        plain_curves(interactions=3, n_jobs=n, **OPTIONS).fit(X, Y, qid=QID) for n in (1, 2)
     )
     assert_array_equal(one.predict(X), two.predict(X))
     for a, b in zip(one.interactions_, two.interactions_, strict=True):
@@ -147,7 +150,7 @@ def test_threads_do_not_change_the_bits():
 
 def test_order_of_rows_does_not_change_what_is_found(model):
     order = RNG.permutation(len(Y))
-    again = AdditiveRankSVM(interactions=1, **OPTIONS).fit(X[order], Y[order], qid=QID[order])
+    again = plain_curves(interactions=1, **OPTIONS).fit(X[order], Y[order], qid=QID[order])
     assert again.interactions_[0].features == (1, 3)
     assert again.objective_ == pytest.approx(model.objective_, rel=1e-4)
 
@@ -156,14 +159,14 @@ def test_a_sample_of_the_documents_finds_it_too(monkeypatch):
     monkeypatch.setattr("marginrank.training.interactions.DOCUMENTS", 600)
     monkeypatch.setattr("marginrank.training.interactions.FEATURES", 4)
     y = Y + X[:, 1] + X[:, 3]  # so that the features with curves are among the first four
-    model = AdditiveRankSVM(interactions=2, **OPTIONS).fit(X, y, qid=QID)
+    model = plain_curves(interactions=2, **OPTIONS).fit(X, y, qid=QID)
     assert model.interactions_[0].features == (1, 3)
     assert model.predict(X).shape == (1200,)
 
 
 def test_explanations_name_the_pair(model):
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    named = AdditiveRankSVM(interactions=1, **OPTIONS).fit(frame, Y, qid=QID)
+    named = plain_curves(interactions=1, **OPTIONS).fit(frame, Y, qid=QID)
     reasons = named.explain(X[3], X[4])
     scores = named.predict(frame.iloc[[3, 4]])
     assert sum(reason.difference for reason in reasons) == pytest.approx(scores[0] - scores[1])
@@ -202,9 +205,9 @@ def test_weights_goals_and_lists_of_pairs():
     listed = np.array([(i, j) for q in range(60) for i in range(20 * q, 20 * q + 19)
                        for j in [i + 1] if Y[i] > Y[j]])  # fmt: skip
     fits = [
-        AdditiveRankSVM(**options).fit(X, Y, qid=QID, sample_weight=weight),
-        AdditiveRankSVM(objective="ndcg@10", **options).fit(X, Y, qid=QID),
-        AdditiveRankSVM(**options).fit(X, pairs=listed),
+        plain_curves(**options).fit(X, Y, qid=QID, sample_weight=weight),
+        plain_curves(objective="ndcg@10", **options).fit(X, Y, qid=QID),
+        plain_curves(**options).fit(X, pairs=listed),
     ]
     assert [fit.interactions_[0].features for fit in fits] == [(1, 3)] * 3
     assert fits[1].n_rounds_ >= 1
@@ -224,12 +227,12 @@ def test_choosing_by_folds_takes_interactions():
 @pytest.mark.parametrize("wrong", [-1, 1.5, "two"])
 def test_wrong_numbers_are_refused(wrong):
     with pytest.raises(ValueError, match="interactions="):
-        AdditiveRankSVM(interactions=wrong).fit(X, Y, qid=QID)
+        plain_curves(interactions=wrong).fit(X, Y, qid=QID)
 
 
 def test_monotone_features_are_in_no_pair():
     """Otherwise scores would not rise where curves do."""
-    rising = AdditiveRankSVM(interactions=2, monotone={1: +1}, **OPTIONS).fit(X, Y, qid=QID)
+    rising = plain_curves(interactions=2, monotone={1: +1}, **OPTIONS).fit(X, Y, qid=QID)
     assert len(rising.interactions_) == 2
     assert all(1 not in pair.features for pair in rising.interactions_)
     higher = X.copy()
@@ -241,10 +244,10 @@ def test_monotone_features_are_in_no_pair():
 def test_pairs_leave_as_features_do():
     """The norm of a pair's function is one of those that l1 weighs."""
     noise = RNG.integers(0, 3, len(X))
-    few = AdditiveRankSVM(interactions=2, l1=1e3, **OPTIONS).fit(X[:, :3], noise, qid=QID)
+    few = plain_curves(interactions=2, l1=1e3, **OPTIONS).fit(X[:, :3], noise, qid=QID)
     assert not any(pair.values.any() for pair in few.interactions_)
     assert few.gap_ <= 1e-6 * few.objective_
-    some = AdditiveRankSVM(interactions=1, l1=0.1, **OPTIONS).fit(X, Y, qid=QID)
+    some = plain_curves(interactions=1, l1=0.1, **OPTIONS).fit(X, Y, qid=QID)
     assert some.interactions_[0].features == (1, 3)
     assert some.interactions_[0].values.any()
     assert some.gap_ <= 1e-6 * some.objective_
@@ -259,7 +262,7 @@ def test_grids_of_any_size_on_faces(shape, loss):
     features[:, 4:] = features[:, 4:] > 0
     agree = features[:, 4] == features[:, 5]
     y = np.round(3 + 3 * features[:, 0] * features[:, 2] + features[:, 1] + 2 * agree).clip(0, 8)
-    model = AdditiveRankSVM(
+    model = plain_curves(
         C=10, normalization="pairs", interactions=2, loss=loss, tol=1e-3, **shape
     ).fit(features, y, qid=np.arange(600) // 20)
     assert {pair.features for pair in model.interactions_} == {(0, 2), (4, 5)}
@@ -267,9 +270,9 @@ def test_grids_of_any_size_on_faces(shape, loss):
 
 
 def test_features_without_partners_have_curves_alone():
-    alone = AdditiveRankSVM(interactions=3, monotone=dict.fromkeys(range(6), 1), **OPTIONS)
+    alone = plain_curves(interactions=3, monotone=dict.fromkeys(range(6), 1), **OPTIONS)
     assert alone.fit(X, Y, qid=QID).interactions_ == []
-    one = AdditiveRankSVM(interactions=1, **OPTIONS).fit(X[:, :1], Y, qid=QID)
+    one = plain_curves(interactions=1, **OPTIONS).fit(X[:, :1], Y, qid=QID)
     assert one.interactions_ == []
 
 
@@ -280,7 +283,7 @@ def test_a_feature_that_is_constant_in_the_sample(rare, monkeypatch):
     few = X[:, :4].copy()
     few[:, 2] = 0.0 if rare == 1.0 else np.nan
     few[[5, 700], 2] = 1.0, 2.0
-    model = AdditiveRankSVM(interactions=6, **OPTIONS).fit(few, Y, qid=QID)
+    model = plain_curves(interactions=6, **OPTIONS).fit(few, Y, qid=QID)
     assert len(model.interactions_) == 6
     assert np.isfinite(model.predict(few)).all()
     assert model.gap_ <= 1e-6 * model.objective_

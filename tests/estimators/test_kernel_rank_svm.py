@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
+from plain_defaults import plain_kernel
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import chi2_kernel, pairwise_kernels, rbf_kernel
@@ -12,7 +13,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from marginrank import KernelRankSVM, RankSVM, StopReason, make_ranking
+from marginrank import KernelRankSVM, RankSVM, StopReason, load_model, make_ranking
 from marginrank.estimators import _linear
 from marginrank.training import kernel_map as maps
 
@@ -28,13 +29,13 @@ def rings(n, seed):
     return points, 3.0 - levels, np.arange(n) // 25
 
 
-@parametrize_with_checks([KernelRankSVM()])
+@parametrize_with_checks([plain_kernel()])
 def test_scikit_learn_compatibility(estimator, check):
     check(estimator)
 
 
 def test_it_has_the_parameters_of_the_linear_machine():
-    linear, kernel = RankSVM().get_params(), KernelRankSVM().get_params()
+    linear, kernel = RankSVM().get_params(), plain_kernel().get_params()
     linear.pop("warm_start")  # the coordinates of another fit mean nothing
     linear.pop("device")  # its products are on the host
     assert linear.items() <= kernel.items()
@@ -49,7 +50,7 @@ def test_it_has_the_parameters_of_the_linear_machine():
 def test_the_linear_kernel_is_the_linear_machine(n_components, loss, layout):
     parameters = {"C": 0.1, "loss": loss, "tol": 1e-13}
     linear = RankSVM(**parameters).fit(X, Y, qid=QID)
-    kernel = KernelRankSVM(kernel="linear", n_components=n_components, **parameters)
+    kernel = plain_kernel(kernel="linear", n_components=n_components, **parameters)
     kernel.fit(layout(X), Y, qid=QID)
     assert kernel.linear_.coef_.size == 6
     assert kernel.objective_ == pytest.approx(linear.objective_, rel=1e-10)
@@ -64,7 +65,7 @@ def test_the_linear_kernel_is_the_linear_machine(n_components, loss, layout):
 def test_few_landmarks_span_the_linear_kernel():
     """Six documents in general position span six features: nothing is lost."""
     linear = RankSVM(tol=1e-12).fit(X, Y, qid=QID)
-    kernel = KernelRankSVM(kernel="linear", n_components=6, tol=1e-12).fit(X, Y, qid=QID)
+    kernel = plain_kernel(kernel="linear", n_components=6, tol=1e-12).fit(X, Y, qid=QID)
     assert kernel.dual_coef_.shape == (6,)
     np.testing.assert_allclose(kernel.predict(NEW), linear.predict(NEW), rtol=1e-4, atol=1e-6)
 
@@ -75,7 +76,7 @@ def test_weights_and_groups_reach_the_linear_machine():
     given = {"group": np.bincount(QID), "sample_weight": weight, "query_weight": query_weight}
     parameters = {"tol": 1e-12, "normalization": "query", "pair_selection": "adjacent"}
     linear = RankSVM(**parameters).fit(X, Y, **given)
-    kernel = KernelRankSVM(kernel="linear", **parameters).fit(X, Y, **given)
+    kernel = plain_kernel(kernel="linear", **parameters).fit(X, Y, **given)
     assert kernel.objective_ == pytest.approx(linear.objective_, rel=1e-9)
     np.testing.assert_allclose(kernel.predict(NEW), linear.predict(NEW), atol=1e-5)
 
@@ -87,8 +88,8 @@ def test_a_ring_is_learned_that_no_line_ranks():
     points, labels, qid = rings(800, 0)
     new, new_labels, new_qid = rings(800, 1)
     linear = RankSVM().fit(points, labels, qid=qid).score(new, new_labels, qid=new_qid)
-    exact = KernelRankSVM(gamma=1.0).fit(points, labels, qid=qid)
-    sampled = KernelRankSVM(gamma=1.0, n_components=60).fit(points, labels, qid=qid)
+    exact = plain_kernel(gamma=1.0).fit(points, labels, qid=qid)
+    sampled = plain_kernel(gamma=1.0, n_components=60).fit(points, labels, qid=qid)
     assert linear < 0.6
     assert exact.score(new, new_labels, qid=new_qid) > 0.95
     assert sampled.score(new, new_labels, qid=new_qid) > 0.95
@@ -97,7 +98,7 @@ def test_a_ring_is_learned_that_no_line_ranks():
 
 def test_the_objective_is_that_of_the_space_of_functions():
     """½ βᵀKβ + C Σ ℓ over explicit pairs."""
-    model = KernelRankSVM(C=0.3, gamma=0.2).fit(X, Y, qid=QID)
+    model = plain_kernel(C=0.3, gamma=0.2).fit(X, Y, qid=QID)
     K = rbf_kernel(X, gamma=0.2)
     scores = K @ model.dual_coef_
     np.testing.assert_allclose(model.predict(X), scores, atol=1e-9)
@@ -109,7 +110,7 @@ def test_the_objective_is_that_of_the_space_of_functions():
 
 def test_the_optimum_is_stationary_in_the_space_of_functions():
     """β = −C Σ ℓ′ (e_i − e_j): no kernel matrix with a null space is in the way for rbf."""
-    model = KernelRankSVM(C=0.1, gamma=2.0, tol=1e-12).fit(X, Y, qid=QID)
+    model = plain_kernel(C=0.1, gamma=2.0, tol=1e-12).fit(X, Y, qid=QID)
     scores = model.predict(X)
     i, j = np.nonzero((QID[:, None] == QID) & (Y[:, None] > Y))
     slope = 0.2 * np.maximum(0, 1 - (scores[i] - scores[j]))
@@ -127,7 +128,7 @@ KERNELS = ["linear", "poly", "rbf", "laplacian", "cosine"]
 @pytest.mark.parametrize("n_components", [None, 40])
 def test_sparse_and_dense_features_give_the_same(kernel, n_components):
     thin = np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.5, X, 0)
-    model = KernelRankSVM(kernel=kernel, n_components=n_components, C=0.1, tol=1e-10)
+    model = plain_kernel(kernel=kernel, n_components=n_components, C=0.1, tol=1e-10)
     dense = clone(model).fit(thin, Y, qid=QID).predict(NEW)
     sparse = clone(model).fit(sp.csr_array(thin), Y, qid=QID)
     assert sp.issparse(sparse.landmarks_)
@@ -140,7 +141,7 @@ def test_sparse_and_dense_features_give_the_same(kernel, n_components):
 def test_a_precomputed_kernel_gives_the_same(kernel, n_components):
     parameters = {"gamma": 0.3, "degree": 2, "coef0": 0.5}
     given = {"metric": kernel, "filter_params": True, **parameters}
-    model = KernelRankSVM(kernel=kernel, n_components=n_components, C=0.1, tol=1e-10, **parameters)
+    model = plain_kernel(kernel=kernel, n_components=n_components, C=0.1, tol=1e-10, **parameters)
     expected = model.fit(X, Y, qid=QID).predict(NEW)
     model.set_params(kernel="precomputed").fit(pairwise_kernels(X, **given), Y, qid=QID)
     assert model.landmarks_ is None
@@ -151,8 +152,8 @@ def test_a_precomputed_kernel_gives_the_same(kernel, n_components):
 
 
 def test_a_function_of_two_matrices():
-    named = KernelRankSVM(kernel="chi2", gamma=0.5).fit(np.abs(X), Y, qid=QID)
-    function = KernelRankSVM(kernel=lambda a, b: chi2_kernel(a, b, gamma=0.5))
+    named = plain_kernel(kernel="chi2", gamma=0.5).fit(np.abs(X), Y, qid=QID)
+    function = plain_kernel(kernel=lambda a, b: chi2_kernel(a, b, gamma=0.5))
     function.fit(np.abs(X), Y, qid=QID)
     np.testing.assert_allclose(function.predict(np.abs(NEW)), named.predict(np.abs(NEW)), atol=1e-8)
 
@@ -160,15 +161,15 @@ def test_a_function_of_two_matrices():
 def test_repeated_documents_and_null_spaces_do_no_harm():
     twice = np.concatenate([X, X])
     labels, qid = np.concatenate([Y, Y]), np.concatenate([QID, QID + 30])
-    once = KernelRankSVM(C=0.2, tol=1e-12).fit(X, Y, qid=QID)
-    both = KernelRankSVM(C=0.1, tol=1e-12).fit(twice, labels, qid=qid)
+    once = plain_kernel(C=0.2, tol=1e-12).fit(X, Y, qid=QID)
+    both = plain_kernel(C=0.1, tol=1e-12).fit(twice, labels, qid=qid)
     assert both.linear_.coef_.size <= len(Y)
     assert both.objective_ == pytest.approx(once.objective_, rel=1e-8)
     np.testing.assert_allclose(both.predict(NEW), once.predict(NEW), atol=1e-5)
 
 
 def test_a_kernel_that_is_no_inner_product_warns():
-    model = KernelRankSVM(kernel="sigmoid", gamma=0.5)
+    model = plain_kernel(kernel="sigmoid", gamma=0.5)
     with pytest.warns(UserWarning, match=r"\d+ of \d+ eigenvalues are negative.*dropped") as caught:
         model.fit(X, Y, qid=QID)
     assert caught[0].filename == __file__
@@ -199,7 +200,7 @@ def test_a_kernel_that_is_no_inner_product_warns():
     ],
 )
 def test_what_is_refused(parameters, features, message):
-    model = KernelRankSVM(**parameters)
+    model = plain_kernel(**parameters)
     with pytest.raises(ValueError, match=message):
         model.fit(features, Y, qid=QID)
     assert not hasattr(model, "linear_")
@@ -208,15 +209,15 @@ def test_what_is_refused(parameters, features, message):
 def test_wrong_labels_are_refused_before_the_work(monkeypatch):
     monkeypatch.setattr(maps, "eigh", None)
     with pytest.raises(ValueError, match="qid has 3 entries"):
-        KernelRankSVM().fit(X, Y, qid=[1, 2, 3])
+        plain_kernel().fit(X, Y, qid=[1, 2, 3])
     with pytest.raises(ValueError, match="solver='sgd' must be"):
-        KernelRankSVM(solver="sgd").fit(X, Y)
+        plain_kernel(solver="sgd").fit(X, Y)
 
 
 def test_predict_checks_its_documents():
     with pytest.raises(NotFittedError):
-        KernelRankSVM().predict(X)
-    model = KernelRankSVM().fit(X, Y, qid=QID)
+        plain_kernel().predict(X)
+    model = plain_kernel().fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match=r"5 features.*6 features"):
         model.predict(X[:, :5])
     with pytest.raises(ValueError, match=r"X\[2, 1\] is infinity"):
@@ -229,12 +230,12 @@ def test_predict_checks_its_documents():
 def test_landmarks_by_number_of_documents(monkeypatch):
     monkeypatch.setattr(maps, "EXACT_DOCUMENTS", 100)
     monkeypatch.setattr(maps, "DEFAULT_LANDMARKS", 30)
-    model = KernelRankSVM().fit(X, Y, qid=QID)
+    model = plain_kernel().fit(X, Y, qid=QID)
     assert len(model.landmark_rows_) == 30
     np.testing.assert_array_equal(model.landmarks_, X[model.landmark_rows_])
-    other = KernelRankSVM(random_state=1).fit(X, Y, qid=QID)
+    other = plain_kernel(random_state=1).fit(X, Y, qid=QID)
     assert set(other.landmark_rows_) != set(model.landmark_rows_)
-    few = KernelRankSVM().fit(X[:100], Y[:100], qid=QID[:100])
+    few = plain_kernel().fit(X[:100], Y[:100], qid=QID[:100])
     np.testing.assert_array_equal(few.landmark_rows_, np.arange(100))
 
 
@@ -242,7 +243,7 @@ def test_landmarks_by_number_of_documents(monkeypatch):
 def test_any_number_of_threads_gives_bitwise_the_same(monkeypatch, n_components):
     monkeypatch.setattr(maps, "BLOCK_BYTES", 8 * 50 * 16)
     one, other = (
-        KernelRankSVM(n_components=n_components, n_jobs=n_jobs).fit(X, Y, qid=QID).predict(NEW)
+        plain_kernel(n_components=n_components, n_jobs=n_jobs).fit(X, Y, qid=QID).predict(NEW)
         for n_jobs in (1, 3)
     )
     assert one.tobytes() == other.tobytes()
@@ -256,7 +257,7 @@ def test_memory_of_predictions_is_bounded(monkeypatch):
         largest.append(len(A) * len(B) * 8)
         return original(A, B, **options)
 
-    model = KernelRankSVM(n_jobs=1).fit(X, Y, qid=QID)
+    model = plain_kernel(n_jobs=1).fit(X, Y, qid=QID)
     monkeypatch.setattr(maps, "pairwise_kernels", spy)
     whole = model.predict(NEW)
     assert len(largest) == 1
@@ -274,7 +275,7 @@ def test_float32_stays_float32_and_is_close(monkeypatch):
         RankSVM, "fit", lambda s, data: (kinds.append(data.X.dtype), fit(s, data))[1]
     )
     for n_components in (None, 50):
-        model = KernelRankSVM(C=0.1, n_components=n_components)
+        model = plain_kernel(C=0.1, n_components=n_components)
         single = clone(model).fit(X.astype(np.float32), Y, qid=QID).predict(NEW)
         np.testing.assert_allclose(single, model.fit(X, Y, qid=QID).predict(NEW), atol=1e-2)
     assert kinds == [np.float32, np.float64] * 2
@@ -284,7 +285,7 @@ def test_inputs_are_not_modified():
     values = rbf_kernel(X)
     before = values.copy()
     values.flags.writeable = False
-    KernelRankSVM(kernel="precomputed").fit(values, Y, qid=QID).predict(values)
+    plain_kernel(kernel="precomputed").fit(values, Y, qid=QID).predict(values)
     np.testing.assert_array_equal(values, before)
 
 
@@ -293,10 +294,10 @@ def test_inputs_are_not_modified():
 
 def test_column_names_of_frames():
     table = pd.DataFrame(X, columns=list("abcdef"))
-    model = KernelRankSVM().fit(table, Y, qid=QID)
+    model = plain_kernel().fit(table, Y, qid=QID)
     assert model.feature_names_in_.tolist() == list("abcdef")
     np.testing.assert_allclose(
-        model.predict(table), KernelRankSVM().fit(X, Y, QID).predict(X), rtol=1e-6
+        model.predict(table), plain_kernel().fit(X, Y, QID).predict(X), rtol=1e-6
     )
 
 
@@ -305,9 +306,9 @@ def test_cross_validation_cuts_a_precomputed_kernel_both_ways():
     with sklearn.config_context(enable_metadata_routing=True):
         cv = GroupKFold(3).set_split_request(groups=True)
         params = {"qid": QID, "groups": QID}
-        model = KernelRankSVM(kernel="precomputed")
+        model = plain_kernel(kernel="precomputed")
         scores = cross_val_score(model, values, Y, cv=cv, params=params)
-        expected = cross_val_score(KernelRankSVM(), X, Y, cv=cv, params=params)
+        expected = cross_val_score(plain_kernel(), X, Y, cv=cv, params=params)
     np.testing.assert_allclose(scores, expected, atol=1e-3)
 
 
@@ -316,7 +317,7 @@ def test_an_interrupt_stores_the_best_model_and_is_raised(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_linear, "print_iteration", interrupt)
-    model = KernelRankSVM(tol=1e-12, verbose=1)
+    model = plain_kernel(tol=1e-12, verbose=1)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y, qid=QID)
     assert model.stop_reason_ is StopReason.INTERRUPTED
@@ -330,8 +331,8 @@ def test_a_scale_is_the_same_as_a_scaler_first(layout, n_components, kernel):
     sizes = 10.0 ** np.arange(-3, 3)
     parameters = {"kernel": kernel, "n_components": n_components, "tol": 1e-12}
     scaler = StandardScaler().fit(X * sizes)
-    model = KernelRankSVM(scale="standard", **parameters).fit(layout(X * sizes), Y, qid=QID)
-    other = KernelRankSVM(**parameters).fit(scaler.transform(X * sizes), Y, qid=QID)
+    model = plain_kernel(scale="standard", **parameters).fit(layout(X * sizes), Y, qid=QID)
+    other = plain_kernel(**parameters).fit(scaler.transform(X * sizes), Y, qid=QID)
     np.testing.assert_allclose(model.scale_, scaler.scale_, rtol=1e-12)
     np.testing.assert_allclose(
         model.predict(layout(NEW * sizes)), other.predict(scaler.transform(NEW * sizes)), atol=1e-6
@@ -361,9 +362,23 @@ def test_large_offsets_of_features_drop_out_of_distances(n_components, offset):
 
 def test_a_precomputed_kernel_has_nothing_to_scale():
     with pytest.raises(ValueError, match="scale is for features, and a precomputed kernel has"):
-        KernelRankSVM(kernel="precomputed", scale="standard").fit(X @ X.T, Y, qid=QID)
+        plain_kernel(kernel="precomputed", scale="standard").fit(X @ X.T, Y, qid=QID)
 
 
 def test_a_wrong_scale_is_refused():
     with pytest.raises(ValueError, match="scale='minmax' must be None"):
-        KernelRankSVM(scale="minmax").fit(X, Y, qid=QID)
+        plain_kernel(scale="minmax").fit(X, Y, qid=QID)
+
+
+def test_defaults_do_not_depend_on_the_units_of_features(tmp_path):
+    X, y, qid = make_ranking(10, 10, 4, random_state=0)
+    model = KernelRankSVM().fit(X, y, qid=qid)
+    assert model.gamma_ == 0.1 / 4
+    other = KernelRankSVM().fit(X * [1e3, 1.0, 1e-3, 1.0], y, qid=qid)
+    expected = model.predict(X)
+    np.testing.assert_allclose(other.predict(X * [1e3, 1.0, 1e-3, 1.0]), expected, rtol=1e-5)
+    model.save(tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    assert loaded.gamma_ == loaded.gamma == 0.1 / 4
+    np.testing.assert_array_equal(loaded.predict(X), expected)
+    assert KernelRankSVM(kernel="poly").fit(X, y, qid=qid).gamma_ is None

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from plain_defaults import plain_curves
 from sklearn.exceptions import ConvergenceWarning
 
-from marginrank import AdditiveRankSVM, AdditiveRankSVMCV, load_model
+from marginrank import AdditiveRankSVMCV, load_model
 from marginrank.objective.losses import LOSSES
 
 RNG = np.random.default_rng(0)
@@ -31,8 +32,8 @@ def along(model, k, n=20_001):
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 def test_curves_rise_and_fall_exactly(loss, C, tmp_path):
     options = {"C": C, "loss": loss, "normalization": "pairs", "smoothness": 0.1}
-    model = AdditiveRankSVM(monotone=UP_AND_DOWN, **options).fit(X, Y, qid=QID)
-    free = AdditiveRankSVM(**options).fit(X, Y, qid=QID)
+    model = plain_curves(monotone=UP_AND_DOWN, **options).fit(X, Y, qid=QID)
+    free = plain_curves(**options).fit(X, Y, qid=QID)
     assert model.gap_ <= 1.01e-6 * model.objective_
     assert model.objective_ - model.gap_ > free.objective_ - free.gap_
     model.save(tmp_path / "m.json")
@@ -48,15 +49,15 @@ def test_curves_rise_and_fall_exactly(loss, C, tmp_path):
 def test_curves_that_are_monotone_anyway_are_the_same():
     y = X[:, 1] - X[:, 2]
     options = {"C": 0.1, "smoothness": 10.0, "tol": 1e-10}
-    free = AdditiveRankSVM(**options).fit(X[:, 1:], y, qid=QID)
-    model = AdditiveRankSVM(monotone={0: 1, 1: -1}, **options).fit(X[:, 1:], y, qid=QID)
+    free = plain_curves(**options).fit(X[:, 1:], y, qid=QID)
+    model = plain_curves(monotone={0: 1, 1: -1}, **options).fit(X[:, 1:], y, qid=QID)
     assert model.objective_ == pytest.approx(free.objective_, rel=1e-9)
     assert_allclose(model.predict(X[:, 1:]), free.predict(X[:, 1:]), atol=1e-4)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_feature_that_only_wants_to_fall_is_flat(loss):
-    model = AdditiveRankSVM(monotone={0: 1}, loss=loss).fit(X[:, :1], -X[:, 0], qid=QID)
+    model = plain_curves(monotone={0: 1}, loss=loss).fit(X[:, :1], -X[:, 0], qid=QID)
     assert_array_equal(model.curves_[0].values, np.zeros_like(model.curves_[0].values))
     assert model.gap_ <= 1e-6 * model.objective_
     assert model.stop_reason_.name == "CERTIFIED"
@@ -65,10 +66,10 @@ def test_a_feature_that_only_wants_to_fall_is_flat(loss):
 @pytest.mark.parametrize("solver", ["newton", "tron"])
 def test_solvers_agree_and_huge_smoothness_is_a_line(solver):
     options = {"C": 1.0, "normalization": "pairs", "monotone": UP_AND_DOWN, "tol": 1e-9}
-    first = AdditiveRankSVM(**options).fit(X, Y, qid=QID)
-    other = AdditiveRankSVM(solver=solver, **options).fit(X, Y, qid=QID)
+    first = plain_curves(**options).fit(X, Y, qid=QID)
+    other = plain_curves(solver=solver, **options).fit(X, Y, qid=QID)
     assert other.objective_ == pytest.approx(first.objective_, rel=2e-9)
-    line = AdditiveRankSVM(smoothness=1e9, solver=solver, **options).fit(X, Y, qid=QID)
+    line = plain_curves(smoothness=1e9, solver=solver, **options).fit(X, Y, qid=QID)
     bent = line.curves_[1].values - np.polyval(
         np.polyfit(*line.curves_[1][:2], 1), line.curves_[1].knots
     )
@@ -81,7 +82,7 @@ def test_missing_values_are_free():
     gone = RNG.random(len(x)) < 0.3
     x[gone, 0] = np.nan
     y = np.where(gone, 3.0, X[:, 0])
-    model = AdditiveRankSVM(monotone={0: 1}).fit(x, y, qid=QID)
+    model = plain_curves(monotone={0: 1}).fit(x, y, qid=QID)
     assert model.curves_[0].missing > model.curves_[0].values.max()
     assert np.all(np.diff(model.curves_[0].values) >= 0)
 
@@ -90,9 +91,9 @@ def test_by_name_as_text_and_with_ndcg_as_the_goal():
     frame = pd.DataFrame({"bm25": X[:, 0], "age": X[:, 1]})
     y = np.clip(np.round(Y), 0, 4)
     options = {"C": 1.0, "objective": "ndcg@10", "normalization": "pairs"}
-    by_name = AdditiveRankSVM(monotone={"bm25": +1, "age": -1}, **options).fit(frame, y, qid=QID)
-    as_text = AdditiveRankSVM(monotone="bm25:+1, age:-1", **options).fit(frame, y, qid=QID)
-    by_number = AdditiveRankSVM(monotone="1:1,2:-1", **options).fit(frame.to_numpy(), y, qid=QID)
+    by_name = plain_curves(monotone={"bm25": +1, "age": -1}, **options).fit(frame, y, qid=QID)
+    as_text = plain_curves(monotone="bm25:+1, age:-1", **options).fit(frame, y, qid=QID)
+    by_number = plain_curves(monotone="1:1,2:-1", **options).fit(frame.to_numpy(), y, qid=QID)
     assert by_name.n_rounds_ > 1
     assert_array_equal(by_name.predict(frame), as_text.predict(frame))
     assert_array_equal(by_name.predict(frame), by_number.predict(frame.to_numpy()))
@@ -102,7 +103,7 @@ def test_by_name_as_text_and_with_ndcg_as_the_goal():
 
 def test_listed_pairs_and_folds():
     pairs = [(i, i + 1) for i in range(0, 400, 2)]
-    listed = AdditiveRankSVM(monotone={0: 1}).fit(X, pairs=pairs)
+    listed = plain_curves(monotone={0: 1}).fit(X, pairs=pairs)
     assert np.all(np.diff(listed.curves_[0].values) >= 0)
     search = AdditiveRankSVMCV(Cs=[1, 10], smoothness=[1.0], cv=2, monotone={0: 1})
     search.fit(X, np.clip(Y, 0, None), qid=QID)
@@ -112,19 +113,19 @@ def test_listed_pairs_and_folds():
 
 def test_a_constant_feature_has_nothing_to_rise():
     x = np.c_[np.ones(400), X[:, 1]]
-    plain = AdditiveRankSVM().fit(x, Y, qid=QID)
-    model = AdditiveRankSVM(monotone={0: 1}).fit(x, Y, qid=QID)
+    plain = plain_curves().fit(x, Y, qid=QID)
+    model = plain_curves(monotone={0: 1}).fit(x, Y, qid=QID)
     assert_array_equal(model.predict(x), plain.predict(x))
 
 
 def test_history_and_a_limit_on_the_iterations():
     options = {"C": 10.0, "monotone": UP_AND_DOWN, "smoothness": 0.1}
-    model = AdditiveRankSVM(**options).fit(X, Y, qid=QID)
+    model = plain_curves(**options).fit(X, Y, qid=QID)
     assert model.n_iter_ == len(model.history_) > 1
     assert model.history_[-1].gap == model.gap_
     assert min(line.objective for line in model.history_) == model.objective_
     with pytest.warns(ConvergenceWarning, match="max_iter iterations were made"):
-        cut = AdditiveRankSVM(max_iter=1, **options).fit(X, Y, qid=QID)
+        cut = plain_curves(max_iter=1, **options).fit(X, Y, qid=QID)
     assert cut.gap_ >= cut.objective_ - model.objective_ > 0
     assert np.all(np.diff(cut.curves_[0].values) >= 0)
 
@@ -132,8 +133,8 @@ def test_history_and_a_limit_on_the_iterations():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_same_bits_for_any_number_of_threads(threads):
     options = {"monotone": UP_AND_DOWN, "C": 1.0, "normalization": "pairs"}
-    one = AdditiveRankSVM(n_jobs=1, **options).fit(X, Y, qid=QID)
-    other = AdditiveRankSVM(n_jobs=threads, **options).fit(X, Y, qid=QID)
+    one = plain_curves(n_jobs=1, **options).fit(X, Y, qid=QID)
+    other = plain_curves(n_jobs=threads, **options).fit(X, Y, qid=QID)
     assert_array_equal(one.predict(X), other.predict(X))
 
 
@@ -157,18 +158,18 @@ def test_the_same_bits_for_any_number_of_threads(threads):
 def test_what_cannot_be_monotone(monotone, sentence):
     frame = pd.DataFrame({"a": X[:, 0], "b": np.round(X[:, 1])})
     with pytest.raises(ValueError, match=sentence):
-        AdditiveRankSVM(monotone=monotone, categorical=["b"]).fit(frame, Y, qid=QID)
+        plain_curves(monotone=monotone, categorical=["b"]).fit(frame, Y, qid=QID)
 
 
 def test_a_solver_that_knows_no_cones():
-    model = AdditiveRankSVM(monotone={0: 1}, loss="hinge", solver="ocas")
+    model = plain_curves(monotone={0: 1}, loss="hinge", solver="ocas")
     with pytest.raises(ValueError, match="solver='ocas' cannot minimise loss='hinge' with mono"):
         model.fit(X, Y, qid=QID)
 
 
 def test_files_with_other_directions_are_damaged(tmp_path):
     path = tmp_path / "m.json"
-    AdditiveRankSVM(monotone={np.int64(0): -1}).fit(X, Y, qid=QID).save(path)
+    plain_curves(monotone={np.int64(0): -1}).fit(X, Y, qid=QID).save(path)
     content = json.loads(path.read_text())
     assert content["parameters"]["monotone"] == [[0, -1]]
     for wrong in ([[0, 3]], [0], [[0]], 5):

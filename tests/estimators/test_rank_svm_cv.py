@@ -166,10 +166,23 @@ def test_a_comparison_with_the_runner_up(model):
 
 def test_a_single_query_is_divided_by_documents():
     features, labels, _ = make_ranking(1, 90, 5, noise=1.0, random_state=0)
-    model = RankSVMCV(n_points=4, cv=3, scoring="pairwise_accuracy").fit(features, labels)
+    options = {"n_points": 4, "cv": 3, "scale": None, "normalization": "none"}
+    model = RankSVMCV(**options, scoring="pairwise_accuracy").fit(features, labels)
     assert model.selection_.scores.shape == (4, 3)
     assert model.best_score_ > 0.6
     assert model.comparison_.n_queries == 3  # its parts
+
+
+def test_by_default_normalizations_and_scales_are_tried_with_grids_of_their_own():
+    model = RankSVMCV(n_points=3, cv=2).fit(X, Y, qid=QID)
+    tried = {(p["normalization"], p["scale"]) for p in model.cv_results_["params"]}
+    assert tried == {(n, s) for n in ("none", "query") for s in ("none", "query")}
+    assert len({(p["normalization"], p["C"]) for p in model.cv_results_["params"]}) >= 6
+    assert len({p["C"] for p in model.cv_results_["params"]}) > 3
+    alone = RankSVM(**model.best_params_).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.coef_, alone.coef_)
+    # A C that is given means what it does in RankSVM.
+    assert set(RankSVMCV(Cs=CS, cv=2).fit(X, Y, qid=QID).best_params_) == {"C"}
 
 
 def test_without_refit_there_is_a_choice_and_no_model(tmp_path):
@@ -215,7 +228,7 @@ def test_weights_count(model):
 def test_a_default_grid_goes_from_one_side_to_the_other():
     """At its ends, the loss hardly matters, and the regulariser hardly does."""
     for normalization in ("none", "pairs"):
-        model = RankSVMCV(cv=2, normalization=normalization).fit(X, Y, qid=QID)
+        model = RankSVMCV(cv=2, normalization=normalization, scale=None).fit(X, Y, qid=QID)
         Cs = [p["C"] for p in model.cv_results_["params"]]
         assert len(Cs) == 21
         below, lowest, highest, above = (

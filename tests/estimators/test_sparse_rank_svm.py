@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from brute_force import explicit_pairs
 from objectives import make_objective
+from plain_defaults import plain_problem, plain_sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold
@@ -12,18 +13,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, StopReason, load_model, make_ranking
 from marginrank.objective.losses import LOSSES
-from marginrank.training.sparse import SparseParameters
+from marginrank.training.sparse import SparseParameters, first_C
 
 X, Y, QID = make_ranking(30, (5, 25), 6, random_state=0)
 
 
-@parametrize_with_checks([SparseRankSVM(), SparseRankSVM(radius=1.0)])
+@parametrize_with_checks([plain_sparse(), plain_sparse(radius=1.0)])
 def test_scikit_learn_compatibility(estimator, check):
     check(estimator)
 
 
 def test_fit_stores_what_it_found():
-    model = SparseRankSVM(C=5.0).fit(X, Y, qid=QID)
+    model = plain_sparse(C=5.0).fit(X, Y, qid=QID)
     loss = make_objective(
         RankingData(X, Y, QID), LOSSES["squared_hinge"], normalization="pairs", ridge=0.0
     )
@@ -39,7 +40,7 @@ def test_fit_stores_what_it_found():
 
 def test_the_objective_and_the_gap_over_explicit_pairs():
     """The ball form, and its gap as Frank-Wolfe's with the best multiple of the dual point."""
-    model = SparseRankSVM(radius=0.4, tol=1e-3).fit(X, Y, qid=QID)
+    model = plain_sparse(radius=0.4, tol=1e-3).fit(X, Y, qid=QID)
     pairs = explicit_pairs(Y, QID)
     K = X[pairs.preferred] - X[pairs.other]
     slack = np.maximum(0, 1 - K @ model.coef_)
@@ -53,21 +54,21 @@ def test_the_objective_and_the_gap_over_explicit_pairs():
 @pytest.mark.parametrize("C", [1.0, 100.0])
 @pytest.mark.parametrize("loss", ["squared_hinge", "huber"])
 def test_without_l1_it_is_a_rank_svm(C, loss):
-    sparse = SparseRankSVM(C=C, l1_ratio=0.0, loss=loss, tol=1e-12).fit(X, Y, qid=QID)
+    sparse = plain_sparse(C=C, l1_ratio=0.0, loss=loss, tol=1e-12).fit(X, Y, qid=QID)
     dense = RankSVM(C=C, loss=loss, normalization="pairs", tol=1e-12).fit(X, Y, qid=QID)
     assert sparse.objective_ == pytest.approx(dense.objective_, rel=1e-11)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-6)
 
 
 def test_parameters_survive_a_clone():
-    model = SparseRankSVM(radius=2.0, positive=True, solver="fenchel", variant="away")
+    model = plain_sparse(radius=2.0, positive=True, solver="fenchel", variant="away")
     assert clone(model).get_params() == model.get_params()
     with pytest.raises(TypeError):
-        SparseRankSVM(1.0)
+        plain_sparse(1.0)
 
 
 def test_predict_rank_and_score():
-    model = SparseRankSVM(radius=1.0).fit(X, Y, qid=QID)
+    model = plain_sparse(radius=1.0).fit(X, Y, qid=QID)
     np.testing.assert_allclose(model.predict(X), X @ model.coef_)
     np.testing.assert_allclose(model.predict(sp.csr_array(X)), X @ model.coef_)
     assert model.score(X, Y, qid=QID) > 0.8
@@ -76,7 +77,7 @@ def test_predict_rank_and_score():
 
 @pytest.mark.parametrize("parameters", [{"radius": 0.5, "positive": True}, {"C": 3.0}])
 def test_a_saved_model_predicts_the_same(parameters, tmp_path):
-    model = SparseRankSVM(**parameters).fit(X, Y, qid=QID)
+    model = plain_sparse(**parameters).fit(X, Y, qid=QID)
     model.save(tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json")
     assert isinstance(loaded, SparseRankSVM)
@@ -86,40 +87,40 @@ def test_a_saved_model_predicts_the_same(parameters, tmp_path):
 
 
 def test_a_warm_start_continues():
-    model = SparseRankSVM(C=3.0, warm_start=True).fit(X, Y, qid=QID)
+    model = plain_sparse(C=3.0, warm_start=True).fit(X, Y, qid=QID)
     model.fit(X, Y, qid=QID)
     assert model.n_iter_ == 0
-    cold = SparseRankSVM(C=3.5, tol=1e-9).fit(X, Y, qid=QID)
+    cold = plain_sparse(C=3.5, tol=1e-9).fit(X, Y, qid=QID)
     warm = model.set_params(C=3.5, tol=1e-9).fit(X, Y, qid=QID)
     assert warm.objective_ == pytest.approx(cold.objective_, rel=1e-8)
     # A smaller ball than that of the last weights.
-    model = SparseRankSVM(radius=1.0, warm_start=True).fit(X, Y, qid=QID)
+    model = plain_sparse(radius=1.0, warm_start=True).fit(X, Y, qid=QID)
     model.set_params(radius=0.1).fit(X, Y, qid=QID)
     assert np.abs(model.coef_).sum() <= 0.1
 
 
 def test_a_fit_that_does_not_converge_warns():
     with pytest.warns(ConvergenceWarning, match="max_iter iterations were made"):
-        SparseRankSVM(radius=2.0, solver="fenchel", max_iter=2).fit(X, Y, qid=QID)
+        plain_sparse(radius=2.0, solver="fenchel", max_iter=2).fit(X, Y, qid=QID)
 
 
 def test_an_objective_of_zero_is_no_error():
-    model = SparseRankSVM(radius=100.0).fit([[0.0], [1.0]], [0, 1])
+    model = plain_sparse(radius=100.0).fit([[0.0], [1.0]], [0, 1])
     assert 0.0 <= model.objective_ <= 1e-12  # a millionth of tol times the loss at zero, which is 1
     assert model.stop_reason_.converged
 
 
 def test_model_selection():
-    search = GridSearchCV(SparseRankSVM(), {"radius": [0.01, 1.0]}, cv=GroupKFold(3), refit=True)
+    search = GridSearchCV(plain_sparse(), {"radius": [0.01, 1.0]}, cv=GroupKFold(3), refit=True)
     search.fit(X, Y, groups=QID, qid=QID)
     assert search.best_params_["radius"] == 1.0
 
 
 def test_weights_equal_repeated_rows():
     times = np.random.default_rng(0).integers(1, 4, size=len(Y))
-    weighted = SparseRankSVM(C=5.0, tol=1e-11).fit(X, Y, qid=QID, sample_weight=times)
+    weighted = plain_sparse(C=5.0, tol=1e-11).fit(X, Y, qid=QID, sample_weight=times)
     rows = np.repeat(np.arange(len(Y)), times)
-    repeated = SparseRankSVM(C=5.0, tol=1e-11).fit(X[rows], Y[rows], qid=QID[rows])
+    repeated = plain_sparse(C=5.0, tol=1e-11).fit(X[rows], Y[rows], qid=QID[rows])
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
 
 
@@ -149,11 +150,11 @@ def over_explicit_pairs(differences, loss, w):
 @pytest.mark.parametrize("loss", ["squared_hinge", "huber"])
 def test_certified_optimum_of_mq2008(mq2008, mq2008_differences, radius, loss):
     X, y, qid = mq2008
-    model = SparseRankSVM(radius=radius, loss=loss).fit(X, y, qid=qid)
+    model = plain_sparse(radius=radius, loss=loss).fit(X, y, qid=qid)
     assert model.stop_reason_ is StopReason.CERTIFIED
     assert model.gap_ <= 1e-6 * model.objective_
     assert np.abs(model.coef_).sum() <= radius
-    finer = SparseRankSVM(radius=radius, loss=loss, tol=1e-12).fit(X, y, qid=qid)
+    finer = plain_sparse(radius=radius, loss=loss, tol=1e-12).fit(X, y, qid=qid)
     assert finer.stop_reason_ is StopReason.CERTIFIED
     # Over explicit pairs: the value, and a dual point that bounds the optimum from below.
     value, _ = over_explicit_pairs(mq2008_differences, loss, model.coef_)
@@ -163,7 +164,7 @@ def test_certified_optimum_of_mq2008(mq2008, mq2008_differences, radius, loss):
     assert value - bound <= 1e-6 * bound
     # Features without a value in the data, and those the ball leaves no room for.
     assert np.all(model.coef_[np.ptp(X, axis=0) == 0] == 0)
-    objective = SparseParameters(radius=radius, loss=loss).objective(RankingData(X, y, qid))
+    objective = plain_problem(radius=radius, loss=loss).objective(RankingData(X, y, qid))
     pull = np.abs(objective.at(finer.coef_).gradient)
     left_out = pull < 0.99 * pull.max()
     assert radius > 4 or left_out.any()
@@ -173,7 +174,7 @@ def test_certified_optimum_of_mq2008(mq2008, mq2008_differences, radius, loss):
 def test_the_largest_ball_is_inactive_on_mq2008(mq2008):
     """There it must find the optimum of the loss alone, which RankSVM approaches as C grows."""
     X, y, qid = mq2008
-    model = SparseRankSVM(radius=64.0, tol=1e-9).fit(X, y, qid=qid)
+    model = plain_sparse(radius=64.0, tol=1e-9).fit(X, y, qid=qid)
     assert np.abs(model.coef_).sum() < 64.0
     C = 1e9
     dense = RankSVM(C=C, normalization="pairs", tol=1e-12).fit(X, y, qid=qid)
@@ -185,12 +186,12 @@ def test_raw_features_of_mslr(real_data):
     X, y, qid = real_data("MSLR-sample/train.txt.gz")
     radii = [{"radius": radius} for radius in (1e-4, 1.0, 10.0, 100.0)]
     for parameters in ({"C": 1e-2}, {"C": 100.0}, *radii):
-        model = SparseRankSVM(**parameters).fit(X, y, qid=qid)
+        model = plain_sparse(**parameters).fit(X, y, qid=qid)
         assert model.stop_reason_ is StopReason.CERTIFIED
 
 
 def test_a_file_keeps_the_sparsity(tmp_path):
-    model = SparseRankSVM(C=5.0).fit(X, Y, qid=QID)
+    model = plain_sparse(C=5.0).fit(X, Y, qid=QID)
     model.save(tmp_path / "m.json")
     assert load_model(tmp_path / "m.json").sparsity_ == model.sparsity_ > 0
 
@@ -204,4 +205,41 @@ def test_a_file_keeps_the_sparsity(tmp_path):
 )
 def test_a_solver_that_does_not_take_the_problem_is_refused_before_the_data(options, message):
     with pytest.raises(ValueError, match=message):
-        SparseRankSVM(**options).fit("no matrix at all", None)
+        plain_sparse(**options).fit("no matrix at all", None)
+
+
+def test_without_a_C_it_is_a_multiple_of_the_first_that_matters(tmp_path):
+    X, y, qid = make_ranking(30, 10, 8, random_state=0)
+    # Features of any scale, of which C = 1 would make no use.
+    model = SparseRankSVM().fit(1e-3 * X, y, qid=qid)
+    assert model.sparsity_ > 0
+    scaled = X / X.std(axis=0)
+    first = first_C(SparseParameters(C=1.0).objective(RankingData(scaled, y, qid)))
+    assert pytest.approx(50 * first) == model.C_
+    with pytest.warns(UserWarning, match="All weights are zero"):
+        assert SparseRankSVM(C=model.C_ / 51).fit(X, y, qid=qid).sparsity_ == 0
+    same = SparseRankSVM(C=model.C_).fit(1e-3 * X, y, qid=qid)
+    np.testing.assert_array_equal(same.coef_, model.coef_)
+    assert same.C_ == model.C_
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert (loaded.C, loaded.C_) == (None, model.C_)
+    assert SparseRankSVM(radius=1.0).fit(X, y, qid=qid).C_ is None
+
+
+def test_an_empty_model_is_warned_of_and_not_exported(tmp_path):
+    X, y, qid = make_ranking(10, 10, 4, random_state=0)
+    with pytest.warns(
+        UserWarning, match=r"All weights are zero.*Increase C=1e-09, or leave it out"
+    ):
+        model = SparseRankSVM(C=1e-9).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="all weights of the model are zero"):
+        model.export(tmp_path / "model.py", "python")
+    with pytest.warns(UserWarning, match="No feature helps to rank the documents"):
+        SparseRankSVM().fit(np.zeros_like(X), y, qid=qid)
+
+
+def test_a_C_that_nobody_gave_is_not_blamed():
+    X, y, qid = make_ranking(10, 10, 4, random_state=0)
+    with pytest.raises(ValueError, match=r"Cannot choose C for features of this scale"):
+        SparseRankSVM(scale=None).fit(1e-150 * X, y, qid=qid)

@@ -85,12 +85,6 @@ def test_solr_model_has_a_weight_for_each_feature_with_a_decimal_point():
     ]
 
 
-@pytest.mark.parametrize("target", ["elasticsearch", "solr"])
-def test_an_offset_needs_a_weight_in_engines_without_constants(target):
-    with pytest.raises(ValueError, match="no feature can carry an offset"):
-        export_files(LinearModel(np.zeros(2), {}), target, offset=1.0)
-
-
 def test_vespa_has_identifiers_for_hostile_names():
     files = export_files(random_model(len(HOSTILE_NAMES), names=HOSTILE_NAMES), "vespa")
     attributes = re.findall(r"attribute\(([^)]*)\)", files[""].decode())

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from plain_defaults import plain_kernel
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from marginrank import KernelRankSVM, load_model, make_ranking
+from marginrank import load_model, make_ranking
 from marginrank.models import KernelModel, is_model, read_any_model
 from marginrank.models.kernel_model import HEADER, KNOWN_PARAMETERS
 
@@ -47,7 +48,7 @@ def test_a_file_predicts_bitwise_the_same(path, layout, n_components):
     documents = layout(X)
     if layout is pd.DataFrame:
         documents.columns = list("abcd")
-    model = KernelRankSVM(kernel="poly", n_components=n_components, C=0.3, degree=2)
+    model = plain_kernel(kernel="poly", n_components=n_components, C=0.3, degree=2)
     model.fit(documents, Y, qid=QID).save(path)
     read = load_model(path)
     assert read.predict(documents).tobytes() == model.predict(documents).tobytes()
@@ -60,13 +61,13 @@ def test_a_file_predicts_bitwise_the_same(path, layout, n_components):
 
 def test_a_precomputed_kernel(path):
     values = rbf_kernel(X)
-    model = KernelRankSVM(kernel="precomputed", n_components=30).fit(values, Y, qid=QID)
+    model = plain_kernel(kernel="precomputed", n_components=30).fit(values, Y, qid=QID)
     model.save(path)
     np.testing.assert_array_equal(load_model(path).predict(values), model.predict(values))
 
 
 def test_commands_read_it_too(path):
-    model = KernelRankSVM().fit(X, Y, qid=QID)
+    model = plain_kernel().fit(X, Y, qid=QID)
     model.save(path)
     assert is_model(path)
     read = read_any_model(path)
@@ -80,13 +81,13 @@ def test_commands_read_it_too(path):
 
 
 def test_files_know_the_parameters_of_the_estimator():
-    assert KernelRankSVM().get_params().keys() == KNOWN_PARAMETERS
+    assert plain_kernel().get_params().keys() == KNOWN_PARAMETERS
 
 
 def test_what_cannot_be_saved(path):
     with pytest.raises(NotFittedError):
-        KernelRankSVM().save(path)
-    model = KernelRankSVM(kernel=rbf_kernel).fit(X, Y, qid=QID)
+        plain_kernel().save(path)
+    model = plain_kernel(kernel=rbf_kernel).fit(X, Y, qid=QID)
     with pytest.raises(TypeError, match="a Python function cannot be saved"):
         model.save(path)
     assert not path.exists()
@@ -94,7 +95,7 @@ def test_what_cannot_be_saved(path):
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 def test_cut_files_are_refused(path, share):
-    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    plain_kernel().fit(X, Y, qid=QID).save(path)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(ValueError, match=r"m\.npz is damaged"):
@@ -130,7 +131,7 @@ def test_indices_that_are_no_integers_are_refused(path, name, dtype):
 
 
 def test_a_flipped_bit_is_found(path):
-    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    plain_kernel().fit(X, Y, qid=QID).save(path)
     with zipfile.ZipFile(path) as archive:
         at = archive.getinfo("dual_coef.npy").header_offset + 400
     content = bytearray(path.read_bytes())
@@ -162,7 +163,7 @@ def test_a_flipped_bit_is_found(path):
     ],
 )
 def test_damaged_files_are_refused(path, change, message):
-    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    plain_kernel().fit(X, Y, qid=QID).save(path)
     rewrite(path, change)
     for read in (load_model, read_any_model):
         with pytest.raises(ValueError, match=rf"m\.npz.*{message}"):
@@ -170,7 +171,7 @@ def test_damaged_files_are_refused(path, change, message):
 
 
 def test_files_that_ask_for_absurd_memory_are_refused(path):
-    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    plain_kernel().fit(X, Y, qid=QID).save(path)
     header = np.lib.format.magic(1, 0)
     with zipfile.ZipFile(path, "a") as archive:
         text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,), }"
@@ -182,7 +183,7 @@ def test_files_that_ask_for_absurd_memory_are_refused(path):
 
 def test_compressed_files_are_refused(path):
     """They could be a thousand times as large in memory."""
-    KernelRankSVM().fit(X, Y, qid=QID).save(path)
+    plain_kernel().fit(X, Y, qid=QID).save(path)
     with np.load(path) as archive:
         arrays = dict(archive)
     np.savez_compressed(path, **arrays)
@@ -192,7 +193,7 @@ def test_compressed_files_are_refused(path):
 
 def test_deep_and_doubled_headers_are_refused(path):
     for text, message in ((b"[" * 100_000, "it is not JSON"), (b'{"a": 1, "a": 2}', "twice")):
-        KernelRankSVM().fit(X, Y, qid=QID).save(path)
+        plain_kernel().fit(X, Y, qid=QID).save(path)
 
         def change(arrays, text=text):
             arrays[HEADER] = np.frombuffer(text, np.uint8)
@@ -203,7 +204,7 @@ def test_deep_and_doubled_headers_are_refused(path):
 
 
 def test_names_are_as_many_as_features(path):
-    model = KernelRankSVM().fit(X, Y, qid=QID)
+    model = plain_kernel().fit(X, Y, qid=QID)
     model.save(path)
     rewrite(path, set_header(feature_names=["a"]))
     with pytest.raises(ValueError, match="'feature_names' has 1 entries and not 4"):
@@ -212,11 +213,11 @@ def test_names_are_as_many_as_features(path):
     with pytest.raises(ValueError, match="the model cannot be saved: 'feature_names' has 1"):
         model.save(path)
     with pytest.raises(ValueError, match=r"C=-1.0 must be"):
-        KernelRankSVM().fit(X, Y, qid=QID).set_params(C=-1.0).save(path)
+        plain_kernel().fit(X, Y, qid=QID).set_params(C=-1.0).save(path)
 
 
 def test_a_cost_that_is_a_function_is_asked_for_again(path):
-    model = KernelRankSVM(pair_cost=max).fit(X, Y, qid=QID)
+    model = plain_kernel(pair_cost=max).fit(X, Y, qid=QID)
     model.save(path)
     loaded = load_model(path)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
@@ -227,7 +228,7 @@ def test_a_cost_that_is_a_function_is_asked_for_again(path):
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_the_scale_is_kept(path, layout):
     documents = layout(X * [1.0, 1e3, 1e-3, 1.0])
-    model = KernelRankSVM(scale="standard", n_components=30).fit(documents, Y, qid=QID)
+    model = plain_kernel(scale="standard", n_components=30).fit(documents, Y, qid=QID)
     model.save(path)
     read = load_model(path)
     np.testing.assert_array_equal(read.scale_, model.scale_)
@@ -240,7 +241,7 @@ def test_the_scale_is_kept(path, layout):
     [(np.ones(3), "'scale' is not 4 numbers"), (np.zeros(4), "'scale' is not positive")],
 )
 def test_a_wrong_scale_is_named(path, scale, message):
-    KernelRankSVM(scale="range").fit(X, Y, qid=QID).save(path)
+    plain_kernel(scale="range").fit(X, Y, qid=QID).save(path)
     rewrite(path, lambda arrays: arrays.update(scale=scale))
     with pytest.raises(ValueError, match=message):
         load_model(path)

@@ -25,7 +25,8 @@ DATA = RankingData(X, Y, QID)
 
 
 def problem(loss="squared_hinge", C=0.1, **options):
-    parameters = AdditiveParameters(C=C, loss=loss, max_bins=8, **options)
+    plain = {"normalization": "none", "smoothness": 1.0} | options
+    parameters = AdditiveParameters(C=C, loss=loss, max_bins=8, **plain)
     seen = prepare(DATA, parameters)
     signs = {0: 1, 1: -1, 2: 1, 3: -1}
     return seen.objective(DATA, parameters), MonotoneCurves.of(seen.matrix.basis, signs)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from objectives import make_objective
+from plain_defaults import plain_problem
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.regularizers import ElasticNet, L1Ball
 from marginrank.solvers.sparse.proximal_newton import proximal_newton
-from marginrank.training.sparse import SparseParameters, first_C, first_radius, fit_sparse
+from marginrank.training.sparse import first_C, first_radius, fit_sparse
 
 X, Y, QID = make_ranking(40, (5, 25), 8, random_state=0)
 DATA = RankingData(X, Y, QID)
@@ -24,7 +25,7 @@ def loss_alone(loss="squared_hinge", **options):
 def test_above_the_first_C_a_weight_is_not_zero(loss, l1_ratio, positive):
     C = first_C(loss_alone(loss), l1_ratio=l1_ratio, positive=positive)
     for factor, n_weights in ((0.999, 0), (1.001, 1)):
-        parameters = SparseParameters(
+        parameters = plain_problem(
             C=factor * C, l1_ratio=l1_ratio, positive=positive, loss=loss, tol=1e-10
         )
         assert np.count_nonzero(fit_sparse(DATA, parameters).result.w) == n_weights
@@ -56,21 +57,21 @@ def test_without_a_feature_that_helps_there_is_no_first_value():
 
 
 def test_parameters_become_the_objective_and_the_regulariser():
-    fit = fit_sparse(DATA, SparseParameters(C=20.0, l1_ratio=0.5, loss="huber", tol=1e-9))
+    fit = fit_sparse(DATA, plain_problem(C=20.0, l1_ratio=0.5, loss="huber", tol=1e-9))
     expected = proximal_newton(loss_alone("huber", C=20.0), ElasticNet(0.5, 0.5), tol=1e-9)
     assert fit.result.objective == pytest.approx(expected.objective, rel=1e-8)
     assert fit.n_pairs == DATA.n_pairs
-    in_ball = fit_sparse(DATA, SparseParameters(radius=0.5, C=123.0, tol=1e-9))
+    in_ball = fit_sparse(DATA, plain_problem(radius=0.5, C=123.0, tol=1e-9))
     expected = proximal_newton(loss_alone(), L1Ball(0.5), tol=1e-9)
     assert in_ball.result.objective == pytest.approx(expected.objective, rel=1e-8)
 
 
 def test_every_solver_gives_the_same_model():
-    ball = SparseParameters(radius=0.5, variant="pairwise", tol=1e-4)
-    penalty = SparseParameters(C=5.0, tol=1e-4)
+    ball = plain_problem(radius=0.5, variant="pairwise", tol=1e-4)
+    penalty = plain_problem(C=5.0, tol=1e-4)
     for parameters, other in ((ball, "fenchel"), (penalty, "truncated_gradient")):
         expected = fit_sparse(DATA, parameters).result
-        result = fit_sparse(DATA, SparseParameters(**(vars(parameters) | {"solver": other}))).result
+        result = fit_sparse(DATA, plain_problem(**(vars(parameters) | {"solver": other}))).result
         assert result.stop.converged
         assert result.objective == pytest.approx(expected.objective, rel=2e-4)
 
@@ -97,9 +98,9 @@ def test_every_solver_gives_the_same_model():
 )
 def test_wrong_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
-        fit_sparse(DATA, SparseParameters(**parameters))
+        fit_sparse(DATA, plain_problem(**parameters))
 
 
 def test_data_without_pairs_is_refused():
     with pytest.raises(ValueError, match="no pair to learn from"):
-        fit_sparse(RankingData(X, np.ones(len(Y)), QID), SparseParameters())
+        fit_sparse(RankingData(X, np.ones(len(Y)), QID), plain_problem())

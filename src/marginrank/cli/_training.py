@@ -11,6 +11,7 @@ from marginrank.cli._progress import Phases
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from marginrank._base.parameters import Message
     from marginrank.data import RankingData
     from marginrank.data.pair_lists import PairList
     from marginrank.models import AdditiveModel, LinearModel
@@ -94,8 +95,11 @@ def learned_from(
 ) -> Learned:
     """Return what a fit has learned, and warn of what is wrong with it."""
     from marginrank.models import LinearModel
+    from marginrank.training.sparse import SparseParameters, empty_message
 
     warn_of_outcome(outcome, parameters.tol, feature_names)
+    if outcome.error is None and isinstance(parameters, SparseParameters):
+        warn_of(empty_message(outcome.result.w, parameters))
     model = LinearModel.from_fit(outcome, parameters, random_state, feature_names)
     return Learned(model, outcome.stream, outcome.error)
 
@@ -115,16 +119,22 @@ def warn_of_outcome(outcome: "Fit", tol: float, feature_names: list[str] | None)
             effect_message(outcome.scale, feature_names),
             convergence_message(outcome.result, tol),
         ):
-            if message is not None:
-                warnings.warn(message, stacklevel=1)
+            warn_of(message)
+
+
+def warn_of(message: "Message | None") -> None:
+    """Emit `message` as a warning, if not None."""
+    if message is not None:
+        warnings.warn(message, stacklevel=1)
 
 
 def fit_summary(model: "LinearModel | AdditiveModel", counts: dict[str, int]) -> dict[str, Any]:
     """Return what came out of a fit on data with these counts."""
     training = asdict(model.training) if model.training else {}
     stop = training.pop("stop_reason")
-    if training["n_rounds"] is None:
-        del training["n_rounds"]
+    for name in ("n_rounds", "C", "smoothness"):
+        if training[name] is None:
+            del training[name]
     return {
         "data": counts,
         "parameters": model.parameters,
@@ -148,6 +158,7 @@ def print_fit(result: "Mapping[str, Any]", stop_reason: str) -> None:
         gap += f", relative {result['gap'] / result['objective']:.1e}"
     rows = [
         *result["data"].items(),
+        *((name, f"{result[name]:.10g}") for name in ("C", "smoothness") if name in result),
         ("objective", f"{result['objective']:.10g}"),
         ("certified gap", gap),
         *([("rounds", result["n_rounds"])] if "n_rounds" in result else []),

@@ -20,6 +20,9 @@ from marginrank._base.parameters import (
 )
 from marginrank.cli._options import EVALUATION, OUTPUT
 from marginrank.training.declarations import (
+    BINS_TRIED,
+    CURVES_TRIED,
+    LINES_TRIED,
     LOSS_WEIGHT,
     SMOOTHNESS_TRIED,
     AdditiveDeclaration,
@@ -33,7 +36,8 @@ SEARCH = "Search"
 MOST_POINTS = 1000
 MOST_FOLDS = 1000
 NONE = "none"  # what the parameters whose default is None have for it on the command line
-AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization")
+AXES = ("loss", "pair_selection", "pair_cost", "margin")
+AXES_BY_LEARNER = ("normalization", "scale")  # whose default depends on what is searched
 SHARED = ("solver", "tol", "max_iter")  # by all candidates
 
 OF_CURVES = ("categorical", "interactions", "l1", "monotone")  # of all additive candidates
@@ -41,7 +45,6 @@ CURVES_ONLY = ("smoothness", "max_bins", *OF_CURVES)  # what lines have no use f
 
 _OF_TRAIN = declared(AdditiveDeclaration)
 _DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(AdditiveDeclaration)}
-_SCALES = {False: NONE, True: _DEFAULTS["scale"]}  # of lines, and of curves
 
 
 def _listed(name: str) -> Any:
@@ -72,17 +75,23 @@ class Tried:
     pair_selection: str = _listed("pair_selection")
     pair_cost: str = _listed("pair_cost")
     margin: str = _listed("margin")
-    normalization: str = _listed("normalization")
+    normalization: str | None = Parameter(
+        or_none(TEXT),
+        f"{_OF_TRAIN['normalization'].help[:-1]}; none,query by default, none with -C, pairs with "
+        "--additive.",
+        LISTS,
+    ).field(None)
     scale: str | None = Parameter(
         or_none(TEXT),
-        f"{_OF_TRAIN['scale'].help[:-1]}; none by default, standard with --additive.",
+        f"{_OF_TRAIN['scale'].help[:-1]}; none,query by default, none with -C, standard with "
+        "--additive.",
         LISTS,
     ).field(None)
     additive: bool = Parameter(
         FLAG, "Choose among additive models, a curve a feature, as of train-additive.", LISTS
     ).field(False)
     smoothness: str = _of_curves("smoothness", ",".join(f"{s:g}" for s in SMOOTHNESS_TRIED))
-    max_bins: str = _of_curves("max_bins", str(_DEFAULTS["max_bins"]))
+    max_bins: str = _of_curves("max_bins", str(BINS_TRIED))
     categorical: str | None = _shared("categorical")
     interactions: int = _shared("interactions")
     l1: float = _shared("l1")
@@ -121,9 +130,10 @@ class Tried:
         from marginrank.training.linear import Parameters
 
         shared = {"n_jobs": n_jobs, **{name: getattr(self, name) for name in SHARED}}
-        scale = _SCALES[self.additive] if self.scale is None else self.scale
         axes = {name: _entries(name, getattr(self, name)) for name in AXES}
-        axes["scale"] = _entries("scale", scale)
+        for name in AXES_BY_LEARNER:
+            listed = getattr(self, name)
+            axes[name] = _entries(name, self._default(name) if listed is None else listed)
         Cs = None if self.C is None else _numbers("C", self.C)
         if not self.additive:
             return Space(Parameters(**shared), axes, Cs, self.points, LINES)
@@ -134,6 +144,12 @@ class Tried:
         axes["max_bins"] = _numbers("max_bins", self.max_bins)
         axes["smoothness"] = _numbers("smoothness", self.smoothness)
         return Space(base, axes, Cs, self.points, Curves())
+
+    def _default(self, name: str) -> str:
+        """Return the values to try if none are listed."""
+        if self.additive:
+            return CURVES_TRIED if name == "normalization" else str(_DEFAULTS[name])
+        return ",".join(LINES_TRIED if self.C is None else LINES_TRIED[:1])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -6,7 +6,7 @@ from marginrank.cli._data import Wanted, data_summary, open_data
 from marginrank.cli._options import DataFiles, Reading, Training, Validation
 from marginrank.cli._progress import Phases
 from marginrank.cli._task import Fitted, Task
-from marginrank.cli._training import warn_of_outcome
+from marginrank.cli._training import warn_of, warn_of_outcome
 from marginrank.training.declarations import AdditiveDeclaration
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def fit_curves(
 ) -> "AdditiveModel":
     """Fit to the labels of the data, and time it."""
     from marginrank.models import AdditiveModel
-    from marginrank.training.additive import fit_additive
+    from marginrank.training.additive import empty_message, fit_additive
     from marginrank.training.linear import seed_from
 
     with phases.phase("solve"), phases.solving(training.verbose) as callback:
@@ -66,4 +66,5 @@ def fit_curves(
             data, parameters, seed=seed_from(training.random_state), callback=callback
         )
     warn_of_outcome(outcome.fit, parameters.tol, data.feature_names)
+    warn_of(empty_message(outcome, parameters))
     return AdditiveModel.from_fit(outcome, parameters, training.random_state, data.feature_names)

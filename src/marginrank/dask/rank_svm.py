@@ -3,10 +3,11 @@
 from typing import Any, Self
 
 from marginrank.dask._rankers import DaskRanker, refuse_local_only
-from marginrank.estimators._linear import check_seed
+from marginrank.estimators._linear import check_seed, warn_of
 from marginrank.estimators.rank_svm import RankSVM
-from marginrank.estimators.sparse_rank_svm import SparseRankSVM, share_in_use
+from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.training.dask.fit import check_for_dask
+from marginrank.training.sparse import empty_message
 
 
 class DaskRankSVM(DaskRanker, RankSVM):
@@ -169,6 +170,7 @@ n_features_in_, feature_names_in_
         parameters.check()
         seed = check_seed(self.random_state)
         fit, loaded = self._fit(X, columns, parameters, seed, client, partitions)
-        self.sparsity_ = share_in_use(fit.result.w)
+        self._set_sparsity(fit)
         self._store(fit, loaded)
+        warn_of(empty_message(self.coef_, parameters), stacklevel=3)
         return self

@@ -204,6 +204,7 @@ class LinearRanker(KeywordHints, BaseEstimator):
                 self.n_iter_,
                 self.n_pairs_,
                 getattr(self, "n_rounds_", None),
+                getattr(self, "C_", None),
             )
         return LinearModel(
             coef=self.coef_,

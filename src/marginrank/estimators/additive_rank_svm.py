@@ -39,7 +39,12 @@ from marginrank.models.additive_model import Reason, curves_of
 from marginrank.models.interactions import interactions_of
 from marginrank.solvers import StopReason
 from marginrank.solvers.result import print_iteration
-from marginrank.training.additive import AdditiveFit, AdditiveParameters, fit_additive
+from marginrank.training.additive import (
+    AdditiveFit,
+    AdditiveParameters,
+    empty_message,
+    fit_additive,
+)
 from marginrank.training.feature_choice import columns_of
 from marginrank.training.linear import convergence_message
 from marginrank.training.scaling import values_of
@@ -110,13 +115,18 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
 
     Parameters
     ----------
-    C, lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, normalization
+    C : float, default=10.0
+        Weight of the loss, as in :class:`~marginrank.RankSVM`.
+    normalization : {"none", "pairs", "query"}, default="query"
+        As in :class:`~marginrank.RankSVM`; with "query", a C means the same for any amount of data.
+    lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin
         As in :class:`~marginrank.RankSVM`.
-    max_bins : int, default=32
+    max_bins : int, default=16
         The largest number of bins between the knots of a feature, up to 254. A feature with fewer
         values has a knot at each.
-    smoothness : float, default=1.0
-        Weight of the roughness of curves, against the penalty of a line.
+    smoothness : float, default=None
+        Weight of the roughness of curves, against the penalty of a line. None means
+        n_features / 200: the more curves there are, the smoother each.
     categorical : sequence of str or int, optional
         Features whose values are numbers that stand for names, by their own name or column: each
         value gets a weight of its own, as if it were a column of zeros and ones. Values that the
@@ -153,6 +163,8 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
     interactions_ : list of Interaction
         For each pair of `features` their `knots`, and the `values` at each two of them, of which
         the first row and column are for missing values. The most promising are first.
+    smoothness_ : float
+        The smoothness that was used.
     scale_ : ndarray of shape (n_features,), or None
         What features were divided by.
     objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
@@ -188,12 +200,12 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
     def __init__(
         self,
         *,
-        C: float = 1.0,
+        C: float = 10.0,
         lam: float | None = None,
         objective: str = "pairs",
         loss: str = "squared_hinge",
-        max_bins: int = 32,
-        smoothness: float = 1.0,
+        max_bins: int = 16,
+        smoothness: float | None = None,
         categorical: Any = None,
         interactions: int = 0,
         monotone: Any = None,
@@ -204,7 +216,7 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         pair_selection: str = "all",
         pair_cost: Any = None,
         margin: Any = "unit",
-        normalization: str = "none",
+        normalization: str = "query",
         scale: Any = "standard",
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -279,6 +291,7 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         )
         self._store(outcome, given)
         remember_columns(self, y, qid, sample_weight, query_weight)
+        warn_of(empty_message(outcome, parameters))
         return self
 
     def _parameters(self) -> AdditiveParameters:
@@ -302,6 +315,7 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         self.n_rounds_ = outcome.fit.n_rounds
+        self.smoothness_ = outcome.fit.smoothness
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         warn_of(convergence_message(result, self.tol), ConvergenceWarning)
@@ -384,6 +398,7 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
                 self.n_iter_,
                 self.n_pairs_,
                 self.n_rounds_,
+                smoothness=getattr(self, "smoothness_", None),
             )
         return AdditiveModel(
             curves=self.curves_,
@@ -409,7 +424,8 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         set_features(self, features_of(model))
         if model.training is not None:
             for name, value in vars(model.training).items():
-                setattr(self, f"{name}_", value)
+                if value is not None or name == "n_rounds":
+                    setattr(self, f"{name}_", value)
         if model.history is not None:
             self.history_ = model.history
         return self

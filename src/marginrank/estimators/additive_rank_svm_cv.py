@@ -18,7 +18,7 @@ from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_a
 from marginrank.models import AdditiveModel
 from marginrank.training.additive import AdditiveParameters
 from marginrank.training.additive_selection import Curves
-from marginrank.training.declarations import SMOOTHNESS_TRIED
+from marginrank.training.declarations import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
 from marginrank.training.exploration import Count, Exploration
 from marginrank.training.folds import folds_of
 from marginrank.training.judges import FoldJudge
@@ -37,6 +37,7 @@ FOUND = (
     "history_",
     "n_pairs_",
     "n_rounds_",
+    "smoothness_",
 )
 
 
@@ -113,7 +114,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         Cs: ArrayLike | None = None,
         n_points: int = Curves.n_points,
         smoothness: Any = SMOOTHNESS_TRIED,
-        max_bins: Any = 32,
+        max_bins: Any = BINS_TRIED,
         cv: Any = 5,
         scoring: Any = "ndcg@10",
         rule: str = "best",
@@ -129,7 +130,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         pair_selection: str = "all",
         pair_cost: Any = None,
         margin: Any = "unit",
-        normalization: str = "pairs",
+        normalization: str = CURVES_TRIED,
         scale: Any = "standard",
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -28,7 +28,7 @@ from marginrank.estimators._linear import check_seed
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import Training, kernel_model
 from marginrank.models.kernel_model import KernelModel
-from marginrank.training.kernel_map import PRECOMPUTED, Kernel, KernelMap, Landmarks
+from marginrank.training.kernel_map import AUTO, PRECOMPUTED, Kernel, KernelMap, Landmarks
 from marginrank.training.scaling import find_scale, values_of
 
 # What a fit of the linear part found, and is told of the whole.
@@ -51,23 +51,27 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
         the kernel of each row of the first with each row of the second; or "precomputed", where X
         holds kernel values: all training documents with each other in `fit`, and in `predict` the
         documents (rows) with those of the training (columns).
-    gamma : float, default=None
+    gamma : float, None or "auto", default="auto"
         Parameter of "rbf", exp(−γ‖x − z‖²), "laplacian", "poly", "sigmoid" and "chi2". None means
-        1 / n_features, or 1 for "chi2".
+        1 / n_features, or 1 for "chi2"; "auto" is 0.1 / n_features for "rbf", and None for others.
     degree, coef0 : float, default=3 and 1
         "poly" is (γ xᵀz + coef0)^degree, "sigmoid" is tanh(γ xᵀz + coef0).
     n_components : int, default=None
         Number of landmarks: training documents, drawn at random, that the others are compared with
         (Nyström's approximation). None means all documents if there are at most 3,000, which makes
         the map exact, and 1,000 landmarks otherwise.
-    C, lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, \
-normalization, verbose
+    C : float, default=100.0
+        Weight of the loss, as in :class:`~marginrank.RankSVM`.
+    normalization : {"none", "pairs", "query"}, default="query"
+        As in :class:`~marginrank.RankSVM`; with "query", a C means the same for any amount of data.
+    lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, verbose
         As in :class:`~marginrank.RankSVM`.
-    scale : None, {"standard", "range", "query"} or array-like of shape (n_features,), default=None
+    scale : None, {"auto", "standard", "range", "query"} or array-like, default="auto"
         What features are divided by before the kernel sees them, as in
         :class:`~marginrank.RankSVM`. For kernels of differences, "rbf" and "laplacian", "standard"
         is the same as StandardScaler first. Other kernels see the offsets of features. A
-        precomputed kernel has no features to divide.
+        precomputed kernel has no features to divide: "auto" is None for it, and "standard" for
+        others.
     n_jobs : int, default=None
         Number of threads; None and −1 mean all. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
@@ -83,6 +87,8 @@ normalization, verbose
         The landmarks, with features as they are; None if the kernel is precomputed.
     landmark_rows_ : ndarray of int64, shape (n_landmarks,)
         Rows of the landmarks in the training data.
+    gamma_ : float or None
+        The gamma that was used.
     scale_ : ndarray of shape (n_features,), or None
         What features are divided by.
     objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
@@ -120,11 +126,11 @@ normalization, verbose
         self,
         *,
         kernel: Any = "rbf",
-        gamma: float | None = None,
+        gamma: float | str | None = AUTO,
         degree: float = 3,
         coef0: float = 1,
         n_components: int | None = None,
-        C: float = 1.0,
+        C: float = 100.0,
         lam: float | None = None,
         objective: str = "pairs",
         loss: str = "squared_hinge",
@@ -134,8 +140,8 @@ normalization, verbose
         pair_selection: str = "all",
         pair_cost: Any = None,
         margin: Any = "unit",
-        normalization: str = "none",
-        scale: Any = None,
+        normalization: str = "query",
+        scale: Any = AUTO,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = 0,
@@ -190,7 +196,8 @@ normalization, verbose
         remember_columns(self, y, qid, sample_weight, query_weight)
         # Wrong labels or queries are refused before the eigenvectors are computed.
         data = training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
-        scale = values_of(find_scale(data, self.scale))
+        kernel = kernel.with_gamma(data.n_features)
+        scale = values_of(find_scale(data, self._scale()))
         landmarks = Landmarks.choose(kernel, data.X, self.n_components, seed, scale)
         map = KernelMap.of(landmarks, data.X)
         mapped = map.features(data.X, effective_threads(self.n_jobs))
@@ -204,13 +211,24 @@ normalization, verbose
     def _kernel(self) -> Kernel:
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
         kernel.check()
-        kernel.refuse_scale(self.scale)
+        kernel.refuse_scale(self._scale())
         return kernel
+
+    def _scale(self) -> Any:
+        """Return the scale, or the one that "auto" stands for."""
+        if isinstance(self.scale, str) and self.scale == AUTO:
+            return None if self.kernel == PRECOMPUTED else "standard"
+        return self.scale
+
+    def _fitted_kernel(self) -> Kernel:
+        """Return the kernel of the fit."""
+        return self._kernel().with_gamma(self.n_features_in_)
 
     def _linear(self) -> RankSVM:
         """Return the linear part, with all parameters that both classes have."""
         shared = RankSVM().get_params().keys() & self.get_params(deep=False).keys()
         linear = RankSVM(**{name: getattr(self, name) for name in shared})
+        linear.scale = self._scale()
         linear._parameters().check()
         linear.scale = None  # of features, which are in front of the kernel
         return linear
@@ -222,6 +240,7 @@ normalization, verbose
         self.landmarks_ = map.landmarks.documents
         self.landmark_rows_ = map.landmarks.rows
         self.scale_ = map.landmarks.scale
+        self.gamma_ = map.landmarks.kernel.gamma
         for name in RESULTS:
             setattr(self, name, getattr(linear, name))
 
@@ -244,7 +263,9 @@ normalization, verbose
         X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
         check_finite(X_checked, matrix, threads)
-        landmarks = Landmarks(self._kernel(), self.landmark_rows_, self.landmarks_, self.scale_)
+        landmarks = Landmarks(
+            self._fitted_kernel(), self.landmark_rows_, self.landmarks_, self.scale_
+        )
         return landmarks.product(X_checked, self.dual_coef_, threads)
 
     # They need nothing but predict, n_jobs and _plain_model.
@@ -266,10 +287,10 @@ normalization, verbose
     def _plain_model(self) -> KernelModel:
         """Return what is saved and exported."""
         check_is_fitted(self)
-        self._kernel()
         self._linear()
+        settled = {"gamma": self._fitted_kernel().gamma, "scale": self._scale()}
         return KernelModel(
-            parameters=self.get_params(deep=False),
+            parameters=self.get_params(deep=False) | settled,
             dual_coef=self.dual_coef_,
             landmark_rows=self.landmark_rows_,
             landmarks=self.landmarks_,
@@ -296,11 +317,13 @@ normalization, verbose
         self.landmarks_ = model.landmarks
         self.scale_ = model.scale
         self.n_features_in_ = model.n_features
+        self.gamma_ = self._fitted_kernel().gamma
         if model.feature_names is not None:
             self.feature_names_in_ = np.array(model.feature_names, dtype=object)
         if model.training is not None:
             for name, value in vars(model.training).items():
-                setattr(self, f"{name}_", value)
+                if value is not None:
+                    setattr(self, f"{name}_", value)
         return self
 
     def __sklearn_tags__(self) -> Tags:

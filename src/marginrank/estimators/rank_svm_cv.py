@@ -14,6 +14,7 @@ from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
 from marginrank.estimators._selection import NO_MODEL, SearchLog, forget_model, keep_selection
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.models import LinearModel
+from marginrank.training.declarations import LINES_TRIED
 from marginrank.training.folds import folds_of
 from marginrank.training.judges import FoldJudge
 from marginrank.training.linear import Parameters, RidgeParameters, unfinished_message
@@ -21,6 +22,7 @@ from marginrank.training.path import check_grid
 from marginrank.training.selection import RULES, Search, grids_of
 
 AXES = ("loss", "normalization", "scale")
+AUTO = "auto"
 SHARED = ("solver", "max_iter", "pair_selection", "pair_cost", "margin", "n_jobs")
 FOUND = (
     "coef_",
@@ -65,9 +67,12 @@ class RankSVMCV(LinearRanker):
         mean is not lower by more than one standard error of the best one's mean.
     refit : bool, default=True
         Learn from all data with what was chosen. Without it there is no model.
-    loss, normalization, scale
+    loss : str or list of str, default="squared_hinge"
+        As in :class:`~marginrank.RankSVM`; or a list of names to choose from.
+    normalization, scale : str, list of str or None, default="auto"
         As in :class:`~marginrank.RankSVM`; or a list of names to choose from, as in
-        ``scale=["none", "standard"]``.
+        ``scale=["none", "standard"]``. "auto" tries "none" and "query" where each has its own grid
+        of C, from the data; with `Cs`, it is "none".
     solver, max_iter, pair_selection, pair_cost, margin, n_jobs
         As in :class:`~marginrank.RankSVM`.
     tol : float, default=1e-6
@@ -131,8 +136,8 @@ class RankSVMCV(LinearRanker):
         pair_selection: str = "all",
         pair_cost: Any = None,
         margin: Any = "unit",
-        normalization: Any = "none",
-        scale: Any = None,
+        normalization: Any = "auto",
+        scale: Any = "auto",
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = 0,
@@ -183,7 +188,7 @@ class RankSVMCV(LinearRanker):
         seed = check_seed(self.random_state)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
         folds = folds_of(data, self.cv, seed)
-        axes = {name: _choices(getattr(self, name)) for name in AXES}
+        axes = {name: _choices(getattr(self, name), Cs) for name in AXES}
         varied = [name for name, values in axes.items() if len(values) > 1]
         judge = FoldJudge(data, folds, self.scoring, self.n_jobs)
         search = Search(data, judge, varied=varied, seed=seed)
@@ -228,8 +233,10 @@ class RankSVMCV(LinearRanker):
         return {name: getattr(self, name) for name in SHARED}
 
 
-def _choices(value: Any) -> list[Any]:
+def _choices(value: Any, Cs: Any) -> list[Any]:
     """Return the values to try: those of a list of names, or the only one."""
+    if isinstance(value, str) and value == AUTO:
+        return list(LINES_TRIED if Cs is None else LINES_TRIED[:1])
     is_list = isinstance(value, (list, tuple)) and len(value) > 0
     if is_list and all(entry is None or isinstance(entry, str) for entry in value):
         return list(value)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._base.types import Floats
-from marginrank.estimators._linear import BatchRanker, check_seed
+from marginrank.estimators._linear import BatchRanker, check_seed, warn_of
 from marginrank.models import LinearModel
-from marginrank.training.sparse import SparseParameters, fit_sparse
+from marginrank.training.minimisation import Fit
+from marginrank.training.sparse import SparseParameters, empty_message, fit_sparse
 
 
 class SparseRankSVM(BatchRanker):
@@ -33,9 +34,9 @@ class SparseRankSVM(BatchRanker):
     ----------
     radius : float, default=None
         Bound on ‖w‖₁. With a radius, `C` has no effect.
-    C : float, default=1.0
-        Weight of the loss against the penalty. Up to
-        :func:`~marginrank.training.sparse.first_C` all weights are zero.
+    C : float, default=None
+        Weight of the loss against the penalty. With ``l1_ratio=1``, all weights are zero up to
+        :func:`~marginrank.training.sparse.first_C`. None means 50 times that value.
     l1_ratio : float, default=1.0
         Share of ‖w‖₁ in the penalty, the rest being ½‖w‖². With 0, the model is
         ``RankSVM(C=C, normalization="pairs")``.
@@ -60,7 +61,7 @@ class SparseRankSVM(BatchRanker):
     normalization : {"none", "pairs", "query"}, default="pairs"
         "pairs" takes the mean of the loss over all pairs; "none" its sum; "query" takes the mean
         over the pairs of each query, then over the queries.
-    scale : None, {"standard", "range", "query"} or array-like of shape (n_features,), default=None
+    scale : None, {"standard", "range", "query"} or array-like, default="standard"
         What features are divided by, as in :class:`~marginrank.RankSVM`: in place of ‖w‖₁ there is
         Σ scale_ |w|.
     device : None, "cpu", "cuda" or "cuda:1", default=None
@@ -81,6 +82,8 @@ class SparseRankSVM(BatchRanker):
     ----------
     coef_ : ndarray of shape (n_features,)
         The weights w, of the features as they are: not scaled.
+    C_ : float or None
+        The weight of the loss that was used; None with a radius.
     scale_ : ndarray of shape (n_features,), or None
         What features were divided by.
     sparsity_ : float
@@ -104,8 +107,9 @@ class SparseRankSVM(BatchRanker):
 
     Notes
     -----
-    The l1 norm treats all features alike, so that they should have comparable scales; paper 3
-    scales each to [0, 1], as ``scale="range"`` does.
+    The l1 norm treats all features alike, so they should have comparable scales. The default
+    divides each by its standard deviation. Paper 3 scales each to [0, 1], as ``scale="range"``
+    does.
 
     Examples
     --------
@@ -120,7 +124,7 @@ class SparseRankSVM(BatchRanker):
         self,
         *,
         radius: float | None = None,
-        C: float = 1.0,
+        C: float | None = None,
         l1_ratio: float = 1.0,
         positive: bool = False,
         loss: str = "squared_hinge",
@@ -131,7 +135,7 @@ class SparseRankSVM(BatchRanker):
         pair_selection: str = "all",
         pair_cost: Any = None,
         normalization: str = "pairs",
-        scale: Any = None,
+        scale: Any = "standard",
         device: str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -201,15 +205,21 @@ class SparseRankSVM(BatchRanker):
             tensor=X,
             **self._watch(data, limit)._asdict(),
         )
-        self.sparsity_ = share_in_use(fit.result.w)
+        self._set_sparsity(fit)
         self._store(fit, data)
+        warn_of(empty_message(self.coef_, parameters), stacklevel=3)
         return self
+
+    def _set_sparsity(self, fit: Fit) -> None:
+        self.sparsity_ = _share_in_use(fit.result.w)
+        self.C_ = fit.C
 
     @classmethod
     def from_linear_model(cls, model: LinearModel) -> Self:
         """Return a fitted estimator that predicts what `model` does."""
         self = super().from_linear_model(model)
-        self.sparsity_ = share_in_use(model.coef)
+        self.sparsity_ = _share_in_use(model.coef)
+        self.C_ = None if model.training is None else model.training.C
         return self
 
     def _parameters(self) -> SparseParameters:
@@ -217,6 +227,6 @@ class SparseRankSVM(BatchRanker):
         return SparseParameters(**{name: getattr(self, name) for name in names})
 
 
-def share_in_use(w: Floats) -> float:
+def _share_in_use(w: Floats) -> float:
     """Return the share of the weights that are not zero."""
     return float(np.count_nonzero(w) / w.size)

@@ -130,7 +130,7 @@ class SparseRankSVMCV(LinearRanker):
         pair_selection: str = "all",
         pair_cost: Any = None,
         normalization: str = "pairs",
-        scale: Any = None,
+        scale: Any = "standard",
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = 0,

@@ -72,6 +72,7 @@ def export_files(
     terms = terms_in(model, features)
     if target.by_name:
         check_names(features)
+    _check_not_empty(model, kind)
     _check_fits(target, to, kind, len(places_in(model, features)), offset)
     more = _beside_terms(model, features)
     whole = SUMS[kind](name, tuple(features), terms, float(offset), dialect, **more)
@@ -169,6 +170,15 @@ def offset_above_zero(scores: Floats) -> float:
     return float(room - scores.min())
 
 
+def _check_not_empty(model: Exported, kind: str) -> None:
+    """Raise ValueError if nothing adds to scores."""
+    if not any(counts_in(model).values()):
+        raise ValueError(
+            f"all {TERMS[kind]} of the model are zero, so it gives every document the same score; "
+            "train it again with a larger C or without l1."
+        )
+
+
 def _check_fits(target: Target, to: str, kind: str, n_used: int, offset: float) -> None:
     if offset and not target.has_offset:
         raise ParameterError(
@@ -194,6 +204,7 @@ KINDS = {
     "foreign": ForeignModel,
 }
 SUMS: Mapping[str, Any] = {"linear": WeightedSum, "additive": CurveSum, "kernel": KernelSum}
+TERMS = {"linear": "weights", "additive": "curves", "kernel": "landmarks"}
 FEWER = {
     "linear": "train a SparseRankSVM",
     "additive": "train on fewer features",

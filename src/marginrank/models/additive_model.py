@@ -170,6 +170,7 @@ class AdditiveModel:
                 result.n_iter,
                 outcome.fit.n_pairs,
                 outcome.fit.n_rounds,
+                smoothness=outcome.fit.smoothness,
             ),
             history=result.history,
             interactions=interactions_of(outcome.grids, outcome.grid_values),

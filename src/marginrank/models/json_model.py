@@ -73,8 +73,9 @@ def _training(training: Training) -> dict[str, Any]:
         "n_iter": _encode(training.n_iter),
         "n_pairs": _encode(training.n_pairs),
     }
-    if training.n_rounds is not None:
-        content["n_rounds"] = _encode(training.n_rounds)
+    for name in ("n_rounds", "C", "smoothness"):
+        if getattr(training, name) is not None:
+            content[name] = _encode(getattr(training, name))
     return content
 
 
@@ -273,6 +274,8 @@ def _read_training(fields: _Fields) -> Training | None:
         n_iter=inner.get("n_iter", _is_integer, "an integer"),
         n_pairs=inner.get("n_pairs", _is_integer, "an integer"),
         n_rounds=inner.get("n_rounds", _is_integer_or_null, "null or an integer"),
+        C=inner.get("C", _is_number_or_null, "null or a number"),
+        smoothness=inner.get("smoothness", _is_number_or_null, "null or a number"),
     )
 
 
@@ -311,6 +314,10 @@ def _is_number(value: Any) -> bool:
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < 2**1023
     return isinstance(value, float)
+
+
+def _is_number_or_null(value: Any) -> bool:
+    return value is None or _is_number(value)
 
 
 def _is_reason(value: Any) -> bool:

@@ -54,7 +54,8 @@ class Training:
     """How a fit ended.
 
     `n_rounds` is the number of problems that were solved, if one was weighted by the rankings of
-    others.
+    others. `C` is the weight of the loss and `smoothness` that of the roughness of curves, where
+    the parameters may leave them to the data.
     """
 
     objective: float
@@ -63,6 +64,8 @@ class Training:
     n_iter: int
     n_pairs: int
     n_rounds: int | None = None
+    C: float | None = None
+    smoothness: float | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,13 @@ class LinearModel:
             parameters=_all_parameters(parameters, random_state),
             feature_names=feature_names,
             training=Training(
-                result.objective, result.gap, result.stop, result.n_iter, fit.n_pairs, fit.n_rounds
+                result.objective,
+                result.gap,
+                result.stop,
+                result.n_iter,
+                fit.n_pairs,
+                fit.n_rounds,
+                fit.C,
             ),
             history=result.history,
             estimator=_estimator_with(parameters),

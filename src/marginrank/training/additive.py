@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from marginrank._base.parameters import Mention, ParameterError, given
+from marginrank._base.parameters import Mention, Message, ParameterError, given
 from marginrank._base.threads import effective_threads
 from marginrank._base.types import Floats
 from marginrank.data.grids import Grid, grid_scores
@@ -37,6 +37,7 @@ from marginrank.training.monotone_choice import signs_of
 from marginrank.training.scaling import Scale, find_scale, no_scale, values_of
 
 CHOICE_TOL = 1e-3  # closer fits would not change which pairs of features are chosen
+FEATURES_AT_ONE = 200  # with which the default smoothness is 1
 SMOOTH_LOSS = "squared_hinge"  # which they are chosen by if the loss is not smooth
 
 
@@ -58,6 +59,12 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
                 )
         elif self.monotone:
             find_cone_solver(self.solver, get_loss(self.loss))
+
+    def smoothness_for(self, knots: Knots) -> float:
+        """Return the smoothness, or the one that None stands for with so many features."""
+        if self.smoothness is not None:
+            return self.smoothness
+        return (knots.starts.size - 1) / FEATURES_AT_ONE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +104,24 @@ class AdditiveFit(NamedTuple):
     def scores(self, X: Any, threads: int) -> Floats:
         """Return the scores of checked features."""
         return scores_of(X, *self[1:], threads=threads)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all functions are zero."""
+        return not any(values.any() for values in (self.values, *self.grid_values))
+
+
+def empty_message(outcome: AdditiveFit, parameters: AdditiveParameters) -> Message | None:
+    """Return the warning that the penalty `l1` has made all curves zero, or None."""
+    if parameters.l1 == 0 or not outcome.is_empty:
+        return None
+    return Message(
+        "All curves are zero, so all documents have the same score. Decrease ",
+        given("l1", parameters.l1),
+        " or increase ",
+        given("C", parameters.loss_weight),
+        ".",
+    )
 
 
 def scores_of(
@@ -157,7 +182,7 @@ def fit_additive(
         w0=None,
         callback=callback,
     )
-    return problem.outcome(fit)
+    return problem.outcome(fit._replace(smoothness=parameters.smoothness_for(problem.matrix.knots)))
 
 
 class Problem(NamedTuple):
@@ -223,7 +248,7 @@ class Problem(NamedTuple):
         if not get_loss(parameters.loss).smooth:
             easier = replace(easier, loss=SMOOTH_LOSS)
         objective = self.objective(data, easier, pairs=pairs, propensity=propensity)
-        penalty = Penalty(parameters.smoothness, values_of(self.scale))
+        penalty = Penalty(parameters.smoothness_for(self.matrix.knots), values_of(self.scale))
         solve = partial(self._weights, parameters=easier, seed=seed)
         chosen = choose_interactions(
             objective, parameters.interactions, penalty, solve, alone=self.signs
@@ -289,7 +314,7 @@ def prepare(
 ) -> Problem:
     """Choose knots, put every value in its place between them, and make a basis of curves."""
     layout = lay_out(data, parameters, X=X, feature_names=feature_names)
-    return layout.problem(parameters.smoothness)
+    return layout.problem(parameters.smoothness_for(layout.knots))
 
 
 def lay_out(

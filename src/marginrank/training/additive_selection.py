@@ -161,8 +161,9 @@ class _Part:
         self, parameters: AdditiveParameters, Cs: Floats, seed: int
     ) -> Iterator[tuple[SolverResult, Any]]:
         """Yield the models of all C."""
-        problem = self.layout.problem(parameters.smoothness)
-        sizes = self.layout.sizes(parameters.smoothness)
+        smoothness = parameters.smoothness_for(self.layout.knots)
+        problem = self.layout.problem(smoothness)
+        sizes = self.layout.sizes(smoothness)
         ratio = np.ones_like(sizes) if self.sizes is None else self.sizes / sizes
         self.sizes = sizes
         self.found = {C: w * ratio for C, w in self.found.items()}

@@ -29,7 +29,10 @@ PAIR_SELECTIONS = ("all", "adjacent")
 NORMALIZATIONS = ("none", "pairs", "query")
 LEARNING_RATES = ("auto", "inverse", "constant")
 METHODS = ("query", "pair")
-SMOOTHNESS_TRIED = (0.03, 3.0)  # where it is to be chosen
+SMOOTHNESS_TRIED = (0.03, 3.0)  # by a search
+BINS_TRIED = 32  # by a search
+CURVES_TRIED = "pairs"  # the normalization of additive models in a search
+LINES_TRIED = ("none", "query")  # normalizations and scales of linear models, by a search
 LARGEST_SEED = 2**32 - 1  # that NumPy takes
 
 
@@ -201,12 +204,17 @@ class LinearDeclaration:
 class AdditiveDeclaration(LinearDeclaration):
     """What an additive RankSVM takes; see :class:`~marginrank.AdditiveRankSVM`."""
 
+    C: float = LOSS_WEIGHT.field(10.0)
+    normalization: str = NORMALIZATION.field("query")
     max_bins: int = Parameter(
         integer(at_least=1, at_most=254), "Largest number of bins of a feature.", MODEL
-    ).field(32)
-    smoothness: float = Parameter(
-        number(above=1e-12), "Weight of the roughness of curves; a straight line has none.", MODEL
-    ).field(1.0)
+    ).field(16)
+    smoothness: float | None = Parameter(
+        or_none(number(above=1e-12)),
+        "Weight of the roughness of curves; a straight line has none. By default the number of "
+        "features / 200.",
+        MODEL,
+    ).field(None)
     categorical: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),
         "Features whose values are numbers of categories: their names or numbers, with commas.",
@@ -233,7 +241,9 @@ class SparseDeclaration:
     radius: float | None = Parameter(
         or_none(number()), "Bound on the l1 norm of w, instead of C.", MODEL
     ).field(None)
-    C: float = LOSS_WEIGHT.field(1.0)
+    C: float | None = Parameter(
+        or_none(number()), "Weight of the loss; chosen from the data by default.", MODEL, "-C"
+    ).field(None)
     l1_ratio: float = Parameter(share(), "Share of the l1 norm in the penalty.", MODEL).field(1.0)
     positive: bool = Parameter(FLAG, "No weight may be negative.", MODEL).field(False)
     loss: str = SMOOTH_LOSS.field("squared_hinge")
@@ -250,7 +260,7 @@ class SparseDeclaration:
     pair_selection: str = PAIR_SELECTION.field("all")
     pair_cost: Any = PAIR_COST.field(None)  # noqa: RUF009 (a field)
     normalization: str = NORMALIZATION.field("pairs")
-    scale: Any = SCALE.field(None)  # noqa: RUF009 (a field)
+    scale: Any = SCALE.field("standard")  # noqa: RUF009 (a field)
     n_jobs: int | None = N_JOBS.field(None)
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ ASYMMETRY = 1e-5  # relative; more is no rounding error, not even of float32
 NEGATIVE = 1e-6  # likewise for an eigenvalue below zero
 
 PRECOMPUTED = "precomputed"
+AUTO = "auto"
+AUTO_GAMMA = 0.1  # of "rbf", times the number of features
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Kernel:
     """A kernel function and its parameters; see :class:`~marginrank.KernelRankSVM`."""
 
     function: str | Callable[[Any, Any], Any]
-    gamma: float | None = None
+    gamma: float | str | None = None
     degree: float = 3
     coef0: float = 1
 
@@ -57,10 +59,16 @@ class Kernel:
         """Refuse a wrong value by its name."""
         if not callable(self.function):
             check_choice("kernel", self.function, [*sorted(PAIRWISE_KERNEL_FUNCTIONS), PRECOMPUTED])
-        if self.gamma is not None:
+        if self.gamma is not None and self.gamma != AUTO:
             check_number("gamma", self.gamma)
         check_number("degree", self.degree)
         check_number("coef0", self.coef0, above=-math.inf)
+
+    def with_gamma(self, n_features: int) -> "Kernel":
+        """Return the kernel with the gamma that "auto" stands for."""
+        if self.gamma != AUTO:
+            return self
+        return replace(self, gamma=AUTO_GAMMA / n_features if self.function == "rbf" else None)
 
     def refuse_scale(self, scale: Any) -> None:
         """Refuse a scale of features where there are none."""
@@ -81,7 +89,7 @@ class Kernel:
                     f"{Z.shape[0]} rows; it must return one value for each pair of rows."
                 )
             return values
-        parameters = {"degree": self.degree, "coef0": self.coef0}
+        parameters: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0}
         if self.gamma is not None:
             parameters["gamma"] = self.gamma
         values = pairwise_kernels(X, Z, metric=self.function, filter_params=True, **parameters)

@@ -35,6 +35,10 @@ class Fit(NamedTuple):
         What was read, if X was left on disk.
     n_rounds : int or None
         Number of problems that were solved, if one was weighted by the rankings of others.
+    C : float or None
+        The weight of the loss that was used, if the parameters may leave it to the data.
+    smoothness : float or None
+        The weight of the roughness of curves that was used, if there are any.
     """
 
     result: SolverResult
@@ -43,6 +47,8 @@ class Fit(NamedTuple):
     error: OSError | None = None
     stream: StreamFacts | None = None
     n_rounds: int | None = None
+    C: float | None = None
+    smoothness: float | None = None
 
 
 class Minimised(Protocol):

@@ -169,7 +169,7 @@ def sparse_path(
     pair_selection: str = "all",
     pair_cost: Any = None,
     normalization: str = "pairs",
-    scale: Any = None,
+    scale: Any = "standard",
     validation: RankingData | Sequence[Any] | None = None,
     metric: str | Metric = "ndcg@10",
     n_jobs: int | None = None,

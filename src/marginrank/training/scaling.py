@@ -6,6 +6,7 @@ never copied. Solvers see u = σw, the weights of X / σ; a model has w.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -258,3 +259,18 @@ def effect_message(scale: Scale | None, names: Sequence[str] | None) -> Message 
         f"Features without effect, as they are constant inside every query: {listed}{more}; drop "
         "them."
     )
+
+
+@contextmanager
+def blaming_features(*, C: Any) -> Iterator[None]:
+    """Raise an error about the features, not about C, if C is None: derived from the features."""
+    try:
+        yield
+    except ParameterError as error:
+        if C is not None or error.parameter != "C":
+            raise
+        raise ParameterError(
+            "Cannot choose C for features of this scale; use ",
+            given("scale", "standard"),
+            " or rescale X.",
+        ) from error

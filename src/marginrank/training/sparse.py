@@ -4,14 +4,20 @@ It does not know scikit-learn, whose import takes longer than many a fit.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from marginrank._base.parameters import Mention, ParameterError, check_parameters, given
-from marginrank._base.threads import effective_threads
+from marginrank._base.parameters import (
+    Mention,
+    Message,
+    ParameterError,
+    check_parameters,
+    given,
+)
+from marginrank._base.threads import effective_threads, serial_blas
 from marginrank._base.types import Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends.interface import Matrix
@@ -26,8 +32,10 @@ from marginrank.training.devices import Place
 from marginrank.training.linear import check_start, require_pairs
 from marginrank.training.minimisation import Fit, minimise
 from marginrank.training.pairs import choose_pairs, objective_on
-from marginrank.training.scaling import find_scale
+from marginrank.training.scaling import Scale, blaming_features, find_scale, with_scale
 from marginrank.training.streams import OnRead, matrix_for
+
+DEFAULT_OVER_FIRST = 50.0  # the default C over the one at which the first weight appears
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +68,16 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration):
         solve = find_solver(self.solver, loss, self.regularizer())
         return partial(solve, variant=self.variant) if self.solver == "fenchel" else solve
 
+    @property
+    def leaves_C_open(self) -> bool:
+        """Whether C is to be chosen from the data."""
+        return self.radius is None and self.C is None
+
+    @property
+    def loss_weight(self) -> float:
+        """C, or 1 where there is no penalty to weigh it against or C is left to the data."""
+        return 1.0 if self.radius is not None or self.C is None else self.C
+
     def regularizer(self) -> L1Regularizer:
         """Return the ball, or the penalty."""
         if self.radius is not None:
@@ -67,7 +85,7 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration):
         return ElasticNet(float(self.l1_ratio), 1.0 - self.l1_ratio, bool(self.positive))
 
     def objective(self, data: RankingData, matrix: Matrix | None = None) -> Objective:
-        """Return the loss on the data, times C where there is a penalty to weigh it against.
+        """Return the loss on the data, times `loss_weight`.
 
         The features are as they are: unscaled.
         """
@@ -82,7 +100,7 @@ class SparseParameters(SparseDeclaration, DeviceDeclaration):
         objective = objective_on(
             data,
             preferences,
-            C=self.C if self.radius is None else 1.0,
+            C=self.loss_weight,
             normalization=self.normalization,
             ridge=0.0,
             threads=threads,
@@ -114,14 +132,53 @@ def fit_sparse(
         objective = parameters.objective(data, matrix)
         check_start(w0)
         matrix.survey(objective.pairs, threads)
-        return minimise(
-            objective,
-            parameters,
-            scale=find_scale(data, parameters.scale, matrix),
-            seed=seed,
-            w0=w0,
-            callback=callback,
-        )
+        scale = find_scale(data, parameters.scale, matrix)
+        if parameters.leaves_C_open:
+            parameters = with_default_C(parameters, objective, scale)
+            with blaming_features(C=None):
+                objective = parameters.objective(data, matrix)
+        fit = minimise(objective, parameters, scale=scale, seed=seed, w0=w0, callback=callback)
+        return fit._replace(C=parameters.C)
+
+
+def with_default_C(
+    parameters: SparseParameters, objective: Objective, scale: Scale | None
+) -> SparseParameters:
+    """Return the parameters with a C from the data.
+
+    Parameters
+    ----------
+    parameters : SparseParameters
+        Their C is None.
+    objective : Objective
+        The loss with C = 1 on the features as they are.
+    scale : Scale or None
+        What features are divided by.
+
+    Returns
+    -------
+    SparseParameters
+        C is a multiple of the value at which the first weight appears, whatever the `l1_ratio`; 1
+        if no feature helps.
+    """
+    with serial_blas():
+        first = first_C(with_scale(objective, scale), positive=parameters.positive)
+    return replace(parameters, C=DEFAULT_OVER_FIRST * first if np.isfinite(first) else 1.0)
+
+
+def empty_message(w: Floats, parameters: SparseParameters) -> Message | None:
+    """Return the warning that all weights are zero, or None."""
+    if w.any():
+        return None
+    told = "All weights are zero, so all documents have the same score. "
+    if parameters.radius is not None or parameters.C is None:
+        return Message(told, "No feature helps to rank the documents; check X and the labels.")
+    return Message(
+        told,
+        "Increase ",
+        given("C", parameters.C),
+        ", or leave it out to choose it from the data.",
+    )
 
 
 def first_C(objective: Objective, *, l1_ratio: float = 1.0, positive: bool = False) -> float:

@@ -6,8 +6,7 @@ Whatever ends the search, the best candidate that was judged on all folds is the
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ from marginrank.training.folds import Fold, check_folds, over_folds, query_folds
 from marginrank.training.held_out import refuse_other_validation
 from marginrank.training.judges import FoldJudge, HeldOutJudge, Judge
 from marginrank.training.linear import RidgeParameters, seed_from, unfinished_message
+from marginrank.training.scaling import blaming_features
 from marginrank.training.selection import RULES, Candidate, Search, Selection
 
 Clock = Callable[[], float]
@@ -219,24 +219,8 @@ def tune(
         judge = tuner.judge(folds)
         if nested:
             outer = [OuterFold(fold, tuner.inner_folds(fold, n_folds)) for fold in folds]
-    with _blaming_features(space):
+    with blaming_features(C=space.Cs):
         return tuner.tune(judge, outer, budget)
-
-
-@contextmanager
-def _blaming_features(space: Space) -> Iterator[None]:
-    """Say why a C that nobody gave cannot be computed with."""
-    try:
-        yield
-    except ParameterError as error:
-        if space.Cs is not None or error.parameter != "C":
-            raise
-        raise ParameterError(
-            "features of X are so small or large that values of C to go with them cannot be "
-            "computed with; take ",
-            given("scale", "standard"),
-            ", or multiply the features by a number.",
-        ) from error
 
 
 def _is_better(scores: Floats, others: Floats) -> bool:

@@ -45,10 +45,6 @@ def _shift(model: WeightedSum) -> dict[str, Any]:
 
 def shifted(model: WeightedSum) -> tuple[Term, float]:
     """Return the feature that is shifted and its mean: w (x - mean) = w x + offset."""
-    if not model.terms:
-        raise ValueError(
-            "the model has no weights, so that no feature can carry an offset; leave it out."
-        )
     term = max(model.terms, key=lambda term: abs(term.weight))
     mean = -model.offset / term.weight
     if abs(mean) > LARGEST_FLOAT32:

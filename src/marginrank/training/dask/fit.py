@@ -30,8 +30,8 @@ from marginrank.training.goals import refuse_goal
 from marginrank.training.linear import Parameters, check_start
 from marginrank.training.minimisation import Fit, minimise
 from marginrank.training.pairs import no_pairs, no_weight
-from marginrank.training.scaling import Scale, ScaleSearch, no_scale
-from marginrank.training.sparse import SparseParameters
+from marginrank.training.scaling import Scale, ScaleSearch, blaming_features, no_scale
+from marginrank.training.sparse import SparseParameters, with_default_C
 from marginrank.training.stream_progress import StreamProgress
 from marginrank.training.streams import OnRead
 
@@ -126,8 +126,14 @@ def fit_on_dask(
     require_vectors(loaded.n_features)
     scale = _find_scale(client, loaded, parameters.scale)
     objective = dask_objective(client, loaded, parameters, on_read)
+    if isinstance(parameters, SparseParameters) and parameters.leaves_C_open:
+        parameters = with_default_C(parameters, objective, scale)
+        with blaming_features(C=None):
+            objective = dask_objective(client, loaded, parameters, on_read)
+    loaded.release()
     objective.matrix.survey(objective.pairs, objective.threads)
-    return minimise(objective, parameters, scale=scale, seed=seed, w0=w0, callback=callback)
+    fit = minimise(objective, parameters, scale=scale, seed=seed, w0=w0, callback=callback)
+    return fit._replace(C=parameters.C) if isinstance(parameters, SparseParameters) else fit
 
 
 def check_for_dask(parameters: AnyParameters) -> None:
@@ -171,7 +177,6 @@ def dask_objective(
         averaged=parameters.normalization == "query",
         n_tasks=bundling.tasks_per_worker,
     )
-    loaded.release()
     bounds = np.cumsum([0, *sizes])
     far = loaded.n_bytes <= SMALL_BYTES
     executor = DaskExecutor(client, weighed, bundling.members, bounds, on_read, far=far)
@@ -194,7 +199,7 @@ def _require_pairs(pairs: DaskPairs) -> None:
 
 def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
     """Return what multiplies the weights of queries: C, for means divided by what they are over."""
-    C = _loss_weight(parameters)
+    C = parameters.loss_weight
     total = float(np.sum([fact.weight for fact in facts]))
     over = {
         "none": 1.0,
@@ -203,12 +208,6 @@ def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
     }
     refuse_C(C, total, C * total if parameters.normalization == "none" else C)
     return C / over[parameters.normalization]
-
-
-def _loss_weight(parameters: AnyParameters) -> float:
-    if isinstance(parameters, Parameters):
-        return parameters.loss_weight
-    return parameters.C if parameters.radius is None else 1.0
 
 
 def _needs_labels(parameters: AnyParameters) -> bool:
