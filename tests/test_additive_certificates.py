@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from brute_force import explicit_pairs
 from oracle import Judge
+from plain_defaults import plain_curve_parameters
 from small_problems import small_problem
 from test_certificates import wrong_claims
 
@@ -88,7 +89,7 @@ def test_more_functions_than_documents(documents, loss, C):
     rng = np.random.default_rng(documents)
     qid = np.arange(documents) // 5
     data = RankingData(rng.normal(size=(documents, 40)), rng.integers(0, 3, documents), qid)
-    parameters = AdditiveParameters(C=C, smoothness=0.03, loss=loss)
+    parameters = plain_curve_parameters(C=C, smoothness=0.03, loss=loss)
     outcome, seen = fit_additive(data, parameters), prepare(data, parameters)
     assert outcome.fit.result.stop.converged
     if documents == 300:
@@ -105,7 +106,7 @@ def test_a_grid_of_two_features(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
     data = RankingData(X, y)
-    parameters = AdditiveParameters(interactions=1, smoothness=0.01, C=1000.0)
+    parameters = plain_curve_parameters(interactions=1, smoothness=0.01, C=1000.0)
     seen = prepare(data, parameters).with_interactions(data, parameters)
     outcome = fit_additive(data, parameters)
     pairs = explicit_pairs(data.y, np.zeros(60))

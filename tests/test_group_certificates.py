@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from brute_force import explicit_pairs
 from group_oracle import GroupJudge
+from plain_defaults import plain_curve_parameters
 from small_problems import small_problem
 from test_certificates import wrong_claims
 
@@ -56,7 +57,7 @@ def test_hinge_with_a_small_penalty_and_a_large_C(seed):
     """An unsolved smoothed problem made the band's part of the estimate vanish."""
     rng = np.random.default_rng(seed)
     data = RankingData(rng.normal(size=(20, 2)), rng.integers(0, 3, 20))
-    parameters = AdditiveParameters(loss="hinge", l1=0.1, C=1e4, tol=1e-3)
+    parameters = plain_curve_parameters(loss="hinge", l1=0.1, C=1e4, tol=1e-3)
     outcome, matrix = fit_additive(data, parameters), prepare(data, parameters).matrix
     judge = GroupJudge(
         matrix.values(np.arange(matrix.n_features)),

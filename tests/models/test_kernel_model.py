@@ -106,7 +106,7 @@ def test_cut_files_are_refused(path, share):
 def test_files_with_random_bytes_are_refused_with_their_path(path, layout):
     """Wherever the bytes are; those at the end are the list of what the archive holds."""
     documents = sp.csr_array(np.where(X > 0, X, 0)) if layout == "csr" else X
-    KernelRankSVM(n_components=8).fit(documents, Y, qid=QID).save(path)
+    plain_kernel(n_components=8).fit(documents, Y, qid=QID).save(path)
     content = np.frombuffer(path.read_bytes(), np.uint8)
     rng = np.random.default_rng(0)
     for _ in range(400):
@@ -124,7 +124,7 @@ def test_files_with_random_bytes_are_refused_with_their_path(path, layout):
 @pytest.mark.parametrize("name", ["indices", "indptr"])
 def test_indices_that_are_no_integers_are_refused(path, name, dtype):
     documents = sp.csr_array(np.where(X > 0, X, 0))
-    KernelRankSVM().fit(documents, Y, qid=QID).save(path)
+    plain_kernel().fit(documents, Y, qid=QID).save(path)
     rewrite(path, lambda arrays: arrays.update({name: arrays[name].astype(dtype)}))
     with pytest.raises(ValueError, match=r"m\.npz is damaged: the landmarks are no CSR matrix"):
         load_model(path)

@@ -172,5 +172,5 @@ n_features_in_, feature_names_in_
         fit, loaded = self._fit(X, columns, parameters, seed, client, partitions)
         self._set_sparsity(fit)
         self._store(fit, loaded)
-        warn_of(empty_message(self.coef_, parameters), stacklevel=3)
+        warn_of(empty_message(self.coef_, parameters))
         return self

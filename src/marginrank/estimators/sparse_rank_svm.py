@@ -207,7 +207,7 @@ class SparseRankSVM(BatchRanker):
         )
         self._set_sparsity(fit)
         self._store(fit, data)
-        warn_of(empty_message(self.coef_, parameters), stacklevel=3)
+        warn_of(empty_message(self.coef_, parameters))
         return self
 
     def _set_sparsity(self, fit: Fit) -> None:
