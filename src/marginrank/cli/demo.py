@@ -103,7 +103,7 @@ def demo(
         "curves": [
             one
             for one in describe_curves(curves, N_FEATURES)["top_curves"]
-            if one["name"] in CURVED
+            if one["feature"] in CURVED
         ],
         "plot": plot,
         "seconds": phases.seconds,
@@ -282,7 +282,7 @@ def _print(result: dict[str, Any], stop_reason: str) -> None:
     if not any(library in judged for library, *_ in BOOSTERS):
         print_line("To compare with boosted trees, too: pip install lightgbm")
         print_line("")
-    shown = [(one["name"], one["curve"]) for one in result["curves"]]
+    shown = [(one["feature"], one["curve"]) for one in result["curves"]]
     print_table("Curves that AdditiveRankSVM has learned", shown)
     if result["plot"] is not None:
         print_line(f"The curves are drawn in {result['plot']}.")

@@ -36,7 +36,7 @@ from marginrank.training.goals import cutoff_of, refuse_beside_goal, refuse_goal
 from marginrank.training.minimisation import Fit, minimise
 from marginrank.training.pairs import Preferences, choose_pairs, no_pairs, no_weight, objective_on
 from marginrank.training.rounds import Problems, Top, fit_in_rounds
-from marginrank.training.scaling import find_scale
+from marginrank.training.scaling import find_linear_scale
 from marginrank.training.streams import OnRead, matrix_for
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
@@ -120,7 +120,7 @@ def fit_linear(
         require_pairs(objective, data)
         check_start(w0)
         matrix.survey(objective.pairs, threads)
-        scale = find_scale(data, parameters.scale, matrix)
+        scale = find_linear_scale(data, parameters.scale, matrix)
         return solve_for_goal(
             data,
             parameters,

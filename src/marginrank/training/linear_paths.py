@@ -28,7 +28,7 @@ from marginrank.training.pairs import choose_pairs, objective_on
 from marginrank.training.scaling import (
     Scale,
     ScaleSearch,
-    find_scale,
+    find_linear_scale,
     no_scale,
     to_raw,
     with_scale,
@@ -277,7 +277,7 @@ class Problems:
 def _scale_of(data: RankingData, rows: Integers | None, scale: object) -> Scale | None:
     """Return the scale of some rows, which are copied a few queries at a time."""
     if rows is None or no_scale(scale):
-        return find_scale(data, scale)
+        return find_linear_scale(data, scale)
     search = ScaleSearch(scale)
     for chunk in _chunks(data, rows):
         search.add(chunk)

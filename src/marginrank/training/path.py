@@ -33,7 +33,7 @@ from marginrank.solvers.result import Callback, SolverResult, StopReason
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 from marginrank.training.held_out import refuse_other_validation, validation_data
 from marginrank.training.linear import seed_from, unfinished_message
-from marginrank.training.scaling import Scale, effect_message, find_scale, with_scale
+from marginrank.training.scaling import Scale, effect_message, find_linear_scale, with_scale
 from marginrank.training.sparse import SparseParameters, first_C, first_radius
 
 # Parameters of a path that a fit of one of its models has, too.
@@ -283,7 +283,7 @@ def fit_path(
     evaluate = order_free(asked)
     with serial_blas():
         objective = parameters.objective(data)
-        scale = find_scale(data, parameters.scale)
+        scale = find_linear_scale(data, parameters.scale)
         objective = with_scale(objective, scale)
         if grid is None:
             grid = _default_grid(objective, parameters, n_points)

@@ -60,20 +60,28 @@ def find_scale(data: RankingData, scale: Any, matrix: Matrix | None = None) -> S
     A sweep or two over `matrix`, if X of the data is left on disk.
     """
     search = ScaleSearch(scale)
+    if no_scale(scale):
+        return None
     if isinstance(matrix, StreamedMatrix):
-        for chunk in () if no_scale(scale) else chunks_of(data, matrix):
+        for chunk in chunks_of(data, matrix):
             search.add(chunk)
-        return search.found()
-    search.add(data)
-    return _without_huge_constants(search.found(), data)
+    else:
+        search.add(data)
+    return search.found()
+
+
+def find_linear_scale(data: RankingData, scale: Any, matrix: Matrix | None = None) -> Scale | None:
+    """Return the scale of the features of a linear model; the arguments are those of find_scale.
+
+    Features that are huge and constant inside every query are divided by their size. No pair sees
+    them and their weights are zero, but the rounding of sums over such a feature would hide the
+    gradients of all others.
+    """
+    found = find_scale(data, scale, matrix)
+    return found if isinstance(matrix, StreamedMatrix) else _without_huge_constants(found, data)
 
 
 def _without_huge_constants(scale: Scale | None, data: RankingData) -> Scale | None:
-    """Divide features that are huge and constant inside every query by their size.
-
-    No pair sees them and their weights are zero, but the rounding of sums over such a feature would
-    hide the gradients of all others.
-    """
     magnitudes = data.matrix.magnitudes(1)
     huge = [int(k) for k in np.flatnonzero(magnitudes > HUGE) if _is_constant(data, int(k))]
     if not huge:

@@ -32,7 +32,7 @@ from marginrank.training.devices import Place
 from marginrank.training.linear import check_start, require_pairs
 from marginrank.training.minimisation import Fit, minimise
 from marginrank.training.pairs import choose_pairs, objective_on
-from marginrank.training.scaling import Scale, blaming_features, find_scale, with_scale
+from marginrank.training.scaling import Scale, blaming_features, find_linear_scale, with_scale
 from marginrank.training.streams import OnRead, matrix_for
 
 DEFAULT_OVER_FIRST = 50.0  # the default C over the one at which the first weight appears
@@ -132,7 +132,7 @@ def fit_sparse(
         objective = parameters.objective(data, matrix)
         check_start(w0)
         matrix.survey(objective.pairs, threads)
-        scale = find_scale(data, parameters.scale, matrix)
+        scale = find_linear_scale(data, parameters.scale, matrix)
         if parameters.leaves_C_open:
             parameters = with_default_C(parameters, objective, scale)
             with blaming_features(C=None):
