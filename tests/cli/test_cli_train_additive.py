@@ -45,9 +45,10 @@ def test_monotone_curves(run, refused, tmp_path, train_txt):
 
 def test_features_that_leave(run, refused, tmp_path, train_txt):
     path = tmp_path / "m.json"
-    flags = ("-C", "1", "--normalization", "pairs", "--max-bins", "8", "--l1", "0.1", "--json")
+    flags = ("-C", "1", "--normalization", "pairs", "--max-bins", "8", "--l1", "0.1")
+    flags = (*flags, "--smoothness", "1", "--json")
     told = json.loads(run("train-additive", train_txt, "--model", path, *flags).stdout)
-    options = {"C": 1.0, "normalization": "pairs", "max_bins": 8, "l1": 0.1}
+    options = {"C": 1.0, "normalization": "pairs", "max_bins": 8, "l1": 0.1, "smoothness": 1.0}
     model = AdditiveRankSVM(**options).fit(load_letor(train_txt))
     assert told["objective"] == model.objective_
     shown = json.loads(run("inspect", path, "--json").stdout)
