@@ -154,7 +154,9 @@ def test_a_path_over_C_has_a_line_for_each_feature(data):
 
 def test_a_selection_has_a_line_and_a_band_for_each_combination(data):
     X, y, qid = data
-    model = RankSVMCV(n_points=4, cv=3, loss=["huber", "logistic"]).fit(X, y, qid=qid)
+    losses = ["huber", "logistic"]
+    model = RankSVMCV(n_points=4, cv=3, loss=losses, normalization="none", scale=None)
+    model.fit(X, y, qid=qid)
     chosen = model.selection_
     ax = plot_selection(chosen)
     first, second, best = ax.lines

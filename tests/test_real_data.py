@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from objectives import make_objective
+from plain_defaults import plain_kernel
 
-from marginrank import KernelRankSVM, RankingData, RankSVM, StopReason, metrics
+from marginrank import RankingData, RankSVM, StopReason, metrics
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.tron import tron
@@ -182,5 +183,5 @@ def test_kernel_machines_need_no_more_than_the_linear_one(mq2008):
     """A linear kernel on a part of MQ2008."""
     X, y, qid = (part[:1500] for part in mq2008)
     linear = RankSVM(C=1e-2, tol=1e-9).fit(X, y, qid=qid)
-    kernel = KernelRankSVM(kernel="linear", C=1e-2, tol=1e-9).fit(X, y, qid=qid)
+    kernel = plain_kernel(kernel="linear", C=1e-2, tol=1e-9).fit(X, y, qid=qid)
     np.testing.assert_allclose(kernel.predict(X), linear.predict(X), atol=1e-5)

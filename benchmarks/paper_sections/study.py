@@ -50,7 +50,8 @@ class Study:
         """Return cadata in random order, features scaled to [0, 1] as paper 1 scales its data."""
         data = load_letor(self.folder / "cadata" / "cadata.txt.gz", dtype=np.float64)
         order = np.random.default_rng(0).permutation(data.n_documents)
-        return RankingData(minmax_scale(data.X)[order], data.y[order])
+        one_query = [data.n_documents]
+        return RankingData(minmax_scale(data.X)[order], data.y[order], group=one_query)
 
 
 def part(data: RankingData, rows: slice) -> RankingData:

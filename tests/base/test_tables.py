@@ -25,7 +25,8 @@ VALIDATION = (X, Y, QID)
 
 
 def of_a_search():
-    return RankSVMCV(n_points=3, cv=2, scale=["none", "standard"]).fit(X, Y, qid=QID).selection_
+    search = RankSVMCV(n_points=3, cv=2, scale=["none", "standard"], normalization="none")
+    return search.fit(X, Y, qid=QID).selection_
 
 
 RESULTS = {

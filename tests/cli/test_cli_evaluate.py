@@ -118,7 +118,7 @@ def test_gain_and_discount(run, large):
     [
         (("--gain", "quadratic"), "--gain 'quadratic' must be one of 'exponential', 'linear'"),
         (("--gain", "linear", "--metrics", "auc"), "no metric has a gain"),
-        (("--metrics", "ndcg,map"), "--metrics 'map' is not known; use one of ndcg, "),
+        (("--metrics", "ndcg,mop"), "--metrics 'mop' is not known"),
         (("--metrics", "ndcg@x"), "--metrics 'ndcg@x' has no cut-off after the @"),
     ],
 )

@@ -181,7 +181,7 @@ def test_a_pickle_is_refused(rejected, tmp_path, test_txt):
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(LinearRegression()))
     assert rejected("evaluate", tmp_path / "m.pkl", test_txt) == (
         f"{tmp_path}/m.pkl is a pickle, and pickles are never loaded, as they can run any code; "
-        "save the model with skops.io.dump, or write its scores to a file."
+        "write a model of marginrank with model.save, and one of scikit-learn with skops.io.dump."
     )
 
 

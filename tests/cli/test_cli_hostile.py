@@ -137,7 +137,7 @@ POSITIVES = {
     "tune good.txt --model out.json --C": ("9" * 23,),
     "tune good.txt --model out.json --budget": ("9" * 23,),
     "train-sparse good.txt --model out.json --l1-ratio": ("0",),
-    "predict good.json good.txt --missing": ("-1", "0", "9" * 23, "-" + "9" * 23),
+    "predict good.json good.txt --missing": ("nan", "-1", "0", "9" * 23, "-" + "9" * 23),
 }
 NAMES = {
     "train good.txt --model out.json --loss": (),

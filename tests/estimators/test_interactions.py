@@ -286,4 +286,5 @@ def test_a_feature_that_is_constant_in_the_sample(rare, monkeypatch):
     model = plain_curves(interactions=6, **OPTIONS).fit(few, Y, qid=QID)
     assert len(model.interactions_) == 6
     assert np.isfinite(model.predict(few)).all()
-    assert model.gap_ <= 1e-6 * model.objective_
+    assert model.stop_reason_.converged
+    assert model.gap_ <= 1e-4 * model.objective_

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from plain_defaults import plain_kernel
 
 import marginrank
 from marginrank import (
@@ -37,11 +38,11 @@ N_FOLDS = 2
 
 RANKERS = [
     RankSVM(),
-    RankSVMCV(n_points=3, cv=N_FOLDS),
+    RankSVMCV(n_points=3, cv=N_FOLDS, normalization="none", scale=None),
     SparseRankSVM(),
     SparseRankSVMCV(n_points=3, cv=N_FOLDS),
     SGDRankSVM(tol=0.1),
-    KernelRankSVM(),
+    plain_kernel(),
     AdditiveRankSVM(max_bins=8),
     AdditiveRankSVMCV(Cs=[0.1, 1.0], smoothness=1.0, max_bins=8, cv=N_FOLDS),
 ]

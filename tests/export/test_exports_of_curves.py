@@ -180,7 +180,7 @@ def test_the_limits_of_a_target_hold_for_curves(target):
 @every_taker
 def test_steps_that_are_infinite_are_refused(target):
     model = AdditiveModel([curve([0, 1], [0, 1]), curve([-1.7e308, 1.7e308], [0, 1])], {})
-    with pytest.raises(ValueError, match="curve of feature 1 has NaN, infinity, or a step"):
+    with pytest.raises(ValueError, match="curve of f2 has NaN, infinity, or a step"):
         export_files(model, target)
 
 

@@ -157,7 +157,7 @@ def test_names_and_offsets(target):
 def test_features_that_are_in_pairs_alone_are_checked(target):
     """Names that a target has no way to hold, and steps that are infinite."""
     grid = pair((0, 1), ([0, 1], [-1.7e308, 1.7e308]), np.ones((3, 3)))
-    with pytest.raises(ValueError, match=r"the pair of features \(0, 1\) has NaN, infinity, or a"):
+    with pytest.raises(ValueError, match="the pair f1 × f2 has NaN, infinity, or a"):
         export_files(alone(2, grid), target)
     refused = {"pmml": "a\x01", "sqlite": "a\u202e", "duckdb": "a\u202e", "postgresql": "ä" * 32}
     if target in refused:

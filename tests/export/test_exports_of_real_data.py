@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from exports import EVERY_TARGET, assert_scores, scores_of
+from plain_defaults import plain_curves
 
 from marginrank import AdditiveRankSVM, RankSVM, metrics
 from marginrank.export.exporting import export_files
@@ -66,6 +67,6 @@ def test_graphs_of_curves_score_as_predict(ranked, name, target):
 
 def test_float32_refuses_curves_of_float64_with_steps_that_it_would_blur(ranked):
     """OHSUMED has values such as 0.499999 and 0.5, and a knot at each of them."""
-    model, *_ = ranked("OHSUMED", AdditiveRankSVM)
+    model, *_ = ranked("OHSUMED", plain_curves)
     with pytest.raises(ValueError, match="cannot tell apart well enough; export it in float64"):
         export_files(model.to_additive_model(), "onnx-float32")

@@ -128,7 +128,7 @@ def test_result_is_frozen(data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metric": "mdcg"}, "metric 'mdcg' is not known; use one of ndcg, "),
+        ({"metric": "mdcg"}, "metric 'mdcg' is not known; did you mean 'dcg'"),
         ({"metric": 3}, "metric=3 must be a name or a function"),
         ({"n_resamples": 0}, "n_resamples=0 must be an integer"),
         ({"confidence": 95}, "confidence=95 must lie between 0 and 1"),

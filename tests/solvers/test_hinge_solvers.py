@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from brute_force import BruteForce, explicit_pairs
 from objectives import make_objective
+from plain_defaults import plain_curves
 from scipy.optimize import linprog
 from sklearn.base import clone
 
-from marginrank import AdditiveRankSVM, RankingData, RankSVM, make_ranking
+from marginrank import RankingData, RankSVM, make_ranking
 from marginrank.objective.losses import LOSSES, Loss, Piece
 from marginrank.solvers import SOLVERS, StopReason, solvers_for
 from marginrank.solvers.hinge.bundle import IDLE, Bundle, bmrm, ocas
@@ -165,9 +166,9 @@ def test_samples_lead_to_the_same_optimum():
 
 ANY_MODEL = [
     RankSVM(),
-    AdditiveRankSVM(),
-    AdditiveRankSVM(l1=0.1),
-    AdditiveRankSVM(monotone={0: 1}),
+    plain_curves(),
+    plain_curves(l1=0.1),
+    plain_curves(monotone={0: 1}),
 ]
 NOTHING_TO_GAIN = [(0.0, 1.0), (1.0, 1e-300), (1.0, 1e-323)]
 

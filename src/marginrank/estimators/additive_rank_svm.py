@@ -365,8 +365,8 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         Examples
         --------
         >>> from marginrank import AdditiveRankSVM
-        >>> model = AdditiveRankSVM(C=10).fit([[0, 1], [1, 1], [2, 0], [3, 5]], [0, 1, 2, 3])
-        >>> reasons = model.explain([3, 5], [0, 1])
+        >>> model = AdditiveRankSVM().fit([[0, 1], [1, 2], [2, 0], [3, 1]], [0, 1, 2, 3])
+        >>> reasons = model.explain([3, 1], [0, 1])
         >>> reasons[0].feature, reasons[0].difference > 0
         (0, True)
         """

@@ -117,7 +117,7 @@ class RankSVMCV(LinearRanker):
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
     >>> model = RankSVMCV(n_points=10, cv=3).fit(X, y, qid=qid)
     >>> len(model.cv_results_["params"]), bool(model.best_score_ > 0.8)
-    (10, True)
+    (40, True)
     """
 
     def __init__(

@@ -364,16 +364,6 @@ class Point:
         """Certificate: F(w) − F* is not larger."""
         return self.gradient_gap + self.rounding
 
-    @property
-    def has_finite_scores(self) -> bool:
-        """Whether all scores are numbers."""
-        return self.objective.is_finite(self.scores)
-
-    @property
-    def has_finite_slopes(self) -> bool:
-        """Whether the derivatives of the loss by the scores are numbers."""
-        return self.objective.is_finite(self.score_gradient)
-
     def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
         """Return ∇²F(w) v and Xv; a sweep."""
         o = self.objective

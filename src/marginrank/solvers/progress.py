@@ -151,10 +151,10 @@ def _refuse_overflow(point: Point) -> None:
     """Name what makes gradients so large that their squares may overflow, unless it is only C."""
     objective = point.objective
     magnitudes = objective.feature_magnitudes
-    if not point.has_finite_scores:
+    if not objective.is_finite(point.scores):
         _refuse_nan(objective)
         worst = int(np.argmax(magnitudes))
-    elif point.has_finite_slopes:
+    elif objective.is_finite(point.score_gradient):
         worst = int(np.argmax(np.nan_to_num(np.abs(point.gradient), nan=np.inf)))
     else:
         raise ValueError(
