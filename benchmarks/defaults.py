@@ -123,6 +123,12 @@ LEARNERS: dict[str, Learner] = {
     "AdditiveRankSVM": (AdditiveRankSVM, FORMER_CURVES, curves, FIT),
     "KernelRankSVM": (KernelRankSVM, FORMER_KERNEL, kernels, FIT),
     "RankSVMCV": (RankSVMCV, FORMER_SEARCH, linear, {"cv": FOLDS, "max_iter": 50, **FIT}),
+    "SparseRankSVMCV": (
+        SparseRankSVMCV,
+        {"scale": None},
+        sparse,
+        {"cv": FOLDS, "max_iter": 50, **FIT},
+    ),
     "AdditiveRankSVMCV": (AdditiveRankSVMCV, {}, curves, {"cv": FOLDS, **FIT}),
 }
 
