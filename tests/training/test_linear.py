@@ -76,9 +76,10 @@ def test_a_start_that_is_not_finite_is_named(estimator):
 
 @pytest.mark.parametrize("estimator", [RankSVM, plain_sparse], ids=["RankSVM", "SparseRankSVM"])
 @pytest.mark.parametrize("value", [1e160, 1e300])
-def test_a_feature_that_overflows_is_named(estimator, value):
+@pytest.mark.parametrize("rows", [slice(None), 3], ids=["constant", "one entry"])
+def test_a_feature_that_overflows_is_named(estimator, value, rows):
     wide = np.column_stack([X, np.zeros(40)])
-    wide[3, 3] = value
+    wide[rows, 3] = value
     with pytest.raises(ValueError, match=r"X\[:, 3\] has values so large that sums overflow"):
         estimator().fit(wide, Y, qid=QID)
 

@@ -83,11 +83,12 @@ def find_linear_scale(data: RankingData, scale: Any, matrix: Matrix | None = Non
 
 def _without_huge_constants(scale: Scale | None, data: RankingData) -> Scale | None:
     magnitudes = data.matrix.magnitudes(1)
-    huge = [int(k) for k in np.flatnonzero(magnitudes > HUGE) if _is_constant(data, int(k))]
+    candidates = np.flatnonzero((magnitudes > HUGE) & (magnitudes <= MOST)).tolist()
+    huge = [k for k in candidates if _is_constant(data, k)]  # larger ones raise, as they overflow
     if not huge:
         return scale
     values = np.ones(data.n_features) if scale is None else scale.values.copy()
-    values[huge] = np.minimum(magnitudes[huge], MOST)
+    values[huge] = magnitudes[huge]
     without_effect = huge if scale is None else scale.without_effect
     return Scale(values, np.asarray(without_effect, dtype=np.int64))
 
