@@ -216,7 +216,7 @@ def follow(command: list[str | Path], log: Path) -> int:
 
 
 def build_step(line: str) -> str | None:
-    """Return what a line of pip's output reports, if it is one to show."""
+    """Return the progress message for a line of pip output, or None."""
     if found := re.search(r"\[(\d+)/(\d+)\] Building CXX object \S*/(\w+/\w+\.cpp)\.o", line):
         return "compiled {} of {}: {}".format(*found.groups())
     if found := re.match(r" *Downloading (\S+) \(([\d.]+ [MG]B)\)", line):

@@ -263,7 +263,7 @@ def _of_the_model(reading: Reading) -> Iterator[None]:
 
 
 def _missing_in_text(reading: Reading, wanted: Wanted) -> float | str:
-    """Return what to put for missing values: as told, else NaN if the model takes them."""
+    """Return the value for missing entries: the option, or NaN if the model accepts NaN."""
     if wanted.missing and "missing" not in reading.given:
         return float("nan")
     return missing_policy(reading.missing)
