@@ -39,15 +39,15 @@ from ndcg import querywise
 from scaling import Fold, letor_folds, rows
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_letor, make_ranking, metrics
-from marginrank._base.threads import effective_threads
+from marginrank._utils.threads import effective_threads
+from marginrank.additive.fit import AdditiveParameters, prepare
+from marginrank.additive.selection import Curves
+from marginrank.fit.declarations import SMOOTHNESS_TRIED
+from marginrank.fit.linear import Parameters, make_objective
+from marginrank.selection.exploration import Count, Exploration
+from marginrank.selection.judges import HeldOutJudge
+from marginrank.selection.selection import Search, grids_of
 from marginrank.solvers.smooth.preconditioner import MOST_LEADING, SAMPLE_PER_LEADING
-from marginrank.training.additive import AdditiveParameters, prepare
-from marginrank.training.additive_selection import Curves
-from marginrank.training.declarations import SMOOTHNESS_TRIED
-from marginrank.training.exploration import Count, Exploration
-from marginrank.training.judges import HeldOutJudge
-from marginrank.training.linear import Parameters, make_objective
-from marginrank.training.selection import Search, grids_of
 
 GRID = 10.0 ** np.arange(-2, 4)
 TREES = 500

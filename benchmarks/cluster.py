@@ -19,12 +19,12 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from marginrank import RankingData, RankSVM, make_ranking
-from marginrank.training.dask import executor
-from marginrank.training.dask.clusters import fetch
-from marginrank.training.dask.fit import fit_on_dask
-from marginrank.training.dask.loading import load_parts
-from marginrank.training.dask.sources import open_source
-from marginrank.training.linear import Parameters
+from marginrank.dask import executor
+from marginrank.dask.clusters import fetch
+from marginrank.dask.fit import fit_on_dask
+from marginrank.dask.loading import load_parts
+from marginrank.dask.sources import open_source
+from marginrank.fit.linear import Parameters
 
 QUERY = 100  # documents
 BATCH = 1000  # queries that are made at a time
@@ -109,7 +109,7 @@ def fastest(who: str, fit: Callable[[], Run]) -> float:
 
 def warm_up() -> None:
     """Import what tasks need."""
-    import marginrank.training.dask.fit  # noqa: F401
+    import marginrank.dask.fit  # noqa: F401
 
 
 def main() -> None:

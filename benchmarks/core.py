@@ -19,8 +19,8 @@ from _memory import peak_bytes, reset_peak
 from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, RankSVM, _core, make_ranking
-from marginrank._base.threads import effective_threads, serial_blas
-from marginrank.training.linear import Parameters, make_objective
+from marginrank._utils.threads import effective_threads, serial_blas
+from marginrank.fit.linear import Parameters, make_objective
 
 FEATURES = 136
 DOCS_PER_QUERY = 120

@@ -38,7 +38,7 @@ from marginrank import (
     SparseRankSVMCV,
     metrics,
 )
-from marginrank.training.folds import query_folds, rows_of
+from marginrank.selection.folds import query_folds, rows_of
 
 FOLDS = 3
 FIT: dict[str, Any] = {"n_jobs": 1, "tol": 1e-3}

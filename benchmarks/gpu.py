@@ -25,13 +25,13 @@ import torch
 from p_swx import SwxMatrix
 
 from marginrank import RankingData, load_letor, make_ranking
+from marginrank.fit.devices import Place, matrix_at
+from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.metrics import pairwise_accuracy
 from marginrank.objective.backends import matrix_of
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 from marginrank.solvers import find_solver
-from marginrank.training.devices import Place, matrix_at
-from marginrank.training.pairs import choose_pairs, objective_on
 
 REPEATS = 5
 TOL = 1e-6

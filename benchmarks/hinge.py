@@ -10,10 +10,10 @@ import time
 import numpy as np
 
 from marginrank import RankingData, make_ranking
-from marginrank._base.threads import serial_blas
+from marginrank._utils.threads import serial_blas
+from marginrank.fit.linear import Parameters, make_objective
 from marginrank.objective.objective import Objective
 from marginrank.solvers import SOLVERS
-from marginrank.training.linear import Parameters, make_objective
 
 
 class OutOfTime(KeyboardInterrupt):

@@ -26,15 +26,15 @@ import numpy as np
 
 from marginrank import RankingData, RankSVM, load_letor
 from marginrank.data.pair_lists import PairList
+from marginrank.fit.linear import Parameters, preferences_of
+from marginrank.fit.minimisation import minimise
+from marginrank.fit.pairs import Preferences, objective_on
+from marginrank.fit.rounds import Problems, Top, fit_in_rounds
+from marginrank.fit.scaling import find_scale
 from marginrank.metrics import ndcg
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import get_loss
 from marginrank.objective.pair_weights import exponential_gain
-from marginrank.training.linear import Parameters, preferences_of
-from marginrank.training.minimisation import minimise
-from marginrank.training.pairs import Preferences, objective_on
-from marginrank.training.rounds import Problems, Top, fit_in_rounds
-from marginrank.training.scaling import find_scale
 
 K = 10
 GRID = 4.0 ** np.arange(-10, 1)

@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 from marginrank import RankingData, RankSVM, make_ranking
-from marginrank._base.threads import effective_threads
-from marginrank.training.online import (
+from marginrank._utils.threads import effective_threads
+from marginrank.fit.online import (
     Learner,
     OnlineParameters,
     contents,

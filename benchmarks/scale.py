@@ -33,11 +33,11 @@ import numpy as np
 from _memory import MemoryWatch
 
 from marginrank import RankingData, RankSVM
-from marginrank._base.memory import parse_bytes
-from marginrank.data.formats.feature_reader import FeatureReader
+from marginrank._utils.memory import parse_bytes
+from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.stored_data import open_stored
+from marginrank.fit import streams
 from marginrank.objective.backends.parts.plan import make_plan
-from marginrank.training import streams
 
 N_FEATURES = 136
 CHUNK = 1 << 18  # documents made at a time

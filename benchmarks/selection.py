@@ -18,11 +18,11 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from core import FEATURES, Rows, make
 from marginrank import RankingData, RankSVM, RankSVMCV, _core, rank_path
-from marginrank._base.threads import effective_threads, serial_blas
+from marginrank._utils.threads import effective_threads, serial_blas
+from marginrank.fit.linear import Parameters, make_objective
 from marginrank.metrics import make_ranking_scorer
 from marginrank.objective.objective import Objective
 from marginrank.objective.together import hess_vecs, points_at, scores_of
-from marginrank.training.linear import Parameters, make_objective
 
 TOGETHER = (1, 2, 4, 5, 8, 16)
 LIMITS = {8: 3.0}  # Hessian-vector products, against one

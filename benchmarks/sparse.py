@@ -6,8 +6,8 @@ import time
 import numpy as np
 
 from marginrank import RankingData, SparseRankSVM, make_ranking, sparse_path
+from marginrank.fit.sparse import SparseParameters, fit_sparse
 from marginrank.solvers import StopReason
-from marginrank.training.sparse import SparseParameters, fit_sparse
 
 
 class OutOfTime(KeyboardInterrupt):

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginrank import RankingData, make_ranking
+from marginrank.fit.linear import Parameters, fit_linear
+from marginrank.fit.sparse import SparseParameters, fit_sparse
 from marginrank.solvers.result import SolverResult
-from marginrank.training.linear import Parameters, fit_linear
-from marginrank.training.sparse import SparseParameters, fit_sparse
 
 SIZES = (500, 700, 1000, 1024, 1025, 1500, 2000, 3000, 5000, 7000, 10_000, 14_000, 20_000)
 DOCUMENTS = (44, 1000, 10_000)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from sklearn.datasets import load_svmlight_file
 
-from marginrank._base.threads import serial_blas
+from marginrank._utils.threads import serial_blas
 
 # Derandomised, so that a failure in CI is the same failure everywhere.
 settings.register_profile("marginrank", deadline=None, derandomize=True, database=None)

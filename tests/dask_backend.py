@@ -7,8 +7,8 @@ from distributed import Client
 from parts_backend import MemoryParts
 
 from marginrank import RankingData
-from marginrank.training.dask.executor import DaskExecutor
-from marginrank.training.dask.problems import Problem
+from marginrank.dask.executor import DaskExecutor
+from marginrank.dask.problems import Problem
 
 
 class DaskParts(MemoryParts):

@@ -3,8 +3,8 @@
 from functools import partial
 
 from marginrank import AdditiveRankSVM, KernelRankSVM, SparseRankSVM, sparse_path
-from marginrank.training.additive import AdditiveParameters
-from marginrank.training.sparse import SparseParameters
+from marginrank.additive.fit import AdditiveParameters
+from marginrank.fit.sparse import SparseParameters
 
 plain_curves = partial(AdditiveRankSVM, C=1.0, normalization="none", smoothness=1.0, max_bins=32)
 plain_curve_parameters = partial(

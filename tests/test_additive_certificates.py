@@ -10,11 +10,11 @@ from plain_defaults import plain_curve_parameters
 from small_problems import small_problem
 from test_certificates import wrong_claims
 
+from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
 from marginrank.data import RankingData
 from marginrank.data.pair_lists import check_pairs
+from marginrank.fit.linear import is_close
 from marginrank.objective.losses import get_loss
-from marginrank.training.additive import AdditiveParameters, fit_additive, prepare
-from marginrank.training.linear import is_close
 
 CHUNK = 50
 N_PROBLEMS = 300

@@ -19,20 +19,25 @@ PACKAGE = ROOT / "src" / "marginrank"
 # A part of the package, and the other parts that its modules may import.
 ALLOWED_IMPORTS = {
     "_core":      "",
-    "_base":      "_core",
-    "data":       "_core _base",
-    "objective":  "_core _base data",
-    "solvers":    "_core _base objective",
-    "metrics":    "_core _base data objective",
-    "training":   "_core _base data objective solvers metrics",
-    "models":     "_core _base data objective solvers metrics training",
-    "export":     "_base metrics models",
-    "estimators": "_core _base data objective solvers metrics training models export",
-    "dask":       "_core _base data objective solvers metrics training models export estimators",
-    "plots":      "_core _base data objective solvers metrics training models",
-    "cli":        "_core _base data objective solvers metrics training models export plots",
+    "_utils":     "_core",
+    "data":       "_core _utils",
+    "io":         "_core _utils data",
+    "objective":  "_core _utils data",
+    "solvers":    "_core _utils objective",
+    "metrics":    "_core _utils data objective",
+    "fit":        "_core _utils data objective solvers metrics",
+    "selection":  "_core _utils data objective solvers metrics fit",
+    "additive":   "_core _utils data objective solvers metrics fit selection",
+    "models":     "_core _utils data io objective solvers metrics fit additive",
+    "export":     "_utils metrics models",
+    "estimators": "_core _utils data io objective solvers metrics fit selection additive models "
+                  "export",
+    "dask":       "_core _utils data io objective solvers metrics fit models export estimators",
+    "plots":      "_core _utils data objective solvers metrics fit selection models",
+    "cli":        "_core _utils data io objective solvers metrics fit selection additive models "
+                  "export dask plots",
     "__main__":   "cli",
-    "__init__":   "_base data solvers metrics training models estimators",  # the public names
+    "__init__":   "_utils data io solvers metrics selection models estimators",  # the public names
 }  # fmt: skip
 
 MODULES_AT_THE_TOP = 3  # __init__, __main__ and plots
@@ -45,8 +50,8 @@ PARAMETERS_OF_A_FUNCTION = 12
 # scikit-learn do. So do the constructors of estimators.
 MANY_PARAMETERS = {
     "marginrank.data.synthetic.make_ranking",
-    "marginrank.training.path.sparse_path",
-    "marginrank.training.rank_path.rank_path",
+    "marginrank.selection.path.sparse_path",
+    "marginrank.selection.rank_path.rank_path",
 }
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from torch_problems import make_data, relative_error
 
+from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.objective.losses import LOSSES
-from marginrank.training.pairs import choose_pairs, objective_on
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 

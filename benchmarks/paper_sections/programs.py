@@ -11,7 +11,7 @@ from paper_sections.report import Figures, show, times
 from paper_sections.study import Study, fit, part
 
 from marginrank import RankingData, RankSVM, dump_letor, load_letor, load_model
-from marginrank.training.linear import Parameters, make_objective
+from marginrank.fit.linear import Parameters, make_objective
 
 LIMIT = 120  # seconds a program may take; larger data is then left out
 

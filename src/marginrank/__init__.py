@@ -7,14 +7,11 @@ and scikit-learn.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from marginrank._base.version import __version__ as __version__
+from marginrank._utils.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from marginrank import metrics
     from marginrank.data import RankingData, make_ranking
-    from marginrank.data.formats.chunks import iter_letor
-    from marginrank.data.formats.letor import dump_letor, load_letor
-    from marginrank.data.formats.pair_text import load_pairs
     from marginrank.estimators import (
         AdditiveRankSVM,
         AdditiveRankSVMCV,
@@ -30,12 +27,15 @@ if TYPE_CHECKING:
     from marginrank.estimators.cross_validation import cross_validate_ranking
     from marginrank.estimators.folding import as_linear_model
     from marginrank.estimators.loading import load_model
+    from marginrank.io.chunks import iter_letor
+    from marginrank.io.letor import dump_letor, load_letor
+    from marginrank.io.pair_text import load_pairs
     from marginrank.metrics.feature_ranking import rank_features
     from marginrank.models.serving import Ranker
+    from marginrank.selection.learning_curve import learning_curve_ranking
+    from marginrank.selection.path import sparse_path
+    from marginrank.selection.rank_path import rank_path
     from marginrank.solvers import Iteration, StopReason
-    from marginrank.training.learning_curve import learning_curve_ranking
-    from marginrank.training.path import sparse_path
-    from marginrank.training.rank_path import rank_path
 
 __all__ = [
     "AdditiveRankSVM",
@@ -84,16 +84,16 @@ _MODULES = {
     "StopReason": "marginrank.solvers",
     "as_linear_model": "marginrank.estimators.folding",
     "cross_validate_ranking": "marginrank.estimators.cross_validation",
-    "dump_letor": "marginrank.data.formats.letor",
-    "iter_letor": "marginrank.data.formats.chunks",
-    "learning_curve_ranking": "marginrank.training.learning_curve",
-    "load_letor": "marginrank.data.formats.letor",
+    "dump_letor": "marginrank.io.letor",
+    "iter_letor": "marginrank.io.chunks",
+    "learning_curve_ranking": "marginrank.selection.learning_curve",
+    "load_letor": "marginrank.io.letor",
     "load_model": "marginrank.estimators.loading",
-    "load_pairs": "marginrank.data.formats.pair_text",
+    "load_pairs": "marginrank.io.pair_text",
     "make_ranking": "marginrank.data",
-    "sparse_path": "marginrank.training.path",
+    "sparse_path": "marginrank.selection.path",
     "rank_features": "marginrank.metrics.feature_ranking",
-    "rank_path": "marginrank.training.rank_path",
+    "rank_path": "marginrank.selection.rank_path",
 }
 
 

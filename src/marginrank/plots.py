@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank._base.feature_names import name_of
-from marginrank._base.optional import require
-from marginrank._base.parameters import check_integer
+from marginrank._utils.feature_names import name_of
+from marginrank._utils.optional import require
+from marginrank._utils.parameters import check_integer
 
 if TYPE_CHECKING:
     from marginrank.metrics.feature_ranking import FeatureRanking
-    from marginrank.training.learning_curve import LearningCurve
-    from marginrank.training.path import SparsePath
-    from marginrank.training.rank_path import RankPath
-    from marginrank.training.selection import Selection
+    from marginrank.selection.learning_curve import LearningCurve
+    from marginrank.selection.path import SparsePath
+    from marginrank.selection.rank_path import RankPath
+    from marginrank.selection.selection import Selection
 
 COLORS = {1: "C0", -1: "C1"}
 MOST_LINES_OVER = 3  # that leave room for a legend among them

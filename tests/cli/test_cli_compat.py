@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marginrank import RankSVM, load_letor, load_model, metrics
-from marginrank.cli.compat import PROGRAMS
+from marginrank.cli.commands.compat import PROGRAMS
 
 # The example of SVM^rank's page: three queries to learn from, one to test.
 TRAIN = """\

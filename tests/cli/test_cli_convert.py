@@ -155,7 +155,7 @@ def test_empty_data_is_refused_as_in_memory(refused, tmp_path, name):
 def test_an_interrupted_convert_leaves_nothing_and_what_was_there(
     invoke, tmp_path, monkeypatch, moment
 ):
-    from marginrank.data.formats import store_builder, store_sources
+    from marginrank.io import store_builder, store_sources
 
     ending = "parquet" if moment == "table" else "txt"
     (tmp_path / "in.txt").write_text("1 qid:a 1:0.5\n0 qid:a 1:2\n")
@@ -216,7 +216,7 @@ def test_standard_input_is_nothing_to_write_to(refused, train_txt):
 
 
 def test_dash_is_standard_input_even_beside_a_folder_of_that_name(tmp_path, monkeypatch):
-    from marginrank.cli._data import kind_of
+    from marginrank.cli.support.data import kind_of
 
     (tmp_path / "-").mkdir()
     monkeypatch.chdir(tmp_path)

@@ -8,8 +8,8 @@ import pytest
 from distributed import LocalCluster
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, StopReason, load_model, make_ranking
-from marginrank.training.dask.clusters import ClusterError
-from marginrank.training.dask.executor import DaskExecutor
+from marginrank.dask.clusters import ClusterError
+from marginrank.dask.executor import DaskExecutor
 
 LEARNERS = {
     "train": (RankSVM(C=0.1), ("-C", "0.1")),
@@ -115,7 +115,7 @@ def test_what_is_no_cluster(invoke, stores, where):
 
 @pytest.mark.parametrize("where", ["tcp://127.0.0.1:9", "127.0.0.1:9", "pigeon://127.0.0.1:9"])
 def test_a_scheduler_that_is_not_there(invoke, stores, where, tmp_path, monkeypatch):
-    monkeypatch.setattr("marginrank.cli._dask_client.PATIENCE", "1s")
+    monkeypatch.setattr("marginrank.cli.support.dask_client.PATIENCE", "1s")
     done = invoke("train", stores[0], "--model", tmp_path / "m.json", "--dask", where)
     assert done.returncode == 2
     sentence = done.stderr.splitlines()[-1]

@@ -127,8 +127,8 @@ def test_wrong_metrics(refused, large, flags, word):
 
 
 def test_no_metric_left(monkeypatch, large):
-    from marginrank.cli import _metrics
     from marginrank.cli.app import app
+    from marginrank.cli.support import metrics as _metrics
 
     monkeypatch.setattr(_metrics, "DEFAULT", "ndcg@1,ndcg@5")
     with pytest.raises(SystemExit) as exit:

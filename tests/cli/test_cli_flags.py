@@ -77,7 +77,7 @@ def test_flags_of_another_kind_of_data(invoke, here, command, data, flag, reason
 def test_every_flag_of_reading_is_declared():
     from dataclasses import fields
 
-    from marginrank.cli._options import KIND_OF_FLAG, Reading
+    from marginrank.cli.support.options import KIND_OF_FLAG, Reading
 
     declared = {flag.replace("-", "_") for flag in (*OF_TABLES, *OF_TEXT)}
     assert declared | {"given", "n_jobs"} == {field.name for field in fields(Reading)}

@@ -188,7 +188,7 @@ def test_a_pickle_is_refused(rejected, tmp_path, test_txt):
 def test_unknown_types_are_refused(rejected, tmp_path, test_txt):
     skops.io.dump(FunctionTransformer(load_letor), tmp_path / "m.skops")
     sentence = rejected("evaluate", tmp_path / "m.skops", test_txt)
-    assert "marginrank.data.formats.letor.load_letor" in sentence
+    assert "marginrank.io.letor.load_letor" in sentence
 
 
 def test_a_cut_file_is_refused(rejected, train, tmp_path, test_txt):

@@ -197,7 +197,7 @@ def test_unknown_columns(invoke, tmp_path, flag):
 
 @pytest.mark.parametrize("error", [MemoryError(), RecursionError("maximum depth")], ids=repr)
 def test_too_large_and_too_deep(invoke, train_txt, monkeypatch, error):
-    from marginrank.data.formats import letor
+    from marginrank.io import letor
 
     def fail(*_, **__):
         raise error
@@ -209,7 +209,7 @@ def test_too_large_and_too_deep(invoke, train_txt, monkeypatch, error):
 
 
 def test_a_defect_is_told_in_a_sentence_too(invoke, train_txt, monkeypatch):
-    from marginrank.data.formats import letor
+    from marginrank.io import letor
 
     def fail(*_, **__):
         raise KeyError("nobody foresaw")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData, load_letor, load_model
-from marginrank.cli._inspection import describe_data
-from marginrank.data.formats import chunks, stored_chunks
+from marginrank.cli.support.inspection import describe_data
+from marginrank.io import chunks, stored_chunks
 
 
 def test_data_as_json(run, train_txt):

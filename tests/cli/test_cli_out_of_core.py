@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, StopReason, load_model, make_ranking
-from marginrank._base.memory import private_memory
-from marginrank.data.formats.feature_reader import FeatureReader
+from marginrank._utils.memory import private_memory
+from marginrank.data.store.feature_reader import FeatureReader
+from marginrank.fit import streams
+from marginrank.fit.stream_progress import StreamProgress
 from marginrank.objective.backends.parts import plan
-from marginrank.training import streams
-from marginrank.training.stream_progress import StreamProgress
 
 LIMIT = "64GB"
 LEARNERS = {

@@ -20,7 +20,7 @@ from marginrank import (
     make_ranking,
     metrics,
 )
-from marginrank._base.parameters import Mention, Message, ParameterError, given
+from marginrank._utils.parameters import Mention, Message, ParameterError, given
 
 
 def test_equals_the_python_api_bitwise(trained, model_json, train_txt):
@@ -124,8 +124,8 @@ def test_weights_of_a_store_and_of_a_table(run, tmp_path):
     ],
 )
 def test_flags_are_those_of_the_estimator(name, estimator):
-    from marginrank.cli import _options
     from marginrank.cli.app import command
+    from marginrank.cli.support import options as _options
 
     flags = {option.name: option.default for option in command(name).params}
     shared = {f.name for f in fields(_options.Reading) if f.name != "given"}
@@ -300,7 +300,7 @@ def test_wrong_files_are_refused_before_reading(run, tmp_path, flags, sentence):
 
 
 def test_a_folder_that_is_not_writable_is_refused(tmp_path, monkeypatch):
-    from marginrank.cli._checks import check_writable
+    from marginrank.cli.support.checks import check_writable
 
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(ValueError, match=f"{tmp_path} is not writable"):
@@ -343,7 +343,7 @@ def test_messages_are_of_the_command_line(refused, tmp_path, text, flags, end):
     ],
 )
 def test_parameters_become_flags(mention, expected):
-    from marginrank.cli._errors import message_of
+    from marginrank.cli.support.errors import message_of
 
     error = ParameterError("runs/C=1: ", mention, " and 'qid=3'")
     assert message_of(error) == f"runs/C=1: {expected} and 'qid=3'"
@@ -361,7 +361,7 @@ def test_data_without_pairs_are_refused_in_words_of_the_command_line(run, tmp_pa
 
 
 def test_warnings_name_flags_too():
-    from marginrank.cli._errors import message_of
+    from marginrank.cli.support.errors import message_of
 
     message = Message("increase ", Mention("max_iter"), " or use ", Mention("RankSVM"))
     assert message_of(UserWarning(message)) == "increase --max-iter or use marginrank train"

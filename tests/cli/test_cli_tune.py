@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from marginrank import RankingData, load_letor, load_model, make_ranking, metrics
-from marginrank.cli import _progress
-from marginrank.cli._tuned import MOST_ROWS, Reporter, sentences, shown_candidates
-from marginrank.training import tuning as engine
+from marginrank.cli.support import progress as _progress
+from marginrank.cli.support.tuned import MOST_ROWS, Reporter, sentences, shown_candidates
+from marginrank.selection import tuning as engine
 
 CS = "0.001,0.1,10"
 
@@ -373,7 +373,7 @@ def test_progress_is_a_bar_on_a_terminal(tune, monkeypatch):
             super().__init__()
             self.on_terminal = True
 
-    monkeypatch.setattr("marginrank.cli._task.Phases", Terminal)
+    monkeypatch.setattr("marginrank.cli.support.task.Phases", Terminal)
     done = tune(f"-C {CS} --folds 2")
     assert " models; best so far" not in done.stderr
     told = []
@@ -447,7 +447,7 @@ class TestInterrupt:
         def estimate(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("marginrank.training.tuning.Tuner._estimate", estimate)
+        monkeypatch.setattr("marginrank.selection.tuning.Tuner._estimate", estimate)
         done = tune(f"-C {CS} --folds 2 --nested --json", code=130)
         assert "the best of 3 candidates so far is kept: C=" in done.stderr
         assert "; there is no estimate by nested folds; Ctrl-C again" in done.stderr
@@ -457,7 +457,7 @@ class TestInterrupt:
         def solve_paths(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("marginrank.training.learners.solve_paths", solve_paths)
+        monkeypatch.setattr("marginrank.selection.learners.solve_paths", solve_paths)
         done = tune(f"-C {CS}", code=130)
         assert done.stdout == ""
         assert done.stderr.splitlines()[-1] == (

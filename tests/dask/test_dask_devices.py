@@ -9,9 +9,9 @@ from collections_of import as_arrays
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.dask import DaskRankSVM, DaskSparseRankSVM
+from marginrank.dask.problems import Problem
+from marginrank.fit.pairs import choose_pairs
 from marginrank.objective.losses import LOSSES
-from marginrank.training.dask.problems import Problem
-from marginrank.training.pairs import choose_pairs
 
 X, Y, QID = make_ranking(30, 20, 6, random_state=0)
 CHUNKS = (200, 160, 240)

@@ -9,17 +9,17 @@ from distributed import wait
 from workers import nothing_left_on
 
 from marginrank import RankingData, make_ranking
+from marginrank.dask import executor as executors
+from marginrank.dask.bundles import _assign, spread_bundles
+from marginrank.dask.clusters import threads_by_worker
+from marginrank.dask.executor import DaskExecutor
+from marginrank.dask.problems import MovableState, Problem
 from marginrank.data.pair_lists import PairList
 from marginrank.objective.backends.parts import tasks
 from marginrank.objective.backends.parts.executor import ByPart
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import LOSSES
-from marginrank.training.dask import executor as executors
-from marginrank.training.dask.bundles import _assign, spread_bundles
-from marginrank.training.dask.clusters import threads_by_worker
-from marginrank.training.dask.executor import DaskExecutor
-from marginrank.training.dask.problems import MovableState, Problem
 
 X, Y, QID = make_ranking(40, 20, 5, random_state=0)
 HUBER = LOSSES["huber"]

@@ -20,13 +20,12 @@ from distributed import Client
 from workers import nothing_left_on
 
 from marginrank import RankSVM, SparseRankSVM, StopReason, load_model, make_ranking
-from marginrank.dask import DaskRankSVM, DaskSparseRankSVM
-from marginrank.training.dask import clusters, executor
-from marginrank.training.dask.clusters import ClusterError
-from marginrank.training.dask.fit import fit_on_dask
-from marginrank.training.dask.loading import load_parts
-from marginrank.training.dask.sources import open_source
-from marginrank.training.linear import Parameters
+from marginrank.dask import DaskRankSVM, DaskSparseRankSVM, clusters, executor
+from marginrank.dask.clusters import ClusterError
+from marginrank.dask.fit import fit_on_dask
+from marginrank.dask.loading import load_parts
+from marginrank.dask.sources import open_source
+from marginrank.fit.linear import Parameters
 
 X, Y, QID = make_ranking(300, 20, 5, random_state=0)
 CHUNKS = [2000, 0, 1000, 2500, 500]

@@ -12,12 +12,12 @@ from dask import delayed
 from dask.sizeof import sizeof
 
 from marginrank import RankingData, make_ranking
-from marginrank.training.dask import cuts
-from marginrank.training.dask.chunks import chunk_of_store, plan_store
-from marginrank.training.dask.clusters import ClusterError, fetch, find_client
-from marginrank.training.dask.loading import load_parts
-from marginrank.training.dask.parts import Part
-from marginrank.training.dask.sources import open_source
+from marginrank.dask import cuts
+from marginrank.dask.chunks import chunk_of_store, plan_store
+from marginrank.dask.clusters import ClusterError, fetch, find_client
+from marginrank.dask.loading import load_parts
+from marginrank.dask.parts import Part
+from marginrank.dask.sources import open_source
 
 X, Y, QID = make_ranking(40, 10, 5, random_state=0)
 WHOLE = [100, 0, 250, 50]  # queries of ten documents are whole

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from marginrank import RankingData
 from marginrank.data.knots import choose_knots
 from marginrank.data.missing_values import FilledRows, with_filled
-from marginrank.training.scaling import find_scale
+from marginrank.fit.scaling import find_scale
 
 rng = np.random.default_rng(0)
 DENSE = rng.normal(size=(60, 3)).astype(np.float32)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_model, make_ranking
-from marginrank._base import memory
+from marginrank._utils import memory
 from marginrank.models.additive_importance import importance
 from marginrank.objective.losses import LOSSES
 

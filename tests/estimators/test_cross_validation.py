@@ -25,9 +25,9 @@ from marginrank import (
     make_ranking,
     metrics,
 )
-from marginrank.estimators._linear import check_seed
+from marginrank.estimators.base import check_seed
 from marginrank.metrics import make_ranking_scorer
-from marginrank.training.folds import folds_of, query_folds, rows_of
+from marginrank.selection.folds import folds_of, query_folds, rows_of
 
 ORDER = np.random.default_rng(0).permutation(400)
 X, Y, QID = (part[ORDER] for part in make_ranking(40, 10, 6, random_state=0))

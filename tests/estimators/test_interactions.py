@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from plain_defaults import plain_curves
 
 from marginrank import AdditiveRankSVMCV, RankingData, RankSVM, load_model
+from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
 from marginrank.models.additive_importance import importance
 from marginrank.objective import curve_basis
 from marginrank.objective.losses import LOSSES
-from marginrank.training.additive import AdditiveParameters, fit_additive, prepare
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1200, 6))
@@ -156,8 +156,8 @@ def test_order_of_rows_does_not_change_what_is_found(model):
 
 
 def test_a_sample_of_the_documents_finds_it_too(monkeypatch):
-    monkeypatch.setattr("marginrank.training.interactions.DOCUMENTS", 600)
-    monkeypatch.setattr("marginrank.training.interactions.FEATURES", 4)
+    monkeypatch.setattr("marginrank.additive.interactions.DOCUMENTS", 600)
+    monkeypatch.setattr("marginrank.additive.interactions.FEATURES", 4)
     y = Y + X[:, 1] + X[:, 3]  # so that the features with curves are among the first four
     model = plain_curves(interactions=2, **OPTIONS).fit(X, y, qid=QID)
     assert model.interactions_[0].features == (1, 3)

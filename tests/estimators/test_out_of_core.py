@@ -23,12 +23,12 @@ from marginrank import (
     load_model,
     make_ranking,
 )
-from marginrank._base.memory import private_memory
-from marginrank.data.formats.feature_reader import FeatureReader
-from marginrank.data.formats.store_writer import save_store
+from marginrank._utils.memory import private_memory
+from marginrank.data.store.feature_reader import FeatureReader
+from marginrank.data.store.store_writer import save_store
+from marginrank.fit import streams
 from marginrank.objective.backends.parts import plan as plans
 from marginrank.objective.backends.parts import streamed
-from marginrank.training import streams
 
 ROOM = 400_000_000  # beside what the process has already, for buffers, samples and all else
 
@@ -355,7 +355,7 @@ def test_real_data(real_data, tmp_path, names):
 UNDER_A_LIMIT = """
 import json, resource, sys
 from marginrank import RankSVM, RankingData
-from marginrank._base.memory import private_memory, reserved_memory
+from marginrank._utils.memory import private_memory, reserved_memory
 from marginrank.objective.backends.parts import matrix, plan
 plan.PART_BYTES, matrix.RESERVOIR_BYTES = 1 << 20, 1 << 21
 resource.setrlimit(resource.RLIMIT_DATA, 2 * (reserved_memory() + 130_000_000,))
@@ -383,7 +383,7 @@ def test_addresses_that_a_library_reserves_do_not_count(store):
 KEEPS_THE_PLAN = """
 import resource, sys
 from marginrank import RankSVM, SparseRankSVM
-from marginrank._base.memory import reserved_memory
+from marginrank._utils.memory import reserved_memory
 from marginrank.objective.backends.parts import streamed
 plan = streamed.StreamedMatrix.memory_plan
 def exact(matrix):

@@ -22,9 +22,9 @@ from marginrank import (
     metrics,
 )
 from marginrank.data.query_scaling import METHODS
-from marginrank.estimators._linear import check_seed
+from marginrank.estimators.base import check_seed
 from marginrank.metrics import make_ranking_scorer
-from marginrank.training.folds import query_folds
+from marginrank.selection.folds import query_folds
 
 ORDER = np.random.default_rng(0).permutation(300)
 X, Y, QID = (part[ORDER] for part in make_ranking(30, 10, 5, random_state=0))

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import RankingData, RankSVM, StopReason, load_model, make_ranking
-from marginrank.estimators import _linear
+from marginrank.estimators import base as _linear
 from marginrank.objective.losses import LOSSES
 
 X, Y, QID = make_ranking(30, (5, 25), 6, random_state=0)

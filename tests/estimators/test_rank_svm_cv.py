@@ -20,8 +20,8 @@ from marginrank import (
     rank_path,
     sparse_path,
 )
-from marginrank.estimators._linear import check_seed
-from marginrank.training.folds import query_folds
+from marginrank.estimators.base import check_seed
+from marginrank.selection.folds import query_folds
 
 X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, noise=1.0, random_state=0)
 CS = 2.0 ** np.arange(-10, 4, 2)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from marginrank import KernelRankSVM, RankSVM, StopReason, load_model, make_ranking
-from marginrank.estimators import _linear
+from marginrank.estimators import base as _linear
 from marginrank.metrics import ndcg
 
 X, Y, QID = make_ranking(30, (1, 25), 6, noise=2.0, random_state=0)

@@ -179,7 +179,7 @@ def test_prediction_uses_the_matrix_of_the_data(monkeypatch):
     def refuse(*_):
         raise AssertionError("X was wrapped again")
 
-    monkeypatch.setattr("marginrank.estimators._input.as_matrix", refuse)
+    monkeypatch.setattr("marginrank.estimators.input.as_matrix", refuse)
     assert model.predict(given).shape == (200,)
 
 

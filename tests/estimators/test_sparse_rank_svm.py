@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, StopReason, load_model, make_ranking
+from marginrank.fit.sparse import SparseParameters, first_C
 from marginrank.objective.losses import LOSSES
-from marginrank.training.sparse import SparseParameters, first_C
 
 X, Y, QID = make_ranking(30, (5, 25), 6, random_state=0)
 

@@ -17,9 +17,9 @@ from marginrank import (
     sparse_path,
 )
 from marginrank.estimators import sparse_rank_svm_cv
-from marginrank.estimators._linear import check_seed
-from marginrank.training import folds as folds_module
-from marginrank.training.folds import query_folds
+from marginrank.estimators.base import check_seed
+from marginrank.selection import folds as folds_module
+from marginrank.selection.folds import query_folds
 
 X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, random_state=0)
 

@@ -7,13 +7,13 @@ import torch
 from torch_problems import both, make_data, relative_error
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
+from marginrank.fit import devices
+from marginrank.fit.devices import Place, matrix_at
+from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.objective.backends.torch.features import DenseFeatures
 from marginrank.objective.backends.torch.fixed_point import Segments, prefix_sums
 from marginrank.objective.backends.torch.matrix import TorchMatrix
 from marginrank.objective.losses import LOSSES
-from marginrank.training import devices
-from marginrank.training.devices import Place, matrix_at
-from marginrank.training.pairs import choose_pairs, objective_on
 
 pytestmark = pytest.mark.gpu
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from marginrank import metrics
-from marginrank.metrics._names import METRICS
+from marginrank.metrics.names import METRICS
 
 ALL = [
     ("ndcg", {}),

@@ -6,7 +6,7 @@ import pytest
 
 from marginrank import metrics
 from marginrank.metrics import get_metric
-from marginrank.metrics._names import metric_name
+from marginrank.metrics.names import metric_name
 
 Y, SCORES = [2, 1, 0], [1.0, 3.0, 2.0]
 

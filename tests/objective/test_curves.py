@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from marginrank import RankingData, make_ranking
 from marginrank.data.knots import Knots, choose_knots
+from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.objective import curve_basis
 from marginrank.objective.backends import curves as curves_backend
 from marginrank.objective.backends.curves import CurveMatrix
@@ -14,7 +15,6 @@ from marginrank.objective.curve_basis import make_basis, roughness
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers import SOLVERS
 from marginrank.solvers.smooth import preconditioner
-from marginrank.training.pairs import choose_pairs, objective_on
 
 X, Y, QID = make_ranking(12, (3, 20), 4, random_state=0)
 X[:, 1] = np.exp(2 * X[:, 1])  # a long tail

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from marginrank import RankingData, make_ranking
 from marginrank.data.knots import choose_knots
+from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.objective import grid_basis
 from marginrank.objective.backends.curves import CurveMatrix
 from marginrank.objective.backends.grids import CATEGORIES, add_grids, axis_knots, grid_values
@@ -15,7 +16,6 @@ from marginrank.objective.faces import Turn, on_face
 from marginrank.objective.grid_basis import Axis, node_weights, penalty
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers import SOLVERS
-from marginrank.training.pairs import choose_pairs, objective_on
 
 X, Y, QID = make_ranking(12, (3, 20), 4, random_state=0)
 X[:, 1] = np.exp(2 * X[:, 1])  # a long tail

@@ -17,10 +17,10 @@ from objectives import (
 )
 
 from marginrank import RankingData, make_ranking
+from marginrank.fit.pairs import NORMALIZATIONS
 from marginrank.objective.losses import LOSSES, Loss, Piece
 from marginrank.objective.pair_weights import gain_difference, weight_matrix
 from marginrank.solvers import SOLVERS, solver_names
-from marginrank.training.pairs import NORMALIZATIONS
 
 HINGE = LOSSES["hinge"]
 MIXED = Loss("mixed", (Piece(0.5, 1.5, 1), Piece(2.0, 0.25, 2), Piece(0.25, -0.5, 1)))

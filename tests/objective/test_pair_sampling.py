@@ -8,9 +8,9 @@ from brute_force import BruteForce
 from pair_kinds import NAMES, pair_kind
 
 from marginrank import RankingData, make_ranking
+from marginrank.fit.online import OnlineParameters, step_problem
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import LOSSES
-from marginrank.training.online import OnlineParameters, step_problem
 
 X, Y, QID = make_ranking(12, (2, 9), 4, random_state=0)
 MIXED = np.random.default_rng(1).permutation(QID)

@@ -9,6 +9,7 @@ from cone_oracle import _solve
 from numpy.testing import assert_allclose
 
 from marginrank import make_ranking
+from marginrank.additive.fit import AdditiveParameters, prepare
 from marginrank.data import RankingData
 from marginrank.objective.cones import Block, ConePoint
 from marginrank.objective.groups import GroupPoint, Groups
@@ -18,7 +19,6 @@ from marginrank.solvers import StopReason
 from marginrank.solvers.cone import pivoting
 from marginrank.solvers.registry import find_cone_solver
 from marginrank.solvers.sparse.group_newton import group_newton
-from marginrank.training.additive import AdditiveParameters, prepare
 
 X, Y, QID = make_ranking(30, 10, 4, random_state=0)
 DATA = RankingData(X, Y, QID)

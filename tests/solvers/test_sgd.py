@@ -12,10 +12,10 @@ from pair_kinds import NAMES, pair_kind
 
 from marginrank import RankingData, _core, make_ranking
 from marginrank.data.queries import Queries
+from marginrank.fit.online import OnlineParameters, step_problem
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers.stochastic import sgd
 from marginrank.solvers.stochastic.sgd import Rate, Schedule, Sgd, curved
-from marginrank.training.online import OnlineParameters, step_problem
 
 X, Y, QID = make_ranking(12, (2, 9), 4, random_state=0)
 W = np.array([0.3, -0.2, 0.1, 0.4])

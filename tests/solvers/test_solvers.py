@@ -10,7 +10,7 @@ from objectives import make_objective
 from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, make_ranking
-from marginrank._base.threads import serial_blas
+from marginrank._utils.threads import serial_blas
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Point
 from marginrank.solvers import SOLVERS, StopReason, solvers_for

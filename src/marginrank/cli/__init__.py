@@ -6,8 +6,8 @@ that the help is there at once.
 
 import sys
 
-from marginrank._base.optional import require
-from marginrank.cli import _streams
+from marginrank._utils.optional import require
+from marginrank.cli.support import streams as _streams
 
 
 def main(words: list[str] | None = None) -> None:

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from marginrank import __version__
-from marginrank.cli import (
+from marginrank.cli.commands import (
     compare,
     compat,
     convert,
@@ -25,9 +25,9 @@ from marginrank.cli import (
     train_sparse,
     tune,
 )
-from marginrank.cli._command import Command, TrainingCommand
-from marginrank.cli._errors import exit_codes
-from marginrank.cli._flags import with_flags
+from marginrank.cli.support.command import Command, TrainingCommand
+from marginrank.cli.support.errors import exit_codes
+from marginrank.cli.support.flags import with_flags
 
 # Help in rich's boxes takes twice as long as all the rest.
 PLAIN: Any = {

@@ -1,11 +1,29 @@
-"""RankSVM on a Dask cluster: exact fits on data larger than a machine."""
+"""RankSVM on a Dask cluster: exact fits on data larger than a machine.
 
-from marginrank._base.optional import require
+Every task is a pure function of plain futures, so whatever is lost with a worker is computed again,
+bit by bit. Nothing is pinned to a worker, scattered from the client or kept in an actor.
+
+The estimators are imported when they are first used: the command line fits on clusters without
+scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from marginrank._utils.optional import require
+
+if TYPE_CHECKING:
+    from marginrank.dask.metrics import metric
+    from marginrank.dask.rank_svm import DaskRankSVM, DaskSparseRankSVM
+
+__all__ = ["DaskRankSVM", "DaskSparseRankSVM", "metric"]
 
 for _module in ("distributed", "dask.dataframe"):
     require(_module, "dask")
 
-from marginrank.dask.metrics import metric  # noqa: E402
-from marginrank.dask.rank_svm import DaskRankSVM, DaskSparseRankSVM  # noqa: E402
 
-__all__ = ["DaskRankSVM", "DaskSparseRankSVM", "metric"]
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'marginrank.dask' has no attribute {name!r}")
+    module = "metrics" if name == "metric" else "rank_svm"
+    return getattr(import_module(f"marginrank.dask.{module}"), name)

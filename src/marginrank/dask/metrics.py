@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from marginrank.dask.clusters import find_client
+from marginrank.dask.loading import load_parts
+from marginrank.dask.scoring import mean_over_parts, values_by_query
+from marginrank.dask.sources import is_array, open_source
 from marginrank.metrics import get_metric
-from marginrank.metrics._names import Metric
-from marginrank.training.dask.clusters import find_client
-from marginrank.training.dask.loading import load_parts
-from marginrank.training.dask.scoring import mean_over_parts, values_by_query
-from marginrank.training.dask.sources import is_array, open_source
+from marginrank.metrics.names import Metric
 
 
 def metric(

@@ -2,12 +2,12 @@
 
 from typing import Any, Self
 
-from marginrank.dask._rankers import DaskRanker, refuse_local_only
-from marginrank.estimators._linear import check_seed, warn_of
+from marginrank.dask.fit import check_for_dask
+from marginrank.dask.rankers import DaskRanker, refuse_local_only
+from marginrank.estimators.base import check_seed, warn_of
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
-from marginrank.training.dask.fit import check_for_dask
-from marginrank.training.sparse import empty_message
+from marginrank.fit.sparse import empty_message
 
 
 class DaskRankSVM(DaskRanker, RankSVM):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from marginrank import _core
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.data.knots import WHOLE, Knots, Places, dense_blocks, with_known_categories
 
 CLASSES = 4

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginrank._base.types import Integers
-from marginrank._base.user_warnings import warn_caller
+from marginrank._utils.types import Integers
+from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.queries import Documents
 from marginrank.data.validation import is_missing
 

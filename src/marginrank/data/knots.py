@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank import _core
-from marginrank._base.memory import require_memory
-from marginrank._base.types import Booleans, Floats, Integers
+from marginrank._utils.memory import require_memory
+from marginrank._utils.types import Booleans, Floats, Integers
 
 MOST_BINS = 254  # with their knots and the column of missing values, as many as a byte tells apart
 MOST_KNOTS = MOST_BINS + 1  # of a feature

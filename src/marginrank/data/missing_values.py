@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.data.knots import Knots
 from marginrank.data.ranking_data import RankingData
 

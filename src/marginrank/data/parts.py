@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from marginrank._base.types import Floats
-from marginrank.data.formats.stored_features import StoredFeatures
+from marginrank._utils.types import Floats
 from marginrank.data.queries import Queries
+from marginrank.data.store.stored_features import StoredFeatures
 
 
 class DataParts(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import in_order
 
 Scalar = TypeVar("Scalar", bound=np.generic)

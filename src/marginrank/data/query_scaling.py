@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank._base.parameters import check_choice
-from marginrank._base.types import Booleans, Floats, Integers
+from marginrank._utils.parameters import check_choice
+from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData
 

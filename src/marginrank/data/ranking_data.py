@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank import _core
-from marginrank._base.cached import cached_property
-from marginrank._base.threads import effective_threads
-from marginrank._base.types import Floats, Integers
-from marginrank.data.formats.frames import from_frame
-from marginrank.data.formats.store import open_store
-from marginrank.data.formats.store_writer import save_store
-from marginrank.data.formats.stored_features import StoredFeatures
+from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.frames import from_frame
 from marginrank.data.grouping import group_rows
 from marginrank.data.parts import DataParts
 from marginrank.data.queries import exact_sum, rank_labels
+from marginrank.data.store.store import open_store
+from marginrank.data.store.store_writer import save_store
+from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.validation import (
     as_matrix,
     check_exact_labels,

@@ -3,8 +3,8 @@
 import os
 from typing import Any
 
-from marginrank.data.formats.store import open_store
 from marginrank.data.ranking_data import RankingData
+from marginrank.data.store.store import open_store
 
 
 def open_stored(folder: str | os.PathLike[str], *, verify: bool = True) -> RankingData:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 
 # Enough to amortise the interpreter, too few to matter for the peak memory.
 _BLOCK_ELEMENTS = 1 << 18

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 
 DATES = (np.datetime64, np.timedelta64, datetime.date, datetime.time, datetime.timedelta)
 EXACT_INTEGERS = 2**53  # larger integers do not all have a float64

@@ -13,13 +13,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from marginrank._base.threads import effective_threads
-from marginrank._base.types import Floats
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats
+from marginrank.additive.fit import (
+    AdditiveFit,
+    AdditiveParameters,
+    empty_message,
+    fit_additive,
+)
 from marginrank.data import RankingData
 from marginrank.data.categories import categorical_columns, text_categories, with_numbers
 from marginrank.data.validation import check_features
-from marginrank.estimators._hints import KeywordHints
-from marginrank.estimators._input import (
+from marginrank.estimators.base import check_seed, warn_of
+from marginrank.estimators.hints import KeywordHints
+from marginrank.estimators.input import (
     column_names,
     feature_names_of,
     features_of,
@@ -31,23 +38,16 @@ from marginrank.estimators._input import (
     training_data,
     without_used_columns,
 )
-from marginrank.estimators._linear import check_seed, warn_of
-from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
+from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
 from marginrank.estimators.rank_svm import RankSVM
+from marginrank.fit.feature_choice import columns_of
+from marginrank.fit.linear import convergence_message
+from marginrank.fit.scaling import values_of
 from marginrank.models import AdditiveModel, Training, additive_model
 from marginrank.models.additive_model import Reason, curves_of
 from marginrank.models.interactions import interactions_of
 from marginrank.solvers import StopReason
 from marginrank.solvers.result import print_iteration
-from marginrank.training.additive import (
-    AdditiveFit,
-    AdditiveParameters,
-    empty_message,
-    fit_additive,
-)
-from marginrank.training.feature_choice import columns_of
-from marginrank.training.linear import convergence_message
-from marginrank.training.scaling import values_of
 
 
 class AdditiveInput(NamedTuple):

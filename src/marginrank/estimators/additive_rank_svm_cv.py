@@ -9,22 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from marginrank._base.parameters import ParameterError, check_choice, given
+from marginrank._utils.parameters import ParameterError, check_choice, given
+from marginrank.additive.fit import AdditiveParameters
+from marginrank.additive.selection import Curves
 from marginrank.data import RankingData
-from marginrank.estimators._input import features_of, queries_of, remember_columns, set_features
-from marginrank.estimators._linear import check_seed, warn_of
-from marginrank.estimators._selection import NO_MODEL, SearchLog, forget_model, keep_selection
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_and_features
+from marginrank.estimators.base import check_seed, warn_of
+from marginrank.estimators.input import features_of, queries_of, remember_columns, set_features
+from marginrank.estimators.search_base import NO_MODEL, SearchLog, forget_model, keep_selection
+from marginrank.fit.declarations import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
+from marginrank.fit.linear import RidgeParameters, unfinished_message
 from marginrank.models import AdditiveModel
-from marginrank.training.additive import AdditiveParameters
-from marginrank.training.additive_selection import Curves
-from marginrank.training.declarations import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
-from marginrank.training.exploration import Count, Exploration
-from marginrank.training.folds import folds_of
-from marginrank.training.judges import FoldJudge
-from marginrank.training.linear import RidgeParameters, unfinished_message
-from marginrank.training.path import check_grid
-from marginrank.training.selection import RULES, Search, grids_of
+from marginrank.selection.exploration import Count, Exploration
+from marginrank.selection.folds import folds_of
+from marginrank.selection.judges import FoldJudge
+from marginrank.selection.path import check_grid
+from marginrank.selection.selection import RULES, Search, grids_of
 
 FOUND = (
     "curves_",

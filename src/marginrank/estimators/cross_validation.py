@@ -14,15 +14,15 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
-from marginrank._base.tables import ResultTable
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.tables import ResultTable
+from marginrank._utils.types import Floats, Integers
 from marginrank.data import RankingData
 from marginrank.data.ranking_data import refuse_beside_data
-from marginrank.estimators import _queries_of_fits as queries_of_fits
-from marginrank.estimators._linear import check_seed
-from marginrank.metrics._names import Metric, metric_name, order_free
+from marginrank.estimators import queries_of_fits as queries_of_fits
+from marginrank.estimators.base import check_seed
+from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.scorers import metric_of
-from marginrank.training.folds import Fold, folds_of, has_pairs, numbers_by_id, over_folds
+from marginrank.selection.folds import Fold, folds_of, has_pairs, numbers_by_id, over_folds
 
 
 class RankingCV(ResultTable, dict[str, Any]):

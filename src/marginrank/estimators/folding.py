@@ -22,8 +22,8 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from marginrank._base.types import Floats
-from marginrank.estimators._linear import LinearRanker
+from marginrank._utils.types import Floats
+from marginrank.estimators.base import LinearRanker
 from marginrank.estimators.query_scaler import QueryScaler
 from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.models import LinearModel

@@ -11,12 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from marginrank._base.threads import effective_threads
-from marginrank._base.types import Floats
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats
 from marginrank.data import RankingData
 from marginrank.data.validation import check_finite
-from marginrank.estimators._hints import KeywordHints
-from marginrank.estimators._input import (
+from marginrank.estimators.base import check_seed
+from marginrank.estimators.hints import KeywordHints
+from marginrank.estimators.input import (
     documents_to_score,
     feature_names_of,
     features_of,
@@ -24,12 +25,11 @@ from marginrank.estimators._input import (
     set_features,
     training_data,
 )
-from marginrank.estimators._linear import check_seed
 from marginrank.estimators.rank_svm import RankSVM
+from marginrank.fit.kernel_map import AUTO, PRECOMPUTED, Kernel, KernelMap, Landmarks
+from marginrank.fit.scaling import find_scale, values_of
 from marginrank.models import Training, kernel_model
 from marginrank.models.kernel_model import KernelModel
-from marginrank.training.kernel_map import AUTO, PRECOMPUTED, Kernel, KernelMap, Landmarks
-from marginrank.training.scaling import find_scale, values_of
 
 # What a fit of the linear part found, and is told of the whole.
 RESULTS = ("objective_", "gap_", "stop_reason_", "n_iter_", "history_", "n_pairs_")

@@ -9,14 +9,14 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginrank._base.parameters import check_choice
-from marginrank._base.threads import effective_threads
+from marginrank._utils.parameters import check_choice
+from marginrank._utils.threads import effective_threads
 from marginrank.data import RankingData
 from marginrank.data.grouping import group_rows
 from marginrank.data.query_scaling import METHODS, scale_by_query
 from marginrank.data.ranking_data import refuse_beside_data
 from marginrank.data.validation import as_matrix, check_features, check_finite
-from marginrank.estimators._input import documents_to_score, features_of, set_features
+from marginrank.estimators.input import documents_to_score, features_of, set_features
 
 
 class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

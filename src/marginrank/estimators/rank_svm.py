@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from marginrank.estimators._linear import BatchRanker, check_seed
-from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
-from marginrank.training.linear import Parameters, fit_linear
+from marginrank.estimators.base import BatchRanker, check_seed
+from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
+from marginrank.fit.linear import Parameters, fit_linear
 
 
 class RankSVM(BatchRanker):

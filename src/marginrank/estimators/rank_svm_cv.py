@@ -8,18 +8,18 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from marginrank._base.parameters import check_choice, check_number
-from marginrank.estimators._input import features_of, set_features
-from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
-from marginrank.estimators._selection import NO_MODEL, SearchLog, forget_model, keep_selection
+from marginrank._utils.parameters import check_choice, check_number
+from marginrank.estimators.base import LinearRanker, check_seed, warn_of
+from marginrank.estimators.input import features_of, set_features
 from marginrank.estimators.rank_svm import RankSVM
+from marginrank.estimators.search_base import NO_MODEL, SearchLog, forget_model, keep_selection
+from marginrank.fit.declarations import LINES_TRIED
+from marginrank.fit.linear import Parameters, RidgeParameters, unfinished_message
 from marginrank.models import LinearModel
-from marginrank.training.declarations import LINES_TRIED
-from marginrank.training.folds import folds_of
-from marginrank.training.judges import FoldJudge
-from marginrank.training.linear import Parameters, RidgeParameters, unfinished_message
-from marginrank.training.path import check_grid
-from marginrank.training.selection import RULES, Search, grids_of
+from marginrank.selection.folds import folds_of
+from marginrank.selection.judges import FoldJudge
+from marginrank.selection.path import check_grid
+from marginrank.selection.selection import RULES, Search, grids_of
 
 AXES = ("loss", "normalization", "scale")
 AUTO = "auto"

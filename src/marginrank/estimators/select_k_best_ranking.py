@@ -12,10 +12,10 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from marginrank._base.parameters import check_integer
-from marginrank._base.types import Booleans
+from marginrank._utils.parameters import check_integer
+from marginrank._utils.types import Booleans
 from marginrank.data import RankingData
-from marginrank.estimators._input import (
+from marginrank.estimators.input import (
     features_of,
     refuse_other_features,
     set_features,

@@ -11,23 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from marginrank._base.parameters import check_number
+from marginrank._utils.parameters import check_number
 from marginrank.data import RankingData
-from marginrank.data.formats.chunks import CHUNK_DOCUMENTS, ChunkSource
-from marginrank.estimators._input import (
+from marginrank.data.held_out import refuse_other_validation, validation_data
+from marginrank.estimators.base import LinearRanker, check_seed, warn_of
+from marginrank.estimators.input import (
     features_of,
     refuse_other_features,
     set_features,
     training_data,
 )
-from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
-from marginrank.estimators._preferences import check_listed, check_propensity, labels_beside
-from marginrank.models import LinearModel
-from marginrank.models.json_model import COUNTS
-from marginrank.solvers import StopReason
-from marginrank.solvers.result import Pass, print_pass
-from marginrank.training.held_out import refuse_other_validation, validation_data
-from marginrank.training.online import (
+from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
+from marginrank.fit.online import (
     Learner,
     OnlineParameters,
     Outcome,
@@ -35,7 +30,12 @@ from marginrank.training.online import (
     stalled_message,
     step_problem,
 )
-from marginrank.training.scaling import effect_message, scale_of_part, values_of
+from marginrank.fit.scaling import effect_message, scale_of_part, values_of
+from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
+from marginrank.models import LinearModel
+from marginrank.models.json_model import COUNTS
+from marginrank.solvers import StopReason
+from marginrank.solvers.result import Pass, print_pass
 
 Path = str | os.PathLike[str]
 

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.types import Floats
-from marginrank.estimators._linear import BatchRanker, check_seed, warn_of
+from marginrank._utils.types import Floats
+from marginrank.estimators.base import BatchRanker, check_seed, warn_of
+from marginrank.fit.minimisation import Fit
+from marginrank.fit.sparse import SparseParameters, empty_message, fit_sparse
 from marginrank.models import LinearModel
-from marginrank.training.minimisation import Fit
-from marginrank.training.sparse import SparseParameters, empty_message, fit_sparse
 
 
 class SparseRankSVM(BatchRanker):
@@ -36,7 +36,7 @@ class SparseRankSVM(BatchRanker):
         Bound on ‖w‖₁. With a radius, `C` has no effect.
     C : float, default=None
         Weight of the loss against the penalty. With ``l1_ratio=1``, all weights are zero up to
-        :func:`~marginrank.training.sparse.first_C`. None means 50 times that value.
+        :func:`~marginrank.fit.sparse.first_C`. None means 50 times that value.
     l1_ratio : float, default=1.0
         Share of ‖w‖₁ in the penalty, the rest being ½‖w‖². With 0, the model is
         ``RankSVM(C=C, normalization="pairs")``.

@@ -10,30 +10,30 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from marginrank._base.parameters import check_choice, check_number
+from marginrank._utils.parameters import check_choice, check_number
 from marginrank.data import RankingData
-from marginrank.estimators._input import features_of, set_features
-from marginrank.estimators._linear import LinearRanker, check_seed, warn_of
+from marginrank.estimators.base import LinearRanker, check_seed, warn_of
+from marginrank.estimators.input import features_of, set_features
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
-from marginrank.metrics._names import metric_name
+from marginrank.fit.linear import unfinished_message
+from marginrank.fit.sparse import SparseParameters
+from marginrank.metrics.names import metric_name
 from marginrank.metrics.scorers import metric_of
 from marginrank.models import LinearModel
-from marginrank.training.folds import (
+from marginrank.selection.folds import (
     cost_by_label,
     folds_of,
     has_pairs,
     over_folds,
     rows_of,
 )
-from marginrank.training.linear import unfinished_message
-from marginrank.training.path import (
+from marginrank.selection.path import (
     PATH_TOL,
     SHARED_WITH_A_FIT,
     SparsePath,
     check_grid,
     fit_path,
 )
-from marginrank.training.sparse import SparseParameters
 
 FOUND = (
     "coef_",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginrank._base.feature_names import name_of
-from marginrank._base.types import Floats
+from marginrank._utils.feature_names import name_of
+from marginrank._utils.types import Floats
 from marginrank.export.numbers import exact
 from marginrank.export.weighted_sum import Sum
 from marginrank.models import AdditiveModel

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.atomic_files import atomic_write
-from marginrank._base.parameters import Mention, ParameterError, given
-from marginrank._base.types import Floats
+from marginrank._utils.atomic_files import atomic_write
+from marginrank._utils.parameters import Mention, ParameterError, given
+from marginrank._utils.types import Floats
 from marginrank.export.curve_sum import (
     CurveSum,
     check_curves,

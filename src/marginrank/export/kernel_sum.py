@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.export.weighted_sum import Sum
 from marginrank.models import KernelModel
 

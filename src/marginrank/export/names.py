@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from xml.sax.saxutils import quoteattr
 
-from marginrank._base.feature_names import names_of_all
-from marginrank._base.parameters import Mention, ParameterError
+from marginrank._utils.feature_names import names_of_all
+from marginrank._utils.parameters import Mention, ParameterError
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)

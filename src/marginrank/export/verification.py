@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.export.engines._documents import Documents, Run
 from marginrank.export.exporting import Exported, Files, places_in
 from marginrank.export.names import Names, names_of

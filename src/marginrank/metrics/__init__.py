@@ -5,7 +5,6 @@ or with ``per_query=True`` an array of their values, in order of first appearanc
 has no value for a query, its entry is nan and the mean is over the others.
 """
 
-from marginrank.metrics._names import get_metric
 from marginrank.metrics.binary_relevance import (
     auc,
     average_precision,
@@ -16,6 +15,7 @@ from marginrank.metrics.binary_relevance import (
 from marginrank.metrics.cascade import err
 from marginrank.metrics.comparison import Comparison, compare
 from marginrank.metrics.cumulative_gain import dcg, letor_mean_ndcg, ndcg
+from marginrank.metrics.names import get_metric
 from marginrank.metrics.pairwise import kendall_tau, pairwise_accuracy
 from marginrank.metrics.scorers import RankingScorer, make_ranking_scorer
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.parameters import check_choice
-from marginrank._base.types import Booleans, Floats
-from marginrank.metrics._options import (
+from marginrank._utils.parameters import check_choice
+from marginrank._utils.types import Booleans, Floats
+from marginrank.metrics.options import (
     TIES,
     Value,
     check_cutoff,
@@ -15,7 +15,7 @@ from marginrank.metrics._options import (
     report,
     settle,
 )
-from marginrank.metrics._ranking import Ranking
+from marginrank.metrics.ranking import Ranking
 
 
 def average_precision(

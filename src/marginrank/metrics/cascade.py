@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.parameters import check_choice
-from marginrank._base.types import Booleans, Floats
-from marginrank.metrics._gains import LARGEST_EXPONENT, gains
-from marginrank.metrics._options import (
+from marginrank._utils.parameters import check_choice
+from marginrank._utils.types import Booleans, Floats
+from marginrank.metrics.gains import LARGEST_EXPONENT, gains
+from marginrank.metrics.options import (
     TIES,
     Value,
     check_cutoff,
@@ -16,7 +16,7 @@ from marginrank.metrics._options import (
     report,
     settle,
 )
-from marginrank.metrics._ranking import Ranking
+from marginrank.metrics.ranking import Ranking
 
 LARGE = 500  # documents of a group of ties that are worth a computation of their own
 NEGLIGIBLE = 40.0  # readers in a group of ties who go on beyond exp(−40) do not count

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginrank._base.tables import ResultTable
-from marginrank._base.types import Booleans, Floats
+from marginrank._utils.tables import ResultTable
+from marginrank._utils.types import Booleans, Floats
 from marginrank.data.grouping import group_rows
-from marginrank.metrics._names import Metric, get_metric, metric_name, order_free
-from marginrank.metrics._options import check_real
+from marginrank.metrics.names import Metric, get_metric, metric_name, order_free
+from marginrank.metrics.options import check_real
 
 CHUNK = 1 << 22  # signs drawn at a time
 

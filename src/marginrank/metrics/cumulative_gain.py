@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.parameters import check_choice
-from marginrank._base.types import Booleans, Floats
-from marginrank.metrics._gains import discounts, gains
-from marginrank.metrics._options import TIES, Value, check_cutoff, report, settle
-from marginrank.metrics._ranking import Ranking
+from marginrank._utils.parameters import check_choice
+from marginrank._utils.types import Booleans, Floats
+from marginrank.metrics.gains import discounts, gains
+from marginrank.metrics.options import TIES, Value, check_cutoff, report, settle
+from marginrank.metrics.ranking import Ranking
 
 
 def dcg(

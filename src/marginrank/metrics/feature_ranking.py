@@ -13,16 +13,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from marginrank._base.feature_names import names_of_all
-from marginrank._base.memory import require_memory
-from marginrank._base.tables import ResultTable
-from marginrank._base.threads import effective_threads
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.feature_names import names_of_all
+from marginrank._utils.memory import require_memory
+from marginrank._utils.tables import ResultTable
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats, Integers
 from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.metrics import get_metric, pairwise_accuracy
-from marginrank.metrics._names import METRICS, Metric, metric_name, order_free, parts
-from marginrank.metrics._options import ROUNDING, exceeds
+from marginrank.metrics.names import METRICS, Metric, metric_name, order_free, parts
+from marginrank.metrics.options import ROUNDING, exceeds
 
 N_BLOCKS = 16  # of sparse columns: one is in memory at a time, each costs a pass over the entries
 SAMPLE = 1 << 16  # entries that say where to cut

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.parameters import check_choice
-from marginrank._base.types import Floats
+from marginrank._utils.parameters import check_choice
+from marginrank._utils.types import Floats
 from marginrank.data.queries import Queries
 from marginrank.data.validation import check_weights
-from marginrank.metrics._options import Value, report
-from marginrank.metrics._ranking import Ranking
+from marginrank.metrics.options import Value, report
+from marginrank.metrics.ranking import Ranking
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_weights import document_weights

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
-from marginrank._base.threads import effective_threads
+from marginrank._utils.threads import effective_threads
 from marginrank.data.grouping import group_rows
 
 

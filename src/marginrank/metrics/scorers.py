@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.user_warnings import warn_caller
+from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.grouping import MANY_DOCUMENTS
-from marginrank.metrics._names import Metric, get_metric, metric_name, order_free
+from marginrank.metrics.names import Metric, get_metric, metric_name, order_free
 
 NO_QUERIES = (
     "The scorer got no qid, so all documents count as one query. Call "

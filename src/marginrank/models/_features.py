@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginrank.data.held_out import refuse_other_names
 from marginrank.data.ranking_data import columns_of
 from marginrank.data.validation import check_features
-from marginrank.training.held_out import refuse_other_names
 
 
 def require_features(X: Any, n_features: int | None) -> None:

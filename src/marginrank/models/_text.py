@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from marginrank._base.memory import require_memory
-from marginrank._base.types import Floats
+from marginrank._utils.memory import require_memory
+from marginrank._utils.types import Floats
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 MOST_FEATURES = 2**31 - 1  # that LETOR text can have

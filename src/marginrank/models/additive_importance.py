@@ -6,13 +6,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.data.grouping import group_rows
+from marginrank.data.held_out import refuse_other_names
 from marginrank.data.ranking_data import RankingData, columns_of, refuse_beside_data
 from marginrank.data.validation import check_features
 from marginrank.models._features import require_features
 from marginrank.models.additive_model import AdditiveModel, contributions
-from marginrank.training.held_out import refuse_other_names
 
 DRAWS = 200  # of queries, for standard errors
 

@@ -11,14 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank._base.atomic_files import atomic_write
-from marginrank._base.feature_names import name_of
-from marginrank._base.parameters import declared
-from marginrank._base.threads import effective_threads
-from marginrank._base.types import Floats
-from marginrank._base.version import __version__
+from marginrank._utils.atomic_files import atomic_write
+from marginrank._utils.feature_names import name_of
+from marginrank._utils.parameters import declared
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats
+from marginrank._utils.version import __version__
+from marginrank.additive.fit import AdditiveFit, AdditiveParameters
 from marginrank.data.knots import MOST_KNOTS, Knots, are_rising, refuse_infinity
 from marginrank.data.validation import check_features
+from marginrank.fit.monotone_choice import directions
+from marginrank.fit.scaling import values_of
 from marginrank.models._features import require_features, row_of
 from marginrank.models.interactions import (
     Interaction,
@@ -43,9 +46,6 @@ from marginrank.models.json_model import (
 )
 from marginrank.models.linear_model import BATCH_ONLY, Training
 from marginrank.solvers import Iteration
-from marginrank.training.additive import AdditiveFit, AdditiveParameters
-from marginrank.training.monotone_choice import directions
-from marginrank.training.scaling import values_of
 
 FORMAT = "marginrank-additive-model"
 VERSION = 1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 
 BLOCK = 1 << 12  # documents at a time
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.models._features import require_features
 
 

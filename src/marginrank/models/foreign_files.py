@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from marginrank._base.optional import require
+from marginrank._utils.optional import require
 from marginrank.models.foreign import ForeignModel
 from marginrank.models.kernel_model import UNREADABLE
 from marginrank.models.ubjson import is_complete

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank._base.feature_names import name_of
-from marginrank._base.types import Floats
+from marginrank._utils.feature_names import name_of
+from marginrank._utils.types import Floats
 from marginrank.data.grids import Grid, grid_scores
 from marginrank.data.knots import MOST_KNOTS, are_rising
 from marginrank.models.json_model import _Fields, _is_weights

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.atomic_files import atomic_write
-from marginrank._base.types import Floats
-from marginrank._base.version import __version__
+from marginrank._utils.atomic_files import atomic_write
+from marginrank._utils.types import Floats
+from marginrank._utils.version import __version__
 from marginrank.models._text import shorten
 from marginrank.models.linear_model import (
     PARAMETERS,

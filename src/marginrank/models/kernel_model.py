@@ -14,11 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginrank._base.atomic_files import atomic_write
-from marginrank._base.threads import effective_threads
-from marginrank._base.types import Floats
-from marginrank._base.version import __version__
+from marginrank._utils.atomic_files import atomic_write
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats
+from marginrank._utils.version import __version__
 from marginrank.data.validation import as_matrix, check_features, check_finite
+from marginrank.fit.linear import RidgeParameters
 from marginrank.models._features import require_features
 from marginrank.models.json_model import (
     _encode_parameters,
@@ -31,10 +32,9 @@ from marginrank.models.json_model import (
     read_names,
 )
 from marginrank.models.linear_model import Training
-from marginrank.training.linear import RidgeParameters
 
 if TYPE_CHECKING:
-    from marginrank.training.kernel_map import Kernel, Landmarks
+    from marginrank.fit.kernel_map import Kernel, Landmarks
 
 FORMAT = "marginrank-kernel-model"
 VERSION = 1
@@ -112,13 +112,13 @@ class KernelModel:
 
     def compared(self) -> Landmarks:
         """Return what documents are compared with."""
-        from marginrank.training.kernel_map import Landmarks  # late: it imports scikit-learn
+        from marginrank.fit.kernel_map import Landmarks  # late: it imports scikit-learn
 
         return Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)
 
 
 def _kernel_of(parameters: dict[str, Any]) -> Kernel:
-    from marginrank.training.kernel_map import Kernel  # late: it imports scikit-learn
+    from marginrank.fit.kernel_map import Kernel  # late: it imports scikit-learn
 
     options = {name: parameters[name] for name in KERNEL_OPTIONS & parameters.keys()}
     return Kernel(parameters["kernel"], **options)

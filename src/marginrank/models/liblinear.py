@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from marginrank._base.atomic_files import atomic_write
+from marginrank._utils.atomic_files import atomic_write
 from marginrank.models._text import Lines, format_weight, shorten
 from marginrank.models.linear_model import LinearModel
 

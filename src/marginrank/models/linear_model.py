@@ -7,14 +7,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from marginrank._base.parameters import declared
-from marginrank._base.types import Floats
+from marginrank._utils.parameters import declared
+from marginrank._utils.types import Floats
+from marginrank.fit.linear import Parameters
+from marginrank.fit.minimisation import Fit
+from marginrank.fit.online import OnlineParameters, Outcome
+from marginrank.fit.scaling import values_of
+from marginrank.fit.sparse import SparseParameters
 from marginrank.solvers import Iteration, Pass, StopReason
-from marginrank.training.linear import Parameters
-from marginrank.training.minimisation import Fit
-from marginrank.training.online import OnlineParameters, Outcome
-from marginrank.training.scaling import values_of
-from marginrank.training.sparse import SparseParameters
 
 # What estimators take beside the parameters of a fit, with their defaults.
 BATCH_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
@@ -147,7 +147,7 @@ class LinearModel:
         random_state: int,
         feature_names: list[str] | None = None,
     ) -> LinearModel:
-        """Return the outcome of :func:`~marginrank.training.online.fit_online`."""
+        """Return the outcome of :func:`~marginrank.fit.online.fit_online`."""
         return cls(
             coef=outcome.w,
             parameters=_all_parameters(parameters, random_state),

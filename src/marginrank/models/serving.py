@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginrank._base.ordering import places_of_largest
-from marginrank._base.parameters import check_integer
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.ordering import places_of_largest
+from marginrank._utils.parameters import check_integer
+from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import as_matrix, check_features, real_array
 from marginrank.models._features import require_features
 from marginrank.models.arrow_scores import column_names, is_arrow, scores_of_columns, vectors_of

@@ -3,7 +3,7 @@
 import math
 import os
 
-from marginrank._base.atomic_files import atomic_write
+from marginrank._utils.atomic_files import atomic_write
 from marginrank.models._text import MOST_FEATURES, Lines, format_weight, shorten
 from marginrank.models.linear_model import LinearModel
 

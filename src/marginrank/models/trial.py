@@ -111,7 +111,7 @@ def _limit_memory(size: int) -> None:
         import resource  # not on every system
     except ImportError:
         return
-    from marginrank._base.memory import mapped_memory
+    from marginrank._utils.memory import mapped_memory
 
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     size += mapped_memory()

@@ -5,8 +5,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from marginrank._base.cached import cached_property
-from marginrank._base.types import Floats
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.duality import scaled_bound

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank._base.cached import cached_property
-from marginrank._base.types import Booleans, Floats
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Booleans, Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.faces import Face
 from marginrank.objective.objective import PRECISION, Objective, Point

@@ -28,9 +28,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from marginrank._base.cached import cached_property
-from marginrank._base.threads import serial_blas
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import serial_blas
+from marginrank._utils.types import Floats, Integers
 from marginrank.data.grids import CLASSES
 from marginrank.data.knots import SAMPLE, WHOLE, Knots, Places
 from marginrank.objective.backends.transformed import Transformation

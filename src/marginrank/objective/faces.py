@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.curves import CurveMatrix
 from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.curvature import Curvature
 
 BLOCK_ENTRIES = 1 << 22  # of X, or of inner products, that are made dense at a time

@@ -25,8 +25,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import eigh, null_space
 
-from marginrank._base.threads import serial_blas
-from marginrank._base.types import Floats
+from marginrank._utils.threads import serial_blas
+from marginrank._utils.types import Floats
 from marginrank.data.grids import Grid
 from marginrank.data.knots import WHOLE, Places
 from marginrank.objective.curve_basis import FEW, Block

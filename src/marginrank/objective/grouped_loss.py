@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 
 
 class GroupedLoss(NamedTuple):

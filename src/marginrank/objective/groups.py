@@ -14,8 +14,8 @@ from typing import cast
 
 import numpy as np
 
-from marginrank._base.cached import cached_property
-from marginrank._base.types import Booleans, Floats, Integers
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.objective.backends.curves import CurveMatrix
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.faces import Face, Turn, on_face

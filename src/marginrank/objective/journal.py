@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 
 
 @dataclass

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 
 SMALLEST_ERROR, LARGEST_ERROR = 1e-5, 0.1
 GRID = 600

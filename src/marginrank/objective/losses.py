@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.parameters import ParameterError, given
-from marginrank._base.types import Floats
+from marginrank._utils.parameters import ParameterError, given
+from marginrank._utils.types import Floats
 
 
 @dataclass(frozen=True)

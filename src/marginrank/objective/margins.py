@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginrank._base.parameters import ParameterError, Wording, given
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.parameters import ParameterError, Wording, given
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.pair_weights import exponential_gain
 
 MARGINS = ("unit", "label", "gain")

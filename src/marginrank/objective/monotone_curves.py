@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from marginrank._base.types import Booleans, Floats
+from marginrank._utils.types import Booleans, Floats
 from marginrank.objective.backends.curves import CurveMatrix
 from marginrank.objective.cones import Block, Cone
 from marginrank.objective.curve_basis import CurveBasis

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.cached import cached_property
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores
 from marginrank.objective.gram import Gram, GramStore
 from marginrank.objective.grouped_loss import GroupedLoss

@@ -14,9 +14,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from marginrank import _core
-from marginrank._base.cached import cached_property
-from marginrank._base.parameters import Mention, ParameterError
-from marginrank._base.types import Booleans, Floats, Integers
+from marginrank._utils.cached import cached_property
+from marginrank._utils.parameters import Mention, ParameterError
+from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginrank._base.parameters import ParameterError, Wording, given
-from marginrank._base.types import Booleans, Floats, Integers
+from marginrank._utils.parameters import ParameterError, Wording, given
+from marginrank._utils.types import Booleans, Floats, Integers
 
 COSTS = ("gain", "ndcg")
 LARGEST_GAIN_LABEL = 500  # differences and products of gains up to 2**500 are finite

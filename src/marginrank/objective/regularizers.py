@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.parameters import Mention, Message
-from marginrank._base.types import Floats
+from marginrank._utils.parameters import Mention, Message
+from marginrank._utils.types import Floats
 
 EASE = 10.0  # by which penalties fall, or by more where they would be many
 MOST_EASIER = 12  # penalties; the last of a ball leaves as good as no loss that none would not

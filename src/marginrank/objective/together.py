@@ -5,7 +5,7 @@ What is done for all of them is one sweep. Each gets what it would have got alon
 
 from collections.abc import Sequence
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import Scores, SharedSweeps
 from marginrank.objective.objective import Objective, Point
 

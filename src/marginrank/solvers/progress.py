@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.regularizers import Regularizer

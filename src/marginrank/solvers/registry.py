@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from marginrank._base.parameters import Mention, ParameterError, given
+from marginrank._utils.parameters import Mention, ParameterError, given
 from marginrank.objective.losses import LOSSES, Loss
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer, Regularizer
 from marginrank.solvers.cone.hinge import hinge_in_cone

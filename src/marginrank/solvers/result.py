@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from marginrank._base.parameters import Mention, Message
-from marginrank._base.types import Floats
+from marginrank._utils.parameters import Mention, Message
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import Scores
 
 

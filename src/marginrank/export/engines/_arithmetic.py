@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 
 NUMBER = r"(?P<number>-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
 SIGN = r"(?P<sign>[+*()])"

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.export.numbers import FLOAT64_ACCURACY
 from marginrank.export.registry import Target
 

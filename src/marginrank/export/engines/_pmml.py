@@ -5,7 +5,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.export.engines._documents import Documents
 
 PMML = "{http://www.dmg.org/PMML-4_4}"

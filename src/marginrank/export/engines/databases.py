@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.optional import require
-from marginrank._base.types import Floats
+from marginrank._utils.optional import require
+from marginrank._utils.types import Floats
 from marginrank.export.engines._documents import Documents, Files, Run
 from marginrank.export.names import check_distinct, sql_quoted
 

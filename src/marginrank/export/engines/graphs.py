@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from marginrank._base.optional import require
-from marginrank._base.types import Floats
+from marginrank._utils.optional import require
+from marginrank._utils.types import Floats
 from marginrank.export.engines._documents import Documents, Files, Run
 from marginrank.export.engines._pmml import regression
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from marginrank._base.optional import require
+from marginrank._utils.optional import require
 from marginrank.export.engines._documents import Documents, Files, Run
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.export.engines._documents import Documents, Files, Run
 
 JAVA_MAIN = """\

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.export.engines._arithmetic import evaluate
 from marginrank.export.engines._documents import Documents, Files, Run
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.export.curve_sum import Axis, CurveTerm, GridTerm
 from marginrank.export.numbers import exact
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._base.optional import require
-from marginrank._base.version import __version__
+from marginrank._utils.optional import require
+from marginrank._utils.version import __version__
 from marginrank.export.weighted_sum import Sum
 
 OPSET = 17  # of 2022: what has run models since then reads it

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.export.curve_sum import Axis, CurveTerm
 from marginrank.export.targets._onnx import Graph
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.export.curve_sum import Axis, CurveSum, CurveTerm, GridTerm
 from marginrank.export.names import shown
 from marginrank.export.numbers import FLOAT32_ACCURACY

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.types import Integers
+from marginrank._utils.types import Integers
 from marginrank.export.curve_sum import Axis, GridTerm
 from marginrank.export.targets._onnx import Graph
 from marginrank.export.targets._onnx_curves import Places, add_places, bins_of

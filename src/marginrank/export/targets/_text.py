@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from marginrank._base.version import __version__
+from marginrank._utils.version import __version__
 
 WRITTEN_BY = f"Written by marginrank {__version__}."
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from marginrank._base.parameters import ParameterError, given
+from marginrank._utils.parameters import ParameterError, given
 from marginrank.export.curve_sum import CurveSum, flat
 from marginrank.export.names import java_quoted
 from marginrank.export.numbers import exact

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from marginrank._base.parameters import ParameterError, given
+from marginrank._utils.parameters import ParameterError, given
 from marginrank.export.names import refuse
 from marginrank.export.numbers import LARGEST_FLOAT32
 from marginrank.export.targets._text import json_file

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from marginrank._base.version import __version__
+from marginrank._utils.version import __version__
 from marginrank.export.curve_sum import CurveSum
 from marginrank.export.names import NOT_IN_XML, refuse, unused, xml_quoted
 from marginrank.export.numbers import exact

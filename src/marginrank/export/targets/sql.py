@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.optional import require
-from marginrank._base.types import Floats
+from marginrank._utils.optional import require
+from marginrank._utils.types import Floats
 from marginrank.export.curve_sum import CurveSum, GridTerm
 from marginrank.export.names import (
     NOT_PLAIN,

@@ -4,7 +4,7 @@ Vespa has no quotes for names, so that attributes are identifiers: where a featu
 attribute has a similar name, and a file tells which.
 """
 
-from marginrank._base.parameters import ParameterError, given
+from marginrank._utils.parameters import ParameterError, given
 from marginrank.export.names import identifiers
 from marginrank.export.numbers import exact
 from marginrank.export.targets._text import WRITTEN_BY, json_file

@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 
 from marginrank import _core
-from marginrank._base.cached import cached_property
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Floats, Integers
 from marginrank.data.grids import Grid, hat_starts
 from marginrank.data.knots import Knots, Places
 from marginrank.objective.backends.interface import Kernels, Matrix, QueryLosses, Scores, State

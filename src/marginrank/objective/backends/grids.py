@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.data.grids import (
     CLASSES,
     MOST_NODES,

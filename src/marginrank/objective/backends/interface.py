@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NewType
 
 import numpy as np
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.gram import Gram
 from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.losses import Loss

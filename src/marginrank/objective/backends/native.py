@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from marginrank import _core
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import as_matrix
 from marginrank.objective.backends.interface import (

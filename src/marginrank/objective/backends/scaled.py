@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.backends.interface import Kernels, Matrix, QueryLosses, Scores, State
 from marginrank.objective.backends.transformed import (
     Transformation,

@@ -7,7 +7,7 @@ becomes TᵀXᵀz. So solvers work with u, as if X had been transformed; the bac
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import (
     Evaluation,
     Kernels,

@@ -1,6 +1,6 @@
 """Weights in a cone, for the hinge loss."""
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import Objective, Point
 from marginrank.solvers.cone.pivoting import Pivoting, Step

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.types import Booleans, Floats
+from marginrank._utils.types import Booleans, Floats
 from marginrank.objective.certificates import meets
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import PRECISION, Objective, Point

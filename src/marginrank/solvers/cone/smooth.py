@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import Objective
 from marginrank.solvers.cone.pivoting import Minimise, Pivoting, Step

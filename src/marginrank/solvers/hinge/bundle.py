@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.types import Booleans, Floats
+from marginrank._utils.types import Booleans, Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import meets
 from marginrank.objective.objective import PRECISION, Objective, Point

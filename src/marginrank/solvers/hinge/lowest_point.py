@@ -18,7 +18,7 @@ their sum is v but for a rounding of slopes of 1e9, so that v is taken from the 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.objective import PRECISION
 
 ROUNDING = 4.0 * PRECISION  # of a sum, relative to its terms

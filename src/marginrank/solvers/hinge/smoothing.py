@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import meets
 from marginrank.objective.losses import Loss, Piece

@@ -4,7 +4,7 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import PRECISION
 

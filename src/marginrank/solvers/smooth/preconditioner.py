@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve, solve_triangular
 from scipy.linalg.lapack import dgetrf
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point

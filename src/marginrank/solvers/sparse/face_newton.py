@@ -9,7 +9,7 @@ stays O(n). Where such a step does not gain enough, a proximal gradient step is 
 
 import numpy as np
 
-from marginrank._base.types import Booleans, Floats
+from marginrank._utils.types import Booleans, Floats
 from marginrank.objective.composite import L1Point
 from marginrank.objective.objective import Point
 from marginrank.objective.regularizers import L1Ball

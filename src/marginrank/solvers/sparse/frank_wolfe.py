@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.parameters import check_choice
-from marginrank._base.types import Floats
+from marginrank._utils.parameters import check_choice
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite, CompositePoint

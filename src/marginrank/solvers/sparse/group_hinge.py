@@ -1,6 +1,6 @@
 """The hinge loss with a penalty on groups of weights."""
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.objective import Objective, Point
 from marginrank.solvers.hinge.shaped import Found, shaped_hinge

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank._base.types import Booleans, Floats
+from marginrank._utils.types import Booleans, Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.groups import GroupPoint, Groups

@@ -12,7 +12,7 @@ F(w) − bound falls as the square of the gradient's error, as F(w) − F* itsel
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.composite import L1Point, L1Problem
 from marginrank.objective.duality import scaled_bound
 from marginrank.objective.grouped_loss import GroupedLoss

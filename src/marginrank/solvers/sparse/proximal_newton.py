@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.ordering import places_of_largest
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.ordering import places_of_largest
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.composite import Composite, L1Point, L1Problem
 from marginrank.objective.objective import Objective, Point

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from marginrank import _core
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.regularizers import L1Ball, L1Regularizer
 
 RIDGE = 1e-10  # relative: keeps the minimiser unique and continuous in the penalty

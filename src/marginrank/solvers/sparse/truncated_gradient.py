@@ -11,8 +11,8 @@ A sweep a step; the steps are those of a gradient method, so that many are neede
 
 import numpy as np
 
-from marginrank._base.parameters import check_number
-from marginrank._base.types import Floats
+from marginrank._utils.parameters import check_number
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite

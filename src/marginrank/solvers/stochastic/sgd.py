@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginrank import _core
-from marginrank._base.cached import cached_property
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_sampling import PairDrawer

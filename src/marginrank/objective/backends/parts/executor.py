@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marginrank._base.types import Integers
+from marginrank._utils.types import Integers
 from marginrank.objective.losses import Loss
 
 # task(kernels, *each, *common) returns what to keep, a tuple, and what to tell.

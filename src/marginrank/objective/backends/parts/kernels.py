@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import (
     Evaluation,
     Kernels,

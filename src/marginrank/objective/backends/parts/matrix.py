@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.backends.native import NativeMatrix, as_native
 from marginrank.objective.backends.parts import tasks

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._base.types import Floats
+from marginrank._utils.types import Floats
 
 
 class OrderedSum:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginrank._base.types import Integers
+from marginrank._utils.types import Integers
 
 PART_BYTES = 1 << 25  # in memory
 

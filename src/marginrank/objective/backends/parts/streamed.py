@@ -6,11 +6,11 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from marginrank._base.memory import private_memory, readable
-from marginrank._base.parameters import Mention, ParameterError, Wording
-from marginrank._base.types import Integers
-from marginrank.data.formats.feature_reader import FeatureReader
-from marginrank.data.formats.stored_features import StoredFeatures
+from marginrank._utils.memory import private_memory, readable
+from marginrank._utils.parameters import Mention, ParameterError, Wording
+from marginrank._utils.types import Integers
+from marginrank.data.store.feature_reader import FeatureReader
+from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.objective.backends.parts.matrix import PartsMatrix
 from marginrank.objective.backends.parts.plan import make_plan
 from marginrank.objective.backends.parts.stacking import stacked

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank._base.types import Integers
+from marginrank._utils.types import Integers
 from marginrank.objective.backends.interface import PartKernels
 from marginrank.objective.backends.native import NativeKernels, NativeMatrix, as_native
 from marginrank.objective.backends.parts.executor import ByPart, Executor, Task, Tell

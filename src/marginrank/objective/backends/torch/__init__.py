@@ -1,5 +1,5 @@
 """X on a device of PyTorch, a card above all; sums over pairs there are exact integers."""
 
-from marginrank._base.optional import require
+from marginrank._utils.optional import require
 
 require("torch", "torch")

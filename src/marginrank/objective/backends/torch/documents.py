@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marginrank._base.types import Booleans
+from marginrank._utils.types import Booleans
 from marginrank.objective.backends.torch.fixed_point import Segments
 from marginrank.objective.pair_sets import PairSet
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from marginrank._base.types import Integers
+from marginrank._utils.types import Integers
 from marginrank.objective.backends.torch.fixed_point import prefix_sums
 
 TILE_ENTRIES = 1 << 24  # made float64 at a time: 128 MiB

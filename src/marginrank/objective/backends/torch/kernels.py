@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.objective.backends.interface import (
     Evaluation,
     Kernels,

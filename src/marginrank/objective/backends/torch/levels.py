@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marginrank._base.types import Integers
+from marginrank._utils.types import Integers
 from marginrank.objective.backends.torch.windows import Order, Window
 from marginrank.objective.level_pairs import LevelPairs
 

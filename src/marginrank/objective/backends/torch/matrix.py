@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from marginrank._base.types import Floats, Integers
+from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.backends.native import NativeMatrix, as_native, native_matrix

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from marginrank._base.types import Integers
+from marginrank._utils.types import Integers
 from marginrank.objective.backends.torch.features import DenseFeatures
 
 ROWS, COLUMNS = 32, 64  # of a tile

@@ -1,0 +1,30 @@
+"""The name of a feature that was given none, the same everywhere.
+
+Column k of X, counted from 0, is called f(k + 1): f1 is the first column of an array, and feature 1
+of LETOR text. Names that the user gave come first.
+"""
+
+from collections.abc import Sequence
+
+
+def name_of(column: int, names: Sequence[str] | None) -> str:
+    """Return the name of the feature in a column.
+
+    Examples
+    --------
+    >>> from marginrank._utils.feature_names import name_of
+    >>> name_of(38, None), name_of(0, ["bm25"])
+    ('f39', 'bm25')
+    """
+    return f"f{column + 1}" if names is None else str(names[column])
+
+
+def names_of_all(names: Sequence[str] | None, n_features: int) -> list[str]:
+    """Return the names of all features."""
+    return [name_of(k, names) for k in range(n_features)]
+
+
+def column_of_name(name: str) -> int:
+    """Return the column of a feature that has no name: of f39, or of 39; −1 if it is neither."""
+    number = name.removeprefix("f")
+    return int(number) - 1 if number.isdecimal() else -1

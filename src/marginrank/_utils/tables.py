@@ -1,0 +1,75 @@
+"""Results as tables: data frames, HTML in notebooks, and a short repr."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from itertools import islice
+from typing import Any
+
+from marginrank._utils.optional import require
+
+MOST_ROWS = 50  # of an HTML table; to_frame has all
+
+
+class ResultTable:
+    """Base class of results that have rows.
+
+    Subclasses define `_columns` and `_summary`.
+    """
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns by name, all of one length."""
+        raise NotImplementedError
+
+    def _summary(self) -> str:
+        """Return the result in a few words."""
+        raise NotImplementedError
+
+    def to_frame(self) -> Any:
+        """Return the result as a pandas DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns of the HTML table that notebooks show, with all rows.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from marginrank import make_ranking, rank_path
+        >>> X, y, qid = make_ranking(n_queries=20, random_state=0)
+        >>> frame = rank_path(X, y, qid, Cs=[0.01, 0.1]).to_frame()
+        >>> frame["C"].tolist(), len(frame)
+        ([0.01, 0.1], 2)
+        """
+        return require("pandas").DataFrame(dict(self._columns()))
+
+    def _repr_html_(self) -> str:
+        """Return an HTML table of the first rows."""
+        columns = self._columns()
+        n_rows = len(next(iter(columns.values())))
+        rows = islice(zip(*columns.values(), strict=True), MOST_ROWS)
+        caption = repr(self)
+        if n_rows > MOST_ROWS:
+            caption += f"; the first {MOST_ROWS} of {n_rows} rows, to_frame() has all"
+        return (
+            f"<table><caption>{escape(caption)}</caption>"
+            f"<thead>{_html_row('th', columns)}</thead>"
+            f"<tbody>{''.join(_html_row('td', map(_text, row)) for row in rows)}</tbody></table>"
+        )
+
+    def __repr__(self) -> str:
+        """Return the name of the class and the summary."""
+        return f"{type(self).__name__}({self._summary()})"
+
+
+def _html_row(tag: str, cells: Any) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+
+def _text(value: Any) -> str:
+    """Return the value of a cell, floats with a few digits."""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

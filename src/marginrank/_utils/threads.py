@@ -1,0 +1,150 @@
+"""Numbers of threads: of the kernels, and of BLAS during a fit."""
+
+import numbers
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
+
+from threadpoolctl import ThreadpoolController
+
+from marginrank._utils.parameters import ParameterError, Wording, given
+
+MOST_THREADS = 256  # asking for more than there are cores is harmless, for thousands is not
+
+
+def effective_threads(n_jobs: int | None) -> int:
+    """Return the number of threads for `n_jobs`: None all, −1 all, −2 all but one, and so on."""
+    available = available_threads()
+    if n_jobs is None:
+        return available
+    most = max(available, MOST_THREADS)
+    integer = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if not integer or n_jobs == 0 or n_jobs > most:
+        raise ParameterError(
+            given("n_jobs", n_jobs),
+            " must be ",
+            Wording("None or "),
+            f"an integer other than 0, at most {most}.",
+        )
+    return int(n_jobs) if n_jobs > 0 else max(available + 1 + int(n_jobs), 1)
+
+
+def available_threads() -> int:
+    """Return how many threads "all" are: OMP_NUM_THREADS, or the cores this process may run on.
+
+    The variable is not ours, but it is the one that joblib and clusters set to share a machine.
+    """
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if wanted.isdecimal() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Libraries(NamedTuple):
+    """The BLAS libraries of this process, as threadpoolctl controls them.
+
+    Attributes
+    ----------
+    shared : list
+        Libraries with one number of threads per process.
+    local : list
+        Libraries with one number of threads per calling thread.
+    """
+
+    shared: list[Any]
+    local: list[Any]
+
+
+class _SharedLimit:
+    """Limits the shared libraries to one thread while anybody wants that; the last one restores."""
+
+    def __init__(self) -> None:
+        self._holders: list[int] = []  # threads
+        self._before: list[tuple[Any, int]] = []  # libraries and their numbers of threads
+        # Held during a fork, so that the child never sees it half done. A fork may come out of a
+        # signal handler that interrupted its owner: hence an RLock.
+        self._lock = threading.RLock()
+        os.register_at_fork(
+            before=self._lock.acquire,
+            after_in_parent=self._lock.release,
+            after_in_child=self._after_fork,
+        )
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._holders:
+                self._before = [(library, library.num_threads) for library in _libraries().shared]
+                for library, _ in self._before:
+                    _drop_owner(library)
+                    library.set_num_threads(1)
+            self._holders.append(threading.get_ident())
+
+    def leave(self) -> None:
+        with self._lock:
+            self._holders.remove(threading.get_ident())
+            self._restore_if_unused()
+
+    def _after_fork(self) -> None:
+        """Forget the holders that do not exist in the child: all threads but this one."""
+        this = threading.get_ident()
+        self._holders = [holder for holder in self._holders if holder == this]
+        self._restore_if_unused()
+        self._lock.release()
+
+    def _restore_if_unused(self) -> None:
+        if not self._holders:
+            for library, n_threads in self._before:
+                _drop_owner(library)
+                library.set_num_threads(n_threads)
+                _drop_owner(library)
+            self._before = []
+
+
+@contextmanager
+def serial_blas() -> Iterator[None]:
+    """Limit BLAS to one thread.
+
+    Its vectors are short here, its threads would compete with those of the kernels for the cores,
+    and its sums would depend on their number. Fits may overlap, in any threads: the last one to end
+    restores the number of threads.
+    """
+    local = [(library, library.num_threads) for library in _libraries().local]
+    _shared_limit.enter()
+    try:
+        for library, _ in local:
+            library.set_num_threads(1)
+        yield
+    finally:
+        for library, n_threads in local:
+            library.set_num_threads(n_threads)
+        _shared_limit.leave()
+
+
+@cache
+def _libraries() -> _Libraries:
+    blas = [lib for lib in ThreadpoolController().lib_controllers if lib.user_api == "blas"]
+    shared = [library for library in blas if _is_shared(library)]
+    return _Libraries(shared, [library for library in blas if library not in shared])
+
+
+def _is_shared(library: Any) -> bool:
+    """Whether a thread that sets the number of threads of a library sets it for all others."""
+    openmp = getattr(library, "threading_layer", None) == "openmp"
+    return library.internal_api in ("openblas", "flexiblas") and not openmp
+
+
+def _drop_owner(library: Any) -> None:
+    """Let this thread set the number of threads of a shared library.
+
+    Since 3.8, threadpoolctl ignores every thread but the first one to set it, even a thread that is
+    done with it.
+    """
+    drop = getattr(library, "clear_controlling_thread", None)
+    if drop is not None:
+        drop(force=True)
+
+
+_shared_limit = _SharedLimit()

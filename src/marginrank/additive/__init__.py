@@ -1,0 +1,1 @@
+"""Additive models: their fit and the search for interactions."""

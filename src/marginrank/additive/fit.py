@@ -1,0 +1,352 @@
+"""From data and parameters to curves: what AdditiveRankSVM and the command line share."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from marginrank._utils.parameters import Mention, Message, ParameterError, given
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats
+from marginrank.additive.interactions import Penalty, choose_interactions
+from marginrank.data.grids import Grid, grid_scores
+from marginrank.data.knots import Knots, choose_knots
+from marginrank.data.missing_values import with_filled
+from marginrank.data.pair_lists import PairList
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.declarations import AdditiveDeclaration
+from marginrank.fit.feature_choice import columns_of
+from marginrank.fit.linear import (
+    RidgeParameters,
+    make_objective,
+    refuse_for_goal,
+    require_pairs,
+    solve_for_goal,
+)
+from marginrank.fit.minimisation import Fit, minimise
+from marginrank.fit.monotone_choice import signs_of
+from marginrank.fit.scaling import Scale, find_scale, no_scale, values_of
+from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
+from marginrank.objective.backends.grids import add_grids, grid_values
+from marginrank.objective.curve_basis import CurveShapes
+from marginrank.objective.groups import Groups
+from marginrank.objective.losses import Loss, get_loss
+from marginrank.objective.monotone_curves import MonotoneCurves, monotone
+from marginrank.objective.objective import Objective
+from marginrank.solvers.registry import find_cone_solver, find_group_solver
+from marginrank.solvers.result import Callback, SolverResult, StopReason
+
+CHOICE_TOL = 1e-3  # closer fits would not change which pairs of features are chosen
+FEATURES_AT_ONE = 200  # with which the default smoothness is 1
+SMOOTH_LOSS = "squared_hinge"  # which they are chosen by if the loss is not smooth
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
+    """The parameters of an additive RankSVM; see :class:`~marginrank.AdditiveRankSVM`."""
+
+    def check(self) -> None:
+        """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
+        super().check()
+        if self.l1 > 0:
+            find_group_solver(self.solver, get_loss(self.loss))
+            if self.monotone:
+                raise ParameterError(
+                    given("l1", self.l1),
+                    " and ",
+                    Mention("monotone"),
+                    " have no solver for both; leave one of them out.",
+                )
+        elif self.monotone:
+            find_cone_solver(self.solver, get_loss(self.loss))
+
+    def smoothness_for(self, knots: Knots) -> float:
+        """Return the smoothness, or the one that None stands for with so many features."""
+        if self.smoothness is not None:
+            return self.smoothness
+        return (knots.starts.size - 1) / FEATURES_AT_ONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shaped(AdditiveParameters):
+    """The same, with a solver that knows what shapes the curves may have."""
+
+    solve: Callable[..., SolverResult]
+
+    def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
+        """Return the solver, as a function of an objective."""
+        return self.solve
+
+
+class AdditiveFit(NamedTuple):
+    """What came out of a fit.
+
+    Attributes
+    ----------
+    fit : Fit
+        The weights of the basis of curves, and how they were found.
+    knots : Knots
+        The knots of the curves.
+    values : ndarray of shape (n_columns,)
+        Their values there; those of a feature have a mean of zero over the documents.
+    grids : tuple of Grid
+        The grids of pairs of features that were chosen, the most promising first.
+    grid_values : list of ndarray
+        The values of each at its nodes.
+    """
+
+    fit: Fit
+    knots: Knots
+    values: Floats
+    grids: tuple[Grid, ...]
+    grid_values: list[Floats]
+
+    def scores(self, X: Any, threads: int) -> Floats:
+        """Return the scores of checked features."""
+        return scores_of(X, *self[1:], threads=threads)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all functions are zero."""
+        return not any(values.any() for values in (self.values, *self.grid_values))
+
+
+def empty_message(outcome: AdditiveFit, parameters: AdditiveParameters) -> Message | None:
+    """Return the warning that the penalty `l1` has made all curves zero, or None."""
+    if parameters.l1 == 0 or not outcome.is_empty:
+        return None
+    return Message(
+        "All curves are zero, so all documents have the same score. Decrease ",
+        given("l1", parameters.l1),
+        " or increase ",
+        given("C", parameters.loss_weight),
+        ".",
+    )
+
+
+def scores_of(
+    X: Any,
+    knots: Knots,
+    values: Floats,
+    grids: tuple[Grid, ...],
+    grid_values: list[Floats],
+    *,
+    threads: int,
+) -> Floats:
+    """Return the scores of checked features by curves and functions on grids."""
+    of_curves = knots.scores(X, values, threads)
+    return of_curves + grid_scores(grids, grid_values, X, threads)
+
+
+def fit_additive(
+    data: RankingData,
+    parameters: AdditiveParameters,
+    *,
+    X: Any = None,
+    feature_names: Sequence[str] | None = None,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> AdditiveFit:
+    """Minimise the objective that the parameters name, over all curves of the features.
+
+    Parameters
+    ----------
+    data : RankingData
+        Labels, queries and weights; and the features, if there is no X.
+    parameters : AdditiveParameters
+        What to minimise, and how.
+    X : ndarray or CSR matrix, optional
+        Checked features, which may have missing values: NaN.
+    feature_names : sequence of str, optional
+        Their names; those of the data by default.
+    pairs, propensity, seed, callback
+        As in :func:`~marginrank.fit.linear.fit_linear`.
+    """
+    parameters.check()
+    refuse_for_goal(parameters, pairs)
+    names = data.feature_names if feature_names is None else feature_names
+    problem = prepare(data, parameters, X=X, feature_names=names)
+    problem = problem.with_interactions(
+        data, parameters, pairs=pairs, propensity=propensity, seed=seed
+    )
+    objective = problem.objective(data, parameters, pairs=pairs, propensity=propensity)
+    fit = solve_for_goal(
+        data,
+        parameters,
+        objective,
+        partial(problem.minimise, parameters=parameters, seed=seed),
+        partial(problem.scores, threads=objective.threads),
+        propensity=propensity,
+        w0=None,
+        callback=callback,
+    )
+    return problem.outcome(fit._replace(smoothness=parameters.smoothness_for(problem.matrix.knots)))
+
+
+class Problem(NamedTuple):
+    """The features of a fit as a matrix of curves; fits with other C can share it."""
+
+    matrix: CurveMatrix
+    scale: Scale | None
+    signs: Mapping[int, int]  # of curves that rise (1) or fall (−1)
+
+    def objective(
+        self,
+        data: RankingData,
+        parameters: AdditiveParameters,
+        *,
+        pairs: PairList | None = None,
+        propensity: Floats | None = None,
+    ) -> Objective:
+        """Return the objective that the parameters name."""
+        objective = make_objective(
+            data, parameters, pairs=pairs, propensity=propensity, matrix=self.matrix
+        )
+        require_pairs(objective, data)
+        return objective
+
+    def minimise(
+        self,
+        objective: Objective,
+        parameters: AdditiveParameters,
+        *,
+        seed: int,
+        w0: Floats | None = None,
+        callback: Callback | None = None,
+    ) -> Fit:
+        """Solve a problem on the curves."""
+        basis = self.matrix.basis
+        cone = MonotoneCurves.of(basis, self.signs)
+        if parameters.l1 > 0:
+            solve = find_group_solver(parameters.solver, objective.loss)
+            groups = Groups(parameters.l1, basis.starts)
+            parameters = _Shaped(**vars(parameters), solve=partial(solve, groups=groups))
+        elif cone.blocks:
+            solve = find_cone_solver(parameters.solver, objective.loss)
+            parameters = _Shaped(**vars(parameters), solve=partial(solve, cone=cone))
+        return minimise(objective, parameters, scale=None, seed=seed, w0=w0, callback=callback)
+
+    def with_interactions(
+        self,
+        data: RankingData,
+        parameters: AdditiveParameters,
+        *,
+        pairs: PairList | None = None,
+        propensity: Floats | None = None,
+        seed: int = 0,
+    ) -> "Problem":
+        """Return the problem with grids for as many pairs of features as the parameters ask for.
+
+        They are chosen by fits of all pairs of documents with a smooth loss, which need not come
+        close to their optimum. Curves that rise or fall are in no pair, so that scores do as well.
+        """
+        if not parameters.interactions:
+            return self
+        easier = replace(parameters, solver="auto", tol=max(parameters.tol, CHOICE_TOL))
+        if not get_loss(parameters.loss).smooth:
+            easier = replace(easier, loss=SMOOTH_LOSS)
+        objective = self.objective(data, easier, pairs=pairs, propensity=propensity)
+        penalty = Penalty(parameters.smoothness_for(self.matrix.knots), values_of(self.scale))
+        solve = partial(self._weights, parameters=easier, seed=seed)
+        chosen = choose_interactions(
+            objective, parameters.interactions, penalty, solve, alone=self.signs
+        )
+        return self._replace(matrix=add_grids(self.matrix, chosen, *penalty, objective.threads))
+
+    def _weights(
+        self, objective: Objective, w0: Floats, *, parameters: AdditiveParameters, seed: int
+    ) -> Floats:
+        """Return the weights of a fit on the way, unless it was interrupted."""
+        there = self._replace(matrix=cast(CurveMatrix, objective.matrix))
+        fit = there.minimise(objective, parameters, seed=seed, w0=w0)
+        if fit.result.stop is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        return fit.result.w
+
+    def scores(self, weights: Floats, threads: int) -> Floats:
+        """Return the scores of the documents, by row, for weights of the basis."""
+        values = self.matrix.basis.inner(weights)
+        scores: Floats = self.matrix.hats.view.dot(values, None, threads)
+        return scores
+
+    def outcome(self, fit: Fit) -> AdditiveFit:
+        """Return the curves of a fit."""
+        matrix, values = self.matrix, self.matrix.basis.inner(fit.result.w)
+        for k, sign in self.signs.items():
+            at = slice(matrix.knots.columns(k).start + 1, matrix.knots.columns(k).stop)
+            values[at] = monotone(values[at], sign)
+        return AdditiveFit(
+            fit._replace(scale=self.scale),
+            matrix.knots,
+            values[: matrix.knots.n_columns],
+            matrix.grids,
+            grid_values(matrix, values),
+        )
+
+
+class Layout(NamedTuple):
+    """Where the values of features lie among knots; problems of any smoothness share it."""
+
+    hats: HatMatrix
+    knots: Knots
+    shapes: CurveShapes
+    scale: Scale | None
+    signs: Mapping[int, int]  # of curves that rise (1) or fall (−1)
+
+    def problem(self, smoothness: float) -> Problem:
+        """Return the features as a matrix of curves."""
+        basis = self.shapes.basis(smoothness, values_of(self.scale))
+        return Problem(CurveMatrix(self.hats, self.knots, basis), self.scale, self.signs)
+
+    def sizes(self, smoothness: float) -> Floats:
+        """Return the size of each basis function."""
+        return self.shapes.sizes(smoothness, values_of(self.scale))
+
+
+def prepare(
+    data: RankingData,
+    parameters: AdditiveParameters,
+    *,
+    X: Any = None,
+    feature_names: Sequence[str] | None = None,
+) -> Problem:
+    """Choose knots, put every value in its place between them, and make a basis of curves."""
+    layout = lay_out(data, parameters, X=X, feature_names=feature_names)
+    return layout.problem(parameters.smoothness_for(layout.knots))
+
+
+def lay_out(
+    data: RankingData,
+    parameters: AdditiveParameters,
+    *,
+    X: Any = None,
+    feature_names: Sequence[str] | None = None,
+) -> Layout:
+    """Choose knots, and put every value in its place between them."""
+    X = data.X if X is None else X
+    threads = effective_threads(parameters.n_jobs)
+    categorical = columns_of("categorical", parameters.categorical, feature_names, X.shape[1])
+    signs = signs_of(parameters.monotone, feature_names, X.shape[1], categorical)
+    knots = choose_knots(X, parameters.max_bins, categorical)
+    places = knots.places(X, threads)
+    scale = _scale_of(data, X, knots, parameters)
+    hats, shapes = HatMatrix.of(places, knots.starts), CurveShapes.of(knots, places)
+    return Layout(hats, knots, shapes, scale, signs)
+
+
+def _scale_of(
+    data: RankingData, X: Any, knots: Knots, parameters: AdditiveParameters
+) -> Scale | None:
+    """Return the scale of the features, where missing values count as the knot in the middle.
+
+    Features without effect are none to warn of: a constant has no curve.
+    """
+    if no_scale(parameters.scale):
+        return None
+    if X is not data.X or data.has_nan:
+        data = with_filled(data, X, knots)
+    scale = find_scale(data, parameters.scale)
+    assert scale is not None
+    return replace(scale, without_effect=scale.without_effect[:0])

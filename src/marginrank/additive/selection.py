@@ -1,0 +1,198 @@
+"""Additive models as something to choose from: those of a fold share all they can.
+
+Knots and scales are those of the documents that a model learns from. Models of one fold that differ
+in smoothness share the places of their values and the shapes of curves, which smoothness multiplies
+by numbers alone. Each starts from its neighbour's curves, and from what that has found of the
+Hessian.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginrank._utils.parameters import check_integer
+from marginrank._utils.types import Floats, Integers
+from marginrank.additive.fit import (
+    AdditiveParameters,
+    Layout,
+    Problem,
+    lay_out,
+    scores_of,
+)
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.linear import preferences_of
+from marginrank.objective.curvature import Curvature
+from marginrank.objective.gram import GramStore
+from marginrank.selection.folds import cost_by_label, rows_of
+from marginrank.selection.learners import Learner
+from marginrank.solvers.result import SolverResult, StopReason
+
+KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
+
+
+class LearnedCurves(NamedTuple):
+    """The model of one part of the documents for one C.
+
+    Attributes
+    ----------
+    part, step : int
+        Which of the parts, and which C of the grid.
+    result : SolverResult
+        How it was found.
+    model : callable
+        Returns the scores of features, given these and a number of threads.
+    """
+
+    part: int
+    step: int
+    result: SolverResult
+    model: Any
+
+
+class Curves(Learner):
+    """Additive models.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix, optional
+        Checked features of the documents, which may be missing; those of the data by default.
+    feature_names : sequence of str, optional
+        Their names; those of the data by default.
+    """
+
+    search_tol = 1e-3  # closer fits would not change what is chosen
+    n_points = 3
+    room = (0.1, 100.0)
+
+    def __init__(self, X: Any = None, feature_names: Sequence[str] | None = None) -> None:
+        self._X = X
+        self._names = feature_names
+        self._parts: dict[tuple[Any, ...], _Part] = {}
+
+    def solve(
+        self,
+        data: RankingData,
+        parameters: AdditiveParameters,
+        Cs: Floats,
+        parts: Sequence[Integers | None],
+        *,
+        seed: int,
+    ) -> Iterator[LearnedCurves]:
+        """Learn from one part after the other."""
+        parameters = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
+        for number, rows in enumerate(parts):
+            part = self._part(data, parameters, rows)
+            for step, (result, model) in enumerate(part.along(parameters, Cs, seed)):
+                yield LearnedCurves(number, step, result, model)
+
+    def default_Cs(
+        self,
+        data: RankingData,
+        parameters: AdditiveParameters,
+        n_points: int,
+        rows: Integers | None = None,
+    ) -> Floats:
+        """Return powers of ten around the inverse of what all pairs weigh.
+
+        Features have a scale, as a rule, so that this is near what is best.
+        """
+        check_integer("n_points", n_points, at_least=1)
+        some = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
+        middle = 1.0 / _pair_weight(some, parameters)
+        powers = np.arange(n_points) - n_points // 2
+        return np.array([float(f"{middle * 10.0**k:.4g}") for k in powers])  # numbers for people
+
+    def scores(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
+        """Return the sum of the curves."""
+        X = self._features(data)
+        scores: Floats = model(X if rows is None else X[rows], threads=threads)
+        return scores
+
+    def _features(self, data: RankingData) -> Any:
+        return data.X if self._X is None else self._X
+
+    def _part(
+        self, data: RankingData, parameters: AdditiveParameters, rows: Integers | None
+    ) -> "_Part":
+        """Return what models of a part share, which may be there already."""
+        scale = parameters.scale if isinstance(parameters.scale, str) else None
+        key = id(data), id(rows), parameters.max_bins, scale
+        if key not in self._parts:
+            train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
+            X = self._features(data)
+            own = train.X if X is data.X else X if rows is None else X[rows]
+            names = data.feature_names if self._names is None else self._names
+            layout = lay_out(train, parameters, X=own, feature_names=names)
+            kept = sum(part.n_bytes for part in self._parts.values())
+            part = _Part(data, rows, train, layout)
+            if kept + part.n_bytes > KEPT_BYTES:
+                self._parts.clear()
+            self._parts[key] = part
+        return self._parts[key]
+
+
+def _pair_weight(data: RankingData, parameters: AdditiveParameters) -> float:
+    """Return what all pairs weigh together where C is one."""
+    pairs = preferences_of(data, parameters).pairs
+    return float(np.sum(pairs.weighted(1.0, parameters.normalization).weights))
+
+
+@dataclass
+class _Part:
+    """A part of the documents, and the last model of it for each C."""
+
+    data: RankingData  # kept, as is `rows`, so that nothing else has their identity
+    rows: Integers | None
+    train: RankingData
+    layout: Layout
+    sizes: Floats | None = None
+    found: dict[float, Floats] = field(default_factory=dict)
+    curvature: Curvature | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        """What the places take."""
+        return sum(places.nbytes for places in self.layout.hats.X)
+
+    def along(
+        self, parameters: AdditiveParameters, Cs: Floats, seed: int
+    ) -> Iterator[tuple[SolverResult, Any]]:
+        """Yield the models of all C."""
+        smoothness = parameters.smoothness_for(self.layout.knots)
+        problem = self.layout.problem(smoothness)
+        sizes = self.layout.sizes(smoothness)
+        ratio = np.ones_like(sizes) if self.sizes is None else self.sizes / sizes
+        self.sizes = sizes
+        self.found = {C: w * ratio for C, w in self.found.items()}
+        if self.curvature is not None:
+            self.curvature = self.curvature.scaled(1.0, 1.0 / ratio)
+        for C in map(float, Cs):
+            here = replace(parameters, C=C, lam=None)
+            own = problem.with_interactions(self.train, here, seed=seed)
+            # With pairs of features, weights are those of other functions for each C.
+            yield self._fit(own, here, seed, alone=own is not problem)
+
+    def _fit(
+        self, problem: Problem, parameters: AdditiveParameters, seed: int, *, alone: bool
+    ) -> tuple[SolverResult, Any]:
+        """Return a model; unless it is alone, from what others tell, and keep what it tells."""
+        C, start = parameters.C, None
+        objective = problem.objective(self.train, parameters)
+        if not alone and self.found:
+            start = self.found[min(self.found, key=lambda other: abs(np.log(other / C)))]
+        if not alone and self.curvature is not None:
+            objective = replace(objective, grams=GramStore(curvature=self.curvature.scaled(C)))
+        fit = problem.minimise(objective, parameters, seed=seed, w0=start)
+        if fit.result.stop is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not alone:
+            known = objective.grams.curvature
+            self.found[C] = fit.result.w
+            self.curvature = None if known is None else known.scaled(1.0 / C)
+        # Without the fit, which has a number for each document.
+        curves: Any = problem.outcome(fit)._asdict()
+        del curves["fit"]
+        return fit.result, partial(scores_of, **curves)

@@ -1,0 +1,153 @@
+"""What is refused before any work is done: flags without meaning, and files in each other's way."""
+
+import os
+import stat
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from marginrank.cli.support.data import kind_of
+from marginrank.cli.support.files import name_of
+from marginrank.cli.support.flags import flag
+from marginrank.cli.support.options import KIND_OF_FLAG
+from marginrank.cli.support.streams import check_stdout
+
+CALLED = {"text": "text", "table": "a table", "store": "a store"}
+STORES_ONLY = {"memory_limit", "dask"}
+PLURAL = {"text": "text", "table": "tables"}
+
+
+def check_flags_of_data(
+    given: Collection[str], files: Sequence[str], *, writes: Iterable[str] = ()
+) -> None:
+    """Refuse flags that describe another kind of data than any of the files.
+
+    `writes` are flags that say how the result is written, and so have a meaning anyway.
+    """
+    kinds = {kind_of(path): path for path in files}
+    for name, kind in KIND_OF_FLAG.items():
+        if name in given and name not in writes and kind not in kinds:
+            other, path = next(iter(kinds.items()))
+            raise ValueError(
+                f"{flag(name)} is for {PLURAL[kind]}, but {path} is {CALLED[other]}; drop it."
+            )
+
+
+def check_flags_of_both(
+    given: frozenset[str], files: Sequence[str], valid: str | None, test: str | None = None
+) -> None:
+    """Refuse flags that describe neither the data nor what a model of it is judged on."""
+    judged = {name: path for name, path in (("valid", valid), ("test", test)) if path is not None}
+    check_flags_of_data(given & {"group"}, files)
+    check_flags_of_data(given - {"group"}, [*files, *judged.values()])
+    for name, path in judged.items():
+        if f"{name}_group" in given and kind_of(path) != "text":
+            raise ValueError(f"--{name}-group is for text, but {path} is none; drop it.")
+
+
+def check_stored(given: frozenset[str], files: Sequence[str]) -> None:
+    """Refuse flags that need data of which some can be read at a time."""
+    for name in given & STORES_ONLY:
+        for path in files:
+            kind = kind_of(path)
+            if kind != "store" and (path == "-" or os.path.exists(path)):
+                raise ValueError(
+                    f"{flag(name)} is for a store, but {name_of(path)} is {CALLED[kind]}; write "
+                    f"one with: marginrank convert {path} NEW.store, and train on that."
+                )
+
+
+def check_needs(given: Collection[str], needs: Iterable[tuple[str, str]]) -> None:
+    """Refuse a flag that says nothing without another."""
+    for name, other in needs:
+        if name in given and other not in given:
+            raise ValueError(f"{flag(name)} needs {flag(other)}.")
+
+
+def check_conflicts(given: Collection[str], conflicts: Iterable[tuple[str, str]]) -> None:
+    """Refuse a flag that has no meaning with another."""
+    for name, other in conflicts:
+        if name in given and other in given:
+            raise ValueError(f"{flag(name)} has no meaning with {flag(other)}.")
+
+
+def check_only_with(
+    given: Collection[str], parameters: Any, only_with: Iterable[tuple[str, str, Sequence[str]]]
+) -> None:
+    """Refuse a flag that says nothing with the value that another parameter has."""
+    for name, other, values in only_with:
+        value = getattr(parameters, other)
+        if name in given and value not in values:
+            spelled = flag(f"no_{name}" if getattr(parameters, name) is False else name)
+            raise ValueError(
+                f"{spelled} has no meaning with {flag(other)} {value}; it goes with "
+                f"{' or '.join(values)}."
+            )
+
+
+def check_writable(path: str | None, *, folder: bool = False) -> None:
+    """Refuse what cannot become a file, or a folder, before the work is done and not after."""
+    if path is None:
+        return
+    if path == "-":
+        raise ValueError('"-" is standard input; name a file to write to.')
+    if not path:
+        raise ValueError("a file to write to has an empty name; give it one.")
+    if not Path(path).parent.is_dir():
+        raise ValueError(f"{path}: the folder {Path(path).parent} does not exist.")
+    if Path(path).is_dir() and not folder:
+        raise ValueError(f"{path} is a folder; name a file to write to.")
+    is_device = Path(path).exists() and not Path(path).is_file() and not folder
+    place = path if is_device else os.path.dirname(os.path.realpath(path))
+    if not os.access(place, os.W_OK):
+        raise ValueError(f"{path}: {place} is not writable.")
+
+
+def check_files(
+    inputs: Iterable[str | None], outputs: Iterable[str | None] = (), *, prints: bool = True
+) -> None:
+    """Refuse inputs that are not there, and outputs that would overwrite them or each other."""
+    if prints:
+        check_stdout()
+    read = [path for path in inputs if path is not None]
+    refuse_stdin_twice(read)
+    states = {path: _state(path) for path in read}
+    written = [path for path in outputs if path is not None]
+    for number, out in enumerate(written):
+        for path, state in states.items():
+            if _overwrites(out, state):
+                raise ValueError(f"{out} would overwrite the input {path}; write to another file.")
+        if os.path.realpath(out) in map(os.path.realpath, written[:number]):
+            raise ValueError(f"{out} is given as two outputs; name a file for each.")
+    for path, state in states.items():
+        if _is_kept(state) and os.path.samestat(os.fstat(1), state):
+            raise ValueError(f"standard output goes to the input {path}; redirect it elsewhere.")
+
+
+def refuse_stdin_twice(paths: Iterable[str | None]) -> None:
+    """Refuse to read standard input for two purposes."""
+    if list(paths).count("-") > 1:
+        raise ValueError('"-" is given twice, but standard input can be read only once.')
+
+
+def _state(path: str) -> os.stat_result:
+    if path != "-":
+        return os.stat(path)
+    if sys.stdin is None:
+        raise ValueError("standard input is closed; name a file to read.")
+    return os.fstat(0)
+
+
+def _is_kept(state: os.stat_result) -> bool:
+    """Whether something is stored there, unlike in a pipe or a terminal."""
+    return stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
+
+
+def _overwrites(out: str, state: os.stat_result) -> bool:
+    """Whether `out` is the input of that state, by any name, or a file inside of it."""
+    if not _is_kept(state):
+        return False
+    place = Path(os.path.realpath(out))
+    inside = place.parents if stat.S_ISDIR(state.st_mode) else []
+    return any(p.exists() and os.path.samestat(p.stat(), state) for p in (place, *inside))

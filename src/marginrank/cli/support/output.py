@@ -1,0 +1,83 @@
+"""Results on stdout: a table for people, one JSON object for machines."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from marginrank.cli.support.streams import write_out, writing_out
+from marginrank.cli.support.text import for_stdout
+
+
+def print_json(result: Mapping[str, Any]) -> None:
+    """Print one JSON object; what JSON has no number for becomes null."""
+    write_out(json.dumps(_plain(result), allow_nan=False, indent=2) + "\n")
+
+
+def print_line(sentence: str) -> None:
+    """Print a sentence for people."""
+    write_out(for_stdout(sentence) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy's numbers and arrays into Python's."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_table(
+    title: str, rows: Iterable[Sequence[Any]], header: Sequence[str] | None = None
+) -> None:
+    """Print rows; columns with a name are numbers, to the right, but for the first."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[Text(for_stdout(text(value))) for value in row] for row in rows]
+    console = Console(highlight=False)
+    table = Table(
+        title=Text(for_stdout(title), style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD if console.is_terminal and header else None,
+        show_header=header is not None,
+        pad_edge=False,
+    )
+    for column in range(max(map(len, cells), default=0)):
+        name = header[column] if header else ""
+        table.add_column(
+            Text(for_stdout(name)), justify="right" if column and name else "left", overflow="fold"
+        )
+    for row in cells:
+        table.add_row(*row)
+    with writing_out(), console.capture() as capture:  # rich writes a little even now
+        console.print(table)
+        console.print()
+    write_out(capture.get())
+
+
+def text(value: Any) -> str:
+    """Write a value as a person would."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def plus_minus(mean: float, error: float) -> str:
+    """Return a mean with its standard error, if it has one."""
+    return f"{mean:.4f}" if error != error else f"{mean:.4f} ± {error:.4f}"

@@ -1,0 +1,295 @@
+"""What tune tells: of a search under way, of the candidates, and how to repeat the last fit."""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from marginrank.cli.support.flags import flag
+from marginrank.cli.support.options import Reading, Training
+from marginrank.cli.support.output import plus_minus, print_line, print_table
+from marginrank.cli.support.streams import write_err
+from marginrank.fit.declarations import AdditiveDeclaration, LinearDeclaration
+
+if TYPE_CHECKING:
+    from marginrank.fit.linear import RidgeParameters
+    from marginrank.selection.tuning import Nested, Progress, Tuning
+
+MOST_ROWS = 30  # of the table of candidates; more are cut to what is near the choice
+EVIDENCE = 0.05  # p below which a difference is called one
+
+
+def called(values: Mapping[str, Any], varied: Sequence[str]) -> str:
+    """Return C, and the other parameters of which several values are tried."""
+    others = [f", {name}={_word(values[name])}" for name in varied]
+    return f"C={values['C']:.4g}" + "".join(others)
+
+
+def _word(value: str | float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "none"
+    return f"{value:.4g}"
+
+
+class Reporter:
+    """Tells of a search under way: by a bar on a terminal, else by a line a combination or fold.
+
+    Parameters
+    ----------
+    bar : callable or None
+        Shows models done and planned, and the best so far.
+    metric : str
+        What candidates are judged by.
+    varied : sequence of str
+        Names of the parameters beside C that they differ in.
+    verbose : bool
+        Whether every candidate gets a line.
+    """
+
+    def __init__(self, bar: Any, metric: str, varied: Sequence[str], *, verbose: bool) -> None:
+        self._bar = bar
+        self._metric = metric
+        self._varied = varied
+        self._verbose = verbose
+        self._stretch: tuple[int | None, int] | None = None
+        self._last: Progress | None = None
+
+    def __call__(self, progress: "Progress") -> None:
+        """Tell of one more model."""
+        if self._bar is not None:
+            self._bar(progress.done, progress.planned, self._best(progress))
+        elif not self._verbose:
+            fold = progress.outer_fold
+            stretch = fold, progress.candidate.combination if fold is None else 0
+            if self._last is not None and stretch != self._stretch:
+                self._tell(self._last)
+            self._stretch = stretch
+        if self._verbose and progress.candidate.is_complete:
+            self._tell_candidate(progress)
+        self._last = progress
+
+    def end(self) -> None:
+        """Tell of the end, for which there is no next model."""
+        if self._last is not None and self._bar is None and not self._verbose:
+            self._tell(self._last)
+
+    def _tell(self, progress: "Progress") -> None:
+        write_err(f"{_models_done(progress)}; {self._best(progress)}")
+
+    def _best(self, progress: "Progress") -> str:
+        if progress.best is None:
+            return ""
+        best = called(vars(progress.best.parameters), self._varied)
+        return f"best so far: {best}, {self._metric} {progress.mean:.4f}"
+
+    def _tell_candidate(self, progress: "Progress") -> None:
+        import numpy as np
+
+        candidate, fold = progress.candidate, progress.outer_fold
+        scores = candidate.scores[~np.isnan(candidate.scores)]
+        mean = f"{scores.mean():.4f}" if scores.size else "-"
+        where = "" if fold is None else f"without fold {fold}: "
+        told = f"{where}{called(vars(candidate.parameters), self._varied)}: {self._metric} {mean}"
+        write_err(f"{told} ({_models_done(progress)})")
+
+
+def _models_done(progress: "Progress") -> str:
+    if progress.planned is None:
+        return f"{progress.done} models"
+    return f"{progress.done} of {progress.planned} models"
+
+
+def describe(tuning: "Tuning") -> dict[str, Any]:
+    """Return the selection as it is told to machines."""
+    selection = tuning.selection
+    names = ("C", *selection.varied)
+    candidates = [
+        {
+            **{name: getattr(candidate.parameters, name) for name in names},
+            "combination": candidate.combination,
+            "mean": mean,
+            "error": error,
+            "scores": candidate.scores,
+        }
+        for candidate, mean, error in zip(
+            selection.candidates, selection.mean, selection.error, strict=True
+        )
+    ]
+    return {
+        "metric": selection.metric,
+        "rule": tuning.rule,
+        "varied": list(names),
+        "chosen": selection.best,
+        "runner_up": selection.runner_up,
+        "candidates": candidates,
+        "comparison": None if tuning.comparison is None else asdict(tuning.comparison),
+        "nested": None if tuning.nested is None else _describe_nested(tuning.nested, names),
+        "combinations": tuning.n_combinations,
+        "combinations_tried": tuning.n_tried,
+        "candidates_untried": tuning.n_untried,
+        "out_of_time": tuning.is_out_of_time,
+        "interrupted": tuning.is_interrupted,
+    }
+
+
+def _describe_nested(nested: "Nested", names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "mean": nested.mean,
+        "error": nested.error,
+        "scores": nested.scores,
+        "chosen": [{name: getattr(one, name) for name in names} for one in nested.parameters],
+    }
+
+
+def print_tuning(described: Mapping[str, Any]) -> None:
+    """Print candidates, the choice against the runner-up, and the estimate without its bias."""
+    candidates, varied = described["candidates"], described["varied"]
+    shown = shown_candidates(described)
+    marks = {_highest(candidates, range(len(candidates))): "best", described["chosen"]: "chosen"}
+    if described["rule"] == "best":
+        marks = {described["chosen"]: "best"}
+    rows = [
+        (
+            f"{candidates[k]['C']:.4g}",
+            *(_word(candidates[k][name]) for name in varied[1:]),
+            plus_minus(candidates[k]["mean"], candidates[k]["error"]),
+            marks.get(k, ""),
+        )
+        for k in shown
+    ]
+    title = "Candidates"
+    if len(shown) < len(candidates):
+        title += f" ({len(shown)} of {len(candidates)})"
+    print_table(title, rows, header=(*varied, described["metric"], ""))
+    for sentence in sentences(described):
+        print_line(sentence)
+
+
+def shown_candidates(described: Mapping[str, Any]) -> list[int]:
+    """Return the candidates for a table, by combination and C.
+
+    If there are many: those of the chosen combination, and the best of each other one.
+    """
+    candidates = described["candidates"]
+    order = sorted(
+        range(len(candidates)), key=lambda k: (candidates[k]["combination"], candidates[k]["C"])
+    )
+    if len(order) <= MOST_ROWS:
+        return order
+    own = candidates[described["chosen"]]["combination"]
+    best: dict[int, int] = {}
+    for k in order:
+        number = candidates[k]["combination"]
+        best[number] = _highest(candidates, [best.get(number, k), k])
+    return [
+        k
+        for k in order
+        if candidates[k]["combination"] == own or best[candidates[k]["combination"]] == k
+    ]
+
+
+def _highest(candidates: Sequence[Mapping[str, Any]], numbers: Iterable[int]) -> int:
+    """Return the first with the highest mean; nan, where the metric has no value, is below all."""
+
+    def place(k: int) -> tuple[bool, float]:
+        mean = candidates[k]["mean"]
+        return mean == mean, mean
+
+    return max(numbers, key=place)
+
+
+def sentences(described: Mapping[str, Any]) -> list[str]:
+    """Return what is to be said of the choice."""
+    told = []
+    if described["comparison"] is not None:
+        told.append(_against_runner_up(described))
+    if described["nested"] is not None:
+        told.append(_by_nested_folds(described))
+    if described["candidates_untried"]:
+        told.append(_untried(described))
+    return told
+
+
+def _by_nested_folds(described: Mapping[str, Any]) -> str:
+    """Tell the estimate without the bias of a choice beside that of the chosen candidate."""
+    chosen, nested = described["candidates"][described["chosen"]], described["nested"]
+    known = (
+        "is optimistic, as it decided"
+        if nested["mean"] < chosen["mean"]
+        else "is no higher here, though it decided"
+    )
+    return (
+        f"{described['metric']} to expect on other queries, by nested folds: "
+        f"{plus_minus(nested['mean'], nested['error'])}; that of the chosen candidate, "
+        f"{plus_minus(chosen['mean'], chosen['error'])}, {known}."
+    )
+
+
+def _untried(described: Mapping[str, Any]) -> str:
+    """Tell of the candidates that the search did not come to."""
+    untried, n_tried = described["candidates_untried"], len(described["candidates"])
+    told = f"{untried} of {untried + n_tried} candidates were not tried"
+    combinations = described["combinations"] - described["combinations_tried"]
+    if combinations:
+        told += f", among them all of {combinations} of {described['combinations']} combinations"
+    return f"{told}: {'time was up' if described['out_of_time'] else 'it was interrupted'}."
+
+
+def _against_runner_up(described: Mapping[str, Any]) -> str:
+    """Tell the chosen candidate's lead, and whether it is more than luck.
+
+    By the test that the interval comes from, so that both say the same. Where there are few
+    queries, the other test has no p below 0.05: 5 of them can be swapped in 32 ways only.
+    """
+    candidates, comparison = described["candidates"], described["comparison"]
+    chosen, other = (candidates[described[k]] for k in ("chosen", "runner_up"))
+    differ = [name for name in described["varied"][1:] if chosen[name] != other[name]]
+    a, b = called(chosen, differ), called(other, differ)
+    difference, p = comparison["difference"], comparison["t_test_p"]
+    low, high = comparison["interval"]
+    metric = described["metric"]
+    is_evident = p < EVIDENCE
+    if difference == 0:
+        lead = f"{a} and {b} have the same {metric}"
+    elif is_evident:
+        verb = "beats" if difference > 0 else "is behind"
+        lead = f"{a} {verb} {b} by {abs(difference):.4f} {metric}"
+    else:
+        side = "above" if difference > 0 else "below"
+        lead = f"The mean {metric} of {a} is {abs(difference):.4f} {side} that of {b}"
+    verdict = "." if is_evident else ", which is no evidence of a difference."
+    return (
+        f"{lead} (p = {p:.2g}, {comparison['confidence']:.0%} confidence interval {low:.4f} … "
+        f"{high:.4f}){verdict}"
+    )
+
+
+def train_command(
+    files: Sequence[str], reading: Reading, parameters: "RidgeParameters", training: Training
+) -> str:
+    """Return the command that fits the same model, bit by bit."""
+    is_additive = isinstance(parameters, AdditiveDeclaration)
+    command = "train-additive" if is_additive else "train"
+    declaration = AdditiveDeclaration if is_additive else LinearDeclaration
+    words = ["marginrank", command, *files, "--model", training.model]
+    read = {field.name for field in fields(Reading)} & reading.given
+    words += _spelled({name: getattr(reading, name) for name in sorted(read)})
+    changed = {
+        field.name: getattr(parameters, field.name)
+        for field in fields(declaration)
+        if field.name == "C" or getattr(parameters, field.name) != field.default
+    }
+    words += _spelled({name: value for name, value in changed.items() if name != "n_jobs"})
+    if "random_state" in reading.given:
+        words += _spelled({"random_state": training.random_state})
+    return shlex.join(words)
+
+
+def _spelled(values: Mapping[str, Any]) -> list[str]:
+    """Return flags with their values, such that numbers are read back exactly."""
+    words = []
+    for name, value in values.items():
+        words.append(flag(name))
+        if value is not True:
+            words.append(repr(value) if isinstance(value, float) else str(value))
+    return words

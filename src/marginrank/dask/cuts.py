@@ -1,0 +1,146 @@
+"""Queries that a partition boundary cuts: found, or put together by a shuffle.
+
+Query ids never come to the client. Their hashes go from worker to worker, into buckets: those of
+one query into the same bucket, wherever it is. Both are plain tasks.
+"""
+
+import operator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from distributed import Client, Future
+from numpy.typing import NDArray
+
+from marginrank._utils.parameters import ParameterError, Wording
+from marginrank._utils.types import Integers
+from marginrank.dask.bundles import bundle_parts
+from marginrank.dask.chunks import Chunk, concatenate
+from marginrank.dask.clusters import fetch, map_tasks
+from marginrank.dask.parts import Part, PartFacts
+from marginrank.data.grouping import group_rows
+
+BUCKET = 1 << 20  # hashes that a task compares, about
+SHOWN = 100  # hashes that two parts share, of each bucket, that are looked at
+MOST_PARTITIONS = 512  # of a shuffle, whose tasks are as many as their square
+
+Hashes = NDArray[np.uint64]
+
+
+class Shared(NamedTuple):
+    """A hash that two parts have."""
+
+    hash: int
+    first: int
+    second: int
+
+
+def hash_ids(ids: NDArray[Any]) -> Hashes:
+    """Return a hash of each query id; equal ids have equal hashes, whatever their types."""
+    from pandas.util import hash_array
+
+    if ids.dtype.kind == "O":
+        ids = np.asarray(ids.tolist()) if _numbers(ids) else ids.astype(str)
+    if ids.dtype.kind not in "biuf":
+        ids = ids.astype(object)
+    elif ids.dtype.kind != "f" or np.array_equal(ids, np.trunc(ids)):
+        ids = ids.astype(np.int64)
+    hashes: Hashes = hash_array(ids)
+    return hashes
+
+
+def _numbers(ids: NDArray[Any]) -> bool:
+    return all(isinstance(value, (bool, int, float)) for value in ids.tolist())
+
+
+def refuse_cut_queries(client: Client, parts: list[Future], facts: list[PartFacts]) -> None:
+    """Refuse data in which a query is in two partitions, and name it."""
+    if len(parts) < 2:
+        return
+    n_buckets = -(-sum(fact.n_queries for fact in facts) // BUCKET)
+    members = bundle_parts(client, parts, [fact.n_documents for fact in facts]).members
+    bundles = [[parts[k] for k in bundle] for bundle in members]
+    split = map_tasks(client, _hash_buckets, bundles, members, n_buckets=n_buckets)
+    shared = map_tasks(client, _shared, _transposed(client, split, n_buckets))
+    for found in chain.from_iterable(fetch(client, shared)):
+        pair = [found.first, found.second]
+        ids = map_tasks(client, _ids_with, [parts[k] for k in pair], hash_=found.hash)
+        first, second = fetch(client, ids)
+        cut = [query for query in first if query in second]
+        if cut:
+            where = " and ".join(str(facts[k].number) for k in pair)
+            raise ParameterError(
+                f"query {cut[0]!r} is in the partitions {where}, and a query must not be cut: ",
+                Wording('set partitions="by_query" to shuffle, or '),
+                "write stores of whole queries once.",
+            )
+
+
+class HashedQueries(NamedTuple):
+    """Hashes of query ids, and the numbers of their parts."""
+
+    hashes: Hashes
+    parts: Integers
+
+
+def _hash_buckets(parts: list[Part], numbers: list[int], n_buckets: int) -> list[HashedQueries]:
+    """Return, for each bucket, the queries of a bundle that belong there."""
+    found = [np.unique(hash_ids(part.data.query_ids)) for part in parts if part.data is not None]
+    hashes = np.concatenate(found)
+    part = np.repeat(numbers, [some.size for some in found])
+    bucket = hashes % np.uint64(n_buckets)
+    return [HashedQueries(hashes[bucket == k], part[bucket == k]) for k in range(n_buckets)]
+
+
+def _shared(queries: list[HashedQueries]) -> list[Shared]:
+    """Return hashes that are in more than one part, with the lowest numbers of parts."""
+    hashes = np.concatenate([some.hashes for some in queries])
+    part = np.concatenate([some.parts for some in queries])
+    order = np.lexsort((part, hashes))
+    hashes, part = hashes[order], part[order]
+    twice = np.flatnonzero(hashes[1:] == hashes[:-1])
+    twice = twice[np.argsort(part[twice], kind="stable")][:SHOWN]
+    return [Shared(int(hashes[k]), int(part[k]), int(part[k + 1])) for k in twice]
+
+
+def _ids_with(part: Part, hash_: int) -> list[Any]:
+    assert part.data is not None
+    ids = part.data.query_ids
+    found: list[Any] = ids[hash_ids(ids) == np.uint64(hash_)].tolist()
+    return found
+
+
+def bring_queries_together(client: Client, chunks: list[Future]) -> list[Future]:
+    """Return as many chunks in which all documents of a query are together, in their old order."""
+    n = len(chunks)
+    if n > MOST_PARTITIONS:
+        raise ValueError(
+            f'partitions="by_query" shuffles at most {MOST_PARTITIONS} partitions, and there are '
+            f"{n}; make fewer, or write stores of whole queries once and fit these."
+        )
+    if n == 1:
+        return chunks
+    split = map_tasks(client, _split_chunk, chunks, n=n)
+    return map_tasks(client, _join_chunks, _transposed(client, split, n))
+
+
+def _split_chunk(chunk: Chunk, n: int) -> list[Chunk]:
+    assert chunk.qid is not None
+    place = hash_ids(np.asarray(chunk.qid)) % np.uint64(n)
+    return [chunk.take(np.flatnonzero(place == k)) for k in range(n)]
+
+
+def _join_chunks(pieces: list[Chunk]) -> Chunk:
+    filled = [piece for piece in pieces if piece.n_rows]
+    if not filled:
+        return pieces[0]
+    chunk = concatenate(filled)
+    rows = group_rows(chunk.n_rows, chunk.qid, None).documents.rows
+    return chunk if rows is None else chunk.take(rows)
+
+
+def _transposed(client: Client, split: list[Future], n: int) -> list[list[Future]]:
+    """Return, for each of n, the items with its number of the lists in some futures."""
+    lists = [pieces for _ in range(n) for pieces in split]
+    items = map_tasks(client, operator.getitem, lists, np.repeat(np.arange(n), len(split)).tolist())
+    return [items[first : first + len(split)] for first in range(0, len(items), len(split))]

@@ -1,0 +1,247 @@
+"""From documents on a cluster to weights: what the estimators and the command line share."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future
+from numpy.typing import NDArray
+
+from marginrank._utils.memory import require_vectors
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats
+from marginrank.dask.bundles import bundle_parts
+from marginrank.dask.clusters import count_workers, fetch, map_tasks
+from marginrank.dask.executor import DaskExecutor, in_order
+from marginrank.dask.loading import LoadedParts
+from marginrank.dask.parts import Part
+from marginrank.dask.problems import (
+    PairFacts,
+    facts_of_pairs,
+    make_problems,
+    weigh_problems,
+)
+from marginrank.fit.goals import refuse_goal
+from marginrank.fit.linear import Parameters, check_start
+from marginrank.fit.minimisation import Fit, minimise
+from marginrank.fit.pairs import no_pairs, no_weight
+from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, no_scale
+from marginrank.fit.sparse import SparseParameters, with_default_C
+from marginrank.fit.stream_progress import StreamProgress
+from marginrank.fit.streams import OnRead
+from marginrank.objective.backends.parts.matrix import PartsMatrix
+from marginrank.objective.objective import Objective
+from marginrank.objective.pair_sets import PairCounts, refuse_C
+from marginrank.objective.pair_weights import MOST_LABELS
+from marginrank.solvers.result import Callback
+
+AnyParameters = Parameters | SparseParameters
+
+SMALL_BYTES = 1 << 32  # of X, up to which a sweep takes little longer than calling a task
+
+
+class DaskPairs(PairCounts):
+    """Counts of pairs that are on workers."""
+
+    def __init__(self, loaded: LoadedParts, facts: list[PairFacts]) -> None:
+        self._loaded = loaded
+        self._facts = facts
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents."""
+        return self._loaded.n_documents
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self._loaded.n_queries
+
+    @property
+    def n_active_documents(self) -> int:
+        """Number of documents of queries with pairs that count."""
+        return sum(fact.n_active_documents for fact in self._facts)
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs, exactly."""
+        return sum(fact.n_pairs for fact in self._facts)
+
+    @property
+    def has_weight(self) -> bool:
+        """Whether any pair has a positive weight."""
+        return any(fact.weight > 0 for fact in self._facts)
+
+
+class DaskMatrix(PartsMatrix):
+    """X in parts on workers."""
+
+    def __init__(self, loaded: LoadedParts, executor: DaskExecutor) -> None:
+        super().__init__()
+        self._loaded = loaded
+        self._executor = executor
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self._loaded.n_features
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._loaded.n_documents
+
+    @property
+    def n_entries(self) -> int:
+        """Number of stored entries."""
+        return sum(fact.n_entries for fact in self._loaded.facts)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What all of X would take in memory."""
+        return self._loaded.n_bytes
+
+    def executor(self, pairs: PairCounts, threads: int) -> DaskExecutor:
+        """Return what calls functions of the parts."""
+        return self._executor
+
+
+def fit_on_dask(
+    client: Client,
+    loaded: LoadedParts,
+    parameters: AnyParameters,
+    *,
+    seed: int = 0,
+    w0: Floats | None = None,
+    callback: Callback | None = None,
+    on_read: OnRead | None = None,
+) -> Fit:
+    """Minimise the objective that the parameters name on documents of a cluster.
+
+    Workers may let go of the parts as they were loaded; `on_read` is told of the rows that they
+    compute with.
+    """
+    check_for_dask(parameters)
+    check_start(w0)
+    require_vectors(loaded.n_features)
+    scale = _find_scale(client, loaded, parameters.scale)
+    objective = dask_objective(client, loaded, parameters, on_read)
+    if isinstance(parameters, SparseParameters) and parameters.leaves_C_open:
+        parameters = with_default_C(parameters, objective, scale)
+        with blaming_features(C=None):
+            objective = dask_objective(client, loaded, parameters, on_read)
+    loaded.release()
+    objective.matrix.survey(objective.pairs, objective.threads)
+    fit = minimise(objective, parameters, scale=scale, seed=seed, w0=w0, callback=callback)
+    return fit._replace(C=parameters.C) if isinstance(parameters, SparseParameters) else fit
+
+
+def check_for_dask(parameters: AnyParameters) -> None:
+    """Refuse wrong parameters, and those of fits in one process."""
+    parameters.check()
+    if isinstance(parameters, Parameters):
+        refuse_goal(parameters.objective, "dask", "as it ranks documents that are in memory")
+
+
+def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:
+    """Return what counts the rows, parts and workers of a fit."""
+    return StreamProgress(
+        loaded.n_documents,
+        tol,
+        n_parts=len(loaded.facts),
+        count_workers=partial(count_workers, client),
+    )
+
+
+def dask_objective(
+    client: Client,
+    loaded: LoadedParts,
+    parameters: AnyParameters,
+    on_read: OnRead | None = None,
+) -> Objective:
+    """Return the objective that the parameters name, on the features as they are: unscaled."""
+    labels = _distinct_labels(client, loaded.parts) if _needs_labels(parameters) else None
+    sizes = [fact.n_documents for fact in loaded.facts]
+    bundling = bundle_parts(client, loaded.parts, sizes)
+    bundled = [[loaded.parts[k] for k in members] for members in bundling.members]
+    bundles = map_tasks(client, make_problems, bundled, parameters=parameters, labels=labels)
+    found = fetch(client, map_tasks(client, facts_of_pairs, bundles))
+    facts = in_order(bundling.members, found)
+    pairs = DaskPairs(loaded, facts)
+    _require_pairs(pairs)
+    weighed = map_tasks(
+        client,
+        weigh_problems,
+        bundles,
+        factor=_factor(parameters, facts),
+        averaged=parameters.normalization == "query",
+        n_tasks=bundling.tasks_per_worker,
+    )
+    bounds = np.cumsum([0, *sizes])
+    far = loaded.n_bytes <= SMALL_BYTES
+    executor = DaskExecutor(client, weighed, bundling.members, bounds, on_read, far=far)
+    return Objective(
+        matrix=DaskMatrix(loaded, executor),
+        pairs=pairs,
+        loss=facts[0].loss,
+        threads=effective_threads(parameters.n_jobs),  # of the client, for samples
+        ridge=0.0 if isinstance(parameters, SparseParameters) else 1.0,
+    )
+
+
+def _require_pairs(pairs: DaskPairs) -> None:
+    """Refuse documents without a pair to learn from."""
+    if pairs.n_pairs == 0:
+        raise no_pairs(pairs.n_documents, pairs.n_queries)
+    if not pairs.has_weight:
+        raise no_weight()
+
+
+def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
+    """Return what multiplies the weights of queries: C, for means divided by what they are over."""
+    C = parameters.loss_weight
+    total = float(np.sum([fact.weight for fact in facts]))
+    over = {
+        "none": 1.0,
+        "pairs": total,
+        "query": float(np.sum([fact.query_weight for fact in facts])),
+    }
+    refuse_C(C, total, C * total if parameters.normalization == "none" else C)
+    return C / over[parameters.normalization]
+
+
+def _needs_labels(parameters: AnyParameters) -> bool:
+    cost = parameters.pair_cost
+    return cost is not None and not isinstance(cost, str)
+
+
+def _distinct_labels(client: Client, parts: list[Future]) -> NDArray[Any]:
+    """Return the labels of all parts, which a matrix of costs has rows and columns for."""
+    found = fetch(client, map_tasks(client, _labels_of, parts))
+    labels: NDArray[Any] = np.unique(np.concatenate(found))
+    return labels
+
+
+def _labels_of(part: Part) -> NDArray[Any]:
+    assert part.data is not None
+    # One more than there may be is enough to refuse them.
+    labels: NDArray[Any] = np.unique(part.data.y)[: MOST_LABELS + 1]
+    return labels
+
+
+def _find_scale(client: Client, loaded: LoadedParts, scale: Any) -> Scale | None:
+    """Return the scale that a parameter names for the documents of all parts."""
+    if no_scale(scale):
+        return None
+    searches = fetch(client, map_tasks(client, _search, loaded.parts, scale=scale))
+    first: ScaleSearch = searches[0]
+    for other in searches[1:]:
+        first.merge(other)
+    return first.found()
+
+
+def _search(part: Part, scale: Any) -> ScaleSearch:
+    assert part.data is not None
+    search = ScaleSearch(scale)
+    search.add(part.data)
+    return search

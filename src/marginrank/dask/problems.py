@@ -1,0 +1,254 @@
+"""Problems: the pairs of parts, with their weights, and kernels for them, on a worker.
+
+Native objects do not travel: what a task leaves for later ones can be made again from arrays, after
+Dask has moved or spilled it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from dask.sizeof import sizeof
+from distributed import get_worker
+
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Floats, Integers
+from marginrank.dask.parts import Part, size_of_data
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.devices import Place, matrix_at
+from marginrank.fit.linear import Parameters
+from marginrank.fit.pairs import choose_pairs
+from marginrank.fit.sparse import SparseParameters
+from marginrank.objective.backends.interface import (
+    Evaluation,
+    Matrix,
+    PartKernels,
+    Scores,
+    State,
+)
+from marginrank.objective.backends.native import NativeKernels, NativeMatrix
+from marginrank.objective.losses import Loss, get_loss
+from marginrank.objective.pair_sets import PairSet
+
+LOSSES_KEPT = 2  # whose kernels are not made again: a solver changes between two at most
+
+
+class MovableState:
+    """A native point, which is made again from its scores where Dask has moved it."""
+
+    def __init__(self, scores: Scores, point: State | None = None) -> None:
+        self.scores = scores
+        self._point = point
+
+    def __reduce__(self) -> Any:
+        """Leave the native point behind."""
+        return MovableState, (self.scores,)
+
+    def point(self, kernels: "WorkerKernels") -> State:
+        """Return the native point."""
+        if self._point is None:
+            self._point = kernels.make_point(self.scores)
+        return self._point
+
+
+class WorkerKernels(NativeKernels):
+    """Native kernels, whose states travel."""
+
+    def evaluate(self, w: Floats, like: State | None) -> Evaluation:
+        """Look at w: a sweep."""
+        return self._movable(super().evaluate(w, self._native_state(like)))
+
+    def evaluate_scores(self, scores: Scores, like: State | None) -> Evaluation:
+        """Look at some scores; no sweep."""
+        return self._movable(super().evaluate_scores(scores, self._native_state(like)))
+
+    def hess_vec(self, state: State, v: Floats) -> tuple[Floats, Scores]:
+        """Return XᵀAXv and Xv; a sweep."""
+        return super().hess_vec(self._native_state(state), v)
+
+    def hess_vec_scores(self, state: State, u: Scores) -> Scores:
+        """Return A u; no sweep."""
+        return super().hess_vec_scores(self._native_state(state), u)
+
+    def hessian(self, state: State) -> Floats:
+        """Return XᵀAX."""
+        return super().hessian(self._native_state(state))
+
+    def hess_diag(self, state: State) -> Floats:
+        """Return the diagonal of XᵀAX."""
+        return super().hess_diag(self._native_state(state))
+
+    def make_point(self, scores: Scores) -> State:
+        """Return the native point at some scores."""
+        return super().evaluate_scores(scores, None).state
+
+    def _movable(self, found: Evaluation) -> Evaluation:
+        return found._replace(state=State(MovableState(found.scores, found.state)))
+
+    def _native_state(self, state: Any) -> Any:
+        return None if state is None else state.point(self)
+
+
+@dataclass
+class Problem:
+    """The pairs of a part, and X.
+
+    Attributes
+    ----------
+    data : RankingData
+        The documents.
+    pairs : PairSet
+        Their pairs.
+    loss : Loss
+        The loss on a pair that the parameters of the fit name.
+    columns : ndarray of int64 or None
+        The columns of X that count; None for all.
+    threads : int
+        Number of threads of a task.
+    device : str or None
+        The device of the worker to compute on; None for the native kernels.
+    """
+
+    data: RankingData
+    pairs: PairSet
+    loss: Loss
+    columns: Integers | None = None
+    threads: int = 1
+    device: str | None = None
+    _kernels: dict[Loss, PartKernels] = field(default_factory=dict)
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """X for the kernels."""
+        whole = matrix_at(self.data, Place(self.device))
+        return whole if self.columns is None else whole.restrict(self.columns, self.threads)
+
+    def kernels(self, loss: Loss) -> PartKernels:
+        """Return what computes."""
+        found = self._kernels.get(loss)
+        if found is None:
+            found = self._make_kernels(loss)
+            latest = list(self._kernels.items())[1 - LOSSES_KEPT :]
+            self._kernels = dict([*latest, (loss, found)])
+        return found
+
+    def _make_kernels(self, loss: Loss) -> PartKernels:
+        matrix = self.matrix
+        if isinstance(matrix, NativeMatrix):
+            return WorkerKernels(matrix, self.pairs, self.pairs.native(loss), self.threads)
+        return cast(PartKernels, matrix.kernels(self.pairs, loss, self.threads))
+
+    def __reduce__(self) -> Any:
+        """Leave native objects behind, those that pairs have made for themselves included."""
+        pairs = replace(self.pairs)
+        return Problem, (self.data, pairs, self.loss, self.columns, self.threads, self.device)
+
+
+class PairFacts(NamedTuple):
+    """What the client learns of the pairs of a part.
+
+    Attributes
+    ----------
+    n_pairs, n_active_documents : int
+        Counts.
+    weight : float
+        Weight of all pairs.
+    query_weight : float
+        Weight of the queries that have pairs.
+    loss : Loss
+        The loss on a pair: with margins by label, theirs is in the pairs.
+    """
+
+    n_pairs: int
+    n_active_documents: int
+    weight: float
+    query_weight: float
+    loss: Loss
+
+
+def make_problems(
+    parts: Sequence[Part], parameters: Parameters | SparseParameters, labels: Any
+) -> list[Problem]:
+    """Choose the pairs of some parts; they have no C yet, and no normalisation."""
+    margin = {"margin": parameters.margin} if isinstance(parameters, Parameters) else {}
+    problems = []
+    for part in parts:
+        assert part.data is not None
+        preferences = choose_pairs(
+            part.data,
+            get_loss(parameters.loss),
+            pair_selection=parameters.pair_selection,
+            pair_cost=parameters.pair_cost,
+            propensity=part.propensity,
+            labels=labels,
+            **margin,
+        )
+        preferences.pairs.refuse_overflow()
+        problems.append(Problem(part.data, *preferences, device=parameters.device))
+    return problems
+
+
+def facts_of_pairs(problems: Sequence[Problem]) -> list[PairFacts]:
+    """Return what the client has to know."""
+    return [_facts(problem.pairs, problem.loss) for problem in problems]
+
+
+def _facts(pairs: PairSet, loss: Loss) -> PairFacts:
+    has_pairs = pairs.weight_by_query > 0
+    return PairFacts(
+        pairs.n_pairs,
+        pairs.n_active_documents,
+        float(np.sum(pairs.weights)),
+        float(np.sum(pairs.query_weight[has_pairs])),
+        loss,
+    )
+
+
+def weigh_problems(
+    problems: Sequence[Problem], factor: float, averaged: bool, n_tasks: int
+) -> list[Problem]:
+    """Return the same pairs with C and the normalisation in their weights.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        Parts on this worker.
+    factor : float
+        What multiplies the weights of all queries.
+    averaged : bool
+        Whether the mean over the pairs of each query takes the place of their sum.
+    n_tasks : int
+        How many tasks a worker has at a time, which share its threads.
+    """
+    threads = max(get_worker().state.nthreads // n_tasks, 1)
+    weighed = []
+    for problem in problems:
+        pairs = problem.pairs.averaged() if averaged else problem.pairs
+        pairs = replace(pairs, query_weight=factor * pairs.query_weight, threads=threads)
+        weighed.append(Problem(problem.data, pairs, problem.loss, None, threads, problem.device))
+    return weighed
+
+
+def restrict_problems(problems: Sequence[Problem], columns: Integers) -> list[Problem]:
+    """Return the same pairs on some columns of X."""
+    return [Problem(p.data, p.pairs, p.loss, columns, p.threads, p.device) for p in problems]
+
+
+def _size_of_problem(problem: Problem) -> int:
+    return size_of_data(problem.data) + problem.pairs.query_weight.nbytes
+
+
+def _size_of_state(state: Any) -> int:
+    return 4 * int(np.asarray(state.scores).nbytes)  # order, levels, curvature, windows; scores
+
+
+@sizeof.register_lazy("torch")  # type: ignore[untyped-decorator]
+def _register_tensors() -> None:
+    import torch
+
+    sizeof.register(torch.Tensor, lambda tensor: tensor.numel() * tensor.element_size())
+
+
+sizeof.register(Problem, _size_of_problem)
+sizeof.register(MovableState, _size_of_state)

@@ -1,1 +1,0 @@
-"""Files and tables that data come from and go to."""

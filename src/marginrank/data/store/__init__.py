@@ -1,0 +1,1 @@
+"""The store: features in blocks on disk, labels and queries beside them."""

@@ -1,0 +1,233 @@
+"""Writes a data set to disk, as ``store`` describes it."""
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank._utils.atomic_files import atomic_folder, restore_folder
+from marginrank._utils.types import Integers
+from marginrank.data.parts import DataParts
+from marginrank.data.queries import exact_sum
+from marginrank.data.store.feature_rows import FeatureRows
+from marginrank.data.store.npy_files import ArrayWriter
+from marginrank.data.store.packed import PackedColumns, smallest_types
+from marginrank.data.store.store import (
+    FILES,
+    FORMAT,
+    GROUPING,
+    MANIFEST,
+    PACKED,
+    TEXTS,
+    VERSION,
+    Path,
+)
+from marginrank.data.store.stored_text import Reordered, encode_texts
+from marginrank.data.validation import refuse_wide_labels
+
+TEXTS_AT_A_TIME = 1 << 16
+ENTRIES_AT_A_TIME = 1 << 18  # of labels and weights, where they are not in order
+ID_KINDS = "biufSUmM"  # kinds of NumPy types that need no pickle
+
+
+def save_store(
+    data: DataParts,
+    folder: Path,
+    *,
+    overwrite: bool = False,
+    packed: bool = False,
+    grouped: bool = False,
+) -> None:
+    """Write `data` to a folder that appears only when it is complete.
+
+    Parameters
+    ----------
+    data : DataParts
+        What to write. X may be a :class:`StoredFeatures` or :class:`FeatureRows`.
+    folder : str or path
+        The folder to make.
+    overwrite : bool, default=False
+        Replace the store that is there.
+    packed : bool, default=False
+        Pack dense columns into smaller types that hold them exactly, if that is worthwhile.
+    grouped : bool, default=False
+        Write the rows in the order of the documents, query by query.
+
+    Raises
+    ------
+    FileExistsError
+        If the folder exists and `overwrite` is False.
+    ValueError
+        If the folder holds something that is no store, or query ids are neither numbers nor text.
+    """
+    with new_store(folder, overwrite) as temporary:
+        refuse_wide_labels(data.y, os.fspath(folder))
+        write_parts(data, temporary, packed=packed, grouped=grouped)
+
+
+@contextmanager
+def new_store(folder: Path, overwrite: bool) -> Iterator[str]:
+    """Make a folder that takes the place of `folder` when the block ends well; yield its name."""
+    restore_folder(folder)
+    _check_target(os.fspath(folder), overwrite)
+    with atomic_folder(folder) as temporary:
+        yield temporary
+
+
+def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) -> None:
+    """Write the files of a store into a folder that is there."""
+    order = data.queries.rows if grouped else None
+    rows = data.X if isinstance(data.X, FeatureRows) else FeatureRows.of(data.X)
+    rows = rows.ordered(order)
+    ids, ids_kind = _encode_ids(data.query_ids)
+    columns = _packed_columns(rows) if packed else None
+    files = _write_features(rows, columns, folder)
+    files["y"] = _write_ordered(folder, "y", data.y, order)
+    files["query_ids"] = _write_array(folder, "query_ids", ids)
+    for name in GROUPING:
+        array = getattr(data.queries, name)
+        if array is not None and not (grouped and name == "rows"):
+            files[name] = _write_array(folder, name, array)
+    for name in ("sample_weight", "cost"):
+        weights = getattr(data, name)
+        if weights is not None:
+            files[name] = _write_ordered(folder, name, weights, order)
+    if data.query_weight is not None:
+        files["query_weight"] = _write_array(folder, "query_weight", data.query_weight)
+    if data.comments is not None:
+        texts = data.comments if order is None else Reordered(data.comments, order)
+        files |= _write_texts(texts, folder)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION if columns is None else PACKED,
+        "layout": "packed" if columns else "csr" if rows.indptr is not None else "dense",
+        "shape": list(rows.shape),
+        "dtype": rows.dtype.name,
+        "counts": {
+            "documents": data.queries.n_documents,
+            "queries": data.queries.n_queries,
+            "pairs": exact_sum(data.queries.n_pairs),
+        },
+        "query_ids": ids_kind,
+        "feature_names": data.feature_names,
+        **({} if columns is None else {"columns": columns.types}),
+        "files": files,
+    }
+    with open(os.path.join(folder, MANIFEST), "w", encoding="utf-8") as file:
+        json.dump(manifest, file, indent=1)
+        file.write("\n")
+
+
+def _packed_columns(rows: FeatureRows) -> PackedColumns | None:
+    """Return the smallest types of dense columns, if they are worth it."""
+    if rows.indptr is not None:
+        return None
+    columns = smallest_types(rows.ordered(None).blocks(), rows.shape[1], rows.dtype)
+    return columns if columns.worthwhile else None
+
+
+def _write_features(
+    rows: FeatureRows, columns: PackedColumns | None, folder: str
+) -> dict[str, dict[str, Any]]:
+    """Write X; return the entries of its files."""
+    index_dtype, n_rows = rows.index_dtype, rows.shape[0]
+    if rows.indptr is None or index_dtype is None:
+        blocks = rows.blocks()
+        if columns is None:
+            return {"X": _write_blocks(folder, "X", rows.dtype, rows.shape, blocks)}
+        shape = (n_rows, columns.row_bytes)
+        return {"X": _write_blocks(folder, "X", np.uint8, shape, map(columns.pack, blocks))}
+    n_entries, written = int(rows.indptr[-1]), 0
+    with (
+        ArrayWriter(folder, "data", rows.dtype, (n_entries,)) as data,
+        ArrayWriter(folder, "indices", index_dtype, (n_entries,)) as indices,
+        ArrayWriter(folder, "indptr", index_dtype, (n_rows + 1,)) as indptr,
+    ):
+        indptr.append(np.zeros(1, dtype=index_dtype))
+        for block in rows.blocks():
+            data.append(block.data)
+            indices.append(block.indices.astype(index_dtype, copy=False))
+            indptr.append((written + block.indptr[1:]).astype(index_dtype, copy=False))
+            written += block.data.size
+    return {"data": data.entry(), "indices": indices.entry(), "indptr": indptr.entry()}
+
+
+def _write_texts(texts: Sequence[str], folder: str) -> dict[str, dict[str, Any]]:
+    """Write strings, some at a time; return the entries of their files."""
+    firsts = range(0, len(texts), TEXTS_AT_A_TIME)
+
+    def encoded() -> Iterator[tuple[NDArray[np.uint8], Integers]]:
+        return (encode_texts(texts[first : first + TEXTS_AT_A_TIME]) for first in firsts)
+
+    n_bytes = 0
+    with ArrayWriter(folder, TEXTS[1], np.int64, (len(texts) + 1,)) as offsets:
+        offsets.append(np.zeros(1, dtype=np.int64))
+        for _, ends in encoded():
+            offsets.append(n_bytes + ends[1:])
+            n_bytes += int(ends[-1])
+    text = (content for content, _ in encoded())
+    files = [_write_blocks(folder, TEXTS[0], np.uint8, (n_bytes,), text), offsets.entry()]
+    return dict(zip(TEXTS, files, strict=True))
+
+
+def _check_target(folder: str, overwrite: bool) -> None:
+    """Let nothing be replaced that is not a store."""
+    if not os.path.lexists(folder):
+        return
+    names = set(os.listdir(folder)) if os.path.isdir(folder) else None
+    if names == set():
+        return
+    if names is None or MANIFEST not in names or not names <= FILES:
+        raise ValueError(
+            f"{folder} exists and is not (only) a marginrank store; choose another folder."
+        )
+    if not overwrite:
+        raise FileExistsError(
+            f"{folder} exists; choose another folder, or replace it with overwrite=True."
+        )
+
+
+def _encode_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], str]:
+    """Return what to store for query ids, and how: as "array" or, for objects, as "json"."""
+    if ids.dtype.kind in ID_KINDS:
+        return ids, "array"
+    for one in ids:
+        if not isinstance(one, (str, int, float, np.generic)):
+            raise ValueError(
+                f"the query id {one!r} cannot be stored, being a {type(one).__name__}; use "
+                "integers or strings."
+            )
+    values = [one.item() if isinstance(one, np.generic) else one for one in ids]
+    text = json.dumps(values)
+    if json.loads(text) != values:
+        raise ValueError("the query ids hold text that is not Unicode; rename them.")
+    return np.frombuffer(text.encode("ascii"), dtype=np.uint8), "json"
+
+
+def _write_blocks(
+    folder: str, name: str, dtype: Any, shape: tuple[int, ...], blocks: Iterable[NDArray[Any]]
+) -> dict[str, Any]:
+    """Write a file; return its entry in the manifest."""
+    with ArrayWriter(folder, name, dtype, shape) as file:
+        for block in blocks:
+            file.append(block)
+    return file.entry()
+
+
+def _write_array(folder: str, name: str, array: NDArray[Any]) -> dict[str, Any]:
+    return _write_blocks(folder, name, array.dtype, array.shape, [array])
+
+
+def _write_ordered(
+    folder: str, name: str, array: NDArray[Any], order: Integers | None
+) -> dict[str, Any]:
+    """Write what has an entry for each row, in the order of the rows or in another."""
+    if order is None:
+        return _write_array(folder, name, array)
+    firsts = range(0, order.size, ENTRIES_AT_A_TIME)
+    blocks = (array[order[first : first + ENTRIES_AT_A_TIME]] for first in firsts)
+    return _write_blocks(folder, name, array.dtype, array.shape, blocks)

@@ -1,0 +1,316 @@
+"""What the estimators with linear weights share: everything but the fit."""
+
+from __future__ import annotations
+
+import os
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from marginrank._utils.parameters import Message
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats, Integers
+from marginrank._utils.user_warnings import warn_caller
+from marginrank.data import RankingData
+from marginrank.data.ranking_data import refuse_beside_data
+from marginrank.data.validation import check_finite
+from marginrank.estimators.hints import KeywordHints
+from marginrank.estimators.input import (
+    Features,
+    documents_to_score,
+    feature_names_of,
+    features_of,
+    one_query_if_forgotten,
+    remember_columns,
+    set_features,
+    take_columns,
+    training_data,
+)
+from marginrank.export.exporting import Exported, export_files, name_for, write_files
+from marginrank.export.names import Names
+from marginrank.fit.linear import convergence_message
+from marginrank.fit.minimisation import Fit
+from marginrank.fit.scaling import effect_message, values_of
+from marginrank.fit.stream_progress import StreamProgress, Watch
+from marginrank.fit.streams import Opened, is_path, open_documents
+from marginrank.metrics import pairwise_accuracy
+from marginrank.metrics.ranks import ranks
+from marginrank.models import LinearModel, Training, write_model
+from marginrank.solvers import StopReason
+from marginrank.solvers.result import print_iteration
+
+
+class LinearRanker(KeywordHints, BaseEstimator):
+    """An estimator that scores documents by Xw, with w in ``coef_``."""
+
+    # With metadata routing enabled, queries reach fit and score without being asked for.
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True}  # noqa: RUF012
+
+    def _data(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        """Return what a fit was given, checked and grouped."""
+        remember_columns(self, y, qid, sample_weight, query_weight)
+        return training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
+
+    def predict(self, X: Any) -> Floats:
+        """Return the scores Xw; a higher score ranks higher.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+        """
+        self._require_model()
+        X_checked, matrix = documents_to_score(self, X)
+        threads = effective_threads(self.n_jobs)
+        scores: Floats = matrix.dot(self.coef_, None, threads)
+        if not np.isfinite(scores.sum()):
+            check_finite(X_checked, matrix, threads)
+        return scores
+
+    def rank(
+        self, X: Any, qid: ArrayLike | None = None, group: ArrayLike | None = None
+    ) -> Integers:
+        """Return the rank of each document inside its query, 1 for the best.
+
+        Documents with equal scores are ranked in the order of the rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents.
+        qid, group : array-like, optional
+            Queries, as in :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_documents,)
+        """
+        if isinstance(X, RankingData):
+            refuse_beside_data(qid=qid, group=group)
+            qid = X.qid
+        X, values = take_columns(X, qid=qid)
+        scores = self.predict(X)
+        group = one_query_if_forgotten(self, scores.size, qid, group)
+        return ranks(scores, values["qid"], group, self.n_jobs)
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the pairwise accuracy of :meth:`predict`.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        float
+            See :func:`~marginrank.metrics.pairwise_accuracy`.
+        """
+        if isinstance(X, RankingData):
+            refuse_beside_data(y=y, qid=qid, group=group, sample_weight=sample_weight)
+            y, qid, sample_weight = X.y, X.qid, X.sample_weight
+        X, values = take_columns(X, y=y, qid=qid, sample_weight=sample_weight)
+        scores = self.predict(X)
+        group = one_query_if_forgotten(self, scores.size, qid, group)
+        return pairwise_accuracy(values.pop("y"), scores, **values, group=group, n_jobs=self.n_jobs)
+
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it appears only when it is complete.
+        format : {"json", "liblinear", "svmrank"}, default="json"
+            JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
+            SVM^rank keep the weights.
+        """
+        write_model(self.to_linear_model(), path, format)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        to: str,
+        *,
+        name: str | None = None,
+        names: Names | None = None,
+        offset: float = 0.0,
+    ) -> list[str]:
+        """Write the fitted model for a search engine, a database or another language.
+
+        Parameters
+        ----------
+        path : str or path
+            The main file; what else the target needs is written beside it.
+        to : str
+            The target, such as "elasticsearch", "sqlite" or "c"; ``marginrank export --help`` lists
+            them.
+        name : str, optional
+            What to call the model there; by default as the file.
+        names : list of str, or dict of str to str, optional
+            A name for each feature there, or other names for some of them. By default the names are
+            ``feature_names_in_``, or f1, f2, ….
+        offset : float, default=0.0
+            What to add to every score, for engines that refuse negative ones.
+
+        Returns
+        -------
+        list of str
+            The files.
+        """
+        model = self._plain_model()
+        files = export_files(model, to, name=name or name_for(path), names=names, offset=offset)
+        return write_files(path, files)
+
+    def _plain_model(self) -> Exported:
+        """Return what is exported."""
+        return self.to_linear_model()
+
+    def to_linear_model(self) -> LinearModel:
+        """Return the fitted model as plain data, as model files hold it."""
+        self._require_model()
+        training = None
+        if hasattr(self, "objective_"):
+            training = Training(
+                self.objective_,
+                self.gap_,
+                self.stop_reason_,
+                self.n_iter_,
+                self.n_pairs_,
+                getattr(self, "n_rounds_", None),
+                getattr(self, "C_", None),
+            )
+        return LinearModel(
+            coef=self.coef_,
+            parameters=self.get_params(deep=False),
+            feature_names=feature_names_of(self),
+            training=training,
+            history=getattr(self, "history_", None),
+            estimator=type(self).__name__,
+            scale=getattr(self, "scale_", None),
+        )
+
+    def _require_model(self) -> None:
+        """Refuse to go on without weights."""
+        check_is_fitted(self)
+
+    @classmethod
+    def from_linear_model(cls, model: LinearModel) -> Self:
+        """Return a fitted estimator that predicts what `model` does."""
+        self = cls(**model.parameters)
+        self.coef_ = model.coef
+        self.scale_ = model.scale
+        self.n_features_in_ = model.coef.size
+        if model.feature_names is not None:
+            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        if model.training is not None:
+            for name, value in vars(model.training).items():
+                if value is not None:
+                    setattr(self, f"{name}_", value)
+        if model.history is not None:
+            self.history_ = model.history
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+class BatchRanker(LinearRanker):
+    """A linear ranker whose fit is one run of a solver."""
+
+    def _open(self, X: Any, memory_limit: Any, **given: Any) -> Opened:
+        """Return what a fit was given, checked and grouped, or the store that it named."""
+        if is_path(X):
+            refuse_beside_data("the path of a store", **given)
+        else:
+            X = self._data(X, **given)
+        opened = open_documents(X, memory_limit)
+        warn_of(opened.message)
+        return opened
+
+    def _watch(self, data: RankingData, memory_limit: int | None) -> Watch:
+        """Return what a fit tells while it goes on."""
+        if not self.verbose:
+            return Watch()
+        if memory_limit is None:
+            return Watch(print_iteration)
+        progress = StreamProgress(data.n_documents, self.tol)
+        return Watch(progress.print_iteration, progress.on_read)
+
+    def _start(self, n_features: int) -> Floats | None:
+        coef: Floats | None = getattr(self, "coef_", None) if self.warm_start else None
+        if coef is not None and coef.shape != (n_features,):
+            raise ValueError(
+                f"X has {n_features} features but warm_start continues a fit with {coef.size}; "
+                "use the same features, or warm_start=False."
+            )
+        return coef
+
+    def _store(self, fit: Fit, data: Features) -> None:
+        result = fit.result
+        set_features(self, features_of(data))
+        self.n_pairs_ = fit.n_pairs
+        self.coef_ = result.w
+        self.scale_ = values_of(fit.scale)
+        self.objective_ = result.objective
+        self.gap_ = result.gap
+        self.stop_reason_ = result.stop
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
+        if fit.n_rounds is not None:
+            self.n_rounds_ = fit.n_rounds
+        elif hasattr(self, "n_rounds_"):  # of an earlier fit
+            del self.n_rounds_
+        if result.stop is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        if fit.error is not None:
+            raise copy(fit.error)  # a copy: its traceback leads to `fit`, which holds the error
+        warn_of(effect_message(fit.scale, data.feature_names))
+        warn_of(convergence_message(result, self.tol), ConvergenceWarning)
+
+
+def warn_of(message: Message | None, category: type[Warning] = UserWarning) -> None:
+    """Emit `message` as a warning, if not None."""
+    if message is not None:
+        warn_caller(message, category)
+
+
+def check_seed(random_state: Any) -> int:
+    """Return a seed drawn from what scikit-learn takes as random_state."""
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except ValueError as error:
+        raise ValueError(
+            f"random_state={random_state!r} must be None, an integer from 0 to 2**32 - 1 or a "
+            "RandomState."
+        ) from error

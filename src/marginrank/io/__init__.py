@@ -1,0 +1,1 @@
+"""Text, tables and pair files in, stores and text out."""

@@ -1,0 +1,295 @@
+"""Data in chunks of whole queries, for what need not fit in memory."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+
+from marginrank import _core
+from marginrank._utils.parameters import check_integer
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.ranking_data import RankingData
+from marginrank.data.store.stored_features import StoredFeatures
+from marginrank.io.letor import LetorText, assemble, feed, new_reader
+from marginrank.io.stored_chunks import open_if_it_fits, whole_queries
+from marginrank.io.text_sources import (
+    Path,
+    Progress,
+    Source,
+    as_list,
+    name_all,
+    source_name,
+    texts_of,
+)
+
+CHUNK_DOCUMENTS = 1 << 16
+
+Parsed = TypeVar("Parsed")
+
+
+def iter_letor(
+    source: Source | Sequence[Source],
+    *,
+    chunk_documents: int = CHUNK_DOCUMENTS,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    missing: float | str = "error",
+    layout: str = "auto",
+    dtype: DTypeLike = np.float32,
+    n_jobs: int | None = None,
+) -> Iterator[RankingData]:
+    r"""Read LETOR text in chunks of whole queries, so that it need not fit in memory.
+
+    Parameters
+    ----------
+    source : path, binary file object, or a list of them
+        As in :func:`load_letor`; every line has a qid, and those of a query are adjacent.
+    chunk_documents : int, default=65536
+        A chunk ends with the query that makes it so long; the last one may be shorter.
+    n_features : int, optional
+        Number of features. By default a chunk has as many as the text that was read up to then,
+        some of which may come after it: a later chunk may have more, never fewer.
+    zero_based, missing, layout, dtype, n_jobs
+        As in :func:`load_letor`; layout "auto" decides for all chunks by the first text read.
+
+    Yields
+    ------
+    RankingData
+
+    Raises
+    ------
+    ValueError
+        As in :func:`load_letor`, if a line has no qid, and if a query comes again after others; the
+        ids of all queries are kept in memory to find that.
+
+    Examples
+    --------
+    >>> import io
+    >>> from marginrank import iter_letor
+    >>> text = io.BytesIO(b"1 qid:a 1:2\n0 qid:a 1:1\n1 qid:b 1:4\n0 qid:b 1:3\n")
+    >>> [chunk.n_documents for chunk in iter_letor(text, chunk_documents=1)]
+    [2, 2]
+    """
+    check_integer("chunk_documents", chunk_documents, at_least=1)
+    threads = effective_threads(n_jobs)
+
+    def begin() -> _core.LetorReader:
+        return new_reader(n_features, zero_based, missing, layout, dtype, False)
+
+    begin()  # refuses bad options before the first chunk is asked for
+    sources = as_list(source)
+    take = _chunk_taker(name_all(sources), layout, threads)
+    blocks = parsed_blocks(sources, begin, take, chunk_documents, threads)
+    return _whole_queries(blocks, chunk_documents, n_jobs)
+
+
+def parsed_blocks(
+    sources: list[Source],
+    begin: Callable[[], _core.LetorReader],
+    take: Callable[[_core.LetorReader], Parsed],
+    block_documents: int,
+    threads: int,
+    progress: Progress | None = None,
+) -> Iterator[Parsed]:
+    """Yield what `take` makes of the documents as they come, in blocks that may cut queries."""
+    reader, n_blocks = begin(), 0
+    has_qid: bool | None = None  # in earlier blocks
+    for source in sources:
+        reader.begin_source()
+        earlier, current = 0, 0  # lines of this source, by earlier readers and by this one
+        for text, first, last in texts_of(source, progress):
+            feed(reader, source_name(source), text, first, last, threads, earlier)
+            n_documents, _, _, with_qid = reader.shape()
+            if has_qid not in (None, with_qid) and n_documents > 0:
+                line = earlier + current + _line_of_document(text, first)
+                raise ValueError(f"{source_name(source)}:{line}:1: {_odd_line(with_qid)}.")
+            current += text.count(b"\n", first, last)
+            if n_documents < block_documents:
+                continue
+            block = take(reader)
+            has_qid = with_qid
+            reader, n_blocks = begin(), n_blocks + 1
+            earlier, current = earlier + current, 0
+            yield block
+            del block  # before the next is made
+    if n_blocks == 0 or reader.shape()[0] > 0:
+        yield take(reader)
+
+
+def _line_of_document(text: bytes, first: int) -> int:
+    """Return the number of the first line, from 1, that is neither empty nor a comment."""
+    for number, line in enumerate(io.BytesIO(text[first:]), 1):
+        if line.strip() and not line.lstrip().startswith(b"#"):
+            return number
+    raise AssertionError("there is a document")
+
+
+def _odd_line(with_qid: bool) -> str:
+    """Say what the parser says of a line inside one block."""
+    if with_qid:
+        return "this line has a qid:, but others have none"
+    return "this line has no qid:, but others have"
+
+
+def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorReader], LetorText]:
+    """Return what takes blocks out of readers, all in the layout of the first."""
+
+    def take(reader: _core.LetorReader) -> LetorText:
+        nonlocal layout
+        block = assemble(reader, name, layout, False, None, threads)
+        if block.qid is None:
+            raise ValueError(f"{name} has lines without qid: chunks must know where queries end.")
+        layout = "csr" if sp.issparse(block.X) else "dense"
+        return block
+
+    return take
+
+
+def _whole_queries(
+    blocks: Iterator[LetorText], chunk_documents: int, n_jobs: int | None
+) -> Iterator[RankingData]:
+    """Cut blocks where queries end; what is left of one begins the next."""
+    seen: set[str] = set()
+    rest: LetorText | None = None
+    for block in blocks:
+        joined = block if rest is None else _join(rest, block)
+        starts = query_starts(np.asarray(joined.qid))
+        cuts = _cuts(starts, chunk_documents)
+        for first, last in pairwise(cuts):
+            yield _chunk(joined, first, last, seen, n_jobs)
+        rest = _rows(joined, cuts[-1], len(joined.y))
+    if rest is not None:
+        yield _chunk(rest, 0, len(rest.y), seen, n_jobs)
+
+
+def query_starts(qid: NDArray[Any]) -> Integers:
+    """Return the rows whose query is not that of the row above."""
+    return np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]])[: qid.size])
+
+
+def _cuts(starts: Integers, chunk_documents: int) -> list[int]:
+    """Return 0 and starts of queries at least `chunk_documents` apart."""
+    cuts = [0]
+    for start in starts.tolist():
+        if start - cuts[-1] >= chunk_documents:
+            cuts.append(start)
+    return cuts
+
+
+def _rows(text: LetorText, first: int, last: int) -> LetorText:
+    assert text.qid is not None
+    cost = None if text.cost is None else text.cost[first:last]
+    X, y, qid = (part[first:last] for part in (text.X, text.y, text.qid))
+    return LetorText(X, y, qid, None, None, cost)
+
+
+def _chunk(
+    text: LetorText, first: int, last: int, seen: set[str], n_jobs: int | None
+) -> RankingData:
+    chunk = _rows(text, first, last)
+    assert chunk.qid is not None
+    for query in chunk.qid[query_starts(chunk.qid)].tolist():
+        if str(query) in seen:
+            raise ValueError(
+                f"query {query!r} comes again after other queries; sort the text by qid."
+            )
+        seen.add(str(query))
+    return chunk.to_data(n_jobs)
+
+
+def _join(above: LetorText, below: LetorText) -> LetorText:
+    qids = [np.asarray(above.qid), np.asarray(below.qid)]
+    if qids[0].dtype != qids[1].dtype:  # ids are integers only where all of a block's are
+        qids = [np.array([str(i) for i in ids], dtype=object) for ids in qids]
+    return LetorText(
+        _stack(above.X, below.X),
+        np.concatenate([above.y, below.y]),
+        np.concatenate(qids),
+        None,
+        None,
+        _join_costs(above, below),
+    )
+
+
+def _join_costs(above: LetorText, below: LetorText) -> Floats | None:
+    """Return all costs, if a line has one; they are 1 in a block without."""
+    if above.cost is None and below.cost is None:
+        return None
+    blocks = ((text.cost, text.y) for text in (above, below))
+    return np.concatenate([np.ones(y.size) if cost is None else cost for cost, y in blocks])
+
+
+def _stack(above: Any, below: Any) -> Any:
+    """Put one matrix on the other; the narrower one gets columns of zeros."""
+    width = max(above.shape[1], below.shape[1])
+    if sp.issparse(above):
+        parts = [part.copy() for part in (above, below)]
+        for part in parts:
+            part.resize(part.shape[0], width)
+        return sp.csr_array(sp.vstack(parts, format="csr"))
+    parts = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in (above, below)]
+    return np.concatenate(parts)
+
+
+class ChunkSource:
+    """Files to be read again and again.
+
+    Parameters
+    ----------
+    source : path or list of paths
+        LETOR text, or the folder of a store.
+    chunk_documents : int
+        Documents of a chunk of text.
+    **reading
+        Options of :func:`iter_letor`.
+    """
+
+    def __init__(
+        self, source: Path | Sequence[Path], *, chunk_documents: int, **reading: Any
+    ) -> None:
+        sources = as_list(source)
+        for one in sources:
+            if one == "-" or not isinstance(one, (str, os.PathLike)):
+                raise ValueError(
+                    f"{source_name(one)} can be read only once; give files, or call partial_fit "
+                    "for each chunk of iter_letor."
+                )
+        self._store = len(sources) == 1 and os.path.isdir(str(sources[0]))
+        self._sources = sources
+        self._reading = reading | {"chunk_documents": chunk_documents}
+        if self._store:
+            self._data = open_if_it_fits(sources[0])  # type: ignore[arg-type]
+        else:
+            iter_letor(sources, **self._reading)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether this is text, of which only chunks are in memory."""
+        return not self._store
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features of a store that has them."""
+        return self._data.feature_names if self._store else None
+
+    def __call__(self) -> Iterator[RankingData]:
+        """Read all chunks; from the second time on, they have the same features."""
+        if self._store:
+            if isinstance(self._data.X, StoredFeatures):
+                yield from whole_queries(self._data, self._reading["chunk_documents"])
+            else:
+                yield self._data
+            return
+        n_features = 0
+        for chunk in iter_letor(self._sources, **self._reading):
+            n_features = max(n_features, chunk.n_features)
+            yield chunk
+        self._reading["n_features"] = n_features

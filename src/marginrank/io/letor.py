@@ -1,0 +1,424 @@
+"""LETOR / SVMlight text files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from marginrank import _core
+from marginrank._utils.atomic_files import atomic_write
+from marginrank._utils.memory import require_memory
+from marginrank._utils.parameters import (
+    Mention,
+    ParameterError,
+    check_choice,
+    check_integer,
+    given,
+)
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.ranking_data import RankingData
+from marginrank.data.validation import as_matrix
+from marginrank.io.compressed import compressed
+from marginrank.io.text_sources import (
+    Path,
+    Progress,
+    Source,
+    as_list,
+    name_all,
+    printable,
+    source_name,
+    texts_of,
+)
+
+MOST_FEATURES = 2**31 - 1
+MOST_DIGITS = 18  # of a group size
+LAYOUTS = ("auto", "dense", "csr")
+
+
+def load_letor(
+    source: Source | Sequence[Source],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    missing: float | str = "error",
+    layout: str = "auto",
+    dtype: DTypeLike = np.float32,
+    comments: bool = False,
+    group: ArrayLike | Path | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> RankingData:
+    r"""Read LETOR / SVMlight text: ``<label> qid:<id> <index>:<value> … # comment``.
+
+    Beside ``qid:`` a line may have ``cost:<number>``, which becomes `cost` of the data, 1 where it
+    is absent, and ``sid:<integer>``, which is checked and not used.
+
+    Parameters
+    ----------
+    source : path, binary file object, or a list of them
+        Several are read as one. Names that end in .gz, .bz2, .xz and .zst are decompressed; "-" is
+        standard input.
+    n_features : int, optional
+        Number of features, to align test data with training data; a larger index is an error.
+    zero_based : bool, default=False
+        Indices start at 0, not 1.
+    missing : "error" or float, default="error"
+        What to put where the file says NULL or nan; NaN keeps these values missing, for
+        :class:`~marginrank.AdditiveRankSVM`. An index that is absent is 0.
+    layout : {"auto", "dense", "csr"}, default="auto"
+        "auto" takes the smaller.
+    dtype : {float32, float64}, default=float32
+        Type of the features; numbers are rounded correctly to it.
+    comments : bool, default=False
+        Keep the comment of each document in ``data.comments``.
+    group : array-like or path, optional
+        Group sizes, or a file with one a line, for text without qid. Without either, all documents
+        are one query.
+    n_jobs : int, optional
+        Number of threads; all by default.
+    progress : callable, optional
+        Called with the bytes read so far and in all, where that is known.
+
+    Returns
+    -------
+    RankingData
+        In the order of the lines.
+
+    Raises
+    ------
+    ValueError
+        ``file:line:column: what is wrong``, for the first malformed line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from marginrank import load_letor
+    >>> data = load_letor(io.BytesIO(b"2 qid:a 1:0.5 3:1\n0 qid:a 2:4\n"))
+    >>> data.n_pairs
+    1
+    >>> data.X
+    array([[0.5, 0. , 1. ],
+           [0. , 4. , 0. ]], dtype=float32)
+    """
+    text = read_letor(
+        source,
+        n_features=n_features,
+        zero_based=zero_based,
+        missing=missing,
+        layout=layout,
+        dtype=dtype,
+        comments=comments,
+        group=group,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    return text.to_data(n_jobs)
+
+
+class LetorText(NamedTuple):
+    """What LETOR text holds, not yet grouped by query."""
+
+    X: Any
+    y: Floats
+    qid: NDArray[Any] | None
+    group: ArrayLike | None
+    comments: list[str] | None
+    cost: Floats | None = None
+
+    def to_data(self, n_jobs: int | None = None) -> RankingData:
+        """Group the documents by query."""
+        return RankingData(
+            self.X,
+            self.y,
+            self.qid,
+            self.group,
+            cost=self.cost,
+            comments=self.comments,
+            allow_nan=True,  # which text has only if `missing` is NaN
+            n_jobs=n_jobs,
+        )
+
+
+def read_letor(
+    source: Source | Sequence[Source],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    missing: float | str = "error",
+    layout: str = "auto",
+    dtype: DTypeLike = np.float32,
+    comments: bool = False,
+    group: ArrayLike | Path | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> LetorText:
+    """Do the first half of :func:`load_letor`: parse, and leave the grouping to later."""
+    threads = effective_threads(n_jobs)
+    reader = new_reader(n_features, zero_based, missing, layout, dtype, comments, allow_nan=True)
+    sources = as_list(source)
+    for one in sources:
+        _read_source(reader, one, threads, progress)
+    return assemble(reader, name_all(sources), layout, comments, group, threads)
+
+
+def new_reader(
+    n_features: int | None,
+    zero_based: bool,
+    missing: float | str,
+    layout: str,
+    dtype: DTypeLike,
+    comments: bool,
+    *,
+    allow_nan: bool = False,
+) -> _core.LetorReader:
+    """Check the options of a reading and begin it."""
+    float64 = _check_dtype(dtype)
+    if (
+        n_features is not None
+        and check_integer("n_features", n_features, at_least=1) > MOST_FEATURES
+    ):
+        raise ParameterError(given("n_features", n_features), f" must be at most {MOST_FEATURES}.")
+    check_choice("layout", layout, LAYOUTS)
+    return _core.LetorReader(
+        float64,
+        0 if zero_based else 1,
+        -1 if n_features is None else n_features,
+        _check_missing(missing, allow_nan),
+        comments,
+    )
+
+
+def _check_dtype(dtype: DTypeLike) -> bool:
+    """Return whether it is float64."""
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ParameterError(given("dtype", dtype), " must be float32 or float64.")
+    return np.dtype(dtype) == np.float64
+
+
+def _check_missing(missing: float | str, allow_nan: bool) -> float | None:
+    if missing == "error":
+        return None
+    if allow_nan and not isinstance(missing, str) and np.isnan(missing):
+        return float("nan")
+    if isinstance(missing, str) or not np.isfinite(missing):
+        raise ParameterError(given("missing", missing), " must be 'error' or a finite number.")
+    return float(missing)
+
+
+def _read_source(
+    reader: _core.LetorReader, source: Source, threads: int, progress: Progress | None
+) -> None:
+    reader.begin_source()
+    for text, first, last in texts_of(source, progress):
+        feed(reader, source_name(source), text, first, last, threads)
+
+
+def feed(
+    reader: _core.LetorReader,
+    name: str,
+    text: bytes,
+    first: int,
+    last: int,
+    threads: int,
+    lines_before: int = 0,
+) -> None:
+    """Parse whole lines; a malformed one is an error that names its place."""
+    fault = reader.feed(text, first, last, threads)
+    if fault is not None:
+        line, column, what = fault
+        place = f"{name}:{lines_before + line}:{column}: "
+        raise ParameterError(place, *_with_mentions(printable(what)), ".")
+
+
+def _with_mentions(what: str) -> tuple[str | Mention, ...]:
+    """Return a message of the native parser with the parameter that it advises on, if any.
+
+    It is a word of its own, so that no text of the user is taken for one.
+    """
+    for name in ("zero_based", "n_features", "missing"):
+        before, found, after = what.rpartition(f" {name}=")
+        if found:
+            code, *rest = after.split(" ", 1)
+            return (f"{before} ", Mention(name, code), *(f" {words}" for words in rest))
+    return (what,)
+
+
+def assemble(
+    reader: _core.LetorReader,
+    name: str,
+    layout: str,
+    comments: bool,
+    group: ArrayLike | Path | None,
+    threads: int,
+) -> LetorText:
+    """Take the documents out of a reader."""
+    labels, lengths, ids, texts = reader.documents()
+    n_rows, n_columns, n_entries, has_qid = reader.shape()
+    if n_rows == 0:
+        raise no_documents(name)
+    if has_qid and group is not None:
+        raise two_groupings()
+    if isinstance(group, (str, os.PathLike)):
+        group = read_all_sizes(group, name, n_rows)
+    return LetorText(
+        _features(reader, name, layout, (n_rows, n_columns, n_entries), threads),
+        labels,
+        np.repeat(ids_of_text(decode_ids(ids)), lengths) if has_qid else None,
+        group,
+        decode_comments(texts) if comments else None,
+        reader.costs(),
+    )
+
+
+def no_documents(name: str) -> ValueError:
+    """Return the error to raise for text without documents."""
+    return ValueError(f"{name} has no documents: it is empty or holds only comments.")
+
+
+def two_groupings() -> ValueError:
+    """Return the error to raise for text with query ids and group sizes."""
+    return ValueError("group was given, but the lines have a qid already; drop one of them.")
+
+
+def decode_comments(texts: list[bytes]) -> list[str]:
+    """Return comments as strings."""
+    return [text.decode("utf-8", "replace") for text in texts]
+
+
+def _features(
+    reader: _core.LetorReader, name: str, layout: str, shape: tuple[int, int, int], threads: int
+) -> Any:
+    n_rows, n_columns, _ = shape
+    smaller = smaller_layout(*shape)
+    if layout == "dense" and smaller == "csr":
+        require_memory(
+            4 * n_rows * n_columns,
+            f"{name} as a dense table of {n_rows} × {n_columns}",
+            "let layout be 'auto' or 'csr', and check the largest index",
+        )
+    if (smaller if layout == "auto" else layout) == "dense":
+        return reader.dense(threads)
+    return sparse_features(reader)
+
+
+def sparse_features(reader: _core.LetorReader) -> Any:
+    """Return the features that were read as CSR."""
+    n_rows, n_columns, *_ = reader.shape()
+    values, columns, indptr = reader.csr()
+    used = int(indptr[-1])
+    if used < 2**31:
+        indptr = indptr.astype(np.int32)
+    else:
+        columns = columns.astype(np.int64)
+    return sp.csr_array((values[:used], columns[:used], indptr), shape=(n_rows, n_columns))
+
+
+def smaller_layout(n_rows: int, n_columns: int, n_entries: int) -> str:
+    """Return what takes less room; a stored entry takes an index beside its value."""
+    return "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
+
+
+def decode_ids(ids: list[bytes]) -> list[str]:
+    """Return query ids as strings."""
+    return [i.decode("utf-8", "surrogateescape") for i in ids]
+
+
+def ids_of_text(texts: list[str]) -> NDArray[Any]:
+    """Return integers if all ids are, written plainly; else strings."""
+    try:
+        numbers = [int(t) for t in texts]
+        if all(str(n) == t for n, t in zip(numbers, texts, strict=True)):
+            return np.array(numbers, dtype=np.int64)
+    except (ValueError, OverflowError):
+        pass
+    result = np.empty(len(texts), dtype=object)
+    result[:] = texts
+    return result
+
+
+def read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
+    """Read the group sizes of a text of so many documents."""
+    sizes = read_group_sizes(path)
+    total = sum(sizes.tolist())
+    if total != n_documents:
+        raise ValueError(
+            f"{os.fspath(path)}: the group sizes sum to {total}, but {name} has {n_documents} "
+            "documents."
+        )
+    return sizes
+
+
+def read_group_sizes(path: Path) -> Integers:
+    """Read a file of group sizes, one a line."""
+    sizes = []
+    with open(path, encoding="utf-8", errors="backslashreplace") as file:
+        for number, line in enumerate(file, 1):
+            text = line.strip()
+            if not text:
+                continue
+            if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
+                raise ValueError(f"{path}:{number}:1: {text[:40]!r} is not a group size.")
+            sizes.append(int(text))
+    return np.array(sizes, dtype=np.int64)
+
+
+def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> None:
+    """Write a data set as LETOR text, from which :func:`load_letor` reads the same again.
+
+    Numbers are written with the fewest digits that read back exactly. Names that end in .gz, .bz2,
+    .xz and .zst are compressed. The file appears only when it is complete.
+
+    Parameters
+    ----------
+    data : RankingData
+        What to write; comments and costs are written if it has them. Weights are refused.
+    path : str or path
+        The file.
+    zero_based : bool, default=False
+        Number the features from 0, not 1.
+    """
+    if data.sample_weight is not None or data.query_weight is not None:
+        raise ValueError(
+            f"{os.fspath(path)}: text cannot hold weights; convert to a store or a table."
+        )
+    if data.y.dtype != np.float64:
+        raise ValueError(
+            f"{os.fspath(path)}: text cannot hold labels as large as {np.max(data.y)} exactly; "
+            "use their ranks, or convert to a store or a table."
+        )
+    with atomic_write(path) as file, ExitStack() as stack:
+        out = compressed(os.fspath(path), file)
+        out = file if out is None else stack.enter_context(out)
+        for text in _formatted(data, 0 if zero_based else 1):
+            out.write(text)
+
+
+def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
+    matrix = as_matrix(data.X)
+    ids = [b" qid:" + str(i).encode("utf-8", "surrogateescape") for i in data.query_ids.tolist()]
+    for name, text in zip(data.query_ids.tolist(), ids, strict=True):
+        if len(text) == 5 or any(c in b" \t\n\r#" for c in text[1:]):
+            raise ValueError(f"the query id {name!r} cannot be written as text; rename it.")
+    qid = data.qid
+    step = 4096
+    for first in range(0, data.n_documents, step):
+        last = min(first + step, data.n_documents)
+        suffixes = [b""] * (last - first)
+        if data.comments is not None:
+            suffixes = [_comment(c) for c in data.comments[first:last]]
+        prefixes = [ids[q] for q in qid[first:last]]
+        if data.cost is not None:
+            costs = data.cost[first:last].tolist()
+            prefixes = [p + b" cost:%r" % c for p, c in zip(prefixes, costs, strict=True)]
+        yield _core.format_letor(matrix, data.y, first, last, prefixes, suffixes, first_index)
+
+
+def _comment(text: str) -> bytes:
+    return b" # " + " ".join(text.splitlines()).encode("utf-8") if text else b""

@@ -1,0 +1,130 @@
+"""Text files of preference pairs, one a line."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import numpy as np
+
+from marginrank._utils.types import Floats
+from marginrank.data.pair_lists import PairList
+from marginrank.io.compressed import undamaged
+from marginrank.io.text_sources import (
+    Source,
+    open_source,
+    printable,
+    source_name,
+    whole_lines,
+)
+
+# A line, and any number of them; possessive, as there is one way only to read it.
+_GAP = rb"(?:[ \t]*+,[ \t]*+|[ \t]++)"
+_ROW = rb"\d{1,15}+"
+_WEIGHT = rb"\+?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"
+_PAIR = rb"[ \t]*+" + _ROW + _GAP + _ROW
+_END = rb"[ \t]*+\r?+(?:\n|\Z)"
+LINE = {2: _PAIR + _END, 3: _PAIR + _GAP + _WEIGHT + _END}
+LINES = {width: re.compile(rb"(?:" + line + rb")*+") for width, line in LINE.items()}
+SPACES = bytes.maketrans(b",\t\r\n", b"    ")
+
+
+def load_pairs(source: Source) -> PairList:
+    r"""Read preference pairs: a line for each, with two row numbers and perhaps a weight.
+
+    Parameters
+    ----------
+    source : path or binary file object
+        Columns are separated by tabs, spaces or commas: the preferred row, the other row and, in
+        all lines or in none, a weight. Rows are counted from 0. There is no header. Names that end
+        in .gz, .bz2, .xz and .zst are decompressed; "-" is standard input.
+
+    Returns
+    -------
+    PairList
+        With ``pairs`` and ``weight``; :meth:`marginrank.RankSVM.fit` takes it as `pairs`.
+
+    Raises
+    ------
+    ValueError
+        ``file:line: what is wrong``, for the first malformed line.
+
+    Examples
+    --------
+    >>> import io
+    >>> from marginrank import load_pairs
+    >>> listed = load_pairs(io.BytesIO(b"4\t0\t1.5\n2\t0\t1\n"))
+    >>> listed.pairs
+    array([[4, 0],
+           [2, 0]])
+    >>> listed.weight
+    array([1.5, 1. ])
+    """
+    name = source_name(source)
+    tables = [table for table in _tables(source, name) if len(table)]
+    if not tables:
+        raise ValueError(f"{name} has no pairs: it is empty.")
+    table = np.concatenate(tables)
+    weight = np.ascontiguousarray(table[:, 2]) if table.shape[1] == 3 else None
+    return PairList(table[:, :2].astype(np.int64), weight, name)
+
+
+def _tables(source: Source, name: str) -> Iterator[Floats]:
+    """Yield the numbers of a file, chunk by chunk."""
+    n_lines = n_pairs = width = 0
+    with ExitStack() as stack:
+        stream, _ = open_source(source, stack)
+        stack.enter_context(undamaged(name))
+        for chunk, first, last in whole_lines(stream, ahead=False):
+            text = chunk[first:last]
+            lines = text.rstrip()  # empty lines are fine at the end of the file, but only there
+            if lines and n_lines > n_pairs:
+                raise ValueError(f"{name}:{n_pairs + 1}: {EMPTY}.")
+            width = width or (3 if len(_columns(lines.partition(b"\n")[0])) == 3 else 2)
+            table = _parse(lines, width)
+            if table is None:
+                raise ValueError(f"{name}:{_first_fault(lines, width, n_lines + 1)}.")
+            yield table
+            n_pairs += len(table)
+            n_lines += text.count(b"\n")
+
+
+def _columns(line: bytes) -> list[bytes]:
+    return re.split(_GAP, line.strip())
+
+
+def _parse(lines: bytes, width: int) -> Floats | None:
+    """Return the numbers of well-formed lines; None if one is not."""
+    match = LINES[width].match(lines)
+    if match is None or match.end() < len(lines):
+        return None
+    table = np.fromstring(lines.translate(SPACES), dtype=np.float64, sep=" ").reshape(-1, width)
+    return table if np.isfinite(table).all() else None
+
+
+EMPTY = "the line is empty; drop it"
+
+
+def _first_fault(lines: bytes, width: int, number: int) -> str:
+    """Return the number of the first malformed line and what is wrong with it."""
+    for line in lines.split(b"\n"):
+        if _parse(line, width) is None or not line.strip():
+            break
+        number += 1
+    return f"{number}: {_fault(line, width)}"
+
+
+def _fault(line: bytes, width: int) -> str:
+    fields = _columns(line)
+    if fields == [b""]:
+        return EMPTY
+    if len(fields) not in (2, 3):
+        return f"{len(fields)} columns; write the preferred row, the other row and maybe a weight"
+    for field in fields[:2]:
+        if not re.fullmatch(_ROW, field):
+            return (
+                f"'{printable(field[:40])}' is not a row number; write integers, counted from 0, "
+                "and no header"
+            )
+    if len(fields) != width:
+        return f"{len(fields)} columns, but the first line has {width}; give all a weight, or none"
+    return f"'{printable(fields[-1][:40])}' is not a weight; write a finite number of zero or more"

@@ -1,0 +1,209 @@
+"""Tables in files: Parquet, Feather, JSON lines and delimited text, by pyarrow."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginrank._utils.atomic_files import atomic_write
+from marginrank._utils.feature_names import names_of_all
+from marginrank._utils.memory import require_memory
+from marginrank._utils.optional import require
+from marginrank._utils.types import Floats
+from marginrank.data.ranking_data import RankingData
+from marginrank.data.validation import refuse_wide_labels
+
+Path = str | os.PathLike[str]
+
+ROW_GROUP = 1 << 24  # entries of X written at a time
+BATCH = 1 << 21  # entries read at a time
+BUFFER = 1 << 16  # bytes of a column in the file that are read at a time
+COLUMN_BYTES = 1000  # that a column takes beside its values, at least
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+ENDINGS = (".parquet", *DELIMITERS)
+ONLY_READ = (".feather", ".jsonl")
+COMPRESSED = (".gz", ".bz2", ".zst")
+
+
+def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
+    """Read a .parquet, .feather, .jsonl, .csv or .tsv file.
+
+    The latter two may be compressed (.gz, .bz2, .zst).
+
+    Needs pyarrow: ``pip install pyarrow``.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    texts : sequence of str
+        Columns of .csv and .tsv to read as text even if all they hold is numbers.
+
+    Returns
+    -------
+    pyarrow.Table
+        For :meth:`marginrank.RankingData.from_frame`.
+    """
+    path = os.fspath(path)
+    ending = _ending(path, (*ENDINGS, *ONLY_READ))
+    with open(path, "rb"):
+        pass  # pyarrow's own message for a missing file is long
+    arrow = require("pyarrow", "frames")
+    try:
+        if ending == ".parquet":
+            return require("pyarrow.parquet", "frames").read_table(path)
+        if ending == ".feather":
+            return require("pyarrow.feather", "frames").read_table(path)
+        if ending == ".jsonl":
+            return require("pyarrow.json", "frames").read_json(path)
+        csv = require("pyarrow.csv", "frames")
+        parse = csv.ParseOptions(delimiter=DELIMITERS[ending])
+        convert = csv.ConvertOptions(column_types=dict.fromkeys(texts, arrow.string()))
+        return csv.read_csv(path, parse_options=parse, convert_options=convert)
+    except (arrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def parquet_columns(path: Path) -> list[str]:
+    """Return the names of the columns of a .parquet file."""
+    with _open_parquet(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def read_batches(path: Path) -> Iterator[Any]:
+    """Read a .parquet file as pyarrow Tables of bounded size, at least one."""
+    arrow = require("pyarrow", "frames")
+    with _open_parquet(path) as file:
+        schema = file.schema_arrow
+        empty = True
+        n_rows = max(BATCH // max(len(schema.names), 1), 1)
+        for batch in file.iter_batches(n_rows, use_threads=False):  # each would take memory
+            empty = False
+            yield arrow.Table.from_batches([batch])
+        if empty:
+            yield schema.empty_table()
+
+
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[Any]:
+    path = os.fspath(path)
+    with open(path, "rb"):
+        pass  # as in read_frame
+    arrow = require("pyarrow", "frames")
+    parquet = require("pyarrow.parquet", "frames")
+    try:
+        with parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
+            yield file
+    except (arrow.ArrowException, OSError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _ending(path: str, known: Sequence[str], compressed: Sequence[str] = COMPRESSED) -> str:
+    stem, ending = os.path.splitext(path.lower())
+    if ending in compressed:
+        ending = os.path.splitext(stem)[1]
+        ending = ending if ending in DELIMITERS else ""
+    if ending not in known:
+        raise ValueError(f"{path}: the name of a table must end in {', '.join(known)}.")
+    return ending
+
+
+def write_frame(
+    data: RankingData,
+    path: Path,
+    *,
+    label: str = "label",
+    qid: str | None = "qid",
+    comments: str | None = None,
+) -> None:
+    """Write labels, query ids, weights and features as a .parquet, .csv or .tsv file.
+
+    Needs pyarrow: ``pip install pyarrow``. The file appears only when it is complete.
+    Features without names are called f1, f2, … and weights, where there are any, sample_weight and
+    query_weight, the latter repeated for each document. Parquet keeps every number and type; the
+    other two have no types, so that float32 is read back as float64.
+
+    Parameters
+    ----------
+    data : RankingData
+        What to write.
+    path : str or path
+        The file.
+    label, qid, comments : str
+        Names of the columns; None leaves one out, and so do data without comments.
+    """
+    path = os.fspath(path)
+    ending = _ending(path, ENDINGS, compressed=())
+    refuse_wide_labels(data.y, path)
+    if data.cost is not None:
+        raise ValueError(f"{path}: a table cannot hold costs; write a store or LETOR text.")
+    require_memory(
+        COLUMN_BYTES * data.n_features,
+        f"{path}: a table of {data.n_features} columns",
+        "write a store or LETOR text",
+    )
+    names = names_of_all(data.feature_names, data.n_features)
+    comments = None if data.comments is None else comments
+    _refuse_twice([label, qid, comments, *_weights(data), *names])
+    tables = _tables(data, names, label=label, qid=qid, comments=comments)
+    first = next(tables)  # raises before there is a file
+    with atomic_write(path) as file, _writer(ending, file, first.schema, names) as writer:
+        for table in chain([first], tables):
+            writer.write(table)
+
+
+def _refuse_twice(names: list[str | None]) -> None:
+    seen = set()
+    for name in names:
+        if name is not None and name in seen:
+            raise ValueError(f"two columns would be called {name!r}; rename one of them.")
+        seen.add(name)
+
+
+def _weights(data: RankingData) -> dict[str, Floats]:
+    """Return the columns of the weights that there are."""
+    columns = {}
+    if data.sample_weight is not None:
+        columns["sample_weight"] = data.sample_weight
+    if data.query_weight is not None:
+        columns["query_weight"] = data.query_weight[data.qid]
+    return columns
+
+
+def _writer(ending: str, file: IO[bytes], schema: Any, features: list[str]) -> Any:
+    if ending == ".parquet":
+        # A dictionary of a feature's values is slow to make and longer than the values.
+        repeated = [name for name in schema.names if name not in set(features)]
+        parquet = require("pyarrow.parquet", "frames")
+        return parquet.ParquetWriter(file, schema, use_dictionary=repeated)
+    csv = require("pyarrow.csv", "frames")
+    return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter=DELIMITERS[ending]))
+
+
+def _tables(
+    data: RankingData, names: list[str], *, label: str, qid: str | None, comments: str | None
+) -> Iterator[Any]:
+    """Yield the rows as pyarrow Tables of bounded size."""
+    arrow = require("pyarrow", "frames")
+    try:
+        ids = arrow.array(data.query_ids)
+    except arrow.ArrowException as error:
+        raise ValueError(f"the query ids are not all of one type: {error}") from error
+    number_of_query = data.qid
+    weights = _weights(data)
+    step = max(ROW_GROUP // data.n_features, 1)
+    for first in range(0, data.n_documents, step):
+        rows = slice(first, first + step)
+        columns = {label: data.y[rows]}
+        if qid is not None:
+            columns[qid] = ids.take(arrow.array(number_of_query[rows]))
+        if comments is not None and data.comments is not None:
+            columns[comments] = arrow.array(data.comments[rows], arrow.string())
+        columns |= {name: weight[rows] for name, weight in weights.items()}
+        X = data.X[rows].toarray() if sp.issparse(data.X) else data.X[rows]
+        columns |= zip(names, np.ascontiguousarray(X.T), strict=True)
+        yield arrow.table(columns)

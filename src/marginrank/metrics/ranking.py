@@ -1,0 +1,155 @@
+"""What every metric starts from: documents grouped by query, in the order of their scores."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marginrank import _core
+from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.grouping import group_rows
+from marginrank.data.queries import Documents
+from marginrank.data.validation import check_labels, check_vector
+
+Scalar = TypeVar("Scalar", np.float64, np.int64)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Labels and scores by query, and the order of the scores.
+
+    Documents have two orders: grouped by query in input order (`labels`, `scores`), and then from
+    the best score down (whatever went through `best_first`, and `rank`). Ties stay in input order.
+    """
+
+    labels: Floats
+    scores: Floats
+    documents: Documents
+    threads: int
+
+    @classmethod
+    def of(
+        cls,
+        y: ArrayLike,
+        scores: ArrayLike,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        n_jobs: int | None,
+        *,
+        ordinal: bool = False,
+    ) -> "Ranking":
+        """Check and group; `ordinal` says that only the order of the labels counts."""
+        threads = effective_threads(n_jobs)
+        n = np.shape(scores)[0] if np.ndim(scores) else 0
+        s = check_vector(scores, "scores", n, "one score a document")
+        _check_lengths(y, n)
+        labels = check_labels(y, n) if ordinal else check_vector(y, "y", n, "one label a document")
+        if n == 0:
+            return cls(labels, s, Documents(np.zeros(1, dtype=np.int64), None), threads)
+        documents, _ = group_rows(n, qid, group)
+        return cls(documents.grouped(labels), documents.grouped(s), documents, threads)
+
+    @property
+    def offsets(self) -> Integers:
+        """Where the documents of each query begin, and the last ones end."""
+        return self.documents.offsets
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Number of documents of each query."""
+        return self.documents.sizes
+
+    @cached_property
+    def order(self) -> Integers:
+        """Documents of each query from the best score down."""
+        return _core.rank_documents(self.scores, self.offsets, self.threads)
+
+    @cached_property
+    def rank(self) -> Integers:
+        """Rank 1, 2, … of each document in the order of its query."""
+        return np.arange(1, self.labels.size + 1) - self.spread(self.offsets[:-1])
+
+    @cached_property
+    def ties(self) -> "TieGroups":
+        """Groups of documents with the same score."""
+        s = self.best_first(self.scores)
+        first = self.rank == 1
+        first[1:] |= s[1:] != s[:-1]
+        return TieGroups(np.flatnonzero(first), self.labels.size)
+
+    def best_first(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Put values of documents in the order of the scores."""
+        return values[self.order]
+
+    def descending(self, values: Floats) -> Floats:
+        """Sort values inside each query: what `best_first` gives for an ideal ranking."""
+        return values[_core.rank_documents(values, self.offsets, self.threads)]
+
+    def spread(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Repeat values of queries for each of their documents."""
+        return np.repeat(values, self.sizes)
+
+    def total(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Sum over the documents of each query."""
+        return np.add.reduceat(values, self.offsets[:-1])
+
+    def running(self, operation: np.ufunc, values: Floats) -> Floats:
+        """Accumulate values down the ranking of each query, as in ``operation.accumulate``.
+
+        By doubling steps, as differences of one long cumulative sum would lose the digits of
+        queries with small values.
+        """
+        result, step = values, 1
+        while step < self.sizes.max(initial=0):
+            ahead = operation(result[step:], result[:-step])
+            head, tail = result[:step], result[step:]
+            result = np.concatenate([head, np.where(self.rank[step:] > step, ahead, tail)])
+            step *= 2
+        return result
+
+
+def _check_lengths(y: ArrayLike, n_scores: int) -> None:
+    """Raise ValueError if there are not as many labels as scores; either may be wrong."""
+    try:
+        n_labels = len(y)  # type: ignore[arg-type]
+    except TypeError:  # a number, which has another error
+        return
+    if n_labels != n_scores:
+        raise ValueError(
+            f"y has {n_labels} entries and scores has {n_scores}; pass one label and one score per "
+            "document."
+        )
+
+
+class TieGroups:
+    """Groups of tied documents of a ranking, in its order.
+
+    Attributes
+    ----------
+    starts, sizes : ndarray of int64, shape (n_groups,)
+        Where the first document of each group stands; number of its documents.
+    """
+
+    def __init__(self, starts: Integers, n_documents: int) -> None:
+        self.starts = starts
+        self.sizes = np.diff(starts, append=n_documents)
+
+    @cached_property
+    def place(self) -> Integers:
+        """Place 0, 1, … of each document in its group."""
+        return np.arange(self.sizes.sum()) - self.spread(self.starts)
+
+    def total(self, values: Floats) -> Floats:
+        """Sum over the documents of each group."""
+        return np.add.reduceat(values, self.starts)
+
+    def spread(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
+        """Repeat values of groups for each of their documents."""
+        return np.repeat(values, self.sizes)
+
+    def mean(self, values: Floats) -> Floats:
+        """Replace each value by the mean of its group: its expectation in a random order."""
+        return self.spread(self.total(values) / self.sizes)

@@ -1,0 +1,1 @@
+"""Folds, paths, searches and learning curves."""

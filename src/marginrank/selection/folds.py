@@ -1,0 +1,333 @@
+"""Folds of whole queries: which documents to learn from, and which to judge by.
+
+It does not know scikit-learn; a splitter of it is asked for its folds as any other.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginrank._utils.parameters import Mention, ParameterError, check_integer, given
+from marginrank._utils.types import Booleans, Floats, Integers
+from marginrank._utils.user_warnings import warn_caller
+from marginrank.data.ranking_data import RankingData
+from marginrank.data.validation import in_order
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A division of the documents.
+
+    Attributes
+    ----------
+    number : int
+        Number of the fold, from 1.
+    train, test : ndarray of int64
+        Rows to learn from, and rows to judge by, ascending.
+    """
+
+    number: int
+    train: Integers
+    test: Integers
+
+
+class OverFolds(NamedTuple):
+    """Mean of scores over the folds that have one, and its standard error (nan for one fold)."""
+
+    mean: Floats
+    error: Floats
+
+
+def query_folds(
+    data: RankingData, n_folds: int = 5, *, seed: int = 0, rows: Integers | None = None
+) -> list[Fold]:
+    """Divide the queries into folds at random.
+
+    Metrics are means over queries, so folds are equal in queries, up to one: else a huge query
+    would be a fold of its own, and count as much as all queries of another fold. Queries are
+    dealt by size, the largest first, one to each fold in random order. So no fold has more
+    documents than another by more than the size of the largest query.
+
+    What fold a query is in depends on the ids and sizes of all queries and on the seed, not on the
+    order of the rows. Data that were given by the sizes of their queries have their positions as
+    ids.
+
+    Parameters
+    ----------
+    data : RankingData
+        The documents. Those of a single query are divided at random.
+    n_folds : int, default=5
+        Number of folds, at most that of the queries.
+    seed : int, default=0
+        Seed of the division.
+    rows : ndarray of int64, optional
+        The documents to divide, ascending; all by default. The others are in no fold.
+
+    Returns
+    -------
+    list of Fold
+        Every document is in `test` of one fold, and in `train` of all others.
+
+    Examples
+    --------
+    >>> from marginrank import RankingData
+    >>> from marginrank.selection.folds import query_folds
+    >>> data = RankingData([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=["a", "b", "a", "b"])
+    >>> [sorted(fold.test.tolist()) for fold in query_folds(data, 2, seed=1)]
+    [[0, 2], [1, 3]]
+    """
+    check_integer("n_folds", n_folds, at_least=2)
+    rng = np.random.default_rng(seed)
+    if rows is None:
+        rows = np.arange(data.n_documents)
+    query_of_row = data.qid[rows]
+    sizes = np.bincount(query_of_row, minlength=data.n_queries)
+    present = np.flatnonzero(sizes)
+    if present.size == 1:
+        if rows.size < n_folds:
+            raise ValueError(
+                f"{n_folds} folds need as many documents, and the only query has {rows.size} "
+                "sample(s); take fewer folds."
+            )
+        fold_of_row = rng.permutation(np.arange(rows.size) % n_folds)
+    else:
+        if present.size < n_folds:
+            raise ValueError(
+                f"{n_folds} folds need as many queries, and there are {present.size}; take fewer "
+                "folds."
+            )
+        fold_of_query = np.empty(data.n_queries, dtype=np.int64)
+        fold_of_query[present] = _deal(data.query_ids[present], sizes[present], n_folds, rng)
+        fold_of_row = fold_of_query[query_of_row]
+    return [Fold(k + 1, rows[fold_of_row != k], rows[fold_of_row == k]) for k in range(n_folds)]
+
+
+def folds_of(data: RankingData, cv: Any, seed: int = 0) -> list[Fold]:
+    """Return the folds that `cv` stands for, checked.
+
+    Parameters
+    ----------
+    data : RankingData
+        The documents.
+    cv : int, splitter or iterable of (train, test)
+        Number of folds of :func:`query_folds`; or what has a method ``split(X, y, groups)``, as
+        splitters of scikit-learn have, which gets the queries as groups; or the rows of each fold.
+    seed : int, default=0
+        Seed of :func:`query_folds`.
+
+    Returns
+    -------
+    list of Fold
+        See :func:`check_folds`.
+    """
+    if isinstance(cv, Integral):
+        check_integer("cv", cv, at_least=2)
+        folds = query_folds(data, int(cv), seed=seed)
+    else:
+        folds = list(_given_folds(data, _splits(data, cv)))
+    check_folds(data, folds)
+    return folds
+
+
+def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
+    """Refuse folds that nothing can be learned from, or that would tell what they ask for.
+
+    Both parts of a fold must have documents, training must have a pair, and no query may be in
+    both. The documents of a single query may be divided. No fold may be there twice: it would count
+    twice, and make the others' spread look small.
+    """
+    labels = in_order(data.y)
+    query_of_row = data.qid
+    seen: dict[int, int] = {}  # numbers by hash, as the rows of all folds may be large
+    for fold in folds:
+        rows_hash = hash((fold.train.tobytes(), fold.test.tobytes()))
+        first = seen.setdefault(rows_hash, fold.number)
+        if first != fold.number:
+            raise ValueError(f"fold {fold.number} is the same as fold {first}; drop one of them.")
+        for name, rows in (("train", fold.train), ("test", fold.test)):
+            if not rows.size:
+                raise ValueError(f"fold {fold.number} has no rows to {name}; check cv.")
+        _refuse_shared(data, query_of_row, fold)
+        if not has_pairs(labels[fold.train], query_of_row[fold.train]):
+            raise ValueError(
+                f"fold {fold.number} has no pair to learn from: in its training rows, no query has "
+                "documents with different labels; check y and qid, or take other folds."
+            )
+
+
+def queries_by_id(ids: NDArray[Any]) -> Integers:
+    """Return the order of the queries by their ids, which does not depend on that of the rows."""
+    if ids.dtype.kind != "O":
+        return np.argsort(ids, kind="stable")
+    return np.array(sorted(range(ids.size), key=lambda k: _sort_key(ids[k])), dtype=np.int64)
+
+
+def numbers_by_id(data: RankingData) -> Integers:
+    """Return the query of each document as a number, in the order of the ids.
+
+    Folds by these numbers are those by the ids.
+    """
+    numbers: Integers = np.argsort(queries_by_id(data.query_ids))[data.qid]
+    return numbers
+
+
+def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> RankingData:
+    """Return some of the documents, with their queries, weights and names of features."""
+    query_of_row = data.qid[rows]
+    weight, query_weight, cost = data.sample_weight, data.query_weight, data.cost
+    return RankingData(
+        data.X[rows],
+        data.y[rows],
+        data.query_ids[query_of_row],
+        sample_weight=None if weight is None else weight[rows],
+        query_weight=None if query_weight is None else query_weight[query_of_row],
+        cost=None if cost is None else cost[rows],
+        feature_names=data.feature_names,
+        allow_nan=data.has_nan,
+        n_jobs=n_jobs,
+    )
+
+
+def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
+    """Return a matrix of costs as a function: it is of all labels, and a fold may lack some."""
+    if cost is None or isinstance(cost, str) or callable(cost):
+        return cost
+    matrix = np.asarray(cost)
+    place = {label: k for k, label in enumerate(np.unique(y).tolist())}
+    return lambda preferred, other: matrix[place[preferred], place[other]]
+
+
+def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
+    """Tell whether a query has documents with different labels.
+
+    Where none has, any ranking is as good as any other: a metric that has a value there, as NDCG
+    has 0 without a relevant document, says nothing about a model.
+    """
+    labels = in_order(y)
+    order = np.argsort(query_of_row, kind="stable")
+    labels = labels[order]
+    starts = np.flatnonzero(np.diff(query_of_row[order], prepend=-1))
+    lowest, highest = np.minimum.reduceat(labels, starts), np.maximum.reduceat(labels, starts)
+    return bool((lowest < highest).any())
+
+
+def over_folds(scores: Floats, metric: str) -> OverFolds:
+    """Return mean and standard error of scores over folds, which are the last axis.
+
+    Folds on which the metric has no value at all are left out, with a warning that names them.
+    """
+    used = scores[..., _scored(scores, metric)]
+    n_used = used.shape[-1]
+    spread = used.std(axis=-1, ddof=1) if n_used > 1 else np.full(used.shape[:-1], np.nan)
+    return OverFolds(used.mean(axis=-1), spread / np.sqrt(n_used))
+
+
+def _scored(scores: Floats, metric: str) -> Booleans:
+    """Tell which folds have a score; warn of those that have none."""
+    scored: Booleans = np.any(~np.isnan(scores.reshape(-1, scores.shape[-1])), axis=0)
+    if not scored.any():
+        raise ValueError(
+            f"{metric} has no value on any fold; check y and qid, or take fewer folds."
+        )
+    if not scored.all():
+        left_out = [str(k + 1) for k in np.flatnonzero(~scored)]
+        which, are = (
+            (f"fold {left_out[0]}", "is")
+            if len(left_out) == 1
+            else (f"folds {', '.join(left_out)}", "are")
+        )
+        warn_caller(
+            f"{metric} has no value on {which} of {scored.size}, which {are} left out: there may "
+            "be no query with different labels; check y and qid, or take fewer folds."
+        )
+    return scored
+
+
+def _deal(ids: NDArray[Any], sizes: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
+    """Return the fold of each query."""
+    order = rng.permutation(queries_by_id(ids))
+    by_size = order[np.argsort(-sizes[order], kind="stable")]
+    n_rounds = -(-by_size.size // n_folds)
+    dealt = rng.permuted(np.tile(np.arange(n_folds), (n_rounds, 1)), axis=1).ravel()
+    fold_of_query = np.empty(by_size.size, dtype=np.int64)
+    fold_of_query[by_size] = dealt[: by_size.size]
+    return fold_of_query
+
+
+def _sort_key(value: Any) -> tuple[Any, ...]:
+    """Return what any two ids can be compared by; equal ids have equal keys."""
+    if isinstance(value, Real):
+        return ("", value)
+    if isinstance(value, tuple):
+        return ("tuple", tuple(map(_sort_key, value)))
+    return (type(value).__name__, value if isinstance(value, str) else repr(value))
+
+
+def _splits(data: RankingData, cv: Any) -> Iterable[Any]:
+    """Return the rows of each fold as they were given."""
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        groups = None
+        if data.n_queries > 1:
+            groups = numbers_by_id(data)  # some splitters depend on the order of groups
+        splits: Iterable[Any] = cv.split(data.X, data.y, groups)
+        return splits
+    if isinstance(cv, str) or not isinstance(cv, Iterable):
+        raise ParameterError(
+            given("cv", cv),
+            " must be a number of folds, a splitter of scikit-learn, or a list of (train, test) "
+            "rows.",
+        )
+    return cv
+
+
+def _given_folds(data: RankingData, splits: Iterable[Any]) -> Iterator[Fold]:
+    number = 0
+    for number, split in enumerate(splits, 1):
+        if not isinstance(split, (tuple, list)) or len(split) != 2:
+            raise ParameterError(
+                Mention("cv"), f" must hold pairs (train, test) of rows; check fold {number}."
+            )
+        train, test = (_check_rows(rows, data.n_documents, number) for rows in split)
+        yield Fold(number, train, test)
+    if not number:
+        raise ParameterError(Mention("cv"), " has no folds; give at least one.")
+
+
+def _check_rows(rows: Any, n: int, number: int) -> Integers:
+    """Return rows of a fold, ascending."""
+    array = np.asarray(rows)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise ParameterError(
+            Mention("cv"), f" must hold lists of row numbers; check those of fold {number}."
+        )
+    ascending = np.sort(array.astype(np.int64))
+    if ascending.size and not 0 <= ascending[0] <= ascending[-1] < n:
+        outside = ascending[0] if ascending[0] < 0 else ascending[-1]
+        raise ParameterError(
+            Mention("cv"), f" has row {outside} in fold {number}, but X has the rows 0 … {n - 1}."
+        )
+    repeated = np.flatnonzero(ascending[1:] == ascending[:-1])
+    if repeated.size:
+        raise ParameterError(
+            Mention("cv"), f" has row {ascending[repeated[0]]} twice in a part of fold {number}."
+        )
+    return ascending
+
+
+def _refuse_shared(data: RankingData, query_of_row: Integers, fold: Fold) -> None:
+    """Refuse a query, or a document of the only query, that is in both parts of a fold."""
+    if data.n_queries == 1:
+        shared = np.intersect1d(fold.train, fold.test)
+        what = f"row {shared[0]} is" if shared.size else ""
+    else:
+        shared = np.intersect1d(query_of_row[fold.train], query_of_row[fold.test])
+        what = f"query {data.query_ids[shared[0]]!s} is" if shared.size else ""
+    if shared.size:
+        raise ValueError(
+            f"{what} in the training rows and in the test rows of fold {fold.number}; keep whole "
+            "queries on one side, as a number of folds or GroupKFold does."
+        )

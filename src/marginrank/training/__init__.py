@@ -1,1 +1,0 @@
-"""From data and parameters to weights, without the conventions of scikit-learn."""

@@ -1,0 +1,118 @@
+"""The declarations of the parameters, and what must agree with them."""
+
+import inspect
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from marginrank import (
+    AdditiveRankSVM,
+    KernelRankSVM,
+    RankSVM,
+    RankSVMCV,
+    SGDRankSVM,
+    SparseRankSVM,
+    SparseRankSVMCV,
+    rank_path,
+    sparse_path,
+)
+from marginrank._utils.parameters import ParameterError, declared
+from marginrank.additive.fit import AdditiveParameters
+from marginrank.fit.declarations import LinearDeclaration
+from marginrank.fit.kernel_map import Kernel
+from marginrank.fit.linear import Parameters
+from marginrank.fit.online import OnlineParameters
+from marginrank.fit.sparse import SparseParameters
+from marginrank.models.linear_model import ESTIMATOR_ONLY, PARAMETERS
+from marginrank.objective.losses import LOSSES
+from marginrank.objective.margins import MARGINS
+from marginrank.objective.pair_weights import COSTS
+from marginrank.selection.path import SHARED_WITH_A_FIT
+
+KINDS = (Parameters, SparseParameters, OnlineParameters)
+ESTIMATORS = (RankSVM, SparseRankSVM, SGDRankSVM)
+
+
+def defaults(kind):
+    return {field.name: field.default for field in fields(kind)}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.__name__)
+def test_estimators_have_the_declared_names_and_defaults(estimator):
+    kind = PARAMETERS[estimator.__name__]
+    arguments = inspect.signature(estimator.__init__).parameters
+    shown = {name: p.default for name, p in arguments.items() if name != "self"}
+    assert shown == defaults(kind) | ESTIMATOR_ONLY[estimator.__name__]
+
+
+def test_the_additive_estimator_has_the_declared_names_and_defaults():
+    expected = defaults(AdditiveParameters) | {"verbose": 0, "random_state": 0}
+    assert AdditiveRankSVM().get_params() == expected
+
+
+def test_the_kernel_estimator_has_the_parameters_of_the_linear_one():
+    shown = KernelRankSVM().get_params()
+    kernel = defaults(Kernel)
+    expected = defaults(LinearDeclaration) | {"verbose": 0, "random_state": 0}
+    expected |= {"kernel": "rbf", "n_components": None}
+    expected |= {name: kernel[name] for name in ("degree", "coef0")}
+    # Chosen by benchmarks/defaults.py.
+    expected |= {"gamma": "auto", "scale": "auto", "C": 100.0, "normalization": "query"}
+    assert shown == expected
+
+
+@pytest.mark.parametrize("function", [sparse_path, SparseRankSVMCV.__init__])
+def test_paths_have_the_defaults_of_sparse_models(function):
+    shown = inspect.signature(function).parameters
+    expected = {name: defaults(SparseParameters)[name] for name in SHARED_WITH_A_FIT}
+    assert {name: shown[name].default for name in SHARED_WITH_A_FIT} == expected
+
+
+@pytest.mark.parametrize("function", [rank_path, RankSVMCV.__init__])
+def test_paths_over_C_have_the_parameters_of_linear_models(function):
+    shown = inspect.signature(function).parameters
+    expected = defaults(LinearDeclaration)
+    # All of a path share their pairs: an objective that weighs them anew has no place there.
+    others = set(expected) - {"C", "lam", "tol", "objective"}
+    if function is RankSVMCV.__init__:  # tries several
+        others -= {"normalization", "scale"}
+    for name in others:
+        assert shown[name].default == expected[name]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_parameter_is_declared_and_its_default_is_right(kind):
+    assert list(declared(kind)) == [field.name for field in fields(kind)]
+    kind().check()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_parameter_is_checked_by_name(kind):
+    for name in declared(kind):
+        if name == "pair_cost":  # an object may be a matrix, which only the labels can refuse
+            continue
+        wrong = -1 if name != "n_jobs" else 0
+        with pytest.raises(ParameterError, match=name) as refused:
+            kind(**{name: wrong}).check()
+        assert refused.value.parameter == name
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_help_names_what_there_is_to_choose_from(kind):
+    functions = {"pair_cost": COSTS, "margin": MARGINS, "loss": LOSSES}
+    for name, parameter in declared(kind).items():
+        assert parameter.help.endswith("."), name
+        choices = {*parameter.constraint.names(), *functions.get(name, ())}
+        if name == "loss" and kind is SparseParameters:
+            choices -= {"hinge"}  # which has no sparse solver
+        assert all(choice in parameter.help for choice in choices), name
+
+
+def test_declarations_need_no_numpy():
+    code = (
+        "import sys, marginrank.fit.declarations; "
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'sklearn')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

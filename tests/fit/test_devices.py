@@ -1,0 +1,222 @@
+"""Fits on a device: what they find, what they refuse, and who has the last word."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from marginrank import RankingData, RankSVM, SparseRankSVM, load_model, make_ranking
+from marginrank.fit import devices
+from marginrank.fit.devices import Place, matrix_at
+from marginrank.fit.linear import Parameters, make_objective
+from marginrank.objective.backends.native import NativeMatrix
+from marginrank.objective.backends.torch.documents import DeviceDocuments
+from marginrank.objective.backends.torch.matrix import TorchMatrix
+from marginrank.objective.losses import LOSSES
+
+X, Y, QID = make_ranking(40, (2, 20), 6, random_state=0)
+DATA = RankingData(X, Y, QID)
+
+
+@pytest.fixture(autouse=True)
+def one_torch_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    "layout", [np.asarray, np.float32, sp.csr_array], ids=["f64", "f32", "csr"]
+)
+def test_the_optimum_is_that_of_the_native_kernels(loss, layout):
+    options = {"C": 0.1, "loss": loss, "tol": 1e-7, "scale": "standard"}
+    found = RankSVM(device="cpu", **options).fit(layout(X), Y, QID)
+    expected = RankSVM(**options).fit(layout(X), Y, QID)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-7)
+    assert found.gap_ <= 1e-6 * found.objective_
+    assert type(found.coef_) is np.ndarray
+    assert found.coef_.dtype == np.float64
+
+
+@pytest.mark.parametrize("parameter", [{"radius": 0.3}, {"C": 2.0, "l1_ratio": 0.5}])
+def test_sparse_fits(parameter):
+    found = SparseRankSVM(device="cpu", **parameter).fit(X, Y, QID)
+    expected = SparseRankSVM(**parameter).fit(X, Y, QID)
+    assert found.objective_ == pytest.approx(expected.objective_, rel=2e-6)
+    assert found.gap_ <= 1e-6 * found.objective_
+
+
+def test_the_last_word_is_native():
+    """Value and gap are those of the native kernels at the weights that were found, to the bit."""
+    model = RankSVM(device="cpu", C=0.1).fit(X, Y, QID)
+    point = make_objective(DATA, Parameters(C=0.1)).at(model.coef_)
+    assert model.objective_ == point.value
+    assert model.gap_ == point.gap
+
+
+def test_wrong_sums_are_found_out(monkeypatch):
+    """A device that solves another problem, as if C were a half: what is told of it is true."""
+    right = DeviceDocuments.of.__func__
+
+    def wrong(cls, *given):
+        documents = right(cls, *given)
+        return replace(documents, query_weight=0.5 * documents.query_weight)
+
+    monkeypatch.setattr(DeviceDocuments, "of", classmethod(wrong))
+    model = RankSVM(device="cpu", C=0.1).fit(X, Y, QID)
+    best = RankSVM(C=0.1).fit(X, Y, QID)
+    assert model.objective_ > (1 + 1e-4) * best.objective_
+    assert model.gap_ >= model.objective_ - best.objective_ > 0
+
+
+def test_pairs_and_selections():
+    pairs = np.array([[0, 1], [2, 0], [3, 1]])
+    rows = np.arange(5)
+    for options, given in (
+        ({}, {"pairs": pairs}),
+        ({"pair_selection": "adjacent", "pair_cost": "gain"}, {"y": Y[rows]}),
+    ):
+        found, expected = (
+            RankSVM(device=device, **options).fit(X[rows], **given) for device in ("cpu", None)
+        )
+        assert found.objective_ == pytest.approx(expected.objective_, rel=2e-6)
+
+
+def test_tensors_in_the_place_of_arrays():
+    expected = RankSVM().fit(X, Y, QID)
+    tensors = [torch.as_tensor(a) for a in (X, Y, QID)]
+    for device in (None, "cpu"):
+        found = RankSVM(device=device).fit(*tensors)
+        assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+        scores = found.predict(tensors[0])
+        assert isinstance(scores, np.ndarray)
+        np.testing.assert_array_equal(scores, found.predict(X))
+    csr = torch.as_tensor(X).to_sparse_csr()
+    found = RankSVM(device="cpu").fit(csr, tensors[1], tensors[2])
+    assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+    assert found.score(csr, *tensors[1:]) == pytest.approx(expected.score(X, Y, QID), abs=1e-3)
+
+
+def test_a_tensor_is_used_where_it_is():
+    tensor = torch.as_tensor(X)
+    matrix = matrix_at(DATA, Place.of("cpu", tensor))
+    assert isinstance(matrix, TorchMatrix)
+    assert matrix.features.X.data_ptr() == tensor.data_ptr()
+    assert isinstance(matrix_at(DATA, Place.of(None, tensor)), NativeMatrix)
+    assert isinstance(matrix_at(DATA, Place.of(None, X)), NativeMatrix)
+
+
+class OnACard:
+    """As much of a tensor on a card as the rule of small data looks at."""
+
+    device = torch.device("cuda", 0)
+
+    def __init__(self, n):
+        self.n = n
+
+    def numel(self):
+        return self.n
+
+    def element_size(self):
+        return 4
+
+
+def test_small_data_stay_on_the_host_unless_asked():
+    small, large = OnACard(devices.SMALL_BYTES // 4 - 1), OnACard(devices.SMALL_BYTES // 4)
+    assert Place(None, small).name is None
+    assert Place(None, large).name == "cuda:0"
+    assert Place("cuda", small).name == "cuda"
+
+
+def test_too_large_for_the_card(monkeypatch):
+    monkeypatch.setattr(devices, "free_bytes", lambda torch, device: 10_000)
+    with pytest.raises(
+        ValueError, match=r"need 1?\d+ MB on cpu, where 0 MB are free; .*device=None"
+    ):
+        RankSVM(device="cpu").fit(*make_ranking(1000, 20, 50, random_state=0))
+
+
+def test_the_model_file_has_the_device_and_needs_none(tmp_path):
+    model = RankSVM(device="cpu").fit(X, Y, QID)
+    model.device = "cuda:7"
+    model.save(tmp_path / "model.json")
+    loaded = load_model(tmp_path / "model.json")
+    assert loaded.device == "cuda:7"
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("cuda:99", "device='cuda:99' does not exist: PyTorch finds .* use another, or None"),
+        ("mps", "device='mps' has no float64"),
+        ("mps:0", "device='mps:0' has no float64"),
+        ("gpu", "device='gpu' must be None, 'cpu', 'cuda' or 'cuda:1'"),
+        (0, "device=0 must be None"),
+        (torch.device("cpu"), "must be None"),
+    ],
+)
+def test_devices_that_are_refused(device, message):
+    for estimator in (RankSVM(device=device), SparseRankSVM(device=device)):
+        with pytest.raises(ValueError, match=message):
+            estimator.fit(X, Y, QID)
+
+
+def test_a_limit_of_memory_beside_a_device(tmp_path):
+    DATA.save(tmp_path / "store")
+    with pytest.raises(ValueError, match="device='cpu' needs all of X there"):
+        RankSVM(device="cpu").fit(tmp_path / "store", memory_limit="1GB")
+
+
+def test_without_torch_there_is_a_message():
+    code = """
+import sys
+
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NoTorch())
+from marginrank import RankSVM
+RankSVM().fit([[0.0], [1.0]], [0, 1])
+try:
+    RankSVM(device="cpu").fit([[0.0], [1.0]], [0, 1])
+except ImportError as error:
+    assert "pip install torch" in str(error), error
+else:
+    raise SystemExit("no error")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_torch_is_not_imported_before_it_is_asked_for():
+    code = """
+import sys
+from marginrank import RankSVM
+RankSVM().fit([[0.0], [1.0]], [0, 1]).predict([[2.0]])
+raise SystemExit("torch" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+REAL = {
+    "MQ2008": [f"MQ2008/S{k}.txt.gz" for k in (1, 2, 3)],
+    "OHSUMED": [f"OHSUMED/S{k}.txt.gz" for k in (1, 2, 3)],
+    "MSLR-sample": ["MSLR-sample/train.txt.gz"],
+}
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("name", REAL)
+def test_real_data_are_certified_by_a_native_sweep(real_data, name, loss):
+    features, labels, queries = real_data(*REAL[name])
+    options = {"loss": loss, "C": 0.01, "tol": 1e-6, "scale": "range"}
+    model = RankSVM(device="cpu", **options).fit(features.astype(np.float32), labels, queries)
+    assert model.gap_ <= 1e-6 * model.objective_
