@@ -10,7 +10,7 @@ from plain_defaults import plain_curves
 from marginrank import AdditiveRankSVMCV, RankingData, RankSVM, load_model
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
 from marginrank.models.additive_importance import importance
-from marginrank.objective import curve_basis
+from marginrank.additive import curve_basis
 from marginrank.objective.losses import LOSSES
 
 RNG = np.random.default_rng(0)

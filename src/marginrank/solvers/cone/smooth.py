@@ -13,7 +13,7 @@ from marginrank.solvers.result import Callback, SolverResult, StopReason
 def smooth_in_cone(
     objective: Objective,
     *,
-    cone: Cone,
+    regularizer: Cone,
     minimise: Minimise,
     w0: Floats | None = None,
     tol: float = 1e-6,
@@ -27,7 +27,7 @@ def smooth_in_cone(
     ----------
     objective : Objective
         What to minimise.
-    cone : Cone
+    regularizer : Cone
         Where.
     minimise : callable
         The solver for faces of the cone.
@@ -43,7 +43,7 @@ def smooth_in_cone(
         Called with each :class:`~marginrank.solvers.result.Iteration`, one a face.
     """
     progress = Progress(objective, callback)
-    pivoting = Pivoting(cone, minimise, max_iter, seed)
+    pivoting = Pivoting(regularizer, minimise, max_iter, seed)
     if w0 is not None:
         pivoting.begin(w0)
 
@@ -54,7 +54,7 @@ def smooth_in_cone(
         estimate, stop = pivoting.run(objective, tol, tell)
     except KeyboardInterrupt:
         estimate, stop = np.inf, StopReason.INTERRUPTED
-    best = pivoting.best or _inside(objective, cone, pivoting.w)
+    best = pivoting.best or _inside(objective, regularizer, pivoting.w)
     return progress.result(best, estimate, stop, gap=min(best.gap, pivoting.gap))
 
 
