@@ -42,8 +42,7 @@ from marginrank.fit.streams import Opened, is_path, open_documents
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranks import ranks
 from marginrank.models import LinearModel, Training, write_model
-from marginrank.solvers import StopReason
-from marginrank.solvers.result import print_iteration
+from marginrank.models.fit_report import StopReason, print_iteration
 
 
 class LinearRanker(KeywordHints, BaseEstimator):

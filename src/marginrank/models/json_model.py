@@ -11,6 +11,7 @@ import numpy as np
 from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.types import Floats
 from marginrank._utils.version import __version__
+from marginrank.models.fit_report import Iteration, Pass, StopReason
 from marginrank.models.linear_model import (
     PARAMETERS,
     LinearModel,
@@ -19,7 +20,6 @@ from marginrank.models.linear_model import (
     check_parameters,
 )
 from marginrank.models.text_formats import shorten
-from marginrank.solvers import Iteration, Pass, StopReason
 
 FORMAT = "marginrank-model"
 VERSION = 1
