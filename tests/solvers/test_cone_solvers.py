@@ -12,10 +12,11 @@ from marginrank import make_ranking
 from marginrank.additive.fit import AdditiveParameters, prepare
 from marginrank.additive.monotone_curves import exactly_monotone, monotone_cone
 from marginrank.data import RankingData
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.cones import ConeBlock, ConePoint
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.losses import LOSSES
-from marginrank.solvers import StopReason, find_solver
+from marginrank.solvers import find_solver
 from marginrank.solvers.cone import pivoting
 from marginrank.solvers.sparse.group_newton import group_newton
 

@@ -33,12 +33,13 @@ from marginrank.fit.linear import (
 )
 from marginrank.fit.minimisation import Fit, minimise
 from marginrank.fit.scaling import Scale, find_scale, no_scale, values_of
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.cones import Cone
 from marginrank.objective.groups import Groups
 from marginrank.objective.losses import get_loss
 from marginrank.objective.objective import Objective
 from marginrank.solvers.registry import find_solver
-from marginrank.solvers.result import Callback, StopReason
+from marginrank.solvers.result import Callback
 
 CHOICE_TOL = 1e-3  # closer fits would not change which pairs of features are chosen
 FEATURES_AT_ONE = 200  # with which the default smoothness is 1

@@ -24,6 +24,7 @@ from marginrank.data.knots import MOST_KNOTS, Knots, are_rising, check_no_infini
 from marginrank.data.validation import check_features
 from marginrank.fit.scaling import values_of
 from marginrank.models._features import require_features, row_of
+from marginrank.models.fit_report import Iteration
 from marginrank.models.interactions import read_interactions, to_json
 from marginrank.models.json_model import (
     _encode_parameters,
@@ -40,7 +41,6 @@ from marginrank.models.json_model import (
     read_names,
 )
 from marginrank.models.linear_model import BATCH_ONLY, Training
-from marginrank.solvers import Iteration
 
 FORMAT = "marginrank-additive-model"
 VERSION = 1
