@@ -85,9 +85,10 @@ def test_top_is_at_least_one(ranking):
 def test_pyplot_is_left_alone():
     code = (
         "import sys\n"
-        "from marginrank import make_ranking, rank_features\n"
+        "from marginrank import RankingData, make_ranking, rank_features\n"
         "from marginrank.plots import plot_feature_ranking\n"
-        "plot_feature_ranking(rank_features(*make_ranking(5, 5, 2, random_state=0)))\n"
+        "data = RankingData(*make_ranking(5, 5, 2, random_state=0))\n"
+        "plot_feature_ranking(rank_features(data))\n"
         "print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
