@@ -110,7 +110,7 @@ def curves(fold: Fold, grid: Any, **parameters: Any) -> Iterator[tuple[Callable[
         pass
     selection = search.selection()
     (model,) = search.models(selection.candidates[selection.best])
-    values = model.keywords["values"], *model.keywords["grid_values"]
+    values = model.keywords["values"], *(one.values for one in model.keywords["interactions"])
     yield partial(model, threads=1), sum(part.size for part in values)
 
 

@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.plain_defaults import plain_curves
 from numpy.testing import assert_allclose, assert_array_equal
-from plain_defaults import plain_curves
 
 from marginrank import AdditiveRankSVMCV, RankingData, RankSVM, load_model
+from marginrank.additive import curve_basis
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
 from marginrank.models.additive_importance import importance
-from marginrank.objective import curve_basis
 from marginrank.objective.losses import LOSSES
 
 RNG = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def test_the_optimum_is_that_of_rank_svm_on_the_basis_functions():
     functions = problem.matrix.values(np.arange(problem.matrix.n_features))
     found = fit_additive(data, parameters, X=features)
     line = RankSVM(C=0.01, tol=1e-10).fit(functions, Y, qid=QID)
-    assert len(found.grids) == 2
+    assert len(found.interactions) == 2
     assert found.fit.result.objective == pytest.approx(line.objective_, rel=1e-8)
     assert 0.0 <= found.fit.result.gap <= 1e-8 * line.objective_
 
