@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from plain_defaults import plain_kernel
+from helpers.plain_defaults import plain_kernel
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import chi2_kernel, pairwise_kernels, rbf_kernel
@@ -297,7 +297,7 @@ def test_column_names_of_frames():
     model = plain_kernel().fit(table, Y, qid=QID)
     assert model.feature_names_in_.tolist() == list("abcdef")
     np.testing.assert_allclose(
-        model.predict(table), plain_kernel().fit(X, Y, QID).predict(X), rtol=1e-6
+        model.predict(table), plain_kernel().fit(X, Y, qid=QID).predict(X), rtol=1e-6
     )
 
 

@@ -10,7 +10,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from pair_kinds import NAMES, pair_kind
+from helpers.pair_kinds import NAMES, pair_kind
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import (

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from exports import (
+from helpers.exports import (
     HOSTILE_NAMES,
     assert_scores,
     documents_around,
@@ -20,12 +20,12 @@ from exports import (
 )
 
 from marginrank import AdditiveRankSVM
+from marginrank.data.grids import Interaction
 from marginrank.export.exporting import export_files
 from marginrank.export.registry import TARGETS
 from marginrank.export.verification import run_export, verify
 from marginrank.models import AdditiveModel
 from marginrank.models.additive_model import Curve
-from marginrank.models.interactions import Interaction
 
 TAKERS = [name for name, target in TARGETS.items() if "additive" in target.takes]
 DOUBLE_TAKERS = [name for name in TAKERS if TARGETS[name].precision == "float64"]

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from brute_force import BruteForce, ExplicitPairs, explicit_pairs
+from helpers.brute_force import BruteForce, ExplicitPairs, explicit_pairs
 
 from marginrank import RankingData, learning_curve_ranking, make_ranking
 from marginrank.fit.linear import Parameters, fit_linear, preferences_of
@@ -28,12 +28,12 @@ def fit(data=DATA, k=K, *, callback=None, propensity=None, **options):
 
 
 def training_ndcg(w, data=DATA, k=K):
-    return ndcg(data.y, data.X @ w, data.qid, k=k, ties="average")
+    return ndcg(data.y, data.X @ w, qid=data.qid, k=k, ties="average")
 
 
 def discounts_of(w):
     """Return the discounts of the ranks, where no scores are tied."""
-    rank = ranks(X @ w, QID)
+    rank = ranks(X @ w, qid=QID)
     return np.where(rank <= K, 1.0 / np.log2(1.0 + rank), 0.0)
 
 

@@ -4,8 +4,8 @@ import io
 
 import numpy as np
 import pytest
-from brute_force import explicit_pairs
-from oracle import Judge
+from helpers.brute_force import explicit_pairs
+from helpers.oracle import Oracle
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import (
@@ -87,7 +87,7 @@ def test_a_cost_weighs_the_pairs_that_prefer_its_document(loss):
     data = clicks()
     pairs = explicit_pairs(data.y, data.qid)
     pairs.weight *= data.cost[pairs.preferred]
-    judge = Judge(data.X, pairs, LOSSES[loss], 0.1)
+    judge = Oracle(data.X, pairs, LOSSES[loss], 0.1)
     lower, _ = judge.solution
     w = RankSVM(C=0.1, loss=loss, tol=1e-8).fit(data).coef_
     assert judge.value(w) - lower <= 1e-7 * lower
