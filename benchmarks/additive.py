@@ -42,7 +42,7 @@ from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_letor, make_r
 from marginrank._utils.threads import effective_threads
 from marginrank.additive.fit import AdditiveParameters, prepare
 from marginrank.additive.selection import Curves
-from marginrank.fit.declarations import SMOOTHNESS_TRIED
+from marginrank.models.parameters import SMOOTHNESS_TRIED
 from marginrank.fit.linear import Parameters, make_objective
 from marginrank.selection.exploration import Count, Exploration
 from marginrank.selection.judges import HeldOutJudge

@@ -20,12 +20,12 @@ from marginrank import (
 )
 from marginrank._utils.parameters import ParameterError, declared
 from marginrank.additive.fit import AdditiveParameters
-from marginrank.fit.declarations import LinearDeclaration
 from marginrank.fit.kernel_map import Kernel
 from marginrank.fit.linear import Parameters
 from marginrank.fit.online import OnlineParameters
 from marginrank.fit.sparse import SparseParameters
 from marginrank.models.linear_model import ESTIMATOR_ONLY, PARAMETERS
+from marginrank.models.parameters import LinearDeclaration
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.margins import MARGINS
 from marginrank.objective.pair_weights import COSTS
@@ -112,7 +112,7 @@ def test_help_names_what_there_is_to_choose_from(kind):
 
 def test_declarations_need_no_numpy():
     code = (
-        "import sys, marginrank.fit.declarations; "
+        "import sys, marginrank.models.parameters; "
         "sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'sklearn')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,19 +14,19 @@ from marginrank.data.knots import Knots, choose_knots
 from marginrank.data.missing_values import with_filled
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.declarations import AdditiveDeclaration
 from marginrank.fit.feature_choice import columns_of
 from marginrank.fit.linear import (
     RidgeParameters,
     make_objective,
-    refuse_for_goal,
+    check_ndcg_inputs,
     require_pairs,
     solve_for_goal,
 )
 from marginrank.fit.minimisation import Fit, minimise
 from marginrank.fit.monotone_choice import signs_of
-from marginrank.fit.scaling import Scale, find_scale, no_scale, values_of
+from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.fit_report import StopReason
+from marginrank.models.parameters import AdditiveDeclaration, no_scale
 from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
 from marginrank.objective.backends.grids import add_grids, grid_values
 from marginrank.objective.curve_basis import CurveShapes
@@ -165,8 +165,7 @@ def fit_additive(
     pairs, propensity, seed, callback
         As in :func:`~marginrank.fit.linear.fit_linear`.
     """
-    parameters.check()
-    refuse_for_goal(parameters, pairs)
+    check_ndcg_inputs(parameters, pairs)
     names = data.feature_names if feature_names is None else feature_names
     problem = prepare(data, parameters, X=X, feature_names=names)
     problem = problem.with_interactions(

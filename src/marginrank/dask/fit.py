@@ -21,14 +21,14 @@ from marginrank.dask.problems import (
     make_problems,
     weigh_problems,
 )
-from marginrank.fit.goals import refuse_goal
-from marginrank.fit.linear import Parameters, check_start
+from marginrank.fit.linear import Parameters, check_alone, check_start
 from marginrank.fit.minimisation import Fit, minimise
 from marginrank.fit.pairs import no_pairs, no_weight
-from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, no_scale
+from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features
 from marginrank.fit.sparse import SparseParameters, with_default_C
 from marginrank.fit.stream_progress import StreamProgress
 from marginrank.fit.streams import OnRead
+from marginrank.models.parameters import no_scale
 from marginrank.objective.backends.parts.matrix import PartsMatrix
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairCounts, refuse_C
@@ -127,8 +127,8 @@ def fit_on_dask(
     scale = _find_scale(client, loaded, parameters.scale)
     objective = dask_objective(client, loaded, parameters, on_read)
     if isinstance(parameters, SparseParameters) and parameters.leaves_C_open:
-        parameters = with_default_C(parameters, objective, scale)
         with blaming_features(C=None):
+            parameters = with_default_C(parameters, objective, scale)
             objective = dask_objective(client, loaded, parameters, on_read)
     loaded.release()
     objective.matrix.survey(objective.pairs, objective.threads)
@@ -138,9 +138,8 @@ def fit_on_dask(
 
 def check_for_dask(parameters: AnyParameters) -> None:
     """Refuse wrong parameters, and those of fits in one process."""
-    parameters.check()
     if isinstance(parameters, Parameters):
-        refuse_goal(parameters.objective, "dask", "as it ranks documents that are in memory")
+        check_alone(parameters.objective, "dask", "as it ranks documents that are in memory")
 
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:

@@ -167,7 +167,6 @@ n_features_in_, feature_names_in_
             "query_weight": query_weight,
         }
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         fit, loaded = self._fit(X, columns, parameters, seed, client, partitions)
         self._set_sparsity(fit)

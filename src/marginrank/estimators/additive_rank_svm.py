@@ -272,7 +272,6 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
             The fitted estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         labels, group = labels_beside(pairs, X, y, qid, group)
         weights = (qid, group, sample_weight, query_weight)

@@ -229,7 +229,7 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
         shared = RankSVM().get_params().keys() & self.get_params(deep=False).keys()
         linear = RankSVM(**{name: getattr(self, name) for name in shared})
         linear.scale = self._scale()
-        linear._parameters().check()
+        linear._parameters()
         linear.scale = None  # of features, which are in front of the kernel
         return linear
 

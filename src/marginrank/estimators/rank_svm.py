@@ -210,7 +210,6 @@ class RankSVM(BatchRanker):
             The fitted estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         labels, group = labels_beside(pairs, X, y, qid, group)
         data, limit, _ = self._open(

@@ -243,7 +243,6 @@ class SGDRankSVM(LinearRanker):
             The fitted estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         labels = (y, qid, group, sample_weight, query_weight)
         data, given = self._given(X, *labels, propensity, pairs, pair_weight)
@@ -289,7 +288,6 @@ class SGDRankSVM(LinearRanker):
             that queries had when their turn came.
         """
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         held_out = self._held_out(validation)
         chunks = ChunkSource(source, chunk_documents=chunk_documents, n_jobs=self.n_jobs, **reading)
@@ -334,7 +332,6 @@ class SGDRankSVM(LinearRanker):
             The estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         parameters.check_stream()
         total = 0.0 if n_pairs_total is None else check_number("n_pairs_total", n_pairs_total)
         coef = getattr(self, "coef_", None)  # of a model from a file, which keeps nothing else

@@ -185,7 +185,6 @@ class SparseRankSVM(BatchRanker):
             The fitted estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         data, limit, _ = self._open(
             X,

@@ -33,7 +33,7 @@ from marginrank._utils.parameters import (
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
-from marginrank.fit.scaling import no_scale
+from marginrank.models.parameters import no_scale
 
 EXACT_DOCUMENTS = 3000  # the eigenvectors of so many take seconds; the time grows with the cube
 DEFAULT_LANDMARKS = 1000  # few enough for "newton" to work with the Hessian of the mapped data

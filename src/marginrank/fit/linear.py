@@ -23,15 +23,14 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.declarations import DeviceDeclaration, LinearDeclaration
 from marginrank.fit.devices import Place
-from marginrank.fit.goals import cutoff_of, refuse_beside_goal, refuse_goal
 from marginrank.fit.minimisation import Fit, minimise
 from marginrank.fit.pairs import Preferences, choose_pairs, no_pairs, no_weight, objective_on
 from marginrank.fit.rounds import Problems, Top, fit_in_rounds
 from marginrank.fit.scaling import find_linear_scale
 from marginrank.fit.streams import OnRead, matrix_for
 from marginrank.models.fit_report import StopReason
+from marginrank.models.parameters import DeviceDeclaration, LinearDeclaration, ndcg_cutoff
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
@@ -52,6 +51,10 @@ class RidgeParameters(LinearDeclaration):
         """C, or what λ stands for: λ‖w‖² + L is 2λ times ½‖w‖² + L / 2λ."""
         return self.C if self.lam is None else 0.5 / self.lam
 
+    def __post_init__(self) -> None:
+        """Check the values."""
+        self.check()
+
     def check(self) -> None:
         """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
         check_parameters(self)
@@ -59,7 +62,10 @@ class RidgeParameters(LinearDeclaration):
             raise ParameterError(
                 given("lam", self.lam), " is too small: C = 1 / (2 lam) is infinite."
             )
-        refuse_beside_goal(self.objective, self.pair_cost, self.pair_selection)
+        if self.pair_cost is not None:
+            check_alone(self.objective, "pair_cost", "as it weighs the pairs itself")
+        if self.pair_selection != "all":
+            check_alone(self.objective, "pair_selection", "as it needs all pairs of the first k")
         self.minimiser(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
@@ -69,7 +75,7 @@ class RidgeParameters(LinearDeclaration):
     @property
     def cost(self) -> Any:
         """What multiplies the loss of a pair, at first if the goal is NDCG."""
-        return self.pair_cost if cutoff_of(self.objective) is None else "ndcg"
+        return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
 
     @property
     def state_bytes(self) -> int:
@@ -110,8 +116,7 @@ def fit_linear(
     X of the data is left on disk where there is a `memory_limit`, the bytes that the process may
     have; `on_read` is then told of rows and bytes. `tensor` is X, where that was given as one.
     """
-    parameters.check()
-    refuse_for_goal(parameters, pairs, memory_limit)
+    check_ndcg_inputs(parameters, pairs, memory_limit)
     threads = effective_threads(parameters.n_jobs)
     place = Place.of(parameters.device, tensor)
     with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
@@ -149,7 +154,7 @@ def solve_for_goal(
 
     `solve` takes an objective, a start and a callback; `score` returns scores by row of the data.
     """
-    k = cutoff_of(parameters.objective)
+    k = ndcg_cutoff(parameters.objective)
     if k is None:
         return solve(objective, w0=w0, callback=callback)
     problems = Problems(
@@ -162,15 +167,26 @@ def solve_for_goal(
     return fit_in_rounds(problems, Top(data, k, objective.threads), w0=w0, callback=callback)
 
 
-def refuse_for_goal(
+def check_ndcg_inputs(
     parameters: RidgeParameters, pairs: PairList | None, memory_limit: int | None = None
 ) -> None:
     """Refuse what a goal cannot have: pairs without labels, and documents that stay on disk."""
     if pairs is not None:
-        refuse_goal(parameters.objective, "pairs", "which have no labels")
+        check_alone(parameters.objective, "pairs", "which have no labels")
     if memory_limit is not None:
-        refuse_goal(
+        check_alone(
             parameters.objective, "memory_limit", "as it ranks documents that are in memory"
+        )
+
+
+def check_alone(objective: str, other: str, why: str) -> None:
+    """Raise ParameterError if `objective` is NDCG, which does not go with something given."""
+    if ndcg_cutoff(objective) is not None:
+        raise ParameterError(
+            given("objective", objective),
+            " does not go with ",
+            Mention(other),
+            f", {why}; drop one of them.",
         )
 
 

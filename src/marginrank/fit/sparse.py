@@ -20,13 +20,13 @@ from marginrank._utils.parameters import (
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.declarations import DeviceDeclaration, SparseDeclaration
 from marginrank.fit.devices import Place
 from marginrank.fit.linear import check_start, require_pairs
 from marginrank.fit.minimisation import Fit, minimise
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.fit.scaling import Scale, blaming_features, find_linear_scale, with_scale
 from marginrank.fit.streams import OnRead, matrix_for
+from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
@@ -42,8 +42,8 @@ DEFAULT_OVER_FIRST = 50.0  # the default C over the one at which the first weigh
 class SparseParameters(SparseDeclaration, DeviceDeclaration):
     """The parameters of a sparse RankSVM; see :class:`~marginrank.SparseRankSVM`."""
 
-    def check(self) -> None:
-        """Refuse a wrong value by its name."""
+    def __post_init__(self) -> None:
+        """Raise ParameterError for a wrong value, or a solver that cannot minimise the loss."""
         check_parameters(self)
         if self.radius is not None and self.l1_ratio != 1:
             raise ParameterError(
@@ -125,7 +125,6 @@ def fit_sparse(
 
     See :func:`~marginrank.fit.linear.fit_linear` for data that are left on disk, and tensors.
     """
-    parameters.check()
     threads = effective_threads(parameters.n_jobs)
     place = Place.of(parameters.device, tensor)
     with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
@@ -134,8 +133,8 @@ def fit_sparse(
         matrix.survey(objective.pairs, threads)
         scale = find_linear_scale(data, parameters.scale, matrix)
         if parameters.leaves_C_open:
-            parameters = with_default_C(parameters, objective, scale)
             with blaming_features(C=None):
+                parameters = with_default_C(parameters, objective, scale)
                 objective = parameters.objective(data, matrix)
         fit = minimise(objective, parameters, scale=scale, seed=seed, w0=w0, callback=callback)
         return fit._replace(C=parameters.C)

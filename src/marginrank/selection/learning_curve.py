@@ -205,7 +205,6 @@ def learning_curve_ranking(
     asked = metric_of(metric)
     _refuse_unknown(parameters)
     settings = Parameters(**parameters)
-    settings.check()
     n_jobs = settings.n_jobs
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)

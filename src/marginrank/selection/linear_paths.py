@@ -21,11 +21,11 @@ from marginrank.fit.scaling import (
     Scale,
     ScaleSearch,
     find_linear_scale,
-    no_scale,
     to_raw,
     with_scale,
 )
 from marginrank.models.fit_report import StopReason
+from marginrank.models.parameters import no_scale
 from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import LOSSES, get_loss
 from marginrank.objective.objective import Objective

@@ -279,7 +279,6 @@ def fit_path(
     metric, random_state, callback
         As in :func:`sparse_path`.
     """
-    parameters.check()
     asked = metric_of(metric)
     evaluate = order_free(asked)
     with serial_blas():

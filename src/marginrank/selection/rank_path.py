@@ -151,7 +151,6 @@ def rank_path(
         scale=scale,
         n_jobs=n_jobs,
     )
-    parameters.check()
     given = None if Cs is None else check_grid("Cs", Cs)
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)

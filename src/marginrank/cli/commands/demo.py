@@ -15,7 +15,7 @@ from marginrank.cli.support.plots import check_plot, save_plot
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.streams import check_stdout
 from marginrank.cli.support.training import fit, fit_summary, print_fit
-from marginrank.fit.declarations import RANDOM_STATE
+from marginrank.models.parameters import RANDOM_STATE
 
 if TYPE_CHECKING:
     from marginrank import RankingData

@@ -10,7 +10,7 @@ from marginrank.cli.support.options import DATA, DataFiles, Reading, Room, Train
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.task import Fitted, Task
 from marginrank.cli.support.training import fit_opened, stream_summary
-from marginrank.fit.declarations import DeviceDeclaration, LinearDeclaration
+from marginrank.models.parameters import DeviceDeclaration, LinearDeclaration
 
 if TYPE_CHECKING:
     from marginrank.data.pair_lists import PairList

@@ -7,7 +7,7 @@ from marginrank.cli.support.options import DataFiles, Reading, Training, Validat
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.task import Fitted, Task
 from marginrank.cli.support.training import warn_of, warn_of_outcome
-from marginrank.fit.declarations import AdditiveDeclaration
+from marginrank.models.parameters import AdditiveDeclaration
 
 if TYPE_CHECKING:
     from marginrank.additive.fit import AdditiveParameters

@@ -10,7 +10,7 @@ from marginrank.cli.support.data import Wanted, kind_of, missing_policy
 from marginrank.cli.support.files import is_pipe, name_of
 from marginrank.cli.support.options import DATA, Reading, Training, Validation
 from marginrank.cli.support.task import Fitted, Task
-from marginrank.fit.declarations import OnlineDeclaration
+from marginrank.models.parameters import OnlineDeclaration
 
 if TYPE_CHECKING:
     from marginrank.fit.online import OnlineParameters

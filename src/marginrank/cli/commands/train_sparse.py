@@ -26,7 +26,7 @@ from marginrank.cli.support.sparse_path import (
 )
 from marginrank.cli.support.task import Fitted, Task
 from marginrank.cli.support.training import fit_opened, stream_summary
-from marginrank.fit.declarations import DeviceDeclaration, SparseDeclaration
+from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
 
 if TYPE_CHECKING:
     from marginrank.fit.sparse import SparseParameters

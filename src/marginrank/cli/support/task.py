@@ -82,7 +82,6 @@ class Task:
         refuse_stdin_twice(read)
         with self.phases.importing():
             parameters: Any = make()
-            parameters.check()
             check_only_with(self.reading.given, parameters, only_with)
             self.metrics()
         groups = self.reading.group, self.validation.valid_group

@@ -81,7 +81,6 @@ def fit_online(
     and once more for objective and gap. A list of `pairs`, and a `propensity` by row, belong to
     data that comes in one chunk.
     """
-    parameters.check()
     if stream:
         parameters.check_stream()
     if parameters.early_stopping and validation is None:
