@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from marginrank.models.additive_model import AdditiveModel
     from marginrank.models.fit_report import FitReport
-    from marginrank.models.foreign import ForeignModel, foreign_scores
+    from marginrank.models.foreign import foreign_scores
     from marginrank.models.formats import is_model, read_any_model, read_model, write_model
     from marginrank.models.kernel_model import KernelModel
     from marginrank.models.linear_model import LinearModel, Training
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AdditiveModel",
     "FitReport",
-    "ForeignModel",
     "KernelModel",
     "LinearModel",
     "Training",
@@ -31,7 +30,6 @@ __all__ = [
 _MODULES = {
     "AdditiveModel": "additive_model",
     "FitReport": "fit_report",
-    "ForeignModel": "foreign",
     "KernelModel": "kernel_model",
     "LinearModel": "linear_model",
     "Training": "linear_model",
