@@ -9,23 +9,27 @@ from marginrank._utils.parameters import Mention, Message, ParameterError, given
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
 from marginrank.additive.interactions import Penalty, choose_interactions
+from marginrank.data.feature_choice import columns_of
 from marginrank.data.grids import Grid, grid_scores
 from marginrank.data.knots import Knots, choose_knots
 from marginrank.data.missing_values import with_filled
+from marginrank.data.monotone_choice import signs_of
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.feature_choice import columns_of
 from marginrank.fit.linear import (
     RidgeParameters,
-    make_objective,
     check_ndcg_inputs,
+    make_objective,
+    minimise,
     require_pairs,
-    solve_for_goal,
+    solve_in_rounds,
 )
-from marginrank.fit.minimisation import Fit, minimise
-from marginrank.fit.monotone_choice import signs_of
+from marginrank.fit.rounds import Solution
 from marginrank.fit.scaling import Scale, find_scale, values_of
-from marginrank.models.fit_report import StopReason
+from marginrank.models.additive_model import AdditiveModel, curves_of
+from marginrank.models.fit_report import FitReport, StopReason
+from marginrank.models.interactions import interactions_of
+from marginrank.models.linear_model import recorded_parameters
 from marginrank.models.parameters import AdditiveDeclaration, no_scale
 from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
 from marginrank.objective.backends.grids import add_grids, grid_values
@@ -84,8 +88,10 @@ class AdditiveFit(NamedTuple):
 
     Attributes
     ----------
-    fit : Fit
-        The weights of the basis of curves, and how they were found.
+    report : FitReport
+        How the fit ended.
+    scale : Scale or None
+        What the features were divided by.
     knots : Knots
         The knots of the curves.
     values : ndarray of shape (n_columns,)
@@ -96,7 +102,8 @@ class AdditiveFit(NamedTuple):
         The values of each at its nodes.
     """
 
-    fit: Fit
+    report: FitReport
+    scale: Scale | None
     knots: Knots
     values: Floats
     grids: tuple[Grid, ...]
@@ -104,7 +111,20 @@ class AdditiveFit(NamedTuple):
 
     def scores(self, X: Any, threads: int) -> Floats:
         """Return the scores of checked features."""
-        return scores_of(X, *self[1:], threads=threads)
+        return scores_of(X, *self[2:], threads=threads)
+
+    def model(
+        self, parameters: AdditiveParameters, feature_names: Sequence[str] | None = None
+    ) -> AdditiveModel:
+        """Return the record of the fit."""
+        return AdditiveModel(
+            curves=curves_of(self.knots, self.values),
+            parameters=recorded_parameters("AdditiveRankSVM", parameters),
+            feature_names=None if feature_names is None else list(feature_names),
+            report=self.report,
+            interactions=interactions_of(self.grids, self.grid_values),
+            scale=values_of(self.scale),
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -172,7 +192,7 @@ def fit_additive(
         data, parameters, pairs=pairs, propensity=propensity, seed=seed
     )
     objective = problem.objective(data, parameters, pairs=pairs, propensity=propensity)
-    fit = solve_for_goal(
+    w, report = solve_in_rounds(
         data,
         parameters,
         objective,
@@ -182,7 +202,8 @@ def fit_additive(
         w0=None,
         callback=callback,
     )
-    return problem.outcome(fit._replace(smoothness=parameters.smoothness_for(problem.matrix.knots)))
+    report = replace(report, smoothness=parameters.smoothness_for(problem.matrix.knots))
+    return problem.outcome(w, report)
 
 
 class Problem(NamedTuple):
@@ -215,7 +236,7 @@ class Problem(NamedTuple):
         seed: int,
         w0: Floats | None = None,
         callback: Callback | None = None,
-    ) -> Fit:
+    ) -> Solution:
         """Solve a problem on the curves."""
         basis = self.matrix.basis
         cone = MonotoneCurves.of(basis, self.signs)
@@ -260,10 +281,10 @@ class Problem(NamedTuple):
     ) -> Floats:
         """Return the weights of a fit on the way, unless it was interrupted."""
         there = self._replace(matrix=cast(CurveMatrix, objective.matrix))
-        fit = there.minimise(objective, parameters, seed=seed, w0=w0)
-        if fit.result.stop is StopReason.INTERRUPTED:
+        w, report = there.minimise(objective, parameters, seed=seed, w0=w0)
+        if report.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        return fit.result.w
+        return w
 
     def scores(self, weights: Floats, threads: int) -> Floats:
         """Return the scores of the documents, by row, for weights of the basis."""
@@ -271,14 +292,15 @@ class Problem(NamedTuple):
         scores: Floats = self.matrix.hats.view.dot(values, None, threads)
         return scores
 
-    def outcome(self, fit: Fit) -> AdditiveFit:
+    def outcome(self, w: Floats, report: FitReport) -> AdditiveFit:
         """Return the curves of a fit."""
-        matrix, values = self.matrix, self.matrix.basis.inner(fit.result.w)
+        matrix, values = self.matrix, self.matrix.basis.inner(w)
         for k, sign in self.signs.items():
             at = slice(matrix.knots.columns(k).start + 1, matrix.knots.columns(k).stop)
             values[at] = monotone(values[at], sign)
         return AdditiveFit(
-            fit._replace(scale=self.scale),
+            report,
+            self.scale,
             matrix.knots,
             values[: matrix.knots.n_columns],
             matrix.grids,

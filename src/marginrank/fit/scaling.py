@@ -26,7 +26,6 @@ from marginrank.objective.backends.parts.streamed import StreamedMatrix
 from marginrank.objective.backends.scaled import ScaledMatrix
 from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective
-from marginrank.solvers.result import SolverResult
 
 SPREADS: dict[str, type[Spread]] = {
     "standard": TotalSpread,
@@ -193,11 +192,9 @@ def to_scaled(w: Floats | None, scale: Scale | None) -> Floats | None:
     return w if w is None or scale is None else w * scale.values
 
 
-def to_raw(result: SolverResult, scale: Scale | None) -> SolverResult:
-    """Return a result with w = u / σ, the weights of the features as they are."""
-    if scale is None:
-        return result
-    return replace(result, w=result.w / scale.values, travelled=result.travelled / scale.values)
+def to_raw(u: Floats, scale: Scale | None) -> Floats:
+    """Return w = u / σ, the weights of the features as they are."""
+    return u if scale is None else u / scale.values
 
 
 def values_of(scale: Scale | None) -> Floats | None:
@@ -205,14 +202,17 @@ def values_of(scale: Scale | None) -> Floats | None:
     return None if scale is None else scale.values
 
 
-def effect_message(scale: Scale | None, names: Sequence[str] | None) -> Message | None:
-    """Return what to warn of, if features have no effect on any pair."""
-    if scale is None or not scale.without_effect.size:
+def without_effect(scale: Scale | None) -> tuple[int, ...]:
+    """Return the features that are constant inside every query, if they were looked for."""
+    return () if scale is None else tuple(scale.without_effect.tolist())
+
+
+def effect_message(features: Sequence[int], names: Sequence[str] | None) -> Message | None:
+    """Return the warning that some features have no effect on any pair, or None."""
+    if not features:
         return None
-    numbers = scale.without_effect.tolist()
-    more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
-    shown = numbers[:SHOWN]
-    listed = ", ".join(name_of(k, names) for k in shown)
+    more = f" and {len(features) - SHOWN} more" if len(features) > SHOWN else ""
+    listed = ", ".join(name_of(k, names) for k in features[:SHOWN])
     return Message(
         f"Features without effect, as they are constant inside every query: {listed}{more}; drop "
         "them."

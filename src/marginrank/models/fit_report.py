@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from marginrank._utils.parameters import Mention, Message
 
@@ -113,6 +113,8 @@ class FitReport:
         What was read, if X was left on disk.
     error : OSError or None
         Why the fit could not go on; the model is the best one up to then.
+    note : str or None
+        What the fit could not do as asked for.
     """
 
     objective: float
@@ -128,6 +130,22 @@ class FitReport:
     without_effect: tuple[int, ...] = ()
     stream: StreamFacts | None = None
     error: OSError | None = None
+    note: str | None = None
+
+
+class Reported(Protocol):
+    """A model that may come from a fit."""
+
+    @property
+    def report(self) -> FitReport | None:
+        """How the fit ended."""
+
+
+def report_of(model: Reported) -> FitReport:
+    """Return the report of a model that comes from a fit."""
+    if model.report is None:
+        raise ValueError("the model has no report: it does not come from a fit.")
+    return model.report
 
 
 def print_iteration(line: Iteration) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.version import __version__
 from marginrank.data.knots import MOST_KNOTS, are_rising
-from marginrank.fit.monotone_choice import directions
+from marginrank.data.monotone_choice import directions
 from marginrank.models.additive_model import AdditiveModel, Curve
 from marginrank.models.fit_report import Iteration, Pass
 from marginrank.models.interactions import Interaction
@@ -54,8 +54,7 @@ def write(model: LinearModel | AdditiveModel, path: str | os.PathLike[str]) -> N
 
 def read(path: str) -> LinearModel:
     """Read a linear model."""
-    fields = _open(path, FORMAT, "linear marginrank")
-    return _read_linear(fields)
+    return _read_linear(_open(path, FORMAT, "linear"))
 
 
 def read_additive(path: str) -> AdditiveModel:

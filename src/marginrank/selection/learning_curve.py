@@ -25,7 +25,7 @@ from marginrank.fit.linear import (
 )
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.scorers import metric_of
-from marginrank.models.fit_report import StopReason
+from marginrank.models.fit_report import StopReason, report_of
 from marginrank.selection.folds import (
     cost_by_label,
     folds_of,
@@ -350,14 +350,15 @@ class _Run:
         for size in sizes:
             rows = np.flatnonzero(place_of_row < size)
             train = rows_of(data, rows, n_jobs=self.parameters.n_jobs)
-            fit = fit_linear(train, self.parameters, seed=self.seed, w0=w)
-            if fit.result.stop is StopReason.INTERRUPTED:
+            model = fit_linear(train, self.parameters, seed=self.seed, w0=w)
+            report = report_of(model)
+            if report.stop_reason is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
-            self.stops.append(fit.result.stop)
-            w = fit.result.w
+            self.stops.append(report.stop_reason)
+            w = model.coef
             held_out, by_query = curve.held_out, curve.is_judged_by_query
             yield _Point(
-                fit.n_pairs,
+                report.n_pairs,
                 float(self._judge(train, w)),
                 np.nan if held_out is None else float(self._judge(held_out, w)),
                 self._judge(held_out, w, per_query=True) if held_out and by_query else np.empty(0),

@@ -26,7 +26,13 @@ from marginrank._utils.types import Floats
 from marginrank.data.held_out import refuse_other_validation, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import seed_from, unfinished_message
-from marginrank.fit.scaling import Scale, effect_message, find_linear_scale, with_scale
+from marginrank.fit.scaling import (
+    Scale,
+    effect_message,
+    find_linear_scale,
+    with_scale,
+    without_effect,
+)
 from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.options import exceeds
@@ -247,7 +253,8 @@ def sparse_path(
         random_state=random_state,
         callback=callback,
     )
-    for message in (effect_message(divisor, data.feature_names), early_message(path)):
+    unseen = effect_message(without_effect(divisor), data.feature_names)
+    for message in (unseen, early_message(path)):
         if message is not None:
             warnings.warn(message, stacklevel=2)
     return path

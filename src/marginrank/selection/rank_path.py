@@ -17,7 +17,7 @@ from marginrank._utils.types import Floats
 from marginrank.data.held_out import refuse_other_validation, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import Parameters, is_close, seed_from, unfinished_message
-from marginrank.fit.scaling import effect_message
+from marginrank.fit.scaling import effect_message, without_effect
 from marginrank.metrics.names import Metric
 from marginrank.models.fit_report import StopReason
 from marginrank.selection.judges import HeldOutJudge
@@ -188,7 +188,7 @@ def _walk(
         stop_reasons=list(stop_reasons),
     )
     messages = (
-        effect_message(scale, data.feature_names),
+        effect_message(without_effect(scale), data.feature_names),
         unfinished_message(unfinished, grid.size, "models of the path"),
     )
     return path, [message for message in messages if message is not None]

@@ -72,6 +72,7 @@ def demo(
     check_plot(plot)
     check_files([], [plot])
     from marginrank.fit.linear import Parameters
+    from marginrank.models.fit_report import report_of
 
     phases = Phases()
     with phases.phase("make data"):
@@ -108,7 +109,7 @@ def demo(
         "plot": plot,
         "seconds": phases.seconds,
     }
-    reason = fitted.training.stop_reason.value if fitted.training else ""
+    reason = report_of(fitted).stop_reason.value
     print_json(result) if json else _print(result, reason)
 
 
@@ -152,11 +153,10 @@ def _make(n_queries: int, random_state: int) -> tuple["RankingData", "RankingDat
 def _fit_curves(train: "RankingData") -> "AdditiveModel":
     from marginrank.additive.fit import AdditiveParameters, fit_additive
     from marginrank.fit.linear import seed_from
-    from marginrank.models import AdditiveModel
 
     parameters = AdditiveParameters(C=10.0, smoothness=0.03, normalization="pairs", tol=1e-4)
     outcome = fit_additive(train, parameters, seed=seed_from(0))
-    return AdditiveModel.from_fit(outcome, parameters, 0, train.feature_names)
+    return outcome.model(parameters, train.feature_names)
 
 
 def _boosted_scores(train: "RankingData", test: "RankingData") -> dict[str, Any]:

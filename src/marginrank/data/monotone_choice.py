@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from marginrank._utils.parameters import Mention, ParameterError, Wording, given
-from marginrank.fit.feature_choice import Feature, column_of, whole
+from marginrank.data.feature_choice import Feature, column_of, whole
 
 PARAMETER = "monotone"
 
