@@ -17,13 +17,13 @@ from marginrank._utils.parameters import check_integer
 from marginrank._utils.types import Floats, Integers
 from marginrank.additive.fit import (
     AdditiveParameters,
+    AdditiveProblem,
     Layout,
-    Problem,
     lay_out,
-    scores_of,
 )
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import preferences_of
+from marginrank.models.additive_model import scores
 from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.gram import GramStore
@@ -176,7 +176,7 @@ class _Part:
             yield self._fit(own, here, seed, alone=own is not problem)
 
     def _fit(
-        self, problem: Problem, parameters: AdditiveParameters, seed: int, *, alone: bool
+        self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
     ) -> tuple[FitReport, Any]:
         """Return a model; unless it is alone, from what others tell, and keep what it tells."""
         C, start = parameters.C, None
@@ -192,6 +192,5 @@ class _Part:
             known = objective.grams.curvature
             self.found[C] = w
             self.curvature = None if known is None else known.scaled(1.0 / C)
-        curves: Any = problem.outcome(w, report)._asdict()
-        del curves["report"], curves["scale"]
-        return report, partial(scores_of, **curves)
+        model = problem.model(w, report, parameters)
+        return report, partial(scores, model.curves, interactions=model.interactions)

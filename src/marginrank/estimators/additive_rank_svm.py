@@ -230,11 +230,11 @@ class AdditiveRankSVM(BaseRanker):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        *,
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
@@ -260,7 +260,7 @@ class AdditiveRankSVM(BaseRanker):
         weights = (qid, group, sample_weight, query_weight)
         given = documents_and_features(X, labels, *weights, n_jobs=self.n_jobs)
         data, names = given.data, given.names
-        outcome = fit_additive(
+        model = fit_additive(
             data,
             given.with_categories(parameters),
             X=given.features,
@@ -270,9 +270,9 @@ class AdditiveRankSVM(BaseRanker):
             seed=seed,
             callback=print_iteration if self.verbose else None,
         )
-        self._take_over(outcome.model(parameters, names), given)
+        self._take_over(model, given)
         remember_columns(self, y, qid, sample_weight, query_weight)
-        warn_of(empty_message(outcome, parameters))
+        warn_of(empty_message(model, parameters))
         return self
 
     def _parameters(self) -> AdditiveParameters:

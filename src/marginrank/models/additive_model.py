@@ -10,11 +10,11 @@ import numpy as np
 
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
-from marginrank.data.knots import Knots, refuse_infinity
+from marginrank.data.grids import Interaction, scores_of
+from marginrank.data.knots import Knots, check_no_infinity
 from marginrank.data.validation import check_features
 from marginrank.models._features import Reason, check_rows, reasons_by_feature, require_features
 from marginrank.models.fit_report import FitReport
-from marginrank.models.interactions import Interaction, scores_of
 
 
 class Curve(NamedTuple):
@@ -88,6 +88,12 @@ class AdditiveModel:
         """Number of features."""
         return len(self.curves)
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether all curves and interactions are zero."""
+        values = [part for one in self.curves for part in (one.values, one.missing)]
+        return not any(np.any(part) for part in (*values, *(i.values for i in self.interactions)))
+
     def scores(self, X: Any) -> Floats:
         """Return the score of each document, the one that the saved estimator gave it."""
         X = check_features(X, missing=True)
@@ -134,6 +140,6 @@ def scores(
 
 def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
     """Return what each feature, then each pair, adds to the scores of checked dense documents."""
-    refuse_infinity(X)  # by its own column: below, each is one by itself
+    check_no_infinity(X)  # by its own column: below, each is one by itself
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
     return np.stack([*columns, *(scores_of([one], X, 1) for one in interactions)], axis=1)

@@ -167,7 +167,7 @@ def _check_categorical(value: Any) -> None:
 
 
 def _check_monotone(value: Any) -> None:
-    from marginrank.data.monotone_choice import check_monotone
+    from marginrank.data.feature_choice import check_monotone
 
     check_monotone(value)
 

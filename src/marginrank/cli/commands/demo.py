@@ -155,8 +155,7 @@ def _fit_curves(train: "RankingData") -> "AdditiveModel":
     from marginrank.fit.linear import seed_from
 
     parameters = AdditiveParameters(C=10.0, smoothness=0.03, normalization="pairs", tol=1e-4)
-    outcome = fit_additive(train, parameters, seed=seed_from(0))
-    return outcome.model(parameters, train.feature_names)
+    return fit_additive(train, parameters, seed=seed_from(0))
 
 
 def _boosted_scores(train: "RankingData", test: "RankingData") -> dict[str, Any]:
@@ -191,7 +190,7 @@ def _ridge_scores(train: "RankingData", test: "RankingData") -> Any:
 def _best_feature_scores(train: "RankingData", test: "RankingData") -> Any:
     from marginrank import rank_features
 
-    ranking = rank_features(*train, metric=METRICS[0])
+    ranking = rank_features(train, metric=METRICS[0])
     best = int(ranking.order[0])
     return ranking.direction[best] * test.X[:, best]
 

@@ -58,11 +58,12 @@ def fit_curves(
     """Fit to the labels of the data, and time it."""
     from marginrank.additive.fit import empty_message, fit_additive
     from marginrank.fit.linear import seed_from
+    from marginrank.models.fit_report import report_of
 
     with phases.phase("solve"), phases.solving(training.verbose) as callback:
-        outcome = fit_additive(
+        model = fit_additive(
             data, parameters, seed=seed_from(training.random_state), callback=callback
         )
-    warn_of_report(outcome.report, parameters.tol, data.feature_names)
-    warn_of(empty_message(outcome, parameters))
-    return with_seed(outcome.model(parameters, data.feature_names), training.random_state)
+    warn_of_report(report_of(model), parameters.tol, data.feature_names)
+    warn_of(empty_message(model, parameters))
+    return with_seed(model, training.random_state)
