@@ -23,7 +23,7 @@ def test_cutoffs(objective, k):
 )
 def test_anything_else_is_refused(wrong):
     with pytest.raises(ParameterError, match=r"objective=.* must be 'pairs', or 'ndcg@'"):
-        Parameters(objective=wrong).check()
+        Parameters(objective=wrong)
 
 
 @pytest.mark.parametrize(

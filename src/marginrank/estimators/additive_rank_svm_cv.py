@@ -17,8 +17,9 @@ from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_a
 from marginrank.estimators.base import check_seed, warn_of
 from marginrank.estimators.input import features_of, queries_of, remember_columns, set_features
 from marginrank.estimators.search_base import NO_MODEL, SearchLog, forget_model, keep_selection
-from marginrank.fit.linear import RidgeParameters, unfinished_message
+from marginrank.fit.linear import RidgeParameters
 from marginrank.models import AdditiveModel
+from marginrank.models.fit_report import unfinished_message
 from marginrank.models.parameters import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
 from marginrank.selection.exploration import Count, Exploration
 from marginrank.selection.folds import folds_of

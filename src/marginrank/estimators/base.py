@@ -36,7 +36,6 @@ from marginrank.estimators.input import (
 )
 from marginrank.export.exporting import Model, export_files, name_for, write_files
 from marginrank.export.names import Names
-from marginrank.fit.linear import convergence_message
 from marginrank.fit.scaling import effect_message
 from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.fit.streams import Opened, is_path, open_documents
@@ -44,7 +43,13 @@ from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranks import ranks
 from marginrank.models import LinearModel, write_model
 from marginrank.models._features import Reason
-from marginrank.models.fit_report import FitReport, StopReason, print_iteration, report_of
+from marginrank.models.fit_report import (
+    FitReport,
+    StopReason,
+    convergence_message,
+    print_iteration,
+    report_of,
+)
 
 # The parts of a report that are attributes, with an underscore at the end.
 REPORTED = (

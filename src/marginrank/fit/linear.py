@@ -13,7 +13,6 @@ import numpy as np
 from marginrank._utils.memory import require_vectors
 from marginrank._utils.parameters import (
     Mention,
-    Message,
     ParameterError,
     check_integer,
     check_parameters,
@@ -362,72 +361,6 @@ def preferences_of(
         propensity=propensity,
         threads=effective_threads(parameters.n_jobs),
     )
-
-
-class Closeness(Protocol):
-    """How close to the optimum a fit or a solver came."""
-
-    @property
-    def objective(self) -> float: ...
-    @property
-    def gap(self) -> float: ...
-    @property
-    def estimate(self) -> float: ...
-    @property
-    def stop_reason(self) -> StopReason: ...
-
-
-def relative_distance(result: Closeness) -> float:
-    """Return how far above the optimum a result may be, relatively; its objective may be zero."""
-    distance = min(result.estimate, result.gap)
-    if result.objective > 0.0:
-        return distance / result.objective
-    return 0.0 if distance == 0.0 else np.inf
-
-
-def is_close(result: Closeness, tol: float) -> bool:
-    """Tell whether a fit came as close to the optimum as was asked for."""
-    at_limit = result.stop_reason is StopReason.PRECISION
-    return result.stop_reason.converged or (at_limit and relative_distance(result) <= tol)
-
-
-def convergence_message(result: Closeness, tol: float) -> Message | None:
-    """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
-    if is_close(result, tol):
-        return None
-    return Message(
-        "The fit stopped because ",
-        result.stop_reason.value,
-        f", at most about {relative_distance(result):.1e} above the optimum, relatively; increase ",
-        Mention("max_iter"),
-        " or ",
-        Mention("tol"),
-        ", or scale the features.",
-    )
-
-
-def unfinished_message(
-    n_unfinished: int, n_fits: int, fits: str = "fits", *, has_tol: bool = True
-) -> Message | None:
-    """Return what to warn of, if some of many fits did not come as close as was asked for.
-
-    Parameters
-    ----------
-    n_unfinished, n_fits : int
-        How many these are, and all.
-    fits : str
-        What they are called.
-    has_tol : bool
-        Whether whoever reads it can change `tol`.
-    """
-    if not n_unfinished:
-        return None
-    told = (
-        f"{n_unfinished} of the {n_fits} {fits} did not come as close to the optimum as they "
-        "should; increase "
-    )
-    or_tol = (" or ", Mention("tol")) if has_tol else ()
-    return Message(told, Mention("max_iter"), *or_tol, ", or scale the features.")
 
 
 def check_start(w0: Floats | None) -> None:

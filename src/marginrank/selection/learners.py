@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.linear import Closeness
+from marginrank.models.fit_report import Closeness
 from marginrank.selection.linear_paths import default_Cs, solve_paths
 
 

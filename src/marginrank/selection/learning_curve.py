@@ -16,16 +16,10 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.held_out import refuse_other_validation, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.fit.linear import (
-    Parameters,
-    fit_linear,
-    preferences_of,
-    seed_from,
-    unfinished_message,
-)
+from marginrank.fit.linear import Parameters, fit_linear, preferences_of, seed_from
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.scorers import metric_of
-from marginrank.models.fit_report import StopReason, report_of
+from marginrank.models.fit_report import StopReason, report_of, unfinished_message
 from marginrank.selection.folds import (
     cost_by_label,
     folds_of,

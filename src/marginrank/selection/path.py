@@ -25,7 +25,7 @@ from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.held_out import refuse_other_validation, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.fit.linear import seed_from, unfinished_message
+from marginrank.fit.linear import seed_from
 from marginrank.fit.scaling import (
     Scale,
     effect_message,
@@ -37,7 +37,7 @@ from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.scorers import metric_of
-from marginrank.models.fit_report import StopReason
+from marginrank.models.fit_report import StopReason, unfinished_message
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers.result import Callback, SolverResult

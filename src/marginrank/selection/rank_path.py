@@ -16,10 +16,10 @@ from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Floats
 from marginrank.data.held_out import refuse_other_validation, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.fit.linear import Parameters, is_close, seed_from, unfinished_message
+from marginrank.fit.linear import Parameters, seed_from
 from marginrank.fit.scaling import effect_message, without_effect
 from marginrank.metrics.names import Metric
-from marginrank.models.fit_report import StopReason
+from marginrank.models.fit_report import StopReason, is_close, unfinished_message
 from marginrank.selection.judges import HeldOutJudge
 from marginrank.selection.linear_paths import default_Cs, solve_paths
 from marginrank.selection.path import best_score, check_grid, path_columns, path_summary

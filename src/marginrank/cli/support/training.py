@@ -100,9 +100,8 @@ def with_seed(model: "Model", random_state: int) -> "Model":
 
 def warn_of_report(report: "FitReport", tol: float, feature_names: list[str] | None) -> None:
     """Warn of what is wrong with a fit; raise what has ended it."""
-    from marginrank.fit.linear import convergence_message
     from marginrank.fit.scaling import effect_message
-    from marginrank.models.fit_report import StopReason
+    from marginrank.models.fit_report import StopReason, convergence_message
 
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt

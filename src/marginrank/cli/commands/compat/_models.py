@@ -21,10 +21,9 @@ def tell_unused(given: Given) -> None:
 
 def only_weights(model: "LinearModel", told: bool) -> "LinearModel":
     """Return the weights of a fit without anything else, and tell how it ended."""
-    from marginrank.fit.linear import relative_distance
     from marginrank.fit.peers import CLOSE
     from marginrank.models import LinearModel
-    from marginrank.models.fit_report import StopReason, report_of
+    from marginrank.models.fit_report import StopReason, relative_distance, report_of
 
     report = report_of(model)
     if report.stop_reason is StopReason.INTERRUPTED:
