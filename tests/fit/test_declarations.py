@@ -38,7 +38,7 @@ def defaults(kind):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "kind"), zip(ESTIMATORS, KINDS, strict=True), ids=lambda kind: kind.__name__
+    ("estimator", "kind"), list(zip(ESTIMATORS, KINDS, strict=True)), ids=lambda kind: kind.__name__
 )
 def test_estimators_have_the_declared_names_and_defaults(estimator, kind):
     arguments = inspect.signature(estimator.__init__).parameters

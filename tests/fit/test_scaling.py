@@ -264,7 +264,7 @@ def test_wrong_scales_are_refused_by_name(scale):
 
 def test_an_array_has_a_number_for_each_feature():
     X, y, qid = problem()
-    with pytest.raises(ParameterError, match="scale has 2 entries .* 6"):
+    with pytest.raises(ParameterError, match=r"scale has 2 entries .* 6"):
         RankSVM(scale=[1.0, 2.0]).fit(X, y, qid=qid)
 
 
@@ -341,7 +341,9 @@ def test_a_stream_is_scaled_as_data_in_memory(tmp_path, name):
     path = tmp_path / "data.txt"
     dump_letor(RankingData(X, y, qid), path)
     whole = find_scale(load_letor(path), name)
-    model = SGDRankSVM(scale=name, max_iter=2, tol=0.1).fit_file(path, chunk_documents=50)
+    model = SGDRankSVM(scale=name, max_iter=2, tol=0.1).fit(
+        path, read_options={"chunk_documents": 50}
+    )
     np.testing.assert_allclose(model.scale_, whole.values, rtol=1e-12)
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank._utils.feature_names import name_of
-from marginrank.data.held_out import refuse_other_names
+from marginrank.data.held_out import check_same_names
 from marginrank.data.ranking_data import columns_of
 from marginrank.data.validation import check_features
 
@@ -84,7 +84,7 @@ def _row_of(
     require_features(row, n_features)
     labels = _labels_of(document)
     if labels is not None and names is not None:
-        refuse_other_names(labels, names, what, "the model")
+        check_same_names(labels, names, what, "the model")
     return row
 
 

@@ -83,9 +83,10 @@ class Fields:
         """Return the parameters of an estimator, checked; `more` are checked by the caller."""
         stored = self.get("parameters", is_object, "an object")
         parameters = {name: self._parameter(name, value) for name, value in stored.items()}
-        if isinstance(parameters.get("monotone"), list):
-            parameters["monotone"] = dict(parameters["monotone"])
+        signs = parameters.get("monotonic_cst")
         try:
+            if isinstance(signs, list) and all(isinstance(one, list) for one in signs):
+                parameters["monotonic_cst"] = dict(signs)
             check_stored(estimator, parameters, more)
         except (ValueError, TypeError) as error:
             article = "an" if estimator.startswith("A") else "a"

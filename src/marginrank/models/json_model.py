@@ -156,10 +156,10 @@ def _additive_to_json(model: AdditiveModel) -> dict[str, Any]:
 
 def _with_listed_pairs(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return parameters with pairs instead of a mapping, as keys in JSON are text."""
-    monotone = parameters.get("monotone")
-    if not isinstance(monotone, Mapping):
+    signs = parameters.get("monotonic_cst")
+    if not isinstance(signs, Mapping):
         return parameters
-    return parameters | {"monotone": [list(pair) for pair in directions(monotone).items()]}
+    return parameters | {"monotonic_cst": [list(pair) for pair in directions(signs).items()]}
 
 
 def _read_additive(fields: Fields) -> AdditiveModel:

@@ -9,7 +9,7 @@ import numpy as np
 from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats
-from marginrank.data.held_out import refuse_other_validation
+from marginrank.data.held_out import check_same_features
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.online.learner import Learner
@@ -29,6 +29,11 @@ from marginrank.models.linear_model import LinearModel, recorded_parameters
 from marginrank.solvers.stochastic.sgd import StepProblem
 
 Problems = Callable[[], Iterable[StepProblem]]
+
+NO_VALUE = (
+    "{} has no value on the validation data, check its labels; the fit stopped by its objective "
+    "instead."
+)
 
 # What to increase where a fit did not come as close to the optimum as was asked for.
 FIXES = {
@@ -68,17 +73,13 @@ def fit_online(
     if parameters.early_stopping and validation is None:
         _check_hold_out(stream, pairs)
     held_out, judge = hold_out(chunks, parameters, seed, validation)
-    note = None
-    asked = parameters
+    asked, note = parameters, None
     if judge is not None and parameters.early_stopping and not judge.has_value:
-        note = (
-            f"{parameters.scoring} has no value on the validation data, check its labels; the fit "
-            "stopped by its objective instead."
-        )
+        note = NO_VALUE.format(parameters.scoring)
         parameters, held_out, judge = replace(parameters, early_stopping=False), None, None
     given: dict[str, Any] = {"pairs": pairs, "propensity": propensity}
     found = found or contents(chunks, parameters, held_out, **given)
-    refuse_other_validation(validation, found.n_features)
+    check_same_features(validation, found.n_features)
     learner = Learner(found.n_features, seed, scale=values_of(found.scale))
 
     def make_problems() -> Iterator[StepProblem]:
@@ -107,27 +108,32 @@ def fit_online(
     unsure = stop in (StopReason.STALLED, StopReason.MAX_ITER) and not parameters.early_stopping
     if unsure and seen.within(parameters.tol):
         stop = StopReason.ESTIMATED
-    n_iter = len(fit.history)
     report = FitReport(
         objective=seen.objective,
         gap=seen.gap,
         stop_reason=stop,
-        n_iter=n_iter,
+        n_iter=len(fit.history),
         n_pairs=found.n_pairs,
         history=fit.history,
         estimate=seen.estimate,
         without_effect=without_effect(found.scale),
         note=note,
     )
-    model = LinearModel(
+    return _model(w, asked, report, learner), learner
+
+
+def _model(
+    w: Floats, parameters: OnlineParameters, report: FitReport, learner: Learner
+) -> LinearModel:
+    counts = {"n_iter": report.n_iter, "n_pairs": report.n_pairs, "t": learner.sgd.steps}
+    return LinearModel(
         coef=w,
-        parameters=recorded_parameters("SGDRankSVM", asked),
+        parameters=recorded_parameters("SGDRankSVM", parameters),
         report=report,
         estimator="SGDRankSVM",
-        counts={"n_iter": n_iter, "n_pairs": found.n_pairs, "t": learner.sgd.steps},
-        scale=values_of(found.scale),
+        counts=counts,
+        scale=learner.scale,
     )
-    return model, learner
 
 
 def _check_hold_out(stream: bool, pairs: PairList | None) -> None:
