@@ -108,17 +108,9 @@ def fit_online(
     unsure = stop in (StopReason.STALLED, StopReason.MAX_ITER) and not parameters.early_stopping
     if unsure and seen.within(parameters.tol):
         stop = StopReason.ESTIMATED
-    report = FitReport(
-        objective=seen.objective,
-        gap=seen.gap,
-        stop_reason=stop,
-        n_iter=len(fit.history),
-        n_pairs=found.n_pairs,
-        history=fit.history,
-        estimate=seen.estimate,
-        without_effect=without_effect(found.scale),
-        note=note,
-    )
+    facts: Any = {"n_pairs": found.n_pairs, "without_effect": without_effect(found.scale)}
+    facts |= {"n_iter": len(fit.history), "history": fit.history, "note": note}
+    report = FitReport(**seen._asdict(), stop_reason=stop, **facts)
     return _model(w, asked, report, learner), learner
 
 
