@@ -12,7 +12,7 @@ from marginrank.fit.linear import Parameters, fit_linear, minimise, preferences_
 from marginrank.fit.pairs import objective_on
 from marginrank.fit.rounds import MOST_ROUNDS, PATIENCE, Problems, Top, fit_in_rounds
 from marginrank.metrics import ndcg
-from marginrank.metrics.ranks import ranks
+from marginrank.metrics.ranking import ranks
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES
 

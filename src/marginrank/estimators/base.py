@@ -40,7 +40,7 @@ from marginrank.fit.scaling import effect_message
 from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.fit.streams import Opened, is_path, open_documents
 from marginrank.metrics import pairwise_accuracy
-from marginrank.metrics.ranks import ranks
+from marginrank.metrics.ranking import ranks
 from marginrank.models import LinearModel, write_model
 from marginrank.models._features import Reason
 from marginrank.models.fit_report import (
