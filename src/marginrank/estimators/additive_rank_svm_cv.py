@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,13 +40,6 @@ FOUND = (
     "n_rounds_",
     "smoothness_",
 )
-
-
-class Columns(NamedTuple):
-    """Number and names of features."""
-
-    n_features: int
-    feature_names: list[str] | None
 
 
 class AdditiveRankSVMCV(AdditiveRankSVM):
@@ -192,9 +185,9 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         documents = documents_and_features(
             X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs
         )
-        data, features, names = documents.data, documents.features, documents.names
+        data = documents.data
         base = documents.with_categories(base)
-        learner = Curves(features, names)
+        learner = Curves()
         judge = FoldJudge(data, folds_of(data, self.cv, seed), self.scoring, self.n_jobs, learner)
         varied = [name for name, values in axes.items() if len(values) > 1]
         search = Search(data, judge, varied=varied, seed=seed, learner=learner)
@@ -212,8 +205,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         forget_model(self, FOUND)
         keep_selection(self, selection)
         self.comparison_ = search.compare(selection)
-        columns = features_of(Columns(features.shape[1], names))
-        set_features(self, columns | queries_of(data))
+        set_features(self, features_of(data) | queries_of(data))
         remember_columns(self, y, qid, sample_weight, query_weight)
         if self.refit:
             if qid is None and group is None and not isinstance(X, RankingData):
