@@ -11,7 +11,7 @@ from plain_defaults import plain_problem, plain_sparse, plain_sparse_path
 from marginrank import RankingData, StopReason, make_ranking, metrics
 from marginrank.fit.sparse import first_C, first_radius, fit_sparse
 from marginrank.objective.losses import LOSSES
-from marginrank.selection.path import _walk
+from marginrank.selection.sparse_paths import SparseLearner
 
 X, Y, QID = make_ranking(60, (5, 25), 12, correlation=0.3, random_state=0)
 DATA = RankingData(X, Y, QID)
@@ -78,7 +78,7 @@ def test_models_are_scored_on_validation_data():
         scores = held_out[0] @ path.coefs[[k]].toarray()[0]
         expected = metrics.average_precision(held_out[1], scores, qid=held_out[2], ties="average")
         assert path.scores[k] == pytest.approx(expected)
-    assert path.best == int(np.argmax(path.scores))
+    assert path.best_index == int(np.argmax(path.scores))
     assert plain_sparse_path(DATA, n_points=2, validation=DATA).metric == "ndcg@10"
 
 
@@ -95,7 +95,7 @@ def test_models_are_scored_on_validation_data():
     ],
 )
 def test_other_validation_data_is_refused_before_any_fit(validation, message, monkeypatch):
-    monkeypatch.setattr("marginrank.selection.path._walk", None)
+    monkeypatch.setattr("marginrank.selection.sparse_paths.SparseLearner.fit_paths", None)
     named = RankingData(X, Y, QID, feature_names=[*"abcdefghijkl"])
     with pytest.raises(ValueError, match=message):
         plain_sparse_path(named, n_points=2, validation=validation)
@@ -105,7 +105,7 @@ def test_a_path_without_validation_has_no_best_model():
     path = plain_sparse_path(DATA, n_points=2)
     assert path.scores is None
     with pytest.raises(ValueError, match="validation data"):
-        _ = path.best
+        _ = path.best_index
 
 
 def test_a_path_costs_less_than_its_models_alone():
@@ -115,7 +115,7 @@ def test_a_path_costs_less_than_its_models_alone():
     before = objective.sweeps
     parameters = plain_problem(tol=1e-4)
     grid = np.geomspace(1.01 * first_C(objective), 1000 * first_C(objective), 20)
-    _walk(objective, parameters, grid, 0, None)
+    list(SparseLearner("C").walk(objective, parameters, grid, 0))
     path_sweeps = objective.sweeps - before
     histories = [fit_sparse(data, plain_problem(C=C, tol=1e-4)).result.history for C in grid[3:]]
     alone = [history[-1].sweeps for history in histories]
@@ -144,7 +144,7 @@ def test_many_features():
         ({"radii": [0.0, 1.0]}, "^radii=0.0 must be"),
         ({"parameter": "lambda"}, "parameter='lambda' must be one of"),
         ({"n_points": 0}, "n_points=0 must be"),
-        ({"l1_ratio": 0.0}, "give Cs"),
+        ({"l1_ratio": 0.0}, "pass Cs"),
         ({"metric": "fun"}, "metric 'fun' is not known"),
         ({"loss": "fun"}, "loss='fun' must be one of"),
     ],
@@ -174,7 +174,7 @@ def test_the_order_of_validation_rows_does_not_choose(metric):
     ]
     for path in paths:
         np.testing.assert_allclose(path.scores, paths[0].scores, rtol=1e-12)
-        assert path.best == paths[0].best > 0
+        assert path.best_index == paths[0].best_index > 0
 
 
 def test_rows_sorted_by_label_do_not_choose_the_empty_model():
@@ -185,19 +185,19 @@ def test_rows_sorted_by_label_do_not_choose_the_empty_model():
     zeros = np.zeros(len(Y))
     assert metrics.ndcg(Y[rows], zeros, qid=QID[rows], k=10) > path.scores.max() + 0.01
     assert path.scores[0] < path.scores.max() - 0.1
-    assert path.best > 0
+    assert path.best_index > 0
     in_order = metrics.get_metric("ndcg@10", ties="order")
     flattered = plain_sparse_path(
         DATA, n_points=8, validation=(X[rows], Y[rows], QID[rows]), metric=in_order
     )
-    assert flattered.best == 0
+    assert flattered.best_index == 0
 
 
 def test_scores_that_differ_by_rounding_are_equal():
     path = plain_sparse_path(DATA, n_points=4)
     scores = np.array([np.nan, 0.7, 0.7 + 1e-15, 0.6])
-    assert replace(path, scores=scores).best == 1
-    assert replace(path, scores=scores + np.array([0, 0, 1e-9, 0])).best == 2
+    assert replace(path, scores=scores).best_index == 1
+    assert replace(path, scores=scores + np.array([0, 0, 1e-9, 0])).best_index == 2
 
 
 @pytest.mark.parametrize("parameter", ["C", "radius"])
