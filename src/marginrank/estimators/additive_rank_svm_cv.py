@@ -148,6 +148,7 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -171,8 +172,9 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
         base = AdditiveParameters(**self._fixed(f.name for f in fields(AdditiveParameters)))
         base.check()
         seed = check_seed(self.random_state)
-        weights = (qid, group, sample_weight, query_weight)
-        documents = documents_and_features(X, y, *weights, n_jobs=self.n_jobs)
+        documents = documents_and_features(
+            X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs
+        )
         data, features, names = documents.data, documents.features, documents.names
         base = documents.with_categories(base)
         learner = AdditiveLearner(features, names)
@@ -181,8 +183,9 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
         set_features(self, columns | queries_of(data))
         remember_columns(self, y, qid, sample_weight, query_weight)
         if qid is None and group is None and not isinstance(X, RankingData):
-            weights = (None, [data.n_documents], *weights[2:])  # the search has warned
-        self._fit_best(X, y, *weights)
+            group = [data.n_documents]  # the search has warned
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        self._fit_best(X, y, qid=qid, group=group, **weights)
         return self
 
     def to_additive_model(self) -> AdditiveModel:

@@ -72,7 +72,7 @@ class SearchMixin:
         self.n_splits_ = result.scores.shape[1]
         return result
 
-    def _fit_best(self: Any, *data: Any) -> None:
+    def _fit_best(self: Any, *data: Any, **options: Any) -> None:
         """Fit all data with the selected parameters, if there is to be a last fit.
 
         Sets: ``best_estimator_`` and the attributes that are shared with it.
@@ -82,7 +82,7 @@ class SearchMixin:
         names = (self.search_.parameter, *self._searched)
         best = {name: getattr(self.search_.parameters, name) for name in names}
         known = self._estimator().get_params(deep=False)
-        self.best_estimator_ = self._estimator(**self._fixed(known), **best).fit(*data)
+        self.best_estimator_ = self._estimator(**self._fixed(known), **best).fit(*data, **options)
         for name in self._found:
             setattr(self, name, getattr(self.best_estimator_, name))
 

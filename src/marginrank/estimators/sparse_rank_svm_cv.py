@@ -129,6 +129,7 @@ class SparseRankSVMCV(SearchMixin, LinearRanker):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,

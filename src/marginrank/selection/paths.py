@@ -22,12 +22,13 @@ from marginrank.fit.scaling import Scale, effect_message, values_of
 from marginrank.fit.sparse import SparseParameters
 from marginrank.metrics.names import Metric
 from marginrank.metrics.options import exceeds
+from marginrank.models.fit_report import StopReason
 from marginrank.selection.learner import PathLearner
 from marginrank.selection.linear_paths import LINEAR
 from marginrank.selection.scoring import Split, SplitScorer
 from marginrank.selection.space import check_grid
 from marginrank.selection.sparse_paths import PATH_TOL, SparseLearner
-from marginrank.solvers.result import Callback, StopReason
+from marginrank.solvers.result import Callback
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,8 +154,8 @@ Path = TypeVar("Path", bound=ModelPath)
 def linear_path(
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     Cs: ArrayLike | None = None,
     n_points: int = LINEAR.n_points,
     loss: str = "squared_hinge",
@@ -205,7 +206,7 @@ def linear_path(
     --------
     >>> from marginrank import linear_path, make_ranking
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
-    >>> path = linear_path(X, y, qid, n_points=10)
+    >>> path = linear_path(X, y, qid=qid, n_points=10)
     >>> path.coefs.shape[0], bool((path.norms[1:] > path.norms[:-1]).all())
     (10, True)
     """
@@ -238,8 +239,8 @@ def linear_path(
 def sparse_path(
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     Cs: ArrayLike | None = None,
     radii: ArrayLike | None = None,
     n_points: int = SparseLearner.n_points,
@@ -288,7 +289,7 @@ def sparse_path(
     random_state : int, default=0
         Seed of the samples that speed up the fits.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration` of each fit.
+        Called with each :class:`~marginrank.models.fit_report.Iteration` of each fit.
 
     Returns
     -------
@@ -298,7 +299,7 @@ def sparse_path(
     --------
     >>> from marginrank import make_ranking, sparse_path
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
-    >>> path = sparse_path(X, y, qid, n_points=10)
+    >>> path = sparse_path(X, y, qid=qid, n_points=10)
     >>> int((path.coefs[[0]] != 0).sum()), bool(path.sparsity[-1] > 0.5)
     (0, True)
     """
