@@ -15,7 +15,7 @@ from marginrank import RankingData, load_letor, load_model, make_ranking, metric
 from marginrank.cli.support import progress as _progress
 from marginrank.cli.support.tuned import MOST_ROWS, Reporter, sentences, shown_candidates
 from marginrank.selection import search as engine
-from marginrank.selection.search import SearchProgress
+from marginrank.selection.results import SearchProgress
 
 CS = "0.001,0.1,10"
 

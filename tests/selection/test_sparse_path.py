@@ -61,11 +61,11 @@ def test_a_grid_of_ones_own_says_what_it_is_of():
 
 
 def test_a_grid_of_ones_own_is_sorted():
-    path = plain_sparse_path(X, Y, QID, radii=[2.0, 0.5])
+    path = plain_sparse_path(X, Y, qid=QID, radii=[2.0, 0.5])
     np.testing.assert_array_equal(path.values, [0.5, 2.0])
     assert path.parameter == "radius"
     assert np.all(path.norms <= path.values)
-    path = plain_sparse_path(X, Y, QID, Cs=[100.0, 1.0])
+    path = plain_sparse_path(X, Y, qid=QID, Cs=[100.0, 1.0])
     np.testing.assert_array_equal(path.values, [1.0, 100.0])
     assert path.objectives[0] < path.objectives[1]
 
@@ -125,7 +125,7 @@ def test_a_path_costs_less_than_its_models_alone():
 
 def test_many_features():
     X, y, qid = make_ranking(30, 20, 2000, density=0.02, random_state=0)
-    path = plain_sparse_path(sp.csr_array(X), y, qid, n_points=5, tol=1e-6)
+    path = plain_sparse_path(sp.csr_array(X), y, qid=qid, n_points=5, tol=1e-6)
     assert path.stop_reasons == [StopReason.CERTIFIED] * 5
     assert path.coefs.shape == (5, 2000)
     for k in (1, 3):
@@ -205,8 +205,10 @@ def test_a_path_of_scaled_features(parameter):
     X, y, qid = make_ranking(30, 10, 6, random_state=0)
     X = X * 10.0 ** np.arange(-3, 3)
     scale = np.ptp(X, axis=0)
-    path = plain_sparse_path(X, y, qid, n_points=6, parameter=parameter, scale="range", tol=1e-6)
-    other = plain_sparse_path(X / scale, y, qid, n_points=6, parameter=parameter, tol=1e-6)
+    path = plain_sparse_path(
+        X, y, qid=qid, n_points=6, parameter=parameter, scale="range", tol=1e-6
+    )
+    other = plain_sparse_path(X / scale, y, qid=qid, n_points=6, parameter=parameter, tol=1e-6)
     np.testing.assert_allclose(path.values, other.values, rtol=1e-10)
     np.testing.assert_allclose(path.objectives, other.objectives, rtol=1e-5)
     np.testing.assert_allclose(path.norms, other.norms, rtol=1e-2)
@@ -221,12 +223,12 @@ def test_a_path_of_scaled_features(parameter):
 
 def test_a_path_without_a_scale_has_none():
     X, y, qid = make_ranking(10, 10, 3, random_state=0)
-    assert plain_sparse_path(X, y, qid, n_points=2).scale is None
+    assert plain_sparse_path(X, y, qid=qid, n_points=2).scale is None
 
 
 def test_models_that_stop_early_are_one_warning():
     with pytest.warns(UserWarning, match="of the 3 models of the path did not come as") as caught:
-        path = plain_sparse_path(X, Y, QID, n_points=3, max_iter=1)
+        path = plain_sparse_path(X, Y, qid=QID, n_points=3, max_iter=1)
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert str(caught[0].message).startswith(f"{path.n_unfinished} of the 3")
@@ -234,6 +236,6 @@ def test_models_that_stop_early_are_one_warning():
 
 def test_features_without_effect_are_one_warning():
     with pytest.warns(UserWarning, match="Features without effect") as caught:
-        plain_sparse_path(np.c_[X, QID], Y, QID, n_points=3, scale="standard")
+        plain_sparse_path(np.c_[X, QID], Y, qid=QID, n_points=3, scale="standard")
     assert len(caught) == 1
     assert caught[0].filename == __file__

@@ -11,8 +11,8 @@ from marginrank._utils.parameters import check_choice, check_number
 from marginrank.data import RankingData
 from marginrank.estimators.base import warn_of
 from marginrank.fit.linear import unfinished_message
-from marginrank.selection.results import RULES, SearchResult, short_params
-from marginrank.selection.search import SearchProgress, run_search
+from marginrank.selection.results import RULES, SearchProgress, SearchResult, short_params
+from marginrank.selection.search import run_search
 from marginrank.selection.space import SearchSpace
 
 FIT_ATTRIBUTES = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,36 @@ class Candidate:
         """The mean over the splits that have a score so far; nan if there is none."""
         scores = self.scores[~np.isnan(self.scores)]
         return float(scores.mean()) if scores.size else np.nan
+
+
+class SearchProgress(NamedTuple):
+    """The state of a search after one more fit.
+
+    Attributes
+    ----------
+    done : int
+        Number of fits.
+    planned : int or None
+        How many there will be; None with a time limit.
+    candidate : Candidate
+        What was fitted last.
+    best : Candidate or None
+        The complete candidate with the highest mean so far; nested searches do not count.
+    mean : float
+        Its mean.
+    metric : str
+        Name of the metric.
+    outer_fold : int or None
+        The fold that a nested search leaves out.
+    """
+
+    done: int
+    planned: int | None
+    candidate: Candidate
+    best: Candidate | None
+    mean: float
+    metric: str
+    outer_fold: int | None
 
 
 @dataclass(frozen=True)

@@ -32,42 +32,13 @@ from marginrank.selection.results import (
     RULES,
     Candidate,
     NestedEstimate,
+    SearchProgress,
     SearchResult,
     find_best,
     find_runner_up,
 )
 from marginrank.selection.scoring import Split, SplitScorer, fold_splits
 from marginrank.selection.space import PathGrid, SearchSpace, beyond, midpoints, without_noise
-
-
-class SearchProgress(NamedTuple):
-    """The state of a search after one more fit.
-
-    Attributes
-    ----------
-    done : int
-        Number of fits.
-    planned : int or None
-        How many there will be; None with a time limit.
-    candidate : Candidate
-        What was fitted last.
-    best : Candidate or None
-        The complete candidate with the highest mean so far; nested searches do not count.
-    mean : float
-        Its mean.
-    metric : str
-        Name of the metric.
-    outer_fold : int or None
-        The fold that a nested search leaves out.
-    """
-
-    done: int
-    planned: int | None
-    candidate: Candidate
-    best: Candidate | None
-    mean: float
-    metric: str
-    outer_fold: int | None
 
 
 class FitCount:

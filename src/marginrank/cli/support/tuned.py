@@ -13,8 +13,7 @@ from marginrank.fit.declarations import AdditiveDeclaration, LinearDeclaration
 
 if TYPE_CHECKING:
     from marginrank.fit.linear import RidgeParameters
-    from marginrank.selection.results import NestedEstimate, SearchResult
-    from marginrank.selection.search import SearchProgress
+    from marginrank.selection.results import NestedEstimate, SearchProgress, SearchResult
 
 MOST_ROWS = 30  # of the table of candidates; more are cut to what is near the choice
 EVIDENCE = 0.05  # p below which a difference is called one
