@@ -107,7 +107,7 @@ def curves(fold: Fold, grid: Any, **parameters: Any) -> Iterator[tuple[Callable[
         pass
     result = search.result(compare=False)
     (model,) = search.models(result.candidates[result.best_index])
-    values = model.keywords["values"], *model.keywords["grid_values"]
+    values = model.keywords["values"], *(one.values for one in model.keywords["interactions"])
     yield partial(model, threads=1), sum(part.size for part in values)
 
 

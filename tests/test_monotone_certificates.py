@@ -5,15 +5,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cone_oracle import ConeJudge
-from small_problems import small_problem
+from helpers.oracle import ConeOracle
+from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
+from marginrank.additive.monotone_curves import monotone_cone
 from marginrank.data import RankingData
 from marginrank.data.pair_lists import check_pairs
 from marginrank.fit.linear import is_close
-from marginrank.objective.monotone_curves import MonotoneCurves
 
 CHUNK = 50
 N_PROBLEMS = 300
@@ -29,7 +29,7 @@ def monotone_problem(seed):
         "max_bins": int(rng.integers(1, 9)),
         "smoothness": float(10.0 ** rng.uniform(-3, 3)),
         "scale": str(rng.choice(["standard", "range"])) if rng.random() < 0.7 else None,
-        "monotone": signs or {0: 1},
+        "monotonic_cst": signs or {0: 1},
     }
     if parameters["solver"] in ("ocas", "bmrm"):
         parameters["solver"] = "auto"
@@ -43,7 +43,7 @@ def fitted(problem, parameters):
     listed = None if pairs is None else check_pairs(pairs, None, len(problem.y))
     outcome = fit_additive(data, parameters, pairs=listed)
     seen = prepare(data, parameters)
-    return outcome, seen, MonotoneCurves.of(seen.matrix.basis, seen.signs)
+    return outcome, seen, monotone_cone(seen.matrix.basis, seen.signs)
 
 
 @pytest.mark.parametrize("first", range(0, N_PROBLEMS, CHUNK))
@@ -60,7 +60,7 @@ def test_no_false_claim(first):
             continue
         result, matrix = outcome.fit.result, seen.matrix
         B = matrix.values(np.arange(matrix.n_features))
-        judge = ConeJudge(B, problem.judge.pairs, problem.judge.loss, problem.judge.C, cone=cone)
+        judge = ConeOracle(B, problem.judge.pairs, problem.judge.loss, problem.judge.C, cone=cone)
         model = SimpleNamespace(
             coef_=result.w,
             gap_=result.gap,

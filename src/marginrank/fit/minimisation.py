@@ -78,13 +78,17 @@ def minimise(
     seed: int,
     w0: Floats | None,
     callback: Callback | None,
+    solve: Callable[..., SolverResult] | None = None,
 ) -> Fit:
-    """Solve a problem on scaled features, and return the weights of those as they are."""
+    """Solve a problem on scaled features, and return the weights of those as they are.
+
+    `solve` is the solver, which the parameters name by default.
+    """
     error = None
     scaled = with_scale(objective, scale)
     with serial_blas():
         try:
-            result = parameters.minimiser(objective.loss)(
+            result = (solve or parameters.minimiser(objective.loss))(
                 scaled,
                 w0=to_scaled(w0, scale),
                 tol=parameters.tol,

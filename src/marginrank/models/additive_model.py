@@ -18,19 +18,14 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
 from marginrank._utils.version import __version__
 from marginrank.additive.fit import AdditiveFit, AdditiveParameters
-from marginrank.data.knots import MOST_KNOTS, Knots, are_rising, refuse_infinity
+from marginrank.data.feature_choice import directions
+from marginrank.data.grids import Interaction, scores_of
+from marginrank.data.knots import MOST_KNOTS, Knots, are_rising, check_no_infinity
 from marginrank.data.validation import check_features
-from marginrank.fit.monotone_choice import directions
 from marginrank.fit.scaling import values_of
 from marginrank.models._features import require_features, row_of
 from marginrank.models.fit_report import Iteration
-from marginrank.models.interactions import (
-    Interaction,
-    interactions_of,
-    read_interactions,
-    scores_of,
-    to_json,
-)
+from marginrank.models.interactions import read_interactions, to_json
 from marginrank.models.json_model import (
     _encode_parameters,
     _Fields,
@@ -173,7 +168,7 @@ class AdditiveModel:
                 smoothness=outcome.fit.smoothness,
             ),
             history=result.history,
-            interactions=interactions_of(outcome.grids, outcome.grid_values),
+            interactions=outcome.interactions,
             scale=values_of(outcome.fit.scale),
         )
 
@@ -231,7 +226,7 @@ def scores(
 
 def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
     """Return what each feature, then each pair, adds to the scores of checked dense documents."""
-    refuse_infinity(X)  # by its own column: below, each is one by itself
+    check_no_infinity(X)  # by its own column: below, each is one by itself
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
     return np.stack([*columns, *(scores_of([one], X, 1) for one in interactions)], axis=1)
 
@@ -259,10 +254,10 @@ def write(model: AdditiveModel, path: str | os.PathLike[str]) -> None:
 
 def _listed_pairs(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return parameters with pairs in the place of a mapping, as keys in JSON are text."""
-    monotone = parameters.get("monotone")
-    if not isinstance(monotone, Mapping):
+    signs = parameters.get("monotonic_cst")
+    if not isinstance(signs, Mapping):
         return parameters
-    return parameters | {"monotone": [list(pair) for pair in directions(monotone).items()]}
+    return parameters | {"monotonic_cst": [list(pair) for pair in directions(signs).items()]}
 
 
 def _curve_to_json(curve: Curve) -> dict[str, Any]:
@@ -322,8 +317,9 @@ def _read_parameters(fields: _Fields) -> dict[str, Any]:
     try:
         if unknown:
             raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
-        if isinstance(parameters.get("monotone"), list):
-            parameters["monotone"] = dict(parameters["monotone"])
+        signs = parameters.get("monotonic_cst")
+        if isinstance(signs, list) and all(isinstance(one, list) for one in signs):
+            parameters["monotonic_cst"] = dict(signs)
         AdditiveParameters(**{n: parameters[n] for n in known if n in parameters}).check()
     except (ValueError, TypeError) as error:
         raise fields.damaged(

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from marginrank._utils.parameters import Message, check_choice
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Floats
-from marginrank.data.held_out import refuse_other_validation, validation_data
+from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import Parameters, is_close, seed_from, unfinished_message
 from marginrank.fit.scaling import Scale, effect_message, values_of
@@ -344,7 +344,7 @@ def _path_of(
 ) -> Path:
     """Return a path, and warn of its features without effect and its unfinished models."""
     held_out = validation_data(validation, n_jobs=parameters.n_jobs)
-    refuse_other_validation(held_out, data.n_features, data.feature_names)
+    check_same_features(held_out, data.n_features, data.feature_names)
     seed = seed_from(random_state)
     path, scale = fit_path(
         kind, learner, data, parameters, held_out, metric, grid=grid, n_points=n_points, seed=seed

@@ -21,7 +21,7 @@ from marginrank._utils.parameters import (
     given,
 )
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.held_out import refuse_other_validation
+from marginrank.data.held_out import check_same_features
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import is_close
 from marginrank.fit.scaling import blaming_features
@@ -296,7 +296,7 @@ def run_search(
     """
     _check(validation, rule, nested=nested, budget=budget)
     space.check()
-    refuse_other_validation(validation, data.n_features, data.feature_names)
+    check_same_features(validation, data.n_features, data.feature_names)
     driver = _Driver(data, space, metric, rule, seed, clock, on_fit)
     folds = [] if validation is not None else folds_of(data, cv, seed)
     splits = fold_splits(data, folds) if validation is None else [Split(None, validation)]

@@ -1,0 +1,419 @@
+"""A basis of curves in which the penalty of an additive model is ½‖u‖².
+
+The curve of a feature is given by its values c at the knots t_0 < … < t_m, and straight between
+them. It is a line, the one that fits it best on the documents, and what is left, r:
+
+    c = a (t − mean) + r,    mean(r) = 0,  cov(r, x) = 0
+
+The penalty is that of RankSVM for the line, and λ times the roughness of r:
+
+    ½ σ² a² + ½ λ (σ / τ)² R(r),    R(r) = m Σ (Δr)² + m³/π² Σ (Δ²r)²
+
+with the scale σ that the feature is divided by, its standard deviation τ, and differences from knot
+to knot. As knots are quantiles, R is about ∫ r'² + r''² / π² over the share of documents below x.
+So a straight line costs what it costs in RankSVM, whatever λ is.
+
+On the space of all r, eigenvectors of the covariance relative to R make a basis of curves that are
+uncorrelated on the documents and ordered by how much they vary; scaled by their penalty and
+together with the line, they have the penalty ½‖u‖². Missing values, and categories, are columns of
+zeros and ones with a weight of their own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import serial_blas
+from marginrank._utils.types import Floats, Integers
+from marginrank.additive.grids import CLASSES
+from marginrank.additive.knots import SAMPLE, WHOLE, HatCodes
+from marginrank.data.knots import Knots
+from marginrank.objective.backends.transformed import Transformation
+from marginrank.objective.faces import Combination
+
+STEP = 1.0 / WHOLE
+SEED = 1  # of the sample
+BLOCK_ENTRIES = 1 << 20  # of places that are looked at together
+LEAST, MOST = 1e-290, 1e290  # variances of features, that products with others stay numbers
+FEW = 1e-6  # documents that each knot has beside its own, so that none has no weight
+
+
+@dataclass(frozen=True)
+class CurveBasis(Transformation):
+    """Basis functions by their values at the knots.
+
+    Attributes
+    ----------
+    blocks : sequence of ndarray
+        For each feature, the values of its basis functions (columns) at its knots (rows), of which
+        the first is for missing values.
+    variances : ndarray of shape (n_weights,)
+        How much each function varies over documents, about.
+    deviations : ndarray of shape (n_features,)
+        τ; 0 where there are no curves.
+    n_grids : int
+        How many of the last blocks are those of grids, which are several features of hat functions.
+    """
+
+    blocks: Sequence[Floats]
+    variances: Floats
+    deviations: Floats
+    n_grids: int = 0
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The first weight of each feature, and the number of all."""
+        sizes = [block.shape[1] for block in self.blocks]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    @cached_property
+    def _matrix(self) -> Any:
+        return _block_diagonal(self.blocks)
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return _block_diagonal([block.T for block in self.blocks])
+
+    def hats(self, k: int) -> range:
+        """Return the features of hat functions that block k is made of."""
+        n_curves = len(self.blocks) - self.n_grids
+        first = n_curves + CLASSES * (k - n_curves)
+        return range(k, k + 1) if k < n_curves else range(first, first + CLASSES)
+
+    def and_grids(self, blocks: Sequence["BasisBlock"]) -> "CurveBasis":
+        """Return the same with functions of grids behind."""
+        return replace(
+            self,
+            blocks=[*self.blocks, *(block.functions for block in blocks)],
+            variances=np.concatenate([self.variances, *(block.variances for block in blocks)]),
+            n_grids=self.n_grids + len(blocks),
+        )
+
+    def combine(self, combinations: Mapping[int, Combination]) -> "CurveBasis":
+        """Return the same with combinations of the functions of some blocks."""
+        functions, variances = list(self.blocks), np.split(self.variances, self.starts[1:-1])
+        for k, combination in combinations.items():
+            functions[k] = functions[k] @ combination.columns
+            variances[k] = combination.variances
+        return replace(self, blocks=functions, variances=np.concatenate(variances))
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights."""
+        return self.variances.size
+
+    @cached_property
+    def magnitudes(self) -> Floats:
+        """The largest absolute value of each function between its outer knots."""
+        return np.concatenate([np.abs(block).max(axis=0) for block in self.blocks])
+
+    def inner(self, u: Floats) -> Floats:
+        """Return the values of the curves with weights u at the knots."""
+        values: Floats = self._matrix @ u
+        return values
+
+    def outer(self, sums: Floats) -> Floats:
+        """Return sums over the documents by weight, from those by knot."""
+        by_weight: Floats = (self._transposed @ sums.T).T
+        return by_weight
+
+
+def _block_diagonal(blocks: Sequence[Floats]) -> Any:
+    """Return a sparse matrix with these blocks on its diagonal; block_diag takes far longer."""
+    heights, widths = np.array([block.shape for block in blocks], dtype=np.int64).T
+    first = np.repeat(np.cumsum(widths) - widths, heights)
+    in_row = np.repeat(widths, heights)
+    ends = np.cumsum(in_row)
+    indices = np.arange(ends[-1]) + np.repeat(first - (ends - in_row), in_row)
+    data = np.concatenate([block.ravel() for block in blocks])
+    shape = int(heights.sum()), int(widths.sum())
+    return sp.csr_array((data, indices, np.concatenate([[0], ends])), shape=shape)
+
+
+def make_basis(
+    knots: Knots, codes: HatCodes, smoothness: float, scale: Floats | None = None
+) -> CurveBasis:
+    """Return the basis of the curves of all features.
+
+    Parameters
+    ----------
+    knots : Knots
+        The knots of the features.
+    codes : HatCodes
+        The values of the documents among them.
+    smoothness : float
+        λ, the weight of roughness; infinite for lines alone.
+    scale : ndarray of shape (n_features,), optional
+        σ, what features are divided by; without it, they are not.
+    """
+    return CurveShapes.of(knots, codes).basis(smoothness, scale)
+
+
+class BasisBlock(NamedTuple):
+    """Basis functions of a feature, or grid, by their values at its columns; how much they vary."""
+
+    functions: Floats
+    variances: Floats
+
+
+@dataclass(frozen=True)
+class CurveShapes:
+    """Basis functions before they have a size, on which alone smoothness and scale decide.
+
+    Attributes
+    ----------
+    blocks : list of BasisBlock
+        For each feature, a weight of one for missing values or categories, the line of slope one,
+        and curves of roughness one.
+    n_steps : ndarray of int64, shape (n_features,)
+        How many functions of each feature are for missing values or categories: the first.
+    deviations : ndarray of shape (n_features,)
+        τ; 0 where there are no curves.
+    """
+
+    blocks: list[BasisBlock]
+    n_steps: Integers
+    deviations: Floats
+
+    @classmethod
+    def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
+        """Return those of features with some knots, and of documents with values at some places."""
+        sums = HatSums.of(sample(codes), knots)
+        missing = _with_gaps(codes)
+        blocks: list[BasisBlock] = [BasisBlock(np.empty((0, 0)), np.empty(0))] * knots.n_features
+        n_steps, deviations = missing.astype(np.int64), np.zeros(knots.n_features)
+        widths = np.where(knots.categorical, 0, np.diff(knots.starts))
+        with serial_blas():
+            for width in np.unique(widths[widths > 0]):
+                features = np.flatnonzero(widths == width)
+                first = knots.starts[features]
+                t = knots.at[first[:, None] + np.arange(1, width)]
+                lines = _lines(t, sums.moments(first, int(width)).present())
+                deviations[features] = np.sqrt(lines.variances)
+                if width > 2:
+                    _check_variances(features, lines.variances)
+                curves = _curves(lines)
+                for k, curve in zip(features.tolist(), curves, strict=True):
+                    blocks[k] = _with_missing(curve, sums.share(knots, k)) if missing[k] else curve
+        for k in np.flatnonzero(knots.categorical).tolist():
+            blocks[k] = _steps(sums.mean[knots.columns(k)], has_missing=bool(missing[k]))
+            n_steps[k] = blocks[k].variances.size
+        return cls(blocks, n_steps, deviations)
+
+    def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
+        """Return what each function is multiplied by; 0 for curves of infinite smoothness."""
+        counts = np.array([block.variances.size for block in self.blocks])
+        feature = np.repeat(np.arange(counts.size), counts)
+        place = np.arange(feature.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        place -= self.n_steps[feature]  # 0 is the line
+        sigma = np.ones(feature.size) if scale is None else scale[feature]
+        of_curve = self.deviations[feature] / (np.sqrt(smoothness) * sigma)
+        return np.select([place < 0, place == 0], [1.0, 1.0 / sigma], of_curve)
+
+    def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
+        """Return functions with the penalty ½‖u‖²; the arguments are those of make_basis."""
+        sizes = self.sizes(smoothness, scale)
+        starts = np.cumsum([block.variances.size for block in self.blocks])[:-1]
+        by_feature = zip(self.blocks, np.split(sizes, starts), strict=True)
+        variances = np.concatenate([block.variances for block in self.blocks])
+        return CurveBasis(
+            blocks=[block.functions[:, size > 0] * size[size > 0] for block, size in by_feature],
+            variances=(variances * sizes**2)[sizes > 0],
+            deviations=self.deviations,
+        )
+
+
+def sample(codes: HatCodes) -> HatCodes:
+    """Return the places of the documents that tell means and covariances."""
+    n_documents = codes.codes.shape[0]
+    if n_documents <= SAMPLE:
+        return codes
+    rows = np.random.default_rng(SEED).choice(n_documents, SAMPLE, replace=False)
+    return codes.take(np.sort(rows))
+
+
+def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
+    """Return which features have missing values.
+
+    A few documents at a time, as there is no room for a number a value.
+    """
+    n_documents, n_features = codes.codes.shape
+    found = np.zeros(n_features, dtype=np.bool_)
+    height = max(BLOCK_ENTRIES // max(n_features, 1), 1)
+    for first in range(0, n_documents, height):
+        block = slice(first, first + height)
+        found |= np.any((codes.codes[block] == 0) & (codes.steps[block] == 0), axis=0)
+    return found
+
+
+class HatSums(NamedTuple):
+    """Means over documents of all hat functions, of their squares, and of products with the next.
+
+    Those of two that are not neighbours have a product of zero.
+    """
+
+    mean: Floats
+    squares: Floats
+    with_next: Floats
+
+    @classmethod
+    def of(cls, codes: HatCodes, knots: Knots) -> "HatSums":
+        """Return those of some documents."""
+        n_documents, n_features = codes.codes.shape
+        sums = np.zeros((5, knots.n_columns + 1))
+        width = max(BLOCK_ENTRIES // n_documents, 1)
+        for k in range(0, n_features, width):
+            some = slice(k, min(k + width, n_features))
+            at = (codes.codes[:, some] + knots.starts[:-1][some]).ravel()
+            right = STEP * codes.steps[:, some].ravel()
+            left = 1.0 - right
+            for total, weights in zip(
+                sums, (left, right, left * left, right * right, left * right), strict=True
+            ):
+                total += np.bincount(at, weights, minlength=total.size)
+        left, right, left_left, right_right, left_right = sums[:, :-1] / n_documents
+        # What is on the right of one column is in the next.
+        mean, squares = left + np.roll(right, 1), left_left + np.roll(right_right, 1)
+        return cls(mean, squares, left_right)
+
+    def moments(self, first: Integers, width: int) -> "HatMoments":
+        """Return those of features with as many columns, by the first one of each."""
+        at = first[:, None] + np.arange(width)
+        products = self.squares[at][:, :, None] * np.eye(width)
+        j = np.arange(width - 1)
+        products[:, j, j + 1] = products[:, j + 1, j] = self.with_next[at[:, :-1]]
+        return HatMoments(self.mean[at], products)
+
+    def share(self, knots: Knots, k: int) -> float:
+        """Return the share of documents without a value of a feature."""
+        return float(self.mean[knots.starts[k]])
+
+
+class HatMoments(NamedTuple):
+    """Means and products of the hat functions of some features, over documents.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features, n_columns)
+        The mean of each function.
+    products : ndarray of shape (n_features, n_columns, n_columns)
+        The mean of the product of each two of a feature.
+    """
+
+    mean: Floats
+    products: Floats
+
+    def present(self) -> "HatMoments":
+        """Return those over documents that have a value, without the column of missing ones.
+
+        Every knot gets a tiny bit of a document, so that there is always something to go by.
+        """
+        mean = self.mean[:, 1:] + FEW
+        products = self.products[:, 1:, 1:] + FEW * np.eye(mean.shape[1])
+        total = mean.sum(axis=1)
+        return HatMoments(mean / total[:, None], products / total[:, None, None])
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of each two functions of a feature."""
+        return self.products - self.mean[:, :, None] * self.mean[:, None, :]
+
+
+class FeatureLines(NamedTuple):
+    """The lines of slope one of some features with as many knots each.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features, n_knots)
+        Their values, with a mean of zero over the documents that have a value.
+    along : ndarray of shape (n_features, n_knots)
+        Their products with hat functions.
+    variances : ndarray of shape (n_features,)
+        τ².
+    moments : HatMoments
+        Those of the hat functions.
+    """
+
+    values: Floats
+    along: Floats
+    variances: Floats
+    moments: HatMoments
+
+
+def _lines(t: Floats, moments: HatMoments) -> FeatureLines:
+    """Return the lines of features with these knots."""
+    with np.errstate(over="ignore", invalid="ignore"):  # said better by who looks at τ
+        line = t - np.sum(moments.mean * t, axis=1, keepdims=True)
+        along = np.einsum("kij,kj->ki", moments.products, line)
+        return FeatureLines(line, along, np.sum(line * along, axis=1), moments)
+
+
+def _check_variances(features: Integers, variances: Floats) -> None:
+    """Raise ValueError for features whose variances under- or overflow."""
+    odd = np.flatnonzero(~((variances >= LEAST) & (variances <= MOST)))
+    if odd.size:
+        size = "small" if variances[odd[0]] < LEAST else "large"
+        raise ValueError(
+            f"X[:, {features[odd[0]]}] has values so {size} that their squares under- or overflow. "
+            "Multiply the feature by a constant."
+        )
+
+
+def _curves(lines: FeatureLines) -> list[BasisBlock]:
+    """Return line and curves of features, zero where values are missing.
+
+    They have a mean of zero over the documents that have a value.
+    """
+    functions, variances = lines.values[:, :, None], lines.variances[:, None]
+    if lines.values.shape[1] > 2:
+        curves, spread = _eigencurves(lines.along, lines.moments)
+        functions = np.concatenate([functions, curves], axis=2)
+        variances = np.concatenate([variances, spread], axis=1)
+    missing = np.zeros((len(functions), 1, functions.shape[2]))
+    functions = np.concatenate([missing, functions], axis=1)
+    return [BasisBlock(*one) for one in zip(functions, variances, strict=True)]
+
+
+def _eigencurves(along: Floats, moments: HatMoments) -> tuple[Floats, Floats]:
+    """Return curves of roughness one that are uncorrelated with lines and with each other.
+
+    And their variances, which fall. `along` are the products of hat functions with lines.
+    """
+    conditions = np.stack([moments.mean, along], axis=2)
+    conditions /= np.linalg.norm(conditions, axis=1, keepdims=True)
+    free = np.linalg.qr(conditions, mode="complete").Q[:, :, 2:]
+    across = np.swapaxes(free, 1, 2)
+    # With R = LLᵀ, eigenvectors relative to R are those of L⁻¹ Cov L⁻ᵀ, seen through L⁻ᵀ.
+    back = np.linalg.inv(np.linalg.cholesky(across @ roughness(along.shape[1]) @ free))
+    inner = back @ (across @ moments.covariance @ free) @ np.swapaxes(back, 1, 2)
+    variances, vectors = np.linalg.eigh(inner)
+    curves = free @ np.swapaxes(back, 1, 2) @ vectors
+    return curves[:, :, ::-1], np.maximum(variances[:, ::-1], 0.0)
+
+
+def roughness(n_knots: int) -> Floats:
+    """Return R as a quadratic form of the values at the knots."""
+    m = n_knots - 1
+    first = np.diff(np.eye(n_knots), axis=0)
+    second = np.diff(first, axis=0)
+    form: Floats = m * first.T @ first + m**3 / np.pi**2 * second.T @ second
+    return form
+
+
+def _with_missing(curve: BasisBlock, share: float) -> BasisBlock:
+    """Add the weight of missing values, given their share."""
+    functions = block_diag(1.0, curve.functions[1:])
+    return BasisBlock(functions, np.concatenate([[share * (1.0 - share)], curve.variances]))
+
+
+def _steps(shares: Floats, *, has_missing: bool) -> BasisBlock:
+    """Return a weight for each category, and for missing values if there are any."""
+    first = 0 if has_missing else 1
+    own = shares[first:]
+    return BasisBlock(np.eye(shares.size)[:, first:], own * (1.0 - own))

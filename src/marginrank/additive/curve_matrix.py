@@ -1,0 +1,217 @@
+"""Basis functions of curves, a sum of which scores a document: never multiplied out.
+
+The native kernels see the hat functions of :class:`HatMatrix`, three bytes a value. The solvers see
+the weights of a basis of curves (:mod:`marginrank.additive.curve_basis`), in which the penalty is
+½‖u‖²; :class:`CurveKernels` is between them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from marginrank import _core
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Floats, Integers
+from marginrank.additive.curve_basis import STEP, CurveBasis
+from marginrank.additive.grids import FeatureGrid, hat_starts
+from marginrank.additive.knots import HatCodes
+from marginrank.data.knots import Knots
+from marginrank.objective.backends.interface import Kernels, Matrix, QueryLosses, Scores, State
+from marginrank.objective.backends.native import NativeKernels, NativeMatrix, as_native
+from marginrank.objective.backends.transformed import TransformedKernels, TransformedSweeps
+from marginrank.objective.faces import Combination
+from marginrank.objective.gram import Gram
+from marginrank.objective.losses import Loss
+from marginrank.objective.pair_sets import PairCounts, PairSet
+
+BLOCK_ENTRIES = 1 << 22  # of basis functions that are made dense at a time
+FULL_HESSIAN = 1024  # columns, up to which the diagonal of a Hessian comes from all of it
+
+
+class HatMatrix(NativeMatrix):
+    """Hat functions of features; `X` has the codes of their values."""
+
+    @classmethod
+    def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
+        """Return the matrix of some documents, given the first column of each feature."""
+        return cls(codes, _core.Matrix.hats(codes.codes, codes.steps, starts))
+
+
+@dataclass(frozen=True)
+class CurveMatrix(Matrix):
+    """The basis functions of curves at documents.
+
+    Attributes
+    ----------
+    hats : HatMatrix
+        The hat functions.
+    knots : Knots
+        Their knots.
+    basis : CurveBasis
+        The basis functions, made of hat functions.
+    grids : tuple of FeatureGrid
+        Grids of two features, whose hat functions follow those of the features.
+    """
+
+    hats: HatMatrix
+    knots: Knots
+    basis: CurveBasis
+    grids: tuple[FeatureGrid, ...] = ()
+
+    @classmethod
+    def of(
+        cls, codes: HatCodes, knots: Knots, basis: CurveBasis, grids: tuple[FeatureGrid, ...] = ()
+    ) -> "CurveMatrix":
+        """Return the matrix of documents whose values have these codes."""
+        return cls(HatMatrix.of(codes, hat_starts(knots, grids)), knots, basis, grids)
+
+    @cached_property
+    def starts(self) -> Integers:
+        """The first column of each feature of the hat functions."""
+        return hat_starts(self.knots, self.grids)
+
+    @property
+    def codes(self) -> HatCodes:
+        """The values of the documents."""
+        return cast(HatCodes, self.hats.X)
+
+    @property
+    def n_features(self) -> int:
+        """Number of basis functions."""
+        return self.basis.n_weights
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.hats.n_rows
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries of hat functions."""
+        return self.hats.n_entries
+
+    def magnitudes(self, threads: int) -> Floats:
+        """Return the largest absolute value of each basis function."""
+        return self.basis.magnitudes
+
+    def restrict(self, columns: Integers, threads: int) -> NativeMatrix:
+        """Return some basis functions alone, multiplied out."""
+        return as_native(self.values(columns))
+
+    def feature(self, j: Any) -> Any:
+        """Return the feature of basis function j, or of several; the first one of a grid's two."""
+        of_blocks = [*range(self.knots.n_features), *(grid.features[0] for grid in self.grids)]
+        return np.array(of_blocks)[np.searchsorted(self.basis.starts, j, side="right") - 1]
+
+    @property
+    def variances(self) -> Floats:
+        """How much each basis function varies."""
+        return self.basis.variances
+
+    @property
+    def block_starts(self) -> Integers:
+        """The first basis function of each feature or grid, and the number of all."""
+        return self.basis.starts
+
+    def combine_blocks(self, combinations: Mapping[int, Combination]) -> "CurveMatrix":
+        """Return the matrix with combinations of the basis functions of some features or grids."""
+        return replace(self, basis=self.basis.combine(combinations))
+
+    def kernels(self, pairs: PairCounts, loss: Loss, threads: int) -> "CurveKernels":
+        """Return what computes with it."""
+        return CurveKernels(self, self.hats.kernels(pairs, loss, threads))
+
+    def sample(
+        self, pairs: PairCounts, fraction: float, seed: int, threads: int
+    ) -> tuple["CurveMatrix", PairSet]:
+        """Return a sample of the pairs and a copy of the rows of its documents."""
+        sample = cast(PairSet, pairs).sample(fraction, seed)
+        rows = sample.documents.rows
+        codes = self.codes if rows is None else self.codes.take(rows)
+        return CurveMatrix.of(codes, self.knots, self.basis, self.grids), sample.compact()
+
+    def share(self, kernels: Sequence[Kernels]) -> TransformedSweeps:
+        """Return sweeps that read the codes once for all."""
+        curves = [cast(CurveKernels, kernel) for kernel in kernels]
+        return TransformedSweeps.of(self.hats.share([k.inner for k in curves]), curves)
+
+    def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
+        """Return some basis functions (ascending) at all documents, or at those of some rows."""
+        codes = self.codes if rows is None else self.codes.take(rows)
+        result = np.empty((codes.codes.shape[0], columns.size))
+        feature = np.searchsorted(self.basis.starts, columns, side="right") - 1
+        for k in np.unique(feature):
+            where = np.flatnonzero(feature == k)
+            at_knots = self.basis.blocks[k][:, columns[where] - self.basis.starts[k]]
+            result[:, where] = sum(
+                (1.0 - p) * at_knots[left] + p * at_knots[left + 1]
+                for left, p in self._columns(codes, int(k))
+            )
+        return result
+
+    def _columns(self, codes: HatCodes, k: int) -> Iterator[tuple[Integers, Any]]:
+        """Yield the left one of two columns in block k, and how far it is to the next."""
+        hats = self.basis.hats(k)
+        for j in hats:
+            left = codes.codes[:, j].astype(np.int64) + (self.starts[j] - self.starts[hats[0]])
+            yield left, (STEP * codes.steps[:, j])[:, None]
+
+
+class CurveKernels(TransformedKernels):
+    """Native kernels on hat functions that are asked about curves."""
+
+    inner: NativeKernels
+
+    def __init__(self, matrix: CurveMatrix, inner: NativeKernels) -> None:
+        super().__init__(inner, matrix.basis)
+        self._matrix = matrix
+
+    def column(self, j: int) -> Scores:
+        """Return a basis function at the documents; a sweep."""
+        unit = np.zeros(self._matrix.n_features)
+        unit[j] = 1.0
+        return self.scores(unit)
+
+    def query_squares(self, by_query: QueryLosses) -> Floats:
+        """Return what errors of the queries' gradients sum to, squared, or more; no sweep."""
+        sizes = cast(Floats, by_query)[:, 2]
+        return float(sizes @ sizes) * self._matrix.basis.magnitudes**2
+
+    def hessian(self, state: State) -> Floats:
+        """Return the Hessian in the weights of the basis."""
+        half = self.transformation.outer(self.inner.hessian(state))
+        return self.transformation.outer(half.T)
+
+    def hess_diag(self, state: State) -> Floats:
+        """Return the diagonal of it, from the Hessian or from a few basis functions at a time."""
+        if self._matrix.n_features <= FULL_HESSIAN:
+            return np.diag(self.hessian(state)).copy()
+        blocks = self._column_blocks(self._matrix.n_rows)
+        return np.concatenate(
+            [self.inner.on(self._matrix.restrict(c, 1)).hess_diag(state) for c in blocks]
+        )
+
+    def gram(self, scale: Floats | None = None) -> Gram:
+        """Return the inner products of the active documents."""
+        active = self.inner.pair_set.active_documents
+        total = Gram(active.documents, active.offsets, np.zeros((active.rows.size,) * 2))
+        for columns in self._column_blocks(active.rows.size):
+            X = self._matrix.values(columns, active.rows)
+            part = Gram.of_rows(
+                X,
+                np.arange(active.rows.size),
+                np.arange(columns.size),
+                active.documents,
+                active.offsets,
+                None if scale is None else scale[columns],
+            )
+            total.products[...] += part.products
+        return total
+
+    def _column_blocks(self, height: int) -> Iterator[Integers]:
+        """Yield the columns, so many at a time that their values take little memory."""
+        width = max(BLOCK_ENTRIES // max(height, 1), 8)
+        for first in range(0, self._matrix.n_features, width):
+            yield np.arange(first, min(first + width, self._matrix.n_features))
