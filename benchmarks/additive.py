@@ -42,8 +42,8 @@ from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_letor, make_r
 from marginrank._utils.threads import effective_threads
 from marginrank.additive.fit import AdditiveParameters, prepare
 from marginrank.additive.selection import AdditiveLearner
-from marginrank.fit.declarations import SMOOTHNESS_TRIED
 from marginrank.fit.linear import Parameters, make_objective
+from marginrank.models.parameters import SMOOTHNESS_TRIED
 from marginrank.selection.scoring import Split, SplitScorer
 from marginrank.selection.search import Search
 from marginrank.selection.space import SearchSpace
@@ -107,8 +107,8 @@ def curves(fold: Fold, grid: Any, **parameters: Any) -> Iterator[tuple[Callable[
         pass
     result = search.result(compare=False)
     (model,) = search.models(result.candidates[result.best_index])
-    values = model.keywords["values"], *(one.values for one in model.keywords["interactions"])
-    yield partial(model, threads=1), sum(part.size for part in values)
+    functions = (*model.args[0], *model.keywords["interactions"])
+    yield partial(model, threads=1), sum(one.values.size for one in functions)
 
 
 def lambdarank(fold: Fold, _: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:

@@ -16,8 +16,8 @@ from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_a
 from marginrank.estimators.base import check_seed
 from marginrank.estimators.input import features_of, queries_of, remember_columns, set_features
 from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchMixin
-from marginrank.fit.declarations import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
 from marginrank.models import AdditiveModel
+from marginrank.models.parameters import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
 
 
@@ -170,7 +170,6 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
         Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
         axes = {name: self._values(name) for name in self._searched}
         base = AdditiveParameters(**self._fixed(f.name for f in fields(AdditiveParameters)))
-        base.check()
         seed = check_seed(self.random_state)
         documents = documents_and_features(
             X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs

@@ -11,9 +11,9 @@ from marginrank.estimators.base import LinearRanker, check_seed
 from marginrank.estimators.input import features_of, set_features
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchMixin
-from marginrank.fit.declarations import LINES_TRIED
 from marginrank.fit.linear import Parameters
 from marginrank.models import LinearModel
+from marginrank.models.parameters import LINES_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
 
 AUTO = "auto"

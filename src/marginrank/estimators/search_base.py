@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from marginrank._utils.parameters import check_choice, check_number
 from marginrank.data import RankingData
 from marginrank.estimators.base import warn_of
-from marginrank.fit.linear import unfinished_message
+from marginrank.models.fit_report import unfinished_message
 from marginrank.selection.results import RULES, SearchProgress, SearchResult, short_params
 from marginrank.selection.search import run_search
 from marginrank.selection.space import SearchSpace

@@ -151,7 +151,6 @@ class SparseRankSVMCV(SearchMixin, LinearRanker):
         parameter, grid = given_grid(self.Cs, self.radii, self.parameter)
         fixed = self._fixed(field.name for field in fields(SparseParameters))
         base = SparseParameters(radius=1.0 if parameter == "radius" else None, **fixed)
-        base.check()
         seed = check_seed(self.random_state)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
         learner = SparseLearner(parameter)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.scaling import Scale
-from marginrank.solvers.result import SolverResult
+from marginrank.models.fit_report import Closeness
 
 
 class PathModel(NamedTuple):
@@ -18,7 +18,7 @@ class PathModel(NamedTuple):
     ----------
     part, step : int
         Index of the set of rows, and of the value on the grid.
-    result : SolverResult
+    result : SolverResult or FitReport
         The end of the fit; objective and gap are those of a fit with this value alone.
     model : object
         What the learner predicts scores with.
@@ -28,7 +28,7 @@ class PathModel(NamedTuple):
 
     part: int
     step: int
-    result: SolverResult
+    result: Closeness
     model: Any
     scale: Scale | None = None
 

@@ -16,16 +16,10 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.fit.linear import (
-    Parameters,
-    fit_linear,
-    preferences_of,
-    seed_from,
-    unfinished_message,
-)
+from marginrank.fit.linear import Parameters, fit_linear, preferences_of, seed_from
 from marginrank.metrics.names import Metric, order_free
 from marginrank.metrics.scorers import metric_of
-from marginrank.models.fit_report import StopReason
+from marginrank.models.fit_report import StopReason, report_of, unfinished_message
 from marginrank.selection.folds import (
     cost_by_label,
     folds_of,
@@ -206,7 +200,6 @@ def learning_curve_ranking(
     """
     check_names(parameters)
     settings = Parameters(**parameters)
-    settings.check()
     n_jobs = settings.n_jobs
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)
@@ -305,14 +298,15 @@ class SampleLearner(LinearLearner):
             for step, size in enumerate(values):
                 rows = np.flatnonzero(position_of_row < size)
                 train = rows_of(data, rows, n_jobs=parameters.n_jobs)
-                fit = fit_linear(train, parameters, seed=seed, w0=w)
-                if fit.result.stop is StopReason.INTERRUPTED:
+                model = fit_linear(train, parameters, seed=seed, w0=w)
+                report = report_of(model)
+                if report.stop_reason is StopReason.INTERRUPTED:
                     raise KeyboardInterrupt
-                w = fit.result.w
+                w = model.coef
                 scores = self.predict(train, w, None, effective_threads(parameters.n_jobs))
-                self.n_pairs.append(fit.n_pairs)
+                self.n_pairs.append(report.n_pairs)
                 self.train_scores.append(self._evaluate(train.y, scores, qid=train.qid))
-                yield PathModel(part, step, fit.result, w)
+                yield PathModel(part, step, report, w)
 
     def with_value(self, parameters: Parameters, value: float) -> Parameters:
         """Return the parameters, which are the same for all sizes."""

@@ -21,11 +21,11 @@ from marginrank.fit.scaling import (
     Scale,
     ScaleSearch,
     find_linear_scale,
-    no_scale,
     to_raw,
     with_scale,
 )
 from marginrank.models.fit_report import StopReason
+from marginrank.models.parameters import no_scale
 from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
@@ -170,7 +170,7 @@ class SharedProblems:
         found = self._together(Cs, seed) if minimise is newton else self._apart(minimise, Cs, seed)
         for k, step, result in found:
             scale = self._scales[k]
-            raw = to_raw(result, scale)
+            raw = replace(result, w=to_raw(result.w, scale))
             yield PathModel(self._parts[k].number, step, raw, raw.w, scale)
 
     def objective(self, k: int, C: float) -> Objective:

@@ -17,12 +17,12 @@ from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Floats
 from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.fit.linear import Parameters, is_close, seed_from, unfinished_message
-from marginrank.fit.scaling import Scale, effect_message, values_of
+from marginrank.fit.linear import Parameters, seed_from
+from marginrank.fit.scaling import Scale, effect_message, values_of, without_effect
 from marginrank.fit.sparse import SparseParameters
 from marginrank.metrics.names import Metric
 from marginrank.metrics.options import exceeds
-from marginrank.models.fit_report import StopReason
+from marginrank.models.fit_report import StopReason, is_close, unfinished_message
 from marginrank.selection.learner import PathLearner
 from marginrank.selection.linear_paths import LINEAR
 from marginrank.selection.scoring import Split, SplitScorer
@@ -349,7 +349,10 @@ def _path_of(
     path, scale = fit_path(
         kind, learner, data, parameters, held_out, metric, grid=grid, n_points=n_points, seed=seed
     )
-    for message in (effect_message(scale, data.feature_names), path.convergence_message()):
+    for message in (
+        effect_message(without_effect(scale), data.feature_names),
+        path.convergence_message(),
+    ):
         if message is not None:
             warnings.warn(message, stacklevel=3)
     return path
@@ -388,7 +391,6 @@ def fit_path(
     seed : int
         Seed of the samples that speed up the fits.
     """
-    parameters.check()
     splits = [] if held_out is None else [Split(None, held_out)]
     scorer = SplitScorer(splits, metric, parameters.n_jobs, learner)
     if grid is None:
@@ -400,7 +402,7 @@ def fit_path(
         models.append(one.model)
         found, scale = one.result, one.scale
         # Without the scores of all documents.
-        results.append((found.objective, found.gap, found.stop))
+        results.append((found.objective, found.gap, found.stop_reason))
         ends.append(perf_counter() - begin)
         unfinished += not is_close(found, parameters.tol)
     objectives, gaps, stop_reasons = zip(*results, strict=True)

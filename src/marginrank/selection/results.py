@@ -9,9 +9,9 @@ import numpy as np
 from marginrank._utils.parameters import Mention, Message, ParameterError, given
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Booleans, Floats
-from marginrank.fit.linear import unfinished_message
 from marginrank.metrics.comparison import Comparison
 from marginrank.metrics.options import exceeds
+from marginrank.models.fit_report import unfinished_message
 
 RULES = ("best", "one_se")
 

@@ -23,10 +23,10 @@ from marginrank._utils.parameters import (
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.held_out import check_same_features
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.linear import is_close
 from marginrank.fit.scaling import blaming_features
 from marginrank.metrics.names import Metric
 from marginrank.metrics.options import exceeds
+from marginrank.models.fit_report import is_close
 from marginrank.selection.folds import Fold, check_folds, folds_of, over_folds, query_folds
 from marginrank.selection.results import (
     RULES,

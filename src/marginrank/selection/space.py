@@ -62,8 +62,7 @@ class SearchSpace:
             check_grid(self.learner.parameter, self.values)
         if self.n_points is not None:
             check_integer("n_points", self.n_points, at_least=1)
-        for parameters in self.combinations:
-            parameters.check()
+        _ = self.combinations
 
     @property
     def varied(self) -> list[str]:
