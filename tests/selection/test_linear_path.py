@@ -74,7 +74,7 @@ def test_wrong_options_are_refused(options, words):
 
 def test_models_that_stop_early_are_one_warning():
     n = len(CS)
-    with pytest.warns(UserWarning, match=f"{n} of the {n} models of the path did not") as caught:
+    with pytest.warns(UserWarning, match=f"{n} of {n} models of the path did not") as caught:
         linear_path(X, Y, qid=QID, Cs=CS, loss="hinge", solver="bmrm", max_iter=2)
     assert len(caught) == 1
     assert caught[0].filename == __file__

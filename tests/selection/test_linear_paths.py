@@ -51,7 +51,7 @@ def test_each_model_is_that_of_a_fit_alone(options, layout):
         np.testing.assert_allclose(solution.result.w, alone.coef, rtol=1e-2, atol=1e-4)
         assert solution.result.gap >= 0
         if alone.scale is not None:
-            np.testing.assert_allclose(solution.scale.values, alone.scale.values, rtol=1e-12)
+            np.testing.assert_allclose(solution.scale.values, alone.scale, rtol=1e-12)
 
 
 def test_many_parts_are_solved_a_few_at_a_time(monkeypatch):

@@ -226,11 +226,11 @@ def test_a_path_without_a_scale_has_none():
 
 
 def test_models_that_stop_early_are_one_warning():
-    with pytest.warns(UserWarning, match="of the 3 models of the path did not come as") as caught:
+    with pytest.warns(UserWarning, match="of 3 models of the path did not") as caught:
         path = plain_sparse_path(X, Y, qid=QID, n_points=3, max_iter=1)
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    assert str(caught[0].message).startswith(f"{path.n_unfinished} of the 3")
+    assert str(caught[0].message).startswith(f"{path.n_unfinished} of 3")
 
 
 def test_features_without_effect_are_one_warning():
