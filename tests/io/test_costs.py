@@ -116,7 +116,7 @@ def test_text_in_chunks_is_learned_with_costs(tmp_path):
     found = {}
     for name in ("clicks", "plain"):
         with pytest.warns(ConvergenceWarning):
-            learner.fit_file(tmp_path / f"{name}.txt", chunk_documents=12)
+            learner.fit(tmp_path / f"{name}.txt", read_options={"chunk_documents": 12})
         found[name] = learner.coef_
     assert np.abs(found["clicks"] - found["plain"]).max() > 1e-2
 
