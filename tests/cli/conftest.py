@@ -36,13 +36,19 @@ class Done(NamedTuple):
     stderr: str
 
 
+class Output(io.StringIO):
+    """What a command prints, as on a terminal that has all characters."""
+
+    encoding = "utf-8"
+
+
 @pytest.fixture(scope="session")
 def invoke():
     """Return a function that runs ``marginrank`` without a process, which takes a second."""
     from marginrank.cli.app import app
 
     def invoke(*arguments):
-        out, err = io.StringIO(), io.StringIO()
+        out, err = Output(), Output()
         with (
             redirect_stdout(out),
             redirect_stderr(err),
@@ -69,7 +75,7 @@ def run(invoke):
 
 @pytest.fixture(scope="session")
 def run_process():
-    """Return a function like `run` for tests that need a process: of streams, and of what it loads."""
+    """Return a function like `run` that starts a process, for tests of streams and of imports."""
 
     def run_process(*arguments, code=0, input=None):
         command = [sys.executable, "-m", "marginrank", *map(str, arguments)]
