@@ -118,7 +118,7 @@ class SparseLearner(PathLearner):
             result = solver.solve(regularizer, start_at=point, tol=parameters.tol)
             if result.stop is StopReason.INTERRUPTED or solver.point is None:
                 raise KeyboardInterrupt
-            point = solver.point.loss
+            point = solver.point.base
             # The penalized objective was divided by C, so that points can be shared.
             yield result if self.parameter == "radius" else result.times(value)
 
