@@ -11,7 +11,7 @@ from marginrank.export.exporting import Files, Model, places_in
 from marginrank.export.names import Names, names_of
 from marginrank.export.numbers import FLOAT32_ACCURACY
 from marginrank.export.registry import find_target
-from marginrank.metrics.ranks import ranks
+from marginrank.metrics.ranking import ranks
 from marginrank.models import KernelModel
 
 
