@@ -59,7 +59,7 @@ def test_value_and_derivatives_are_those_of_the_basis_functions(loss):
     if LOSSES[loss].smooth:
         assert_allclose(one.hess_vec(v)[0], other.hess_vec(v)[0], rtol=1e-9, atol=1e-9)
         assert_allclose(one.hess_diag(), other.hess_diag(), rtol=1e-9, atol=1e-9)
-    assert_allclose(grids.gram().products, explicit.gram().products, atol=1e-9)
+    assert_allclose(grids.design.gram.products, explicit.design.gram.products, atol=1e-9)
     assert (grids.feature_magnitudes >= explicit.feature_magnitudes - 1e-3).all()
 
 

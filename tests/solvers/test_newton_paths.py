@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from objectives import make_objective
 
 from marginrank import RankingData, make_ranking
-from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers import StopReason
 from marginrank.solvers.smooth import preconditioner
@@ -146,8 +145,8 @@ def test_estimates_are_true_where_a_sample_misleads(kind, seed):
     reference = objective_of(RankingData(X, y, qid), threads=2)
     parts = [qid < 100, qid >= 100, np.arange(500)[qid] % 3 == 0]
     left_out = [~np.isin(np.arange(500), qid[part]) for part in parts]
-    problems = [replace(reference, pairs=reference.pairs.without(some)) for some in left_out]
-    problems = [replace(problem, grams=GramStore()) for problem in [reference, *problems]]
+    problems = [reference.on(pairs=reference.pairs.without(some)) for some in left_out]
+    problems = [reference, *problems]
     ridges = 10.0 ** np.arange(6.0, -1.0, -2.0)
     assert_optimal(problems, ridges, newton_paths(reference, problems, ridges, tol=1e-4), 1e-4)
     alone = reference.with_ridge(100.0)

@@ -28,6 +28,7 @@ from marginrank.fit.monotone_choice import signs_of
 from marginrank.fit.scaling import Scale, find_scale, no_scale, values_of
 from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
 from marginrank.objective.backends.grids import add_grids, grid_values
+from marginrank.objective.curvature import Curvature
 from marginrank.objective.curve_basis import CurveShapes
 from marginrank.objective.groups import Groups
 from marginrank.objective.losses import Loss, get_loss
@@ -215,6 +216,7 @@ class Problem(NamedTuple):
         seed: int,
         w0: Floats | None = None,
         callback: Callback | None = None,
+        curvature: Curvature | None = None,
     ) -> Fit:
         """Solve a problem on the curves."""
         basis = self.matrix.basis
@@ -226,7 +228,15 @@ class Problem(NamedTuple):
         elif cone.blocks:
             solve = find_cone_solver(parameters.solver, objective.loss)
             parameters = _Shaped(**vars(parameters), solve=partial(solve, cone=cone))
-        return minimise(objective, parameters, scale=None, seed=seed, w0=w0, callback=callback)
+        return minimise(
+            objective,
+            parameters,
+            scale=None,
+            seed=seed,
+            w0=w0,
+            callback=callback,
+            curvature=curvature,
+        )
 
     def with_interactions(
         self,

@@ -25,7 +25,6 @@ from marginrank.additive.fit import (
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import preferences_of
 from marginrank.objective.curvature import Curvature
-from marginrank.objective.gram import GramStore
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learners import Learner
 from marginrank.solvers.result import SolverResult, StopReason
@@ -183,13 +182,12 @@ class _Part:
         objective = problem.objective(self.train, parameters)
         if not alone and self.found:
             start = self.found[min(self.found, key=lambda other: abs(np.log(other / C)))]
-        if not alone and self.curvature is not None:
-            objective = replace(objective, grams=GramStore(curvature=self.curvature.scaled(C)))
-        fit = problem.minimise(objective, parameters, seed=seed, w0=start)
+        known = None if alone or self.curvature is None else self.curvature.scaled(C)
+        fit = problem.minimise(objective, parameters, seed=seed, w0=start, curvature=known)
         if fit.result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         if not alone:
-            known = objective.grams.curvature
+            known = fit.result.curvature
             self.found[C] = fit.result.w
             self.curvature = None if known is None else known.scaled(1.0 / C)
         # Without the fit, which has a number for each document.

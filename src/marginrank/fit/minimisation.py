@@ -10,10 +10,10 @@ from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats
 from marginrank.fit.scaling import Scale, to_raw, to_scaled, with_scale
 from marginrank.fit.streams import StreamFacts, facts_of
-from marginrank.objective.backends.interface import Scores
-from marginrank.objective.gram import GramStore
+from marginrank.objective.curvature import Curvature
 from marginrank.objective.losses import Loss
 from marginrank.objective.objective import Objective
+from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import closeness
 from marginrank.solvers.result import Callback, SolverResult, StopReason
 
@@ -77,9 +77,14 @@ def minimise(
     seed: int,
     w0: Floats | None,
     callback: Callback | None,
+    curvature: Curvature | None = None,
 ) -> Fit:
-    """Solve a problem on scaled features, and return the weights of those as they are."""
+    """Solve a problem on scaled features, and return the weights of those as they are.
+
+    A curvature from the result of nearly the same problem is for solvers that have returned one.
+    """
     error = None
+    known = {} if curvature is None else {"curvature": curvature}
     scaled = with_scale(objective, scale)
     with serial_blas():
         try:
@@ -90,6 +95,7 @@ def minimise(
                 max_iter=parameters.max_iter,
                 seed=seed,
                 callback=callback,
+                **known,
             )
             result = _judged(scaled, parameters, result)
         except OSError as reason:
@@ -111,7 +117,7 @@ def _judged(objective: Objective, parameters: Minimised, result: SolverResult) -
     matrix = objective.matrix.on_host()
     if matrix is None:
         return result
-    point = replace(objective, matrix=matrix, grams=GramStore()).at(result.w)
+    point = objective.on(matrix).at(result.w)
     value = point.value + parameters.penalty(result.w)
     if objective.loss.smooth and objective.ridge > 0:
         return replace(result, objective=value, gap=point.gap)

@@ -19,7 +19,6 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import check_weights
 from marginrank.fit.declarations import NORMALIZATIONS, PAIR_SELECTIONS
 from marginrank.objective.backends import matrix_of
-from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
@@ -28,6 +27,7 @@ from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import PairFactors, with_preferred, with_propensity
 from marginrank.objective.pair_weights import pair_cost as pair_factors
+from marginrank.objective.protocols import Matrix
 
 
 class Preferences(NamedTuple):
@@ -178,13 +178,9 @@ def objective_on(
     """
     check_number("C", C)
     check_choice("normalization", normalization, NORMALIZATIONS)
-    return Objective(
-        matrix=matrix_of(data) if matrix is None else matrix,
-        pairs=preferences.pairs.weighted(C, normalization),
-        loss=preferences.loss,
-        ridge=ridge,
-        threads=threads,
-    )
+    matrix = matrix_of(data) if matrix is None else matrix
+    design = matrix.design(preferences.pairs.weighted(C, normalization), threads)
+    return Objective(design=design, loss=preferences.loss, ridge=ridge)
 
 
 def no_weight(cost: Floats | None = None) -> ValueError:

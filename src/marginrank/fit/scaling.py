@@ -20,11 +20,10 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.stored_data import between
 from marginrank.fit.spread import QuerySpread, RangeSpread, Spread, TotalSpread
-from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.backends.parts.streamed import StreamedMatrix
 from marginrank.objective.backends.scaled import ScaledMatrix
-from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective
+from marginrank.objective.protocols import Matrix
 from marginrank.solvers.result import SolverResult
 
 SPREADS: dict[str, type[Spread]] = {
@@ -235,8 +234,7 @@ def with_scale(objective: Objective, scale: Scale | None) -> Objective:
     """Return the objective whose weights are u = σw."""
     if scale is None:
         return objective
-    matrix = ScaledMatrix(objective.matrix, scale.values)
-    return replace(objective, matrix=matrix, grams=GramStore())
+    return objective.on(ScaledMatrix(objective.matrix, scale.values))
 
 
 def to_scaled(w: Floats | None, scale: Scale | None) -> Floats | None:

@@ -27,9 +27,9 @@ from marginrank.fit.minimisation import Fit, minimise
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.fit.scaling import Scale, blaming_features, find_linear_scale, with_scale
 from marginrank.fit.streams import OnRead, matrix_for
-from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
+from marginrank.objective.protocols import Matrix
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers import find_solver
 from marginrank.solvers.registry import state_bytes

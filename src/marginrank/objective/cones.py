@@ -17,9 +17,9 @@ import numpy as np
 
 from marginrank._utils.cached import cached_property
 from marginrank._utils.types import Booleans, Floats
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.faces import Face
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.protocols import Scores
 
 
 class Block(NamedTuple):

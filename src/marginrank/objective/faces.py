@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 from marginrank._utils.types import Floats
 from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective
 
 
@@ -52,5 +51,5 @@ def on_face(objective: Objective, turns: Mapping[int, Turn]) -> Face:
         columns[k], variances[k] = turn
         functions[k] = functions[k] @ turn.columns
     turned = replace(basis, blocks=functions, variances=np.concatenate(variances))
-    on_turned = replace(objective, matrix=replace(matrix, basis=turned), grams=GramStore())
+    on_turned = objective.on(replace(matrix, basis=turned))
     return Face(on_turned, sp.csr_array(sp.block_diag(columns, format="csr")))

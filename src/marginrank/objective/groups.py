@@ -17,9 +17,9 @@ import numpy as np
 from marginrank._utils.cached import cached_property
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.faces import Face, Turn, on_face
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.protocols import Scores
 
 
 @dataclass(frozen=True)

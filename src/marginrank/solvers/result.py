@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Floats
-from marginrank.objective.backends.interface import Scores
+from marginrank.objective.curvature import Curvature
+from marginrank.objective.protocols import Scores
 
 
 class StopReason(Enum):
@@ -114,7 +115,9 @@ class SolverResult:
     stop : StopReason
         Why the solver stopped.
     history : list of Iteration
-        One entry an iteration, those on samples included.
+        One entry per iteration, those on samples included.
+    curvature : Curvature or None
+        For a warm start of a problem that has nearly the same.
     """
 
     w: Floats
@@ -126,6 +129,7 @@ class SolverResult:
     n_iter: int
     stop: StopReason
     history: list[Iteration] = field(default_factory=list)
+    curvature: Curvature | None = None
 
     def times(self, factor: float) -> "SolverResult":
         """Return the same result with the objective multiplied by a number."""

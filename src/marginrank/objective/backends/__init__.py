@@ -4,7 +4,7 @@ from importlib import import_module
 from operator import attrgetter
 
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.backends.interface import Matrix
+from marginrank.objective.protocols import Matrix
 
 # A function of RankingData that returns its matrix, as "module:name": imported when asked for.
 BACKENDS = {

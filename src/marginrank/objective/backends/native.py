@@ -1,4 +1,4 @@
-"""The backend of this machine: C++ kernels on arrays in memory."""
+"""The backend of this machine: C++ kernels on arrays in memory; scores are NumPy vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,21 +10,24 @@ from marginrank import _core
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import as_matrix
-from marginrank.objective.backends.interface import (
+from marginrank.objective.gram import Rows
+from marginrank.objective.losses import LOSSES, Loss
+from marginrank.objective.pair_sets import PairCounts, PairSet
+from marginrank.objective.protocols import (
+    Design,
     Evaluation,
-    Kernels,
+    GroupedLoss,
     LossSums,
     Matrix,
-    PartKernels,
+    PairLoss,
     QueryLosses,
     Scores,
+    ScoreSpace,
     SharedSweeps,
     State,
 )
-from marginrank.objective.gram import Gram
-from marginrank.objective.grouped_loss import GroupedLoss
-from marginrank.objective.losses import Loss
-from marginrank.objective.pair_sets import PairCounts, PairSet
+
+ANY_LOSS = LOSSES["squared_hinge"]  # for what has nothing to do with losses
 
 
 def native_matrix(data: RankingData) -> "NativeMatrix":
@@ -56,253 +59,203 @@ class NativeMatrix(Matrix):
     columns: Integers | None = None
 
     @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.view.n_columns
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.view.n_rows
+    def shape(self) -> tuple[int, int]:
+        return self.view.n_rows, self.view.n_columns
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries."""
         return self.view.n_entries
 
     def magnitudes(self, threads: int) -> Floats:
-        """Return the largest absolute value of each column."""
         return self.view.magnitudes(threads)
 
     def restrict(self, columns: Integers, threads: int) -> "NativeMatrix":
-        """Return some columns alone, which are copied."""
         kept = columns if self.columns is None else self.columns[columns]
         return NativeMatrix(self.X, self.view.take_columns(columns, threads), kept)
 
-    def take_rows(self, rows: Integers) -> Any:
-        """Return a copy of some rows."""
-        taken = self.X[rows]
-        return taken if self.columns is None else taken[:, self.columns]
+    def rows(self, rows: Integers) -> Rows:
+        """Return some rows."""
+        columns = np.arange(self.n_features) if self.columns is None else self.columns
+        return Rows(self.X, rows, columns)
 
-    def kernels(self, pairs: PairCounts, loss: Loss, threads: int) -> "NativeKernels":
-        """Return what computes with it."""
-        in_memory = cast(PairSet, pairs)
-        return NativeKernels(self, in_memory, in_memory.native(loss), threads)
-
-    def sample(
-        self, pairs: PairCounts, fraction: float, seed: int, threads: int
-    ) -> "tuple[NativeMatrix, PairSet]":
-        """Return a sample of the pairs; its documents are rows of this matrix."""
-        return self, cast(PairSet, pairs).sample(fraction, seed)
-
-    def share(self, kernels: Sequence[Kernels]) -> "NativeSharedSweeps":
-        """Return sweeps that read X once for all."""
-        return NativeSharedSweeps(self.view, cast(Sequence[NativeKernels], kernels))
+    def design(self, pairs: PairCounts, threads: int) -> "NativeDesign":
+        return NativeDesign(self, cast(PairSet, pairs), threads)
 
 
-class NativeKernels(Kernels, PartKernels):
-    """C++ kernels; scores are NumPy vectors."""
+class NumPySpace(ScoreSpace):
+    """NumPy vectors."""
 
-    def __init__(
-        self, matrix: NativeMatrix, pairs: PairSet, native: _core.Pairs, threads: int
-    ) -> None:
-        self._matrix = matrix
-        self._view = matrix.view
-        self._pair_set = pairs
-        self._pairs = native
-        self._threads = threads
-
-    @property
-    def pairs(self) -> _core.Pairs:
-        """What the C++ kernels take."""
-        return self._pairs
-
-    @property
-    def pair_set(self) -> PairSet:
-        """The pairs."""
-        return self._pair_set
-
-    @property
-    def threads(self) -> int:
-        """Number of threads."""
-        return self._threads
-
-    def on(self, matrix: NativeMatrix) -> "NativeKernels":
-        """Return the same sums over pairs, with sweeps over another X of the same documents."""
-        return NativeKernels(matrix, self._pair_set, self._pairs, self._threads)
-
-    def evaluate(self, w: Floats, like: State | None) -> Evaluation:
-        """Look at w: a sweep."""
-        return _evaluation(_core.evaluate(self._view, self._pairs, w, _native(like), self._threads))
-
-    def evaluate_scores(self, scores: Scores, like: State | None) -> Evaluation:
-        """Look at some scores; no sweep."""
-        losses, slopes, state = _core.evaluate_scores(
-            self._pairs, _vector(scores), _native(like), self._threads
-        )
-        sums = LossSums.of(losses, int(np.count_nonzero(slopes)))
-        return Evaluation(scores, sums, QueryLosses(losses), Scores(slopes), State(state), None)
-
-    def scores(self, w: Floats) -> Scores:
-        """Return Xw; a sweep."""
-        return Scores(self._view.dot(w, self._pair_set.documents.rows, self._threads))
-
-    def column(self, j: int) -> Scores:
-        """Return a column of X."""
-        return Scores(self._view.column(j, self._pair_set.documents.rows, self._threads))
-
-    def combine(self, z: Scores) -> Floats:
-        """Return Xᵀz; a sweep."""
-        return _core.transpose_dot(self._view, self._pairs, _vector(z), self._threads)
-
-    def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
-        """Return the loss and Xᵀz by groups of neighbouring queries; a sweep."""
-        documents = self._pair_set.documents
-        n_groups = min(n_groups, documents.n_queries)
-        queries = np.linspace(0, documents.n_queries, n_groups + 1).astype(np.int64)
-        gradients = _core.transpose_dot_by_group(
-            self._view, self._pairs, _vector(z), documents.offsets[queries], self._threads
-        )
-        return GroupedLoss(np.add.reduceat(_table(by_query)[:, 0], queries[:-1]), gradients)
-
-    def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return what errors of the queries' gradients sum to, squared; a sweep."""
-        sizes = np.ascontiguousarray(_table(by_query)[:, 2])
-        return _core.query_squares(self._view, self._pairs, sizes, self._threads)
-
-    def hess_vec(self, state: State, v: Floats) -> tuple[Floats, Scores]:
-        """Return XᵀAXv and Xv; a sweep."""
-        product, scores = _core.hess_vec(self._view, _native(state), v, self._threads)
-        return product, Scores(scores)
-
-    def hess_vec_scores(self, state: State, u: Scores) -> Scores:
-        """Return A u; no sweep."""
-        return Scores(_core.hess_vec_scores(_native(state), _vector(u), self._threads))
-
-    def hessian(self, state: State) -> Floats:
-        """Return XᵀAX."""
-        return _core.hessian(self._view, _native(state), self._threads)
-
-    def hess_diag(self, state: State) -> Floats:
-        """Return the diagonal of XᵀAX."""
-        return _core.hess_diag(self._view, _native(state), self._threads)
-
-    def gram(self, scale: Floats | None = None) -> Gram:
-        """Return the inner products of the active documents."""
-        active = self._pair_set.active_documents
-        columns = self._matrix.columns
-        columns = np.arange(self._matrix.n_features) if columns is None else columns
-        return Gram.of_rows(
-            self._matrix.X, active.rows, columns, active.documents, active.offsets, scale
-        )
-
-    def curved_gram(self, state: State, gram: Gram) -> Floats:
-        """Return A K; no sweep."""
-        point, threads = _native(state), self._threads
-        return gram.curved(
-            lambda u: _core.hess_vec_scores(point, u, threads), self._pair_set.documents.n_documents
-        )
-
-    def select(self, gram: Gram, scores: Scores) -> Floats:
-        """Return the entries of the active documents."""
-        entries: Floats = _vector(scores)[gram.documents]
-        return entries
-
-    def combine_selected(self, gram: Gram, values: Floats) -> Floats:
-        """Return XᵀJc; a sweep."""
-        return self.combine(Scores(gram.spread(values, self._pair_set.documents.n_documents)))
-
-    def entries(self, a: Scores) -> Floats:
-        """Return the entries of a vector."""
-        return _vector(a)
-
-    def magnitudes(self) -> Floats:
-        """Return the largest absolute value of each feature."""
-        return self._matrix.magnitudes(self._threads)
-
-    def take_rows(self, rows: Integers) -> Any:
-        """Return some rows of X."""
-        return self._matrix.take_rows(rows)
+    def __init__(self, n_documents: int) -> None:
+        self._n_documents = n_documents
 
     def zero(self) -> Scores:
-        """Return the scores of w = 0."""
-        return Scores(np.zeros(self._pair_set.documents.n_documents))
+        return Scores(np.zeros(self._n_documents))
 
     def add(self, a: Scores, step: float, b: Scores) -> Scores:
-        """Return a + step · b."""
         return Scores(_vector(a) + step * _vector(b))
 
     def dot(self, a: Scores, b: Scores) -> float:
-        """Return aᵀb."""
         return float(_vector(a) @ _vector(b))
 
-    def spread(self, a: Scores) -> float:
-        """Return the standard deviation of the entries."""
-        return float(np.std(_vector(a)))
+    def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
+        return _vector(a) if documents is None else _vector(a)[documents]
 
-    def is_finite(self, a: Scores) -> bool:
-        """Tell whether all entries are numbers."""
-        return bool(np.isfinite(_vector(a)).all())
+    def vector(self, entries: Floats) -> Scores:
+        return Scores(entries)
+
+
+class NativeLoss(PairLoss):
+    """A loss on pairs, by the C++ kernels."""
+
+    def __init__(self, pairs: _core.Pairs, space: ScoreSpace, threads: int) -> None:
+        self.pairs = pairs
+        self.space = space
+        self._threads = threads
+
+    def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
+        losses, slopes, point = _core.evaluate_scores(
+            self.pairs, _vector(scores), self.point(like), self._threads
+        )
+        return self.evaluation((losses, slopes, None, _vector(scores), point))
+
+    def hess_vec(self, state: State, u: Scores) -> Scores:
+        return Scores(_core.hess_vec_scores(self.point(state), _vector(u), self._threads))
+
+    def point(self, state: State | None) -> Any:
+        """Return what the kernels know of some scores."""
+        return state
+
+    def evaluation(
+        self, found: tuple[Floats, Floats, Floats | None, Floats, _core.Point]
+    ) -> Evaluation:
+        """Return an evaluation by the kernels."""
+        losses, slopes, gradient, scores, point = found
+        return Evaluation(
+            scores=Scores(scores),
+            losses=LossSums.of(losses, int(np.count_nonzero(slopes))),
+            by_query=QueryLosses(losses),
+            score_gradient=Scores(slopes),
+            state=State(point),
+            gradient=gradient,
+        )
+
+
+class NativeDesign(Design):
+    """Rows of an array or CSR matrix, multiplied by the C++ kernels."""
+
+    matrix: NativeMatrix
+    pairs: PairSet
+
+    def __init__(
+        self,
+        matrix: NativeMatrix,
+        pairs: PairSet,
+        threads: int,
+        documents: _core.Pairs | None = None,
+    ) -> None:
+        super().__init__(matrix, pairs, threads)
+        self.space = NumPySpace(pairs.n_documents)
+        self._view = matrix.view
+        self._documents = documents
+
+    @property
+    def documents(self) -> _core.Pairs:
+        """The documents for kernels that do not evaluate a loss."""
+        if self._documents is None:
+            self._documents = self.pairs.native(ANY_LOSS)
+        return self._documents
+
+    def on(self, matrix: NativeMatrix) -> "NativeDesign":
+        """Return another X of the same documents."""
+        return NativeDesign(matrix, self.pairs, self.threads, self.documents)
+
+    def pair_loss(self, loss: Loss) -> NativeLoss:
+        return NativeLoss(self.pairs.native(loss), self.space, self.threads)
+
+    def dot(self, w: Floats) -> Scores:
+        return Scores(self._view.dot(w, self.pairs.documents.rows, self.threads))
+
+    def transpose_dot(self, z: Scores) -> Floats:
+        return _core.transpose_dot(self._view, self.documents, _vector(z), self.threads)
+
+    def rows(self, rows: Integers) -> Rows:
+        return self.matrix.rows(rows)
+
+    def column(self, j: int) -> Scores:
+        return Scores(self._view.column(j, self.pairs.documents.rows, self.threads))
+
+    def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
+        native = cast(NativeLoss, loss)
+        point = native.point(like)
+        return native.evaluation(_core.evaluate(self._view, native.pairs, w, point, self.threads))
+
+    def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
+        point = cast(NativeLoss, loss).point(state)
+        product, scores = _core.hess_vec(self._view, point, v, self.threads)
+        return product, Scores(scores)
+
+    def hessian(self, loss: PairLoss, state: State) -> Floats:
+        return _core.hessian(self._view, cast(NativeLoss, loss).point(state), self.threads)
+
+    def hess_diag(self, loss: PairLoss, state: State) -> Floats:
+        return _core.hess_diag(self._view, cast(NativeLoss, loss).point(state), self.threads)
+
+    def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
+        queries, bounds = self.groups(n_groups)
+        gradients = _core.transpose_dot_by_group(
+            self._view, self.documents, _vector(z), bounds, self.threads
+        )
+        return GroupedLoss(np.add.reduceat(cast(Floats, by_query)[:, 0], queries[:-1]), gradients)
+
+    def query_squares(self, by_query: QueryLosses) -> Floats:
+        sizes = np.ascontiguousarray(cast(Floats, by_query)[:, 2])
+        return _core.query_squares(self._view, self.documents, sizes, self.threads)
+
+    def share(self, designs: Sequence[Design]) -> "NativeSharedSweeps":
+        return NativeSharedSweeps(designs)
 
 
 class NativeSharedSweeps(SharedSweeps):
     """C++ kernels that read X once for all.
 
     Problems must have the same documents in the same queries, and may differ in pairs, in weights
-    and in the loss. What one gets is the same bit by bit whoever the others are.
+    and in the loss. The result of one is the same bit for bit whatever the others are.
     """
 
-    def __init__(self, view: _core.Matrix, kernels: Sequence[NativeKernels]) -> None:
-        super().__init__(kernels)
-        self._view = view
-        self._pairs = [k.pairs for k in kernels]
-        self._threads = kernels[0].threads
+    def __init__(self, designs: Sequence[Design]) -> None:
+        super().__init__(designs)
+        first = cast(NativeDesign, designs[0])
+        self._view, self._threads = first.matrix.view, first.threads
 
-    def evaluate(self, ws: Sequence[Floats], likes: Sequence[State | None]) -> list[Evaluation]:
-        """Look at a w each; one sweep."""
-        found = _core.evaluate_together(
-            self._view, self._pairs, list(ws), [_native(like) for like in likes], self._threads
-        )
-        return [_evaluation(parts) for parts in found]
+    @property
+    def _documents(self) -> list[_core.Pairs]:
+        return [cast(NativeDesign, design).documents for design in self._designs]
 
-    def scores(self, ws: Sequence[Floats]) -> list[Scores]:
-        """Return Xw for a w each; one sweep."""
-        found = _core.dot_together(self._view, self._pairs, list(ws), self._threads)
+    def evaluate(
+        self, losses: Sequence[PairLoss], ws: Sequence[Floats], likes: Sequence[State | None]
+    ) -> list[Evaluation]:
+        natives = cast(Sequence[NativeLoss], losses)
+        pairs = [loss.pairs for loss in natives]
+        points = [loss.point(like) for loss, like in zip(natives, likes, strict=True)]
+        found = _core.evaluate_together(self._view, pairs, list(ws), points, self._threads)
+        return [loss.evaluation(one) for loss, one in zip(natives, found, strict=True)]
+
+    def dot(self, ws: Sequence[Floats]) -> list[Scores]:
+        found = _core.dot_together(self._view, self._documents, list(ws), self._threads)
         return [Scores(scores) for scores in found]
 
-    def combine(self, zs: Sequence[Scores]) -> list[Floats]:
-        """Return Xᵀz for a z each; one sweep."""
+    def transpose_dot(self, zs: Sequence[Scores]) -> list[Floats]:
         vectors = [_vector(z) for z in zs]
-        return _core.transpose_dot_together(self._view, self._pairs, vectors, self._threads)
+        return _core.transpose_dot_together(self._view, self._documents, vectors, self._threads)
 
     def hess_vec(
-        self, states: Sequence[State], vs: Sequence[Floats]
+        self, losses: Sequence[PairLoss], states: Sequence[State], vs: Sequence[Floats]
     ) -> list[tuple[Floats, Scores]]:
-        """Return XᵀAXv and Xv for a state and a v each; one sweep."""
-        points = [_native(state) for state in states]
+        natives = cast(Sequence[NativeLoss], losses)
+        points = [loss.point(state) for loss, state in zip(natives, states, strict=True)]
         found = _core.hess_vec_together(self._view, points, list(vs), self._threads)
         return [(product, Scores(scores)) for product, scores in found]
 
 
-def _evaluation(parts: tuple[Floats, Floats, Floats, Floats, _core.Point]) -> Evaluation:
-    losses, slopes, gradient, scores, state = parts
-    return Evaluation(
-        scores=Scores(scores),
-        losses=LossSums.of(losses, int(np.count_nonzero(slopes))),
-        by_query=QueryLosses(losses),
-        score_gradient=Scores(slopes),
-        state=State(state),
-        gradient=gradient,
-    )
-
-
 def _vector(scores: Scores) -> Floats:
     return cast(Floats, scores)
-
-
-def _table(by_query: QueryLosses) -> Floats:
-    return cast(Floats, by_query)
-
-
-def _native(state: State | None) -> Any:
-    return state

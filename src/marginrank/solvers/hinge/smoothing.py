@@ -22,15 +22,17 @@ As L_ε is a difference of squares over ε, its rounding grows like 1/ε, which 
 kernels tell its size.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from marginrank._utils.types import Floats
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import meets
+from marginrank.objective.curvature import Curvature
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.protocols import Scores
 from marginrank.solvers.hinge.cutting_search import cutting_search
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult, StopReason
@@ -69,6 +71,7 @@ def smoothing(
     max_iter: int = 1000,
     seed: int = 0,
     callback: Callback | None = None,
+    curvature: Curvature | None = None,
 ) -> SolverResult:
     """Minimise an objective with a hinge loss.
 
@@ -90,11 +93,13 @@ def smoothing(
     seed : int
         For the samples of :func:`newton`.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`, one a width.
+        Called with each :class:`~marginrank.solvers.result.Iteration`, one per width.
+    curvature : Curvature, optional
+        As in :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)
     first = objective.at_zero() if w0 is None else start(objective, w0, scores0)
-    run = _Smoothing(objective, first, tol, seed)
+    run = _Smoothing(objective, first, tol, seed, curvature)
     if first.value == 0.0 == run.gap:  # no pair has a loss: there is nothing to divide by
         return progress.result(first, run.gap, StopReason.CERTIFIED, gap=run.gap)
     stop = StopReason.MAX_ITER
@@ -122,7 +127,8 @@ def smoothing(
     except KeyboardInterrupt:
         stop = StopReason.INTERRUPTED
     estimate = progress.history[-1].estimate if progress.history else np.inf
-    return progress.result(run.best, estimate, stop, gap=run.gap)
+    result = progress.result(run.best, estimate, stop, gap=run.gap)
+    return replace(result, curvature=run.curvature)
 
 
 class _Smoothing:
@@ -134,9 +140,19 @@ class _Smoothing:
         The best point of the hinge objective so far.
     lower : float
         The best certified lower bound on F* so far.
+    curvature : Curvature or None
+        That of the last smoothed problem.
     """
 
-    def __init__(self, objective: Objective, first: Point, tol: float, seed: int) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        first: Point,
+        tol: float,
+        seed: int,
+        curvature: Curvature | None,
+    ) -> None:
+        self.curvature = curvature
         self._objective = objective
         self.best = first
         self._tol = tol
@@ -181,7 +197,14 @@ class _Smoothing:
         smooth = self._smooth()
         if self._stage is None:
             tol = max(self._tol, FIRST_TOL)
-            first = newton(smooth, tol=tol, max_iter=NEWTON_ITERATIONS, seed=self._seed)
+            first = newton(
+                smooth,
+                tol=tol,
+                max_iter=NEWTON_ITERATIONS,
+                seed=self._seed,
+                curvature=self.curvature,
+            )
+            self.curvature = first.curvature
             point = smooth.at(first.w, first.scores, travelled=first.travelled)
             estimate = first.estimate
             self._measure(point)
@@ -210,8 +233,8 @@ class _Smoothing:
         """
         step = self._width / (self._solved_width - self._width)
         point, last = after.point, before.point
-        difference = self._objective.add_scores(point.scores, -1.0, last.scores)
-        scores = self._objective.add_scores(self._objective.zero_scores(), step, difference)
+        difference = self._objective.space.add(point.scores, -1.0, last.scores)
+        scores = self._objective.space.add(self._objective.space.zero(), step, difference)
         found = cutting_search(point, step * (point.w - last.w), scores, ALONG)
         if found.value < self.best.value:  # a long step blows up the rounding of a difference
             self._offer(self._objective.at(found.w))
@@ -220,6 +243,7 @@ class _Smoothing:
         """Iterate until the gradient's part of the gap is small against the band's."""
         progress = Progress(point.objective, None)
         iteration = NewtonIteration(NEWTON_ITERATIONS, self._seed + 1, progress)
+        iteration.curvature = self.curvature
         stop = None
         if not np.isfinite(estimate):  # no minimum of this width yet: nothing to measure
             point, estimate, stop = iteration.run(point, self._allowed / point.value)
@@ -231,6 +255,7 @@ class _Smoothing:
                 break
             tol = allowed / stage.point.value * 0.01**attempt
             point, estimate, stop = iteration.run(point, tol)
+        self.curvature = iteration.curvature
         return stage._replace(
             estimate=stage.band + stage.rounding + estimate,
             n_products=sum(line.inner_iterations for line in progress.history),

@@ -1,34 +1,48 @@
-"""Who computes on the parts of X, and keeps what belongs to them.
+"""Executor interface: calls tasks on the parts of X, and keeps their results where they are.
 
-A part is some of the queries with all their documents. What is done for it is a function of its
-kernels: an executor calls that for every part, in this process or in others. What has an entry a
-document is kept where it was made, and handed to later functions of the same part; what is small is
-told. Which parts there are depends on the data alone, and so does every result.
+A part is some of the queries with all their documents. A task is a function of its kernels: an
+executor calls it for every part, in this process or in others. Vectors with one entry per document
+stay where they were made, and are handed to later tasks of the same part; small results come back.
+Which parts there are depends on the data alone, and so does every result.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from marginrank._utils.types import Integers
 from marginrank.objective.losses import Loss
+from marginrank.objective.protocols import Design, PairLoss
 
-# task(kernels, *each, *common) returns what to keep, a tuple, and what to tell.
+# task(kernels, *each, *common) returns the results to keep, a tuple, and the result to report.
 Task = Callable[..., tuple[tuple[Any, ...], Any]]
-Tell = Callable[[Any], None]
+Report = Callable[[Any], None]
+
+
+class PartKernels(NamedTuple):
+    """The design of a part, in this process, and the loss, if the task needs one."""
+
+    design: Design
+    loss: PairLoss | None
+
+    @property
+    def pair_loss(self) -> PairLoss:
+        """The loss."""
+        assert self.loss is not None
+        return self.loss
 
 
 @dataclass(frozen=True, eq=False)
 class ByPart:
-    """Something that every part has.
+    """An object that every part has.
 
     Attributes
     ----------
     handles : tuple
-        What a task has kept, by part, as the executor knows it.
+        The results that a task has kept, by part, as the executor knows them.
     item : int
-        Which of the things that it kept.
+        Which of these results.
     """
 
     handles: tuple[Any, ...]
@@ -45,18 +59,18 @@ class Executor(ABC):
 
     @property
     def far(self) -> bool:
-        """Whether calling a task costs more than most tasks do, as it has to travel."""
+        """Whether calling a task costs more than most tasks do, because it is sent elsewhere."""
         return False
 
     @abstractmethod
     def run(
         self,
         task: Task,
-        loss: Loss,
+        loss: Loss | None,
         each: Sequence[ByPart | None],
         common: Sequence[Any],
         *,
-        tell: Tell | None = None,
+        report: Report | None = None,
         sweep: bool = False,
     ) -> tuple[Any, ...]:
         """Call a task for every part.
@@ -64,22 +78,22 @@ class Executor(ABC):
         Parameters
         ----------
         task : callable
-            A function of a module, that changes nothing.
-        loss : Loss
-            What the kernels of the parts are for.
+            A function of a module, without side effects.
+        loss : Loss or None
+            The loss of the kernels of the parts; None if the task needs none.
         each : sequence of ByPart or None
             Arguments that parts have of their own.
         common : sequence
             Arguments that are the same for all.
-        tell : callable, optional
-            Called with what the task tells, in the order of the parts. Without it nobody waits.
+        report : callable, optional
+            Called with the reported results, in the order of the parts. Without it nobody waits.
         sweep : bool
-            Whether the task looks at X.
+            Whether the task reads X.
 
         Returns
         -------
         tuple
-            The handles of what was kept.
+            The handles of the kept results.
         """
 
     @abstractmethod

@@ -10,18 +10,26 @@ import torch
 
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.backends.native import NativeMatrix, as_native, native_matrix
-from marginrank.objective.backends.torch.features import DenseFeatures, Features, SparseFeatures
-from marginrank.objective.backends.torch.kernels import Plan, TorchKernels
+from marginrank.objective.backends.torch.design import PairPlan, TorchDesign, to_host
+from marginrank.objective.backends.torch.features import (
+    TILE_ENTRIES,
+    DenseFeatures,
+    DeviceFeatures,
+    SparseFeatures,
+)
 from marginrank.objective.backends.torch.level_kernel import LevelPlan
 from marginrank.objective.backends.torch.listed_kernel import ListedPlan
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
-from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairCounts, PairSet
+from marginrank.objective.protocols import Matrix
 
 DTYPES = (torch.float32, torch.float64)
+POINTS = 2  # that a solver holds at a time
+DOCUMENT_BYTES = 100  # of a point, beside what each bit of a level takes
+BIT_BYTES = 12
+EVALUATION_BYTES = 400  # of a document, while a point is made
 
 
 @dataclass
@@ -30,9 +38,9 @@ class _Plans:
 
     device: torch.device
     pairs: PairSet | None = None
-    plan: Plan | None = None
+    plan: PairPlan | None = None
 
-    def of(self, pairs: PairSet) -> Plan:
+    def of(self, pairs: PairSet) -> PairPlan:
         """Return them, brought there if they are others."""
         if self.plan is None or self.pairs is not pairs:
             self.pairs = pairs
@@ -50,13 +58,13 @@ class TorchMatrix(Matrix):
 
     Attributes
     ----------
-    features : Features
+    features : DeviceFeatures
         X, or some columns of it.
     host : NativeMatrix or None
         The same on the host; None where X lives on the device alone.
     """
 
-    features: Features
+    features: DeviceFeatures
     host: NativeMatrix | None
     plans: _Plans = field(repr=False)
 
@@ -84,58 +92,40 @@ class TorchMatrix(Matrix):
         return cls(features_of(tensor), None, _Plans(tensor.device))
 
     @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.features.shape[1]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.features.shape[0]
+    def shape(self) -> tuple[int, int]:
+        return self.features.shape
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries."""
         return self.features.n_entries
 
     def magnitudes(self, threads: int) -> Floats:
-        """Return the largest absolute value of each column."""
         if self.host is not None:
             return self.host.magnitudes(threads)
-        found: Floats = self.features.magnitudes().cpu().numpy()
-        return found
+        return to_host(self.features.magnitudes())
 
     def restrict(self, columns: Integers, threads: int) -> "TorchMatrix":
-        """Return some columns alone, which are copied."""
         host = None if self.host is None else self.host.restrict(columns, threads)
         return TorchMatrix(self.features.restrict(columns), host, self.plans)
 
     def on_host(self) -> NativeMatrix | None:
-        """Return X as the native kernels hold it, unless it is on the device alone."""
         return self.host
 
-    def take_rows(self, rows: Integers) -> Any:
-        """Return a copy of some rows."""
-        return (self.host or self.features).take_rows(rows)
-
-    def kernels(self, pairs: PairCounts, loss: Loss, threads: int) -> TorchKernels:
-        """Return what computes with it."""
-        in_memory = cast(PairSet, pairs)
-        return TorchKernels(self.features, self.host, in_memory, self.plans.of(in_memory), loss)
+    def design(self, pairs: PairCounts, threads: int) -> TorchDesign:
+        return TorchDesign(self, cast(PairSet, pairs), threads)
 
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Return a sample of the pairs; its documents are rows of the host's matrix."""
         sample = cast(PairSet, pairs).sample(fraction, seed)
         if self.host is not None:
             return self.host, sample
         rows = sample.documents.rows
-        taken = self.take_rows(np.arange(sample.n_rows) if rows is None else rows)
+        taken = self.features.take_rows(np.arange(sample.n_rows) if rows is None else rows)
         return as_native(taken), sample.compact()
 
 
-def features_of(tensor: torch.Tensor) -> Features:
+def features_of(tensor: torch.Tensor) -> DeviceFeatures:
     """Take a tensor of float32 or float64, dense or CSR, as it is."""
     if tensor.layout == torch.sparse_csr:
         return SparseFeatures.of_tensor(tensor)
@@ -152,3 +142,19 @@ def _dense(X: Any, device: torch.device) -> torch.Tensor:
     if not array.flags.writeable and device.type == "cpu":
         array = array.copy()  # PyTorch has no tensors that are read-only
     return torch.as_tensor(array, device=device)
+
+
+def bytes_needed(data: RankingData, *, has_features: bool = False) -> int:
+    """Return about what a fit takes of a device, beside X if that is there already."""
+    X = data.X
+    n_bits = (int(np.max(data.queries.n_levels, initial=1)) - 1).bit_length()
+    of_document = POINTS * (BIT_BYTES * n_bits + DOCUMENT_BYTES) + EVALUATION_BYTES
+    tile = 8 * min(TILE_ENTRIES, int(X.shape[0]) * int(X.shape[1]))
+    return of_document * data.n_documents + tile + (0 if has_features else _bytes_of(X))
+
+
+def _bytes_of(X: Any) -> int:
+    """Return what X takes there; a sparse one has its transpose beside it."""
+    if sp.issparse(X):
+        return 2 * int(X.nnz) * (4 + int(X.dtype.itemsize))
+    return int(X.shape[0] * X.shape[1] * X.dtype.itemsize)
