@@ -7,7 +7,7 @@ import numpy as np
 
 from marginrank import RankingData, SparseRankSVM, make_ranking, sparse_path
 from marginrank.fit.sparse import SparseParameters, fit_sparse
-from marginrank.solvers import StopReason
+from marginrank.models.fit_report import StopReason
 
 
 class OutOfTime(KeyboardInterrupt):

@@ -14,8 +14,8 @@ from marginrank.fit.pairs import objective_on
 from marginrank.fit.rounds import MOST_ROUNDS, PATIENCE, Problems, Top, fit_in_rounds
 from marginrank.metrics import ndcg
 from marginrank.metrics.ranks import ranks
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES
-from marginrank.solvers import StopReason
 
 K, C = 3, 0.1
 X, Y, QID = make_ranking(20, 12, 5, noise=2.0, random_state=0)

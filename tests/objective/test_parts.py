@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from marginrank.objective.backends.parts.ordered_sum import OrderedSum
-from marginrank.objective.backends.parts.plan import make_plan
-from marginrank.objective.backends.parts.postponed import MOST_TERMS
 from objectives import assert_samples_estimate, make_objective
 from parts_backend import PART_ROWS, MemoryParts
 
@@ -13,7 +10,8 @@ from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
 from marginrank.objective.backends.parts import matrix as matrices
 from marginrank.objective.backends.parts import streaming
-from marginrank.objective.backends.parts.streaming import StreamingExecutor
+from marginrank.objective.backends.parts.design import MOST_TERMS, OrderedSum
+from marginrank.objective.backends.parts.streaming import StreamingExecutor, make_plan
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 from marginrank.solvers.smooth.newton import newton

@@ -11,11 +11,11 @@ from numpy.testing import assert_allclose
 from marginrank import make_ranking
 from marginrank.additive.fit import AdditiveParameters, prepare
 from marginrank.data import RankingData
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.cones import Block, ConePoint
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.monotone_curves import MonotoneCurves, monotone
-from marginrank.solvers import StopReason
 from marginrank.solvers.cone import pivoting
 from marginrank.solvers.registry import find_cone_solver
 from marginrank.solvers.sparse.group_newton import group_newton

@@ -1,15 +1,13 @@
 """Many problems along a path: each solution is that of the problem alone."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from objectives import make_objective
 
 from marginrank import RankingData, make_ranking
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES
-from marginrank.solvers import StopReason
 from marginrank.solvers.smooth import preconditioner
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.newton_paths import newton_paths
@@ -21,7 +19,7 @@ SMOOTH = {name: loss for name, loss in LOSSES.items() if loss.smooth}
 def folds_of(reference, n_folds=3):
     """Return the problems that lack a fold of queries each."""
     number = np.arange(reference.n_queries) % n_folds
-    return [replace(reference, pairs=reference.pairs.without(number == k)) for k in range(n_folds)]
+    return [reference.on(pairs=reference.pairs.without(number == k)) for k in range(n_folds)]
 
 
 def objective_of(data, loss="squared_hinge", **options):

@@ -26,6 +26,7 @@ from marginrank.fit.linear import (
 from marginrank.fit.minimisation import Fit, minimise
 from marginrank.fit.monotone_choice import signs_of
 from marginrank.fit.scaling import Scale, find_scale, no_scale, values_of
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
 from marginrank.objective.backends.grids import add_grids, grid_values
 from marginrank.objective.curvature import Curvature
@@ -35,7 +36,7 @@ from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.monotone_curves import MonotoneCurves, monotone
 from marginrank.objective.objective import Objective
 from marginrank.solvers.registry import find_cone_solver, find_group_solver
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 CHOICE_TOL = 1e-3  # closer fits would not change which pairs of features are chosen
 FEATURES_AT_ONE = 200  # with which the default smoothness is 1

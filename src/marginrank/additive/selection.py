@@ -24,10 +24,11 @@ from marginrank.additive.fit import (
 )
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import preferences_of
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.curvature import Curvature
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learners import Learner
-from marginrank.solvers.result import SolverResult, StopReason
+from marginrank.solvers.result import SolverResult
 
 KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
 

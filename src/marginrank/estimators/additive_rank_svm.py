@@ -45,9 +45,8 @@ from marginrank.fit.linear import convergence_message
 from marginrank.fit.scaling import values_of
 from marginrank.models import AdditiveModel, Training, additive_model
 from marginrank.models.additive_model import Reason, curves_of
+from marginrank.models.fit_report import StopReason, print_iteration
 from marginrank.models.interactions import interactions_of
-from marginrank.solvers import StopReason
-from marginrank.solvers.result import print_iteration
 
 
 class AdditiveInput(NamedTuple):

@@ -32,7 +32,7 @@ from marginrank.estimators.input import (
     take_columns,
     training_data,
 )
-from marginrank.export.exporting import Exported, export_files, name_for, write_files
+from marginrank.export.exporting import Model, export_files, name_for, write_files
 from marginrank.export.names import Names
 from marginrank.fit.linear import convergence_message
 from marginrank.fit.minimisation import Fit
@@ -42,8 +42,7 @@ from marginrank.fit.streams import Opened, is_path, open_documents
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranks import ranks
 from marginrank.models import LinearModel, Training, write_model
-from marginrank.solvers import StopReason
-from marginrank.solvers.result import print_iteration
+from marginrank.models.fit_report import StopReason, print_iteration
 
 
 class LinearRanker(KeywordHints, BaseEstimator):
@@ -188,7 +187,7 @@ class LinearRanker(KeywordHints, BaseEstimator):
         files = export_files(model, to, name=name or name_for(path), names=names, offset=offset)
         return write_files(path, files)
 
-    def _plain_model(self) -> Exported:
+    def _plain_model(self) -> Model:
         """Return what is exported."""
         return self.to_linear_model()
 

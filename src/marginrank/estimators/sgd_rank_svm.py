@@ -33,9 +33,8 @@ from marginrank.fit.online import (
 from marginrank.fit.scaling import effect_message, scale_of_part, values_of
 from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models import LinearModel
+from marginrank.models.fit_report import Pass, StopReason, print_pass
 from marginrank.models.json_model import COUNTS
-from marginrank.solvers import StopReason
-from marginrank.solvers.result import Pass, print_pass
 
 Path = str | os.PathLike[str]
 

@@ -9,13 +9,14 @@ import numpy as np
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats
 from marginrank.fit.scaling import Scale, to_raw, to_scaled, with_scale
-from marginrank.fit.streams import StreamFacts, facts_of
+from marginrank.fit.streams import facts_of
+from marginrank.models.fit_report import StopReason, StreamFacts
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.losses import Loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import closeness
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 
 class Fit(NamedTuple):

@@ -23,6 +23,7 @@ from marginrank.data.validation import check_features
 from marginrank.fit.monotone_choice import directions
 from marginrank.fit.scaling import values_of
 from marginrank.models._features import require_features, row_of
+from marginrank.models.fit_report import Iteration
 from marginrank.models.interactions import (
     Interaction,
     interactions_of,
@@ -45,7 +46,6 @@ from marginrank.models.json_model import (
     read_names,
 )
 from marginrank.models.linear_model import BATCH_ONLY, Training
-from marginrank.solvers import Iteration
 
 FORMAT = "marginrank-additive-model"
 VERSION = 1

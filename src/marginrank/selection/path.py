@@ -31,9 +31,10 @@ from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.scorers import metric_of
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
 # Parameters of a path that a fit of one of its models has, too.
@@ -205,7 +206,7 @@ def sparse_path(
     random_state : int, default=0
         Seed of the samples that speed up the fits.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration` of each fit.
+        Called with each :class:`~marginrank.models.fit_report.Iteration` of each fit.
 
     Returns
     -------

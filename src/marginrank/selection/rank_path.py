@@ -19,10 +19,10 @@ from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import Parameters, is_close, seed_from, unfinished_message
 from marginrank.fit.scaling import effect_message
 from marginrank.metrics.names import Metric
+from marginrank.models.fit_report import StopReason
 from marginrank.selection.judges import HeldOutJudge
 from marginrank.selection.linear_paths import default_Cs, solve_paths
 from marginrank.selection.path import best_score, check_grid, path_columns, path_summary
-from marginrank.solvers.result import StopReason
 
 
 @dataclass(frozen=True, repr=False)

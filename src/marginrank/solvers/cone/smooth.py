@@ -3,11 +3,12 @@
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import Objective
 from marginrank.solvers.cone.pivoting import Minimise, Pivoting, Step
 from marginrank.solvers.progress import Progress
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 
 def smooth_in_cone(
@@ -40,7 +41,7 @@ def smooth_in_cone(
     seed : int
         For samples of the solver.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`, one a face.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`, one a face.
     """
     progress = Progress(objective, callback)
     pivoting = Pivoting(cone, minimise, max_iter, seed)

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.certificates import meets
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.losses import Loss, Piece
@@ -35,7 +36,7 @@ from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.objective.protocols import Scores
 from marginrank.solvers.hinge.cutting_search import cutting_search
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.newton import NewtonIteration, newton
 
 FIRST_WIDTH = 4.0  # at w = 0 every pair is inside the band
@@ -93,7 +94,7 @@ def smoothing(
     seed : int
         For the samples of :func:`newton`.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`, one per width.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`, one per width.
     curvature : Curvature, optional
         As in :func:`~marginrank.solvers.smooth.newton.newton`.
     """

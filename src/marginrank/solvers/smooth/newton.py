@@ -21,12 +21,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.preconditioner import (
     Preconditioner,
@@ -122,7 +123,7 @@ def newton(
     seed : int
         For the samples.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`.
     curvature : Curvature, optional
         That of the result of a problem that has nearly the same.
     """

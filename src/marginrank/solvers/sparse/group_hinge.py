@@ -1,10 +1,11 @@
 """The hinge loss with a penalty on groups of weights."""
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.objective import Objective, Point
 from marginrank.solvers.hinge.shaped import Found, shaped_hinge
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.group_newton import group_newton
 
 ITERATIONS = 50  # for one width

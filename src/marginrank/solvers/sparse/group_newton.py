@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Booleans, Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import (
     MAX_CG_EASED,
@@ -72,7 +73,7 @@ def group_newton(
     seed : int
         For the samples.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`.
     """
     progress = Progress(objective, callback)
     run = _GroupNewton(groups, max_iter, seed + 1, progress)
