@@ -14,10 +14,10 @@ from torch import Tensor
 
 from marginrank import RankingData
 from marginrank.objective.backends.native import native_matrix
-from marginrank.objective.backends.torch.design import TorchDesign, TorchLoss
 from marginrank.objective.backends.torch.documents import ScoreLoss
 from marginrank.objective.backends.torch.features import DenseFeatures
-from marginrank.objective.backends.torch.matrix import TorchMatrix, _Plans
+from marginrank.objective.backends.torch.matrix import TorchDesign, TorchMatrix, _Plans
+from marginrank.objective.backends.torch.score_space import TorchLoss
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import LOSSES, Loss
 from marginrank.objective.pair_sets import PairCounts

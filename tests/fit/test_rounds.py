@@ -28,12 +28,12 @@ def fit(data=DATA, k=K, *, callback=None, propensity=None, **options):
 
 
 def training_ndcg(w, data=DATA, k=K):
-    return ndcg(data.y, data.X @ w, data.qid, k=k, ties="average")
+    return ndcg(data.y, data.X @ w, qid=data.qid, k=k, ties="average")
 
 
 def discounts_of(w):
     """Return the discounts of the ranks, where no scores are tied."""
-    rank = ranks(X @ w, QID)
+    rank = ranks(X @ w, qid=QID)
     return np.where(rank <= K, 1.0 / np.log2(1.0 + rank), 0.0)
 
 

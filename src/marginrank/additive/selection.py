@@ -17,8 +17,8 @@ from marginrank._utils.parameters import check_integer
 from marginrank._utils.types import Floats, Integers
 from marginrank.additive.fit import (
     AdditiveParameters,
+    AdditiveProblem,
     Layout,
-    Problem,
     lay_out,
     scores_of,
 )
@@ -176,7 +176,7 @@ class _Part:
             yield self._fit(own, here, seed, alone=own is not problem)
 
     def _fit(
-        self, problem: Problem, parameters: AdditiveParameters, seed: int, *, alone: bool
+        self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
     ) -> tuple[SolverResult, Any]:
         """Return a model; unless it is alone, from what others tell, and keep what it tells."""
         C, start = parameters.C, None

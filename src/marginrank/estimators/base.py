@@ -86,7 +86,7 @@ class LinearRanker(KeywordHints, BaseEstimator):
         return scores
 
     def rank(
-        self, X: Any, qid: ArrayLike | None = None, group: ArrayLike | None = None
+        self, X: Any, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Integers:
         """Return the rank of each document inside its query, 1 for the best.
 
@@ -109,12 +109,13 @@ class LinearRanker(KeywordHints, BaseEstimator):
         X, values = take_columns(X, qid=qid)
         scores = self.predict(X)
         group = one_query_if_forgotten(self, scores.size, qid, group)
-        return ranks(scores, values["qid"], group, self.n_jobs)
+        return ranks(scores, qid=values["qid"], group=group, n_jobs=self.n_jobs)
 
     def score(
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,

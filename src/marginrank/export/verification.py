@@ -125,7 +125,7 @@ def verify(run: Run, scores: Floats, qid: ArrayLike | None = None) -> Verificati
             f"{scores[bad[0]]:g}: numbers are too large for its precision; scale the features, or "
             "export to another target."
         )
-    before, after = ranks(scores, qid), ranks(given, qid)
+    before, after = ranks(scores, qid=qid), ranks(given, qid=qid)
     queries = np.zeros(len(scores), dtype=np.int64) if qid is None else np.asarray(qid)
     sizes = {
         "spread": float(np.ptp(scores)) if len(scores) else 0.0,

@@ -78,18 +78,20 @@ def minimise(
     seed: int,
     w0: Floats | None,
     callback: Callback | None,
+    solve: Callable[..., SolverResult] | None = None,
     curvature: Curvature | None = None,
 ) -> Fit:
     """Solve a problem on scaled features, and return the weights of those as they are.
 
-    A curvature from the result of nearly the same problem is for solvers that have returned one.
+    `solve` is the solver, which the parameters name by default. A curvature from the result of
+    nearly the same problem is for solvers that have returned one.
     """
     error = None
     known = {} if curvature is None else {"curvature": curvature}
     scaled = with_scale(objective, scale)
     with serial_blas():
         try:
-            result = parameters.minimiser(objective.loss)(
+            result = (solve or parameters.minimiser(objective.loss))(
                 scaled,
                 w0=to_scaled(w0, scale),
                 tol=parameters.tol,

@@ -92,7 +92,7 @@ class Top:
         values = ndcg(
             data.y,
             scores,
-            data.qid,
+            qid=data.qid,
             k=self._k,
             ties="average",
             per_query=True,

@@ -144,8 +144,8 @@ def _standard_error(values: Floats) -> float:
 def learning_curve_ranking(
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     sizes: ArrayLike | None = None,
     cv: Any = 5,
     validation: RankingData | Sequence[Any] | None = None,

@@ -156,8 +156,8 @@ def best_score(scores: Floats | None, metric: str | None, path: str) -> int:
 def sparse_path(
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     Cs: ArrayLike | None = None,
     radii: ArrayLike | None = None,
     n_points: int = 50,
@@ -216,7 +216,7 @@ def sparse_path(
     --------
     >>> from marginrank import make_ranking, sparse_path
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
-    >>> path = sparse_path(X, y, qid, n_points=10)
+    >>> path = sparse_path(X, y, qid=qid, n_points=10)
     >>> int((path.coefs[[0]] != 0).sum()), bool(path.sparsity[-1] > 0.5)
     (0, True)
     """

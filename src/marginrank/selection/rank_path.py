@@ -83,8 +83,8 @@ class RankPath(ResultTable):
 def rank_path(
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     Cs: ArrayLike | None = None,
     n_points: int = 21,
     loss: str = "squared_hinge",
@@ -135,7 +135,7 @@ def rank_path(
     --------
     >>> from marginrank import make_ranking, rank_path
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
-    >>> path = rank_path(X, y, qid, n_points=10)
+    >>> path = rank_path(X, y, qid=qid, n_points=10)
     >>> path.coefs.shape[0], bool((path.norms[1:] > path.norms[:-1]).all())
     (10, True)
     """

@@ -84,4 +84,4 @@ def ranks(model: "Model", data: "RankingData", n_jobs: int | None = None) -> Any
     """Return the rank of each document."""
     from marginrank.metrics.ranks import ranks as ranks_of
 
-    return ranks_of(scores(model, data, n_jobs), data.qid)
+    return ranks_of(scores(model, data, n_jobs), qid=data.qid)

@@ -14,7 +14,7 @@ from marginrank.solvers.result import Callback, SolverResult
 def smooth_in_cone(
     objective: Objective,
     *,
-    cone: Cone,
+    regularizer: Cone,
     minimise: Minimise,
     w0: Floats | None = None,
     tol: float = 1e-6,
@@ -28,7 +28,7 @@ def smooth_in_cone(
     ----------
     objective : Objective
         What to minimise.
-    cone : Cone
+    regularizer : Cone
         Where.
     minimise : callable
         The solver for faces of the cone.
@@ -44,7 +44,7 @@ def smooth_in_cone(
         Called with each :class:`~marginrank.models.fit_report.Iteration`, one a face.
     """
     progress = Progress(objective, callback)
-    pivoting = Pivoting(cone, minimise, max_iter, seed)
+    pivoting = Pivoting(regularizer, minimise, max_iter, seed)
     if w0 is not None:
         pivoting.begin(w0)
 
@@ -55,7 +55,7 @@ def smooth_in_cone(
         estimate, stop = pivoting.run(objective, tol, tell)
     except KeyboardInterrupt:
         estimate, stop = np.inf, StopReason.INTERRUPTED
-    best = pivoting.best or _inside(objective, cone, pivoting.w)
+    best = pivoting.best or _inside(objective, regularizer, pivoting.w)
     return progress.result(best, estimate, stop, gap=min(best.gap, pivoting.gap))
 
 

@@ -14,7 +14,7 @@ ITERATIONS = 50  # for one width
 def group_hinge(
     objective: Objective,
     *,
-    groups: Groups,
+    regularizer: Groups,
     w0: Floats | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -27,14 +27,14 @@ def group_hinge(
     ----------
     objective : Objective
         What to minimise, but for the penalty; its loss is a sum of hinges.
-    groups : Groups
+    regularizer : Groups
         The penalty.
     seed : int
         For samples of preconditioners.
     w0, tol, max_iter, callback
         As in :func:`~marginrank.solvers.hinge.shaped.shaped_hinge`.
     """
-    method = _Smoothed(groups, seed)
+    method = _Smoothed(regularizer, seed)
     return shaped_hinge(
         objective, method=method, w0=w0, tol=tol, max_iter=max_iter, callback=callback
     )
@@ -56,7 +56,7 @@ class _Smoothed:
         """Minimise an objective, from the optimum of the last one."""
         result = group_newton(
             objective,
-            groups=self._groups,
+            regularizer=self._groups,
             w0=self._w,
             tol=tol,
             max_iter=ITERATIONS,

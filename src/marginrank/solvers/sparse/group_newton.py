@@ -47,7 +47,7 @@ class _Outcome(NamedTuple):
 def group_newton(
     objective: Objective,
     *,
-    groups: Groups,
+    regularizer: Groups,
     w0: Floats | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -62,7 +62,7 @@ def group_newton(
     ----------
     objective : Objective
         What to minimise, but for the penalty.
-    groups : Groups
+    regularizer : Groups
         The penalty.
     w0 : ndarray, optional
         Where to start; zero by default.
@@ -76,7 +76,7 @@ def group_newton(
         Called with each :class:`~marginrank.models.fit_report.Iteration`.
     """
     progress = Progress(objective, callback)
-    run = _GroupNewton(groups, max_iter, seed + 1, progress)
+    run = _GroupNewton(regularizer, max_iter, seed + 1, progress)
     w = np.zeros(objective.n_features) if w0 is None else w0
     try:
         if w0 is None:
@@ -85,7 +85,7 @@ def group_newton(
         outcome = run.minimise(start(objective, w), tol)
     except KeyboardInterrupt:
         reached = run.point.w if run.point is not None else w
-        point = GroupPoint(groups, objective.at(reached))
+        point = GroupPoint(regularizer, objective.at(reached))
         outcome = _Outcome(point, np.inf, StopReason.INTERRUPTED)
     return progress.result(*outcome)
 

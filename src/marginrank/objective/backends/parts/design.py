@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,15 +27,13 @@ from marginrank.objective.protocols import (
     Evaluation,
     GroupedLoss,
     LossSums,
+    Matrix,
     PairLoss,
     QueryLosses,
     Scores,
     ScoreSpace,
     State,
 )
-
-if TYPE_CHECKING:
-    from marginrank.objective.backends.parts.matrix import PartsMatrix
 
 MOST_TERMS = 8  # of a postponed sum, each of which takes memory until it is added up
 
@@ -282,9 +280,15 @@ class PartsDesign(Design):
 
     space: PartsSpace
 
-    def __init__(self, matrix: "PartsMatrix", pairs: PairCounts, threads: int) -> None:
+    def __init__(
+        self,
+        matrix: Matrix,
+        pairs: PairCounts,
+        threads: int,
+        make_executor: Callable[[], Executor],
+    ) -> None:
         super().__init__(matrix, pairs, threads)
-        self._calls = Calls(lambda: matrix.executor(pairs, threads))
+        self._calls = Calls(make_executor)
         self.space = PartsSpace(self._calls)
 
     def pair_loss(self, loss: Loss) -> PartsLoss:

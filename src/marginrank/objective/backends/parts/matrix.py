@@ -1,6 +1,7 @@
 """X in parts of whole queries: any executor's."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +51,7 @@ class PartsMatrix(Matrix):
         """Return the executor of the parts of a set of pairs."""
 
     def design(self, pairs: PairCounts, threads: int) -> PartsDesign:
-        return PartsDesign(self, pairs, threads)
+        return PartsDesign(self, pairs, threads, partial(self.executor, pairs, threads))
 
     @property
     def largest_sample(self) -> float:

@@ -7,23 +7,47 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.backends.native import NativeMatrix, as_native, native_matrix
-from marginrank.objective.backends.torch.design import PairPlan, TorchDesign, to_host
+from marginrank.objective.backends.native import (
+    NativeDesign,
+    NativeMatrix,
+    as_native,
+    native_matrix,
+)
 from marginrank.objective.backends.torch.features import (
     TILE_ENTRIES,
     DenseFeatures,
     DeviceFeatures,
     SparseFeatures,
+    by_row,
 )
 from marginrank.objective.backends.torch.level_kernel import LevelPlan
 from marginrank.objective.backends.torch.listed_kernel import ListedPlan
+from marginrank.objective.backends.torch.score_space import (
+    AtScores,
+    PairPlan,
+    TorchLoss,
+    TorchSpace,
+    to_host,
+)
+from marginrank.objective.gram import Rows
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
+from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairCounts, PairSet
-from marginrank.objective.protocols import Matrix
+from marginrank.objective.protocols import (
+    Design,
+    Evaluation,
+    GroupedLoss,
+    Matrix,
+    PairLoss,
+    QueryLosses,
+    Scores,
+    State,
+)
 
 DTYPES = (torch.float32, torch.float64)
 POINTS = 2  # that a solver holds at a time
@@ -111,7 +135,7 @@ class TorchMatrix(Matrix):
     def on_host(self) -> NativeMatrix | None:
         return self.host
 
-    def design(self, pairs: PairCounts, threads: int) -> TorchDesign:
+    def design(self, pairs: PairCounts, threads: int) -> "TorchDesign":
         return TorchDesign(self, cast(PairSet, pairs), threads)
 
     def sample(
@@ -123,6 +147,87 @@ class TorchMatrix(Matrix):
         rows = sample.documents.rows
         taken = self.features.take_rows(np.arange(sample.n_rows) if rows is None else rows)
         return as_native(taken), sample.compact()
+
+
+class TorchDesign(Design):
+    """Products with X on the device."""
+
+    matrix: TorchMatrix
+    pairs: PairSet
+    space: TorchSpace
+
+    def __init__(self, matrix: TorchMatrix, pairs: PairSet, threads: int) -> None:
+        super().__init__(matrix, pairs, threads)
+        self._features = matrix.features
+        self.space = TorchSpace(pairs.n_documents, self._features.device)
+        rows = pairs.documents.rows
+        self._rows = None if rows is None else self.space.tensor(rows)
+
+    def pair_loss(self, loss: Loss) -> TorchLoss:
+        return TorchLoss(self.matrix.plans.of(self.pairs), self.space, loss)
+
+    def dot(self, w: Floats) -> Scores:
+        return Scores(self._dot(self.space.tensor(w)))
+
+    def transpose_dot(self, z: Scores) -> Floats:
+        return to_host(self._transpose_dot(self.space.tensor(z)))
+
+    def rows(self, rows: Integers) -> Rows:
+        if self.matrix.host is not None:
+            return self.matrix.host.rows(rows)
+        return Rows.of(self._features.take_rows(rows))
+
+    def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
+        on_device = cast(TorchLoss, loss)
+        scores = self._dot(self.space.tensor(w))
+        found = on_device.at(scores)
+        return on_device.evaluation(scores, found, self._transpose_dot(found.slopes))
+
+    def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
+        product, scores = self.product(cast(TorchLoss, loss), state, self.space.tensor(v))
+        return to_host(product), Scores(scores)
+
+    def product(self, loss: TorchLoss, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Return XᵀAXv and Xv, on the device."""
+        scores = self._dot(v)
+        return self._transpose_dot(loss.curved(state, scores)), scores
+
+    def column(self, j: int) -> Scores:
+        return Scores(self._by_document(self._features.column(j)))
+
+    def hess_diag(self, loss: PairLoss, state: State) -> Floats:
+        """Return the diagonal of XᵀAX; of sparse rows from the host, which is faster."""
+        if self.matrix.host is None or not isinstance(self._features, SparseFeatures):
+            return super().hess_diag(loss, state)
+        native = self._native()
+        on_host = native.pair_loss(cast(TorchLoss, loss).loss)
+        scores = Scores(to_host(cast(AtScores, state).scores))
+        return native.hess_diag(on_host, on_host.evaluate(scores, None).state)
+
+    def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
+        """Return sums over groups of queries, from the host; without one, a sweep per group."""
+        table = QueryLosses(to_host(cast(Tensor, by_query)))
+        if self.matrix.host is None:
+            return super().by_group(table, z, n_groups)
+        return self._native().by_group(table, Scores(self.space.entries(z)), n_groups)
+
+    def query_squares(self, by_query: QueryLosses) -> Floats:
+        weight = cast(Tensor, by_query)[:, 2].square()
+        offsets = self.pairs.documents.offsets
+        return to_host(self._features.largest_squares(self._rows, offsets, weight))
+
+    def _dot(self, v: Tensor) -> Tensor:
+        return self._by_document(self._features.dot(v))
+
+    def _transpose_dot(self, z: Tensor) -> Tensor:
+        return self._features.transpose_dot(by_row(z, self._rows, self._features.shape[0]))
+
+    def _by_document(self, values: Tensor) -> Tensor:
+        return values if self._rows is None else values.index_select(0, self._rows)
+
+    def _native(self) -> NativeDesign:
+        assert self.matrix.host is not None
+        return self.matrix.host.design(self.pairs, self.pairs.threads)
 
 
 def features_of(tensor: torch.Tensor) -> DeviceFeatures:
