@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from brute_force import explicit_pairs
-from group_oracle import GroupJudge
-from plain_defaults import plain_curve_parameters
-from small_problems import small_problem
+from helpers.brute_force import explicit_pairs
+from helpers.oracle import GroupOracle
+from helpers.plain_defaults import plain_curve_parameters
+from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
@@ -59,7 +59,7 @@ def test_hinge_with_a_small_penalty_and_a_large_C(seed):
     data = RankingData(rng.normal(size=(20, 2)), rng.integers(0, 3, 20))
     parameters = plain_curve_parameters(loss="hinge", l1=0.1, C=1e4, tol=1e-3)
     outcome, matrix = fit_additive(data, parameters), prepare(data, parameters).matrix
-    judge = GroupJudge(
+    judge = GroupOracle(
         matrix.values(np.arange(matrix.n_features)),
         explicit_pairs(data.y, np.zeros(20)),
         get_loss("hinge"),
@@ -83,7 +83,7 @@ def test_no_false_claim(first):
             continue
         outcome, seen, parameters, problem = found
         result, matrix = outcome.fit.result, seen.matrix
-        judge = GroupJudge(
+        judge = GroupOracle(
             matrix.values(np.arange(matrix.n_features)),
             problem.judge.pairs,
             problem.judge.loss,

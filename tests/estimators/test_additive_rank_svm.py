@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.plain_defaults import plain_curves
 from numpy.testing import assert_allclose, assert_array_equal
-from plain_defaults import plain_curves
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import OrdinalEncoder

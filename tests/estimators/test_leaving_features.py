@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from helpers.plain_defaults import plain_curves
 from numpy.testing import assert_array_equal
-from plain_defaults import plain_curves
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import AdditiveRankSVMCV, RankSVM, load_model

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.plain_defaults import plain_curves
 from numpy.testing import assert_allclose, assert_array_equal
-from plain_defaults import plain_curves
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import AdditiveRankSVMCV, load_model

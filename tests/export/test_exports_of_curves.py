@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from exports import (
+from helpers.exports import (
     HOSTILE_NAMES,
     assert_scores,
     random_curves,

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from exports import (
+from helpers.exports import (
     HOSTILE_NAMES,
     assert_scores,
     documents_around,
