@@ -1,29 +1,18 @@
-"""A backend that writes every pair down and hides its scores: slow, and obviously right."""
+"""An operator that writes every pair down and hides its scores: slow, and obviously right."""
 
 import numpy as np
-import scipy.sparse as sp
 
+from helpers.brute_force import written_down
+from marginrank.objective import protocols
 from marginrank.objective.gram import Rows
-from marginrank.objective.listed_pairs import ListedPairs
-from marginrank.objective.protocols import (
-    Design,
-    Evaluation,
-    LossSums,
-    Matrix,
-    PairLoss,
-    ScoreSpace,
-)
 
 
-class ToyMatrix(Matrix):
-    """X as an array of doubles."""
-
+class ToyMatrix(protocols.Matrix):
     def __init__(self, X):
-        self.X = X.toarray().astype(np.float64) if sp.issparse(X) else np.array(X, dtype=np.float64)
-        self.shape = self.X.shape
+        self.X = np.array(getattr(X, "toarray", lambda: X)(), dtype=np.float64)
 
-    shape = None
     of = classmethod(lambda cls, data: cls(data.X))
+    shape = property(lambda self: self.X.shape)
 
     def magnitudes(self, threads):
         return np.abs(self.X).max(axis=0)
@@ -35,35 +24,12 @@ class ToyMatrix(Matrix):
         return ToyDesign(self, pairs, threads)
 
 
-class ToySpace(ScoreSpace):
-    """Scores are functions that return a vector: only this file calls them."""
-
-    def __init__(self, n_documents):
-        self.zero = lambda: self.vector(np.zeros(n_documents))
-
-    zero = None
-
-    def add(self, a, step, b):
-        return self.vector(a() + step * b())
-
-    def dot(self, a, b):
-        return float(a() @ b())
-
-    def entries(self, a, documents=None):
-        return a() if documents is None else a()[documents]
-
-    def vector(self, entries):
-        return lambda: entries
-
-
-class ToyDesign(Design):
-    """Rows of X in the order of the documents."""
-
+class ToyDesign(protocols.Design):
     def __init__(self, matrix, pairs, threads):
         super().__init__(matrix, pairs, threads)
         rows = pairs.documents.rows
         self.X = matrix.X if rows is None else matrix.X[rows]
-        self.space = ToySpace(len(self.X))
+        self.space = ToySpace(pairs.n_documents)
 
     def pair_loss(self, loss):
         return ToyLoss(self.pairs, loss, self.space)
@@ -78,44 +44,47 @@ class ToyDesign(Design):
         return Rows.of(self.matrix.X[rows])
 
 
-class ToyLoss(PairLoss):
-    """Every sum over an explicit list of pairs of documents."""
+class ToySpace(protocols.ScoreSpace):
+    """Scores are functions that return a vector; nobody else calls them."""
+
+    def __init__(self, n_documents):
+        self.n_documents = n_documents
+
+    def zero(self):
+        return self.vector(np.zeros(self.n_documents))
+
+    def add(self, a, step, b):
+        return self.vector(a() + step * b())
+
+    def dot(self, a, b):
+        return float(a() @ b())
+
+    def entries(self, a, documents=None):
+        return a()[slice(None) if documents is None else documents]
+
+    def vector(self, entries):
+        return lambda: entries
+
+
+class ToyLoss(protocols.PairLoss):
+    """Sums over an explicit list of pairs of documents."""
 
     def __init__(self, pairs, loss, space):
         self.loss, self.space, self.n_queries = loss, space, pairs.n_queries
-        self.i, self.j, self.query, self.c = written_down(pairs)
-        d = np.zeros(pairs.n_documents) if pairs.margins is None else pairs.margins
-        self.shift, self.n_documents = d[self.i] - d[self.j], pairs.n_documents
+        self.i, self.j, self.query, self.weight, self.margin = written_down(pairs)
 
     def scatter(self, values):
-        sums = (np.bincount(side, values, self.n_documents) for side in (self.i, self.j))
-        return self.space.vector(np.subtract(*sums))
+        won, lost = (np.bincount(k, values, self.space.n_documents) for k in (self.i, self.j))
+        return self.space.vector(won - lost)
 
     def evaluate(self, scores, like):
-        t = scores()[self.i] - scores()[self.j] - self.shift
-        value, slope = self.c * self.loss.value(t), self.c * self.loss.derivative(t)
+        t = scores()[self.i] - scores()[self.j] - self.margin
+        value, slope = self.weight * self.loss.value(t), self.weight * self.loss.derivative(t)
         sizes = value, 99 * np.abs(value), 9 * np.abs(slope)
         table = np.stack([np.bincount(self.query, s, self.n_queries) for s in sizes], axis=1)
-        slopes, curvature = self.scatter(slope), self.c * self.loss.curvature(t)
-        losses = LossSums.of(table, np.count_nonzero(slopes()))
-        return Evaluation(scores, losses, table, slopes, curvature)
+        slopes, curvature = self.scatter(slope), self.weight * self.loss.curvature(t)
+        losses = protocols.LossSums.of(table, np.count_nonzero(slopes()))
+        return protocols.Evaluation(scores, losses, table, slopes, curvature)
 
     def hess_vec(self, state, u):
         return self.scatter(state * (u()[self.i] - u()[self.j]))
-
-
-def written_down(pairs):
-    """Return the documents, the query and the weight of each pair."""
-    query = pairs.documents.query_of_document
-    if isinstance(pairs, ListedPairs):
-        i, j = pairs.pairs.T
-        weight = np.ones(i.size) if pairs.pair_weight is None else pairs.pair_weight
-    else:
-        level = pairs.queries.level.astype(int)
-        step = level[:, None] - level[None, :]
-        wanted = step == 1 if pairs.adjacent else step > 0
-        i, j = np.nonzero(wanted & (query[:, None] == query[None, :]))
-        weight = np.ones(i.size)
-        if pairs.factors is not None:
-            weight = np.sum(pairs.factors.preferred[i] * pairs.factors.other[j], axis=1)
-    return i, j, query[i], weight * pairs.query_weight[query[i]]

@@ -24,16 +24,16 @@ from marginrank.objective.regularizers import ElasticNet, L1Ball
 from marginrank.solvers import SOLVERS, find_solver, solver_names
 
 IN_TESTS = {
-    "toy": "toy_backend:ToyMatrix.of",
-    "scaled native": "scaled_backend:native",
-    "scaled toy": "scaled_backend:toy",
-    "parts": "parts_backend:MemoryParts",
-    "scaled parts": "scaled_backend:parts",
-    "dask": "dask_backend:DaskParts",
-    "torch alone": "torch_backend:alone",
-    "scaled torch": "scaled_backend:on_torch",
-    "dask with torch": "dask_backend:TorchParts",
-    "curves": "curve_backend:lines",
+    "toy": "helpers.toy_backend:ToyMatrix.of",
+    "scaled native": "helpers.scaled_backend:native",
+    "scaled toy": "helpers.scaled_backend:toy",
+    "parts": "helpers.parts_backend:MemoryParts",
+    "scaled parts": "helpers.scaled_backend:parts",
+    "dask": "helpers.dask_backend:DaskParts",
+    "torch alone": "helpers.torch_backend:alone",
+    "scaled torch": "helpers.scaled_backend:on_torch",
+    "dask with torch": "helpers.dask_backend:TorchParts",
+    "curves": "helpers.curve_backend:lines",
 }
 BACKENDS_TO_TEST = [*BACKENDS, *IN_TESTS]
 LAYOUTS = {
