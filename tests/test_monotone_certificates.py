@@ -29,7 +29,7 @@ def monotone_problem(seed):
         "max_bins": int(rng.integers(1, 9)),
         "smoothness": float(10.0 ** rng.uniform(-3, 3)),
         "scale": str(rng.choice(["standard", "range"])) if rng.random() < 0.7 else None,
-        "monotone": signs or {0: 1},
+        "monotonic_cst": signs or {0: 1},
     }
     if parameters["solver"] in ("ocas", "bmrm"):
         parameters["solver"] = "auto"

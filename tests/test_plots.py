@@ -222,7 +222,7 @@ def test_curves_are_drawn_by_importance_with_density():
     X[:, 2] = qid  # which no ranking depends on
     X[:, 3] = np.arange(len(y)) % 3
     X[::5, 1] = np.nan
-    model = AdditiveRankSVM(categorical=[3]).fit(X, y, qid=qid)
+    model = AdditiveRankSVM(categorical_features=[3]).fit(X, y, qid=qid)
     axes = plot_additive(model, X, qid=qid, top=4)
     spread, error = importance(model.to_additive_model(), X, qid)
     assert spread[2] == pytest.approx(0.0, abs=1e-12)
@@ -282,7 +282,7 @@ def test_pairs_of_features_are_drawn_as_heat_maps():
     X = np.random.default_rng(0).uniform(-1, 1, size=(600, 3))
     X[:, 2] = np.arange(600) % 4
     y, qid = X[:, 0] * X[:, 1] + X[:, 0] * (X[:, 2] - 1), np.arange(600) // 20
-    model = AdditiveRankSVM(C=10, smoothness=0.1, interactions=2, categorical=[2])
+    model = AdditiveRankSVM(C=10, smoothness=0.1, interactions=2, categorical_features=[2])
     model.fit(X, y, qid=qid)
     axes = plot_additive(model, X, qid=qid, top=5)
     by_name = {ax.get_title().split(":")[0]: ax for ax in axes}
