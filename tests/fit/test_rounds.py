@@ -13,7 +13,7 @@ from marginrank.fit.minimisation import minimise
 from marginrank.fit.pairs import objective_on
 from marginrank.fit.rounds import MOST_ROUNDS, PATIENCE, Problems, Top, fit_in_rounds
 from marginrank.metrics import ndcg
-from marginrank.metrics.ranks import ranks
+from marginrank.metrics.ranking import ranks
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES
 

@@ -40,7 +40,7 @@ from marginrank.fit.scaling import effect_message, values_of
 from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.fit.streams import Opened, is_path, open_documents
 from marginrank.metrics import pairwise_accuracy
-from marginrank.metrics.ranks import ranks
+from marginrank.metrics.ranking import ranks
 from marginrank.models import LinearModel, Training, write_model
 from marginrank.models.fit_report import StopReason, print_iteration
 
