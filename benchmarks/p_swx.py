@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from marginrank import RankingData
-from marginrank.objective.backends.native import native_matrix
-from marginrank.objective.backends.torch.documents import ScoreLoss
-from marginrank.objective.backends.torch.features import DenseFeatures
-from marginrank.objective.backends.torch.matrix import TorchDesign, TorchMatrix, _Plans
-from marginrank.objective.backends.torch.score_space import TorchLoss
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import LOSSES, Loss
 from marginrank.objective.pair_sets import PairCounts
+from marginrank.operators.native import native_matrix
+from marginrank.operators.torch.documents import ScoreLoss
+from marginrank.operators.torch.features import DenseFeatures
+from marginrank.operators.torch.matrix import TorchDesign, TorchMatrix, _Plans
+from marginrank.operators.torch.score_space import TorchLoss
 
 BATCH_ENTRIES = 1 << 24  # of the comparisons of documents that are made at a time
 

@@ -23,16 +23,18 @@ ALLOWED_IMPORTS = {
     "data":       "_core _utils",
     "io":         "_core _utils data",
     "objective":  "_core _utils data",
+    "operators":  "_core _utils data objective",
     "solvers":    "_core _utils data objective",
     "metrics":    "_core _utils data objective",
-    "fit":        "_core _utils data objective solvers metrics",
-    "selection":  "_core _utils data objective solvers metrics fit",
-    "additive":   "_core _utils data objective solvers metrics fit selection",
+    "fit":        "_core _utils data objective operators solvers metrics",
+    "selection":  "_core _utils data objective operators solvers metrics fit",
+    "additive":   "_core _utils data objective operators solvers metrics fit selection",
     "models":     "_core _utils data io objective solvers metrics fit additive",
     "export":     "_utils metrics models",
     "estimators": "_core _utils data io objective solvers metrics fit selection additive models "
                   "export",
-    "dask":       "_core _utils data io objective solvers metrics fit models export estimators",
+    "dask":       "_core _utils data io objective operators solvers metrics fit models export "
+                  "estimators",
     "plots":      "_core _utils data objective solvers metrics fit selection models",
     "cli":        "_core _utils data io objective solvers metrics fit selection additive models "
                   "export dask plots",

@@ -12,8 +12,8 @@ from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.additive.knots import choose_knots, encode
 from marginrank.data.knots import Knots
 from marginrank.fit.pairs import choose_pairs, objective_on
-from marginrank.objective.backends.native import as_native
 from marginrank.objective.losses import LOSSES
+from marginrank.operators.native import as_native
 from marginrank.solvers import SOLVERS
 from marginrank.solvers.smooth import preconditioner
 

@@ -12,9 +12,9 @@ from marginrank.additive.grid_basis import GridAxis, node_weights, penalty
 from marginrank.additive.grid_matrix import CATEGORIES, add_grids, axis_knots, interactions_of
 from marginrank.additive.knots import choose_knots, encode
 from marginrank.fit.pairs import choose_pairs, objective_on
-from marginrank.objective.backends.native import as_native
 from marginrank.objective.faces import Combination, on_face
 from marginrank.objective.losses import LOSSES
+from marginrank.operators.native import as_native
 from marginrank.solvers import SOLVERS
 
 X, Y, QID = make_ranking(12, (3, 20), 4, random_state=0)

@@ -11,7 +11,7 @@ from marginrank._utils.memory import private_memory
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.fit import streams
 from marginrank.fit.stream_progress import StreamProgress
-from marginrank.objective.backends.parts import streaming
+from marginrank.operators.parts import streaming
 
 LIMIT = "64GB"
 LEARNERS = {

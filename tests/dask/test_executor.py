@@ -16,11 +16,11 @@ from marginrank.dask.clusters import threads_by_worker
 from marginrank.dask.executor import DaskExecutor
 from marginrank.dask.problems import MovableState, Problem
 from marginrank.data.pair_lists import PairList
-from marginrank.objective.backends.parts import tasks
-from marginrank.objective.backends.parts.executor import ByPart
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import LOSSES
+from marginrank.operators.parts import tasks
+from marginrank.operators.parts.executor import ByPart
 
 
 def evaluate(some, loss, w, like=None):

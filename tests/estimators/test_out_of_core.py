@@ -27,7 +27,7 @@ from marginrank._utils.memory import private_memory
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.store.store_writer import save_store
 from marginrank.fit import streams
-from marginrank.objective.backends.parts import streamed, streaming
+from marginrank.operators.parts import streamed, streaming
 
 ROOM = 400_000_000  # beside what the process has already, for buffers, samples and all else
 
@@ -355,7 +355,7 @@ UNDER_A_LIMIT = """
 import json, resource, sys
 from marginrank import RankSVM, RankingData
 from marginrank._utils.memory import private_memory, reserved_memory
-from marginrank.objective.backends.parts import matrix, streaming
+from marginrank.operators.parts import matrix, streaming
 streaming.PART_BYTES, matrix.RESERVOIR_BYTES = 1 << 20, 1 << 21
 resource.setrlimit(resource.RLIMIT_DATA, 2 * (reserved_memory() + 130_000_000,))
 limit = private_memory() + 130_000_000
@@ -383,7 +383,7 @@ KEEPS_THE_PLAN = """
 import resource, sys
 from marginrank import RankSVM, SparseRankSVM
 from marginrank._utils.memory import reserved_memory
-from marginrank.objective.backends.parts import streamed
+from marginrank.operators.parts import streamed
 plan = streamed.StreamedMatrix.memory_plan
 def exact(matrix):
     planned = plan(matrix)

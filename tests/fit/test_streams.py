@@ -10,7 +10,7 @@ from marginrank.fit import streams
 from marginrank.fit.linear import Parameters, fit_linear
 from marginrank.fit.sparse import SparseParameters, fit_sparse
 from marginrank.fit.streams import open_documents
-from marginrank.objective.backends.parts import streaming
+from marginrank.operators.parts import streaming
 
 ROOM = 400_000_000  # beside what the process has already
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from marginrank.objective.backends import matrix_of
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.objective import Objective
+from marginrank.operators import matrix_of
 
 
 def make_objective(

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from marginrank.objective.backends.parts import streaming
-from marginrank.objective.backends.parts.matrix import PartsMatrix
-from marginrank.objective.backends.parts.streaming import StreamingExecutor
+from marginrank.operators.parts import streaming
+from marginrank.operators.parts.matrix import PartsMatrix
+from marginrank.operators.parts.streaming import StreamingExecutor
 
 PART_ROWS = 8  # so that some queries are longer than a block
 

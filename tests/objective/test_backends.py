@@ -12,15 +12,14 @@ from helpers.brute_force import BruteForce, explicit_pairs
 from helpers.objectives import make_objective
 from helpers.toy_backend import ToyMatrix
 
-from marginrank import RankingData, make_ranking
+from marginrank import RankingData, make_ranking, operators
 from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.data.pair_lists import PairList
-from marginrank.objective import backends
-from marginrank.objective.backends import BACKENDS, matrix_of
-from marginrank.objective.backends.native import NativeMatrix
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.pair_weights import gain_difference
 from marginrank.objective.regularizers import ElasticNet, L1Ball
+from marginrank.operators import BACKENDS, matrix_of
+from marginrank.operators.native import NativeMatrix
 from marginrank.solvers import SOLVERS, find_solver, solver_names
 
 IN_TESTS = {
@@ -56,7 +55,7 @@ C = 0.3
 @pytest.fixture(params=BACKENDS_TO_TEST)
 def backend(request, monkeypatch):
     for name, where in IN_TESTS.items():
-        monkeypatch.setitem(backends.BACKENDS, name, where)
+        monkeypatch.setitem(operators.BACKENDS, name, where)
     if request.param.startswith("dask"):
         request.getfixturevalue("cluster")
     return request.param

@@ -8,12 +8,12 @@ from helpers.parts_backend import PART_ROWS, MemoryParts
 
 from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
-from marginrank.objective.backends.parts import matrix as matrices
-from marginrank.objective.backends.parts import streaming
-from marginrank.objective.backends.parts.design import MOST_TERMS, OrderedSum
-from marginrank.objective.backends.parts.streaming import StreamingExecutor, make_plan
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
+from marginrank.operators.parts import matrix as matrices
+from marginrank.operators.parts import streaming
+from marginrank.operators.parts.design import MOST_TERMS, OrderedSum
+from marginrank.operators.parts.streaming import StreamingExecutor, make_plan
 from marginrank.solvers.smooth.newton import newton
 
 HUBER = LOSSES["huber"]

@@ -6,9 +6,8 @@ import scipy.sparse as sp
 from helpers.brute_force import BruteForce, explicit_pairs
 from helpers.objectives import make_objective
 
-from marginrank import RankingData, _core, make_ranking
+from marginrank import RankingData, _core, make_ranking, operators
 from marginrank.data.pair_lists import PairList
-from marginrank.objective import backends
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.pair_weights import gain_difference
 from marginrank.objective.together import hess_vecs, make_gradients, points_at, scores_of
@@ -241,7 +240,7 @@ def test_dropped_scores_are_not_overwritten_while_in_use():
 
 @pytest.mark.parametrize("backend", ["native", "toy"])
 def test_against_explicit_pairs(backend, monkeypatch):
-    monkeypatch.setitem(backends.BACKENDS, "toy", "helpers.toy_backend:ToyMatrix.of")
+    monkeypatch.setitem(operators.BACKENDS, "toy", "helpers.toy_backend:ToyMatrix.of")
     X, y, qid = make_ranking(7, (2, 9), 5, random_state=0)
     data = RankingData(X, y, qid)
     problems, judges = [], []

@@ -18,12 +18,12 @@ from marginrank.additive.curve_basis import STEP, CurveBasis
 from marginrank.additive.grids import FeatureGrid, hat_starts
 from marginrank.additive.knots import HatCodes
 from marginrank.data.knots import Knots
-from marginrank.objective.backends.native import NativeDesign, NativeMatrix, as_native
-from marginrank.objective.backends.transformed import TransformedDesign
 from marginrank.objective.faces import Combination
 from marginrank.objective.gram import Gram, Rows
 from marginrank.objective.pair_sets import PairCounts, PairSet
 from marginrank.objective.protocols import Matrix, PairLoss, State
+from marginrank.operators.native import NativeDesign, NativeMatrix, as_native
+from marginrank.operators.transformed import TransformedDesign
 
 BLOCK_ENTRIES = 1 << 22  # of basis functions that are made dense at a time
 FULL_HESSIAN = 1024  # columns, up to which the diagonal of a Hessian comes from all of it

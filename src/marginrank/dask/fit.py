@@ -29,10 +29,10 @@ from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, no_scal
 from marginrank.fit.sparse import SparseParameters, with_default_C
 from marginrank.fit.stream_progress import StreamProgress
 from marginrank.fit.streams import OnRead
-from marginrank.objective.backends.parts.matrix import PartsMatrix
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairCounts, refuse_C
 from marginrank.objective.pair_weights import MOST_LABELS
+from marginrank.operators.parts.matrix import PartsMatrix
 from marginrank.solvers.result import Callback
 
 AnyParameters = Parameters | SparseParameters

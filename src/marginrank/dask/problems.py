@@ -21,11 +21,11 @@ from marginrank.fit.devices import Place, matrix_at
 from marginrank.fit.linear import Parameters
 from marginrank.fit.pairs import choose_pairs
 from marginrank.fit.sparse import SparseParameters
-from marginrank.objective.backends.native import NativeDesign, NativeLoss
-from marginrank.objective.backends.parts.executor import PartKernels
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.protocols import Design, Evaluation, Matrix, PairLoss, Scores, State
+from marginrank.operators.native import NativeDesign, NativeLoss
+from marginrank.operators.parts.executor import PartKernels
 
 LOSSES_KEPT = 2  # whose native pairs are not made again: a solver changes between two at most
 

@@ -18,7 +18,6 @@ from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import check_weights
 from marginrank.fit.declarations import NORMALIZATIONS, PAIR_SELECTIONS
-from marginrank.objective.backends import matrix_of
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
@@ -28,6 +27,7 @@ from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import PairFactors, with_preferred, with_propensity
 from marginrank.objective.pair_weights import pair_cost as pair_factors
 from marginrank.objective.protocols import Matrix
+from marginrank.operators import matrix_of
 
 
 class Preferences(NamedTuple):

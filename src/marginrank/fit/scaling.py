@@ -20,10 +20,10 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.stored_data import between
 from marginrank.fit.spread import QuerySpread, RangeSpread, Spread, TotalSpread
-from marginrank.objective.backends.parts.streamed import StreamedMatrix
-from marginrank.objective.backends.scaled import ScaledMatrix
 from marginrank.objective.objective import Objective
 from marginrank.objective.protocols import Matrix
+from marginrank.operators.parts.streamed import StreamedMatrix
+from marginrank.operators.scaled import ScaledMatrix
 from marginrank.solvers.result import SolverResult
 
 SPREADS: dict[str, type[Spread]] = {

@@ -11,9 +11,9 @@ from helpers.torch_problems import N_FEATURES, both, make_data
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from marginrank.objective.backends.torch.levels import AdjacentLevels, AllLevels
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.pair_weights import gain_difference
+from marginrank.operators.torch.levels import AdjacentLevels, AllLevels
 
 UNORDERED = ("cumsum", "cumprod", "index_add", "scatter_add", "scatter_reduce", "index_reduce")
 TO_THE_HOST = ("_local_scalar_dense", "item", "nonzero", "unique", "is_nonzero")
@@ -131,7 +131,7 @@ def to_meta(thing, seen=None):
         return type(thing)(*(to_meta(value, seen) for value in thing))
     if isinstance(thing, (list, tuple)):
         return type(thing)(to_meta(value, seen) for value in thing)
-    if not type(thing).__module__.startswith("marginrank.objective.backends.torch"):
+    if not type(thing).__module__.startswith("marginrank.operators.torch"):
         return thing
     if id(thing) not in seen:
         other = seen[id(thing)] = object.__new__(type(thing))

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from marginrank._utils.types import Booleans
-from marginrank.objective.backends.torch.fixed_point import Segments
 from marginrank.objective.pair_sets import PairSet
+from marginrank.operators.torch.fixed_point import Segments
 
 
 class ScoreLoss(NamedTuple):

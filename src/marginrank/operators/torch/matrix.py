@@ -11,28 +11,6 @@ from torch import Tensor
 
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.backends.native import (
-    NativeDesign,
-    NativeMatrix,
-    as_native,
-    native_matrix,
-)
-from marginrank.objective.backends.torch.features import (
-    TILE_ENTRIES,
-    DenseFeatures,
-    DeviceFeatures,
-    SparseFeatures,
-    by_row,
-)
-from marginrank.objective.backends.torch.level_kernel import LevelPlan
-from marginrank.objective.backends.torch.listed_kernel import ListedPlan
-from marginrank.objective.backends.torch.score_space import (
-    AtScores,
-    PairPlan,
-    TorchLoss,
-    TorchSpace,
-    to_host,
-)
 from marginrank.objective.gram import Rows
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
@@ -47,6 +25,28 @@ from marginrank.objective.protocols import (
     QueryLosses,
     Scores,
     State,
+)
+from marginrank.operators.native import (
+    NativeDesign,
+    NativeMatrix,
+    as_native,
+    native_matrix,
+)
+from marginrank.operators.torch.features import (
+    TILE_ENTRIES,
+    DenseFeatures,
+    DeviceFeatures,
+    SparseFeatures,
+    by_row,
+)
+from marginrank.operators.torch.level_kernel import LevelPlan
+from marginrank.operators.torch.listed_kernel import ListedPlan
+from marginrank.operators.torch.score_space import (
+    AtScores,
+    PairPlan,
+    TorchLoss,
+    TorchSpace,
+    to_host,
 )
 
 DTYPES = (torch.float32, torch.float64)
@@ -235,7 +235,7 @@ def features_of(tensor: torch.Tensor) -> DeviceFeatures:
     if tensor.layout == torch.sparse_csr:
         return SparseFeatures.of_tensor(tensor)
     if tensor.is_cuda and tensor.dtype == torch.float32 and find_spec("triton") is not None:
-        from marginrank.objective.backends.torch.triton_features import TritonFeatures
+        from marginrank.operators.torch.triton_features import TritonFeatures
 
         return TritonFeatures(tensor)
     return DenseFeatures(tensor)

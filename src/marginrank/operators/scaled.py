@@ -8,10 +8,10 @@ weights of the features as they are. Nothing of the size of X is made.
 from dataclasses import dataclass
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.backends.transformed import Transformation, TransformedDesign
 from marginrank.objective.gram import Rows
 from marginrank.objective.pair_sets import ActiveDocuments, PairCounts, PairSet
 from marginrank.objective.protocols import Matrix, PairLoss, QueryLosses, Scores, State
+from marginrank.operators.transformed import Transformation, TransformedDesign
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,6 @@ import scipy.sparse as sp
 
 from marginrank._utils.cached import cached_property
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.backends.parts import tasks
-from marginrank.objective.backends.parts.executor import (
-    ByPart,
-    Executor,
-    PartKernels,
-    Report,
-    Task,
-)
 from marginrank.objective.gram import Rows
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import ActiveDocuments, PairCounts
@@ -33,6 +25,14 @@ from marginrank.objective.protocols import (
     Scores,
     ScoreSpace,
     State,
+)
+from marginrank.operators.parts import tasks
+from marginrank.operators.parts.executor import (
+    ByPart,
+    Executor,
+    PartKernels,
+    Report,
+    Task,
 )
 
 MOST_TERMS = 8  # of a postponed sum, each of which takes memory until it is added up

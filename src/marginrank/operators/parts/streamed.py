@@ -11,10 +11,10 @@ from marginrank._utils.parameters import Mention, ParameterError, Wording
 from marginrank._utils.types import Integers
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.store.stored_features import StoredFeatures
-from marginrank.objective.backends.parts.design import stacked
-from marginrank.objective.backends.parts.matrix import PartsMatrix
-from marginrank.objective.backends.parts.streaming import StreamingExecutor, make_plan
 from marginrank.objective.pair_sets import PairCounts, PairSet
+from marginrank.operators.parts.design import stacked
+from marginrank.operators.parts.matrix import PartsMatrix
+from marginrank.operators.parts.streaming import StreamingExecutor, make_plan
 
 SLACK_BYTES = 1 << 26  # for threads, small arrays, and what an allocator does not give back at once
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from marginrank._utils.types import Integers
-from marginrank.objective.backends.torch.fixed_point import prefix_sums
+from marginrank.operators.torch.fixed_point import prefix_sums
 
 TILE_ENTRIES = 1 << 24  # made float64 at a time: 128 MiB
 BLOCK_ROWS = 512  # with a sum of their own

@@ -12,15 +12,6 @@ import scipy.sparse as sp
 from marginrank._utils.cached import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.queries import Queries
-from marginrank.objective.backends.native import NativeDesign, NativeLoss, NativeMatrix, as_native
-from marginrank.objective.backends.parts.design import OrderedSum, stacked
-from marginrank.objective.backends.parts.executor import (
-    ByPart,
-    Executor,
-    PartKernels,
-    Report,
-    Task,
-)
 from marginrank.objective.gram import Rows
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss
@@ -32,6 +23,15 @@ from marginrank.objective.protocols import (
     QueryLosses,
     Scores,
     State,
+)
+from marginrank.operators.native import NativeDesign, NativeLoss, NativeMatrix, as_native
+from marginrank.operators.parts.design import OrderedSum, stacked
+from marginrank.operators.parts.executor import (
+    ByPart,
+    Executor,
+    PartKernels,
+    Report,
+    Task,
 )
 
 PART_BYTES = 1 << 25  # in memory

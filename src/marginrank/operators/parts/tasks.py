@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Floats
-from marginrank.objective.backends.parts.executor import PartKernels
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.protocols import Evaluation, Scores, State
+from marginrank.operators.parts.executor import PartKernels
 
 Kept = tuple[Any, ...]
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.backends.native import NativeMatrix, as_native
-from marginrank.objective.backends.parts import tasks
-from marginrank.objective.backends.parts.design import PartsDesign, stacked
-from marginrank.objective.backends.parts.executor import Executor
 from marginrank.objective.pair_sets import PairCounts, PairSet
 from marginrank.objective.protocols import Matrix
+from marginrank.operators.native import NativeMatrix, as_native
+from marginrank.operators.parts import tasks
+from marginrank.operators.parts.design import PartsDesign, stacked
+from marginrank.operators.parts.executor import Executor
 
 RESERVOIR_SHARE = 0.125  # of the documents that are kept in memory for samples
 RESERVOIR_BYTES = 1 << 24  # which are no more than that, unless a preconditioner needs more

@@ -6,10 +6,6 @@ import torch
 from torch import Tensor
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.backends.torch.documents import ScoreLoss
-from marginrank.objective.backends.torch.fixed_point import exact_total
-from marginrank.objective.backends.torch.level_kernel import LevelKernel, LevelPlan
-from marginrank.objective.backends.torch.listed_kernel import ListedKernel, ListedPlan
 from marginrank.objective.losses import Loss
 from marginrank.objective.protocols import (
     Evaluation,
@@ -20,6 +16,10 @@ from marginrank.objective.protocols import (
     ScoreSpace,
     State,
 )
+from marginrank.operators.torch.documents import ScoreLoss
+from marginrank.operators.torch.fixed_point import exact_total
+from marginrank.operators.torch.level_kernel import LevelKernel, LevelPlan
+from marginrank.operators.torch.listed_kernel import ListedKernel, ListedPlan
 
 PairPlan = LevelPlan | ListedPlan
 
