@@ -52,8 +52,8 @@ PARAMETERS_OF_A_FUNCTION = 12
 # scikit-learn do. So do the constructors of estimators.
 MANY_PARAMETERS = {
     "marginrank.data.synthetic.make_ranking",
-    "marginrank.selection.path.sparse_path",
-    "marginrank.selection.rank_path.rank_path",
+    "marginrank.selection.paths.linear_path",
+    "marginrank.selection.paths.sparse_path",
 }
 
 
