@@ -20,9 +20,11 @@ from marginrank.data.feature_choice import columns_of
 from marginrank.data.validation import check_features
 from marginrank.estimators.base import BaseRanker, check_seed, finish, warn_of
 from marginrank.estimators.input import (
+    check_listed,
     column_names,
     feature_names_of,
     features_of,
+    labels_beside,
     queries_of,
     refuse_other_features,
     remember_columns,
@@ -31,7 +33,7 @@ from marginrank.estimators.input import (
     training_data,
     without_used_columns,
 )
-from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
+from marginrank.fit.pairs import check_propensity
 from marginrank.models import AdditiveModel, additive_model, write_model
 from marginrank.models.fit_report import print_iteration, report_of
 
@@ -268,7 +270,7 @@ class AdditiveRankSVM(BaseRanker):
             given.with_categories(parameters),
             X=given.features,
             feature_names=names,
-            pairs=check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
+            pairs=check_listed(pairs, pair_weight, data.n_documents),
             propensity=check_propensity(propensity, data.n_documents),
             seed=seed,
             callback=print_iteration if self.verbose else None,

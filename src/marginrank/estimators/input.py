@@ -12,9 +12,11 @@ from marginrank._utils.user_warnings import warn_caller
 from marginrank.data import RankingData
 from marginrank.data.frames import split_columns, without_columns
 from marginrank.data.held_out import check_same_names
+from marginrank.data.pair_lists import PairList, check_pairs
 from marginrank.data.ranking_data import as_ranking_data, columns_of
 from marginrank.data.tensors import on_host, refuse_mixed_devices
 from marginrank.data.validation import as_matrix, check_features, refuse_lazy
+from marginrank.fit.streams import is_path
 
 
 def training_data(
@@ -196,3 +198,26 @@ def _names_only_we_see(X: Any) -> list[str] | None:
         return X.feature_names
     names = columns_of(X)
     return names if names is not None and column_names(X) is None else None
+
+
+def check_listed(pairs: Any, pair_weight: ArrayLike | None, n_documents: int) -> PairList | None:
+    """Return the pairs that a fit was given; None if labels make them."""
+    if pairs is not None:
+        return check_pairs(pairs, pair_weight, n_documents)
+    if pair_weight is not None:
+        raise ValueError("pair_weight is given, but no pairs; give both or neither.")
+    return None
+
+
+def labels_beside(
+    pairs: Any, X: Any, y: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike | None
+) -> tuple[ArrayLike | None, ArrayLike | None]:
+    """Return the labels and group sizes that a fit was given.
+
+    Where pairs stand for labels, the labels are zeros; without queries, all documents are one.
+    """
+    if pairs is None or isinstance(X, RankingData) or is_path(X) or isinstance(y, str):
+        return y, group
+    shape: tuple[int, ...] = getattr(X, "shape", ())  # the fit checks X itself
+    n = shape[0] if len(shape) == 2 else check_features(X, missing=True).shape[0]
+    return np.zeros(n), [n] if qid is None and group is None else group
