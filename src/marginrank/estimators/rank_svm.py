@@ -8,7 +8,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from marginrank.estimators.base import BatchRanker, check_seed
-from marginrank.estimators.input import check_listed, labels_beside
+from marginrank.estimators.input import check_listed, labels_beside, tensor_or_none
 from marginrank.fit.linear import Parameters, fit_linear
 from marginrank.fit.pairs import check_propensity
 
@@ -230,7 +230,7 @@ class RankSVM(BatchRanker):
             seed=seed,
             w0=self._start(data.n_features),
             memory_limit=limit,
-            tensor=X,
+            tensor=tensor_or_none(X),
             **self._watch(data, limit)._asdict(),
         )
         self._take_over(model, data)

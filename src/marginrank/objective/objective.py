@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores
 from marginrank.objective.gram import Gram, GramStore

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import check_integer
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import RidgeParameters
