@@ -16,7 +16,7 @@ from marginrank.data.frames import split_columns, without_columns
 from marginrank.data.held_out import check_same_names
 from marginrank.data.pair_lists import PairList, check_pairs
 from marginrank.data.ranking_data import as_ranking_data, columns_of
-from marginrank.data.validation import as_matrix, check_features, refuse_lazy
+from marginrank.data.validation import as_matrix, check_features, check_not_lazy
 from marginrank.fit.streams import is_path
 from marginrank.models.parameters import NO_FLOAT64
 
@@ -45,7 +45,7 @@ def training_data(
         sample_weight=sample_weight,
         query_weight=query_weight,
     )
-    check_one_device(X=X, **values)
+    check_same_device(X=X, **values)
     X = on_host(X, "X")
     return as_ranking_data(
         X,
@@ -67,7 +67,7 @@ def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
             f"{role}={name!r} names a column, but X is a {type(X).__name__} without columns. Pass "
             f"a data frame as X, or an array as {role}."
         )
-    refuse_lazy(X, "X")
+    check_not_lazy(X, "X")
     X, columns = split_columns(X, named)
     return X, values | columns
 
@@ -255,7 +255,7 @@ def check_tensor(values: Any, name: str) -> None:
             f"{name} is on {NO_FLOAT64}, which has no float64 to sum in; give {name}.cpu()."
         )
     if values.device.type == "meta":
-        raise ValueError(f"{name} is a meta tensor without data.")
+        raise ValueError(f"{name} is a meta tensor without data; give one with values.")
     if values.requires_grad:
         raise ValueError(
             f"{name} requires grad, and a fit has no backward pass; give {name}.detach()."
@@ -273,7 +273,7 @@ def check_tensor(values: Any, name: str) -> None:
         raise ValueError(f"{name} is not contiguous in memory; give {name}.contiguous().")
 
 
-def check_one_device(**given: Any) -> None:
+def check_same_device(**given: Any) -> None:
     """Raise ValueError for tensors on several devices; arrays go with any."""
     places = {name: str(value.device) for name, value in given.items() if is_tensor(value)}
     for name, place in places.items():
