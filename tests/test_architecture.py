@@ -56,8 +56,8 @@ MODULES_OF_SERVING = 40
 # scikit-learn do. So do the constructors of estimators.
 MANY_PARAMETERS = {
     "marginrank.data.synthetic.make_ranking",
-    "marginrank.selection.path.sparse_path",
-    "marginrank.selection.rank_path.rank_path",
+    "marginrank.selection.paths.linear_path",
+    "marginrank.selection.paths.sparse_path",
 }
 
 
