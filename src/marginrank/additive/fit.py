@@ -33,8 +33,7 @@ from marginrank.fit.rounds import Solution
 from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.additive_model import AdditiveModel, curves_of
 from marginrank.models.fit_report import FitReport, StopReason
-from marginrank.models.linear_model import recorded_parameters
-from marginrank.models.parameters import AdditiveDeclaration, no_scale
+from marginrank.models.parameters import AdditiveDeclaration, no_scale, recorded_parameters
 from marginrank.objective.cones import Cone
 from marginrank.objective.groups import Groups
 from marginrank.objective.losses import Loss, get_loss

@@ -19,8 +19,10 @@ from marginrank.data.feature_choice import columns_of
 from marginrank.data.validation import check_features
 from marginrank.estimators.base import BaseRanker, check_seed, finish, warn_of
 from marginrank.estimators.input import (
+    check_listed,
     feature_names_of,
     features_of,
+    labels_beside,
     queries_of,
     refuse_other_features,
     remember_columns,
@@ -29,7 +31,7 @@ from marginrank.estimators.input import (
     training_data,
     without_used_columns,
 )
-from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
+from marginrank.fit.pairs import check_propensity
 from marginrank.models import AdditiveModel, additive_model, write_model
 from marginrank.models.fit_report import print_iteration, report_of
 
@@ -249,7 +251,7 @@ class AdditiveRankSVM(BaseRanker):
         model = fit_additive(
             data,
             given.with_categories(parameters),
-            pairs=check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
+            pairs=check_listed(pairs, pair_weight, data.n_documents),
             propensity=check_propensity(propensity, data.n_documents),
             seed=seed,
             callback=print_iteration if self.verbose else None,
