@@ -68,12 +68,12 @@ class Judged(NamedTuple):
 
 def ndcg(data: RankingData, scores: Any) -> float:
     """Return NDCG@10, the same for any order of ties."""
-    return float(metrics.ndcg(data.y, scores, data.qid, k=10, ties="average"))
+    return float(metrics.ndcg(data.y, scores, qid=data.qid, k=10, ties="average"))
 
 
 def mean_precision(data: RankingData, scores: Any) -> float:
     """Return MAP; a document with a label is relevant."""
-    return float(metrics.average_precision((data.y > 0).astype(int), scores, data.qid))
+    return float(metrics.average_precision((data.y > 0).astype(int), scores, qid=data.qid))
 
 
 def choose(fold: Fold, fits: Iterator[tuple[Callable[[Any], Any], int]]) -> Judged:
@@ -110,7 +110,7 @@ def curves(fold: Fold, grid: Any, **parameters: Any) -> Iterator[tuple[Callable[
         pass
     selection = search.selection()
     (model,) = search.models(selection.candidates[selection.best])
-    values = model.keywords["values"], *model.keywords["grid_values"]
+    values = model.keywords["values"], *(one.values for one in model.keywords["interactions"])
     yield partial(model, threads=1), sum(part.size for part in values)
 
 

@@ -184,7 +184,8 @@ def peak_memory(scale: int) -> Rows:
 
 def measure_memory(scale: int) -> None:
     """Print by how many bytes a fit raises the peak, and the size of X."""
-    RankSVM().fit(*make(DOCS_PER_QUERY * 20))
+    X, y, qid = make(DOCS_PER_QUERY * 20)
+    RankSVM().fit(X, y, qid=qid)
     X, y, qid = make(scale)
     reset_peak()
     before = peak_bytes()

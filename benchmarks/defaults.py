@@ -53,7 +53,7 @@ FORMER_SEARCH = {"normalization": "none", "scale": None}
 
 def ndcg(model: Any, data: RankingData) -> float:
     """Return NDCG@10, the same for any order of ties."""
-    return float(metrics.ndcg(data.y, model.predict(data), data.qid, k=10, ties="average"))
+    return float(metrics.ndcg(data.y, model.predict(data), qid=data.qid, k=10, ties="average"))
 
 
 def linear(case: Case) -> RankSVMCV:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -114,14 +115,14 @@ def all_metrics(_: Path, scale: float) -> Rows:
         metrics.dcg,
         metrics.average_precision,
         metrics.reciprocal_rank,
-        lambda *a: metrics.precision(*a, k=10),
-        lambda *a: metrics.recall(*a, k=10),
+        partial(metrics.precision, k=10),
+        partial(metrics.recall, k=10),
         metrics.err,
         metrics.pairwise_accuracy,
         metrics.kendall_tau,
         metrics.auc,
     ]
-    total = sum(seconds(lambda f=f: f(y, scores, qid)) for f in functions)
+    total = sum(seconds(lambda f=f: f(y, scores, qid=qid)) for f in functions)
     return [(f"{len(functions)} metrics, {qid.size:,} documents [s]", f"{total:.2f}")]
 
 

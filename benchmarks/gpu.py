@@ -137,7 +137,7 @@ def measure(data: RankingData, device: str) -> dict[str, dict[str, Any]]:
         row["above the best"] = values[name].value / best - 1
         row["gap"] = values[name].gap / values[name].value
         scores = data.matrix.dot(weights[name], None, 1)
-        row["accuracy"] = pairwise_accuracy(data.y, scores, data.qid)
+        row["accuracy"] = pairwise_accuracy(data.y, scores, qid=data.qid)
         row["native / this"] = figures["native"]["product s"] / row["product s"]
     n_bytes = 2 * data.X.nbytes if not hasattr(data.X, "indptr") else 2 * data.X.data.nbytes
     touched = n_bytes + PAIR_BYTES * data.n_documents

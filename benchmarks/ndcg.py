@@ -116,7 +116,7 @@ def divisions(data: RankingData, count: int, seed: int) -> Iterator[Division]:
 
 def judge(w: Any, data: RankingData) -> float:
     """Return NDCG@10 of some weights."""
-    return float(ndcg(data.y, data.matrix.dot(w, None, 1), data.qid, k=K, ties="average"))
+    return float(ndcg(data.y, data.matrix.dot(w, None, 1), qid=data.qid, k=K, ties="average"))
 
 
 def fitted(train: RankingData, C: float, **how: Any) -> Any:

@@ -95,9 +95,9 @@ def data_sets(folder: Path) -> dict[str, Any]:
 def judge(w: Any, data: RankingData) -> dict[str, float]:
     """Return the metrics of some weights."""
     scores = data.matrix.dot(w, None, 1)
-    figures = {"accuracy": metrics.pairwise_accuracy(data.y, scores, data.qid)}
+    figures = {"accuracy": metrics.pairwise_accuracy(data.y, scores, qid=data.qid)}
     if data.n_queries > 1:
-        figures["ndcg"] = metrics.ndcg(data.y, scores, data.qid, k=10, ties="average")
+        figures["ndcg"] = metrics.ndcg(data.y, scores, qid=data.qid, k=10, ties="average")
     return figures
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from marginrank import RankingData, SparseRankSVM, make_ranking, sparse_path
 from marginrank.fit.sparse import SparseParameters, fit_sparse
-from marginrank.solvers import StopReason
+from marginrank.models.fit_report import StopReason
 
 
 class OutOfTime(KeyboardInterrupt):
@@ -63,7 +63,7 @@ def path_cost(data: RankingData) -> None:
             paths, colds = [], []
             for _ in range(3):
                 start = time.perf_counter()
-                path = sparse_path(X, y, qid, parameter=parameter, tol=tol, scale=None)
+                path = sparse_path(X, y, qid=qid, parameter=parameter, tol=tol, scale=None)
                 paths.append(time.perf_counter() - start)
                 assert all(stop.converged for stop in path.stop_reasons)
                 models = [

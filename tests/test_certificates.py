@@ -12,9 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from small_problems import small_problem
 
 from marginrank import RankingData, RankSVM, make_ranking
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES, get_loss
 from marginrank.objective.objective import Objective
-from marginrank.solvers import StopReason, solvers_for
+from marginrank.solvers import solvers_for
 from marginrank.solvers.hinge.smoothing import smoothing
 
 CHUNK = 100

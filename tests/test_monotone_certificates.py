@@ -10,10 +10,10 @@ from small_problems import small_problem
 from test_certificates import wrong_claims
 
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
+from marginrank.additive.monotone_curves import monotone_cone
 from marginrank.data import RankingData
 from marginrank.data.pair_lists import check_pairs
 from marginrank.fit.linear import is_close
-from marginrank.objective.monotone_curves import MonotoneCurves
 
 CHUNK = 50
 N_PROBLEMS = 300
@@ -43,7 +43,7 @@ def fitted(problem, parameters):
     listed = None if pairs is None else check_pairs(pairs, None, len(problem.y))
     outcome = fit_additive(data, parameters, pairs=listed)
     seen = prepare(data, parameters)
-    return outcome, seen, MonotoneCurves.of(seen.matrix.basis, seen.signs)
+    return outcome, seen, monotone_cone(seen.matrix.basis, seen.signs)
 
 
 @pytest.mark.parametrize("first", range(0, N_PROBLEMS, CHUNK))

@@ -37,7 +37,7 @@ from marginrank.plots import (
 @pytest.fixture(scope="module")
 def ranking():
     X, y, qid = make_ranking(40, 15, 6, random_state=0)
-    return rank_features(X, y, qid, feature_names=["a", "b", "$c$", "d", "$\\e", "f"])
+    return rank_features(X, y, qid=qid, feature_names=["a", "b", "$c$", "d", "$\\e", "f"])
 
 
 def test_a_bar_for_each_of_the_best_features(ranking):
@@ -111,7 +111,7 @@ def data():
 
 
 def test_a_line_for_each_feature_with_a_weight(data):
-    path = sparse_path(*data, n_points=5)
+    path = sparse_path(*data[:2], qid=data[2], n_points=5)
     ax = plot_path(path)
     coefs = path.coefs.toarray()
     assert [line.get_label() for line in ax.lines] == [
@@ -126,7 +126,9 @@ def test_a_line_for_each_feature_with_a_weight(data):
 
 
 def test_scores_and_the_best_on_the_other_side(data):
-    path = sparse_path(*data, parameter="radius", n_points=5, validation=data, metric="ndcg@3")
+    path = sparse_path(
+        *data[:2], qid=data[2], parameter="radius", n_points=5, validation=data, metric="ndcg@3"
+    )
     ax = Figure().subplots()
     assert plot_path(path, ax=ax) is ax
     assert ax.get_xlabel() == "radius"
@@ -145,7 +147,7 @@ def test_scores_and_the_best_on_the_other_side(data):
 
 
 def test_a_path_over_C_has_a_line_for_each_feature(data):
-    path = rank_path(*data, n_points=5, validation=data)
+    path = rank_path(*data[:2], qid=data[2], n_points=5, validation=data)
     ax = plot_path(path)
     assert len(ax.lines) == np.count_nonzero(np.any(path.coefs != 0, axis=0))
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), path.coefs[:, 0])
@@ -196,7 +198,8 @@ def test_the_legend_of_many_lines_does_not_cover_them():
 
 
 def test_a_learning_curve_has_two_lines_and_their_errors():
-    curve = learning_curve_ranking(*make_ranking(30, 10, 4, random_state=0), cv=3)
+    X, y, qid = make_ranking(30, 10, 4, random_state=0)
+    curve = learning_curve_ranking(X, y, qid=qid, cv=3)
     ax = plot_learning_curve(curve)
     held_out, trained_on = ax.lines
     np.testing.assert_array_equal(held_out.get_xdata(), curve.sizes)

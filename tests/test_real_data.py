@@ -63,7 +63,7 @@ def test_ndcg_as_the_goal_ranks_other_queries_of_mslr_better(real_data):
     gains = []
     for (X, y, qid), (X_test, y_test, qid_test) in (parts, parts[::-1]):
         at_10 = [
-            metrics.ndcg(y_test, model.fit(X, y, qid=qid).predict(X_test), qid_test, k=10)
+            metrics.ndcg(y_test, model.fit(X, y, qid=qid).predict(X_test), qid=qid_test, k=10)
             for model in (
                 RankSVM(C=0.004, scale="standard", tol=1e-4, pair_cost="ndcg"),
                 RankSVM(C=0.004, scale="standard", tol=1e-4, objective="ndcg@10"),

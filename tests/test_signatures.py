@@ -48,3 +48,20 @@ def test_a_signature_is_short_enough_to_read(name):
     signature = inspect.signature(CALLABLES[name])
     shown = str(signature)
     assert len(shown) <= max(LONGEST, PER_PARAMETER * len(signature.parameters)), shown
+
+
+@pytest.mark.parametrize("name", sorted(CALLABLES))
+def test_queries_and_weights_are_keywords(name):
+    """Weights in the third place, as in scikit-learn, must not be taken for queries."""
+    if name == "RankingData":
+        return
+    parameters = inspect.signature(CALLABLES[name]).parameters
+    by_keyword = {"qid", "group", "sample_weight", "query_weight"}
+    kinds = {parameters[key].kind for key in by_keyword & {*parameters}}
+    assert kinds <= {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_weights_by_position_are_an_error():
+    X, y, _ = marginrank.make_ranking(3, 5, 2, random_state=0)
+    with pytest.raises(TypeError, match="positional"):
+        marginrank.RankSVM().fit(X, y, y)

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from marginrank.io.letor import dump_letor, load_letor
     from marginrank.io.pair_text import load_pairs
     from marginrank.metrics.feature_ranking import rank_features
+    from marginrank.models.fit_report import Iteration, StopReason
     from marginrank.models.serving import Ranker
     from marginrank.selection.learning_curve import learning_curve_ranking
     from marginrank.selection.path import sparse_path
     from marginrank.selection.rank_path import rank_path
-    from marginrank.solvers import Iteration, StopReason
 
 __all__ = [
     "AdditiveRankSVM",
@@ -70,7 +70,7 @@ __all__ = [
 _MODULES = {
     "AdditiveRankSVM": "marginrank.estimators",
     "AdditiveRankSVMCV": "marginrank.estimators",
-    "Iteration": "marginrank.solvers",
+    "Iteration": "marginrank.models.fit_report",
     "KernelRankSVM": "marginrank.estimators",
     "QueryScaler": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
@@ -81,7 +81,7 @@ _MODULES = {
     "SparseRankSVM": "marginrank.estimators",
     "SparseRankSVMCV": "marginrank.estimators",
     "SelectKBestRanking": "marginrank.estimators",
-    "StopReason": "marginrank.solvers",
+    "StopReason": "marginrank.models.fit_report",
     "as_linear_model": "marginrank.estimators.folding",
     "cross_validate_ranking": "marginrank.estimators.cross_validation",
     "dump_letor": "marginrank.io.letor",

@@ -46,7 +46,8 @@ def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = 
     --------
     >>> from marginrank import make_ranking, rank_features
     >>> from marginrank.plots import plot_feature_ranking
-    >>> ranking = rank_features(*make_ranking(n_queries=20, n_features=5, random_state=0))
+    >>> X, y, qid = make_ranking(n_queries=20, n_features=5, random_state=0)
+    >>> ranking = rank_features(X, y, qid=qid)
     >>> ax = plot_feature_ranking(ranking, top=3)
     >>> len(ax.patches), ax.get_xlabel()
     (3, 'ndcg@10')
@@ -88,8 +89,8 @@ def plot_path(path: "SparsePath | RankPath", *, ax: Any = None) -> Any:
     --------
     >>> from marginrank import make_ranking, sparse_path
     >>> from marginrank.plots import plot_path
-    >>> data = make_ranking(n_queries=20, n_features=5, random_state=0)
-    >>> ax = plot_path(sparse_path(*data, n_points=10))
+    >>> X, y, qid = make_ranking(n_queries=20, n_features=5, random_state=0)
+    >>> ax = plot_path(sparse_path(X, y, qid=qid, n_points=10))
     >>> len(ax.lines), ax.get_xlabel(), ax.get_xscale()
     (5, 'C', 'log')
     """
@@ -128,8 +129,8 @@ def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
     --------
     >>> from marginrank import learning_curve_ranking, make_ranking
     >>> from marginrank.plots import plot_learning_curve
-    >>> data = make_ranking(n_queries=40, n_features=5, random_state=0)
-    >>> ax = plot_learning_curve(learning_curve_ranking(*data, cv=2))
+    >>> X, y, qid = make_ranking(n_queries=40, n_features=5, random_state=0)
+    >>> ax = plot_learning_curve(learning_curve_ranking(X, y, qid=qid, cv=2))
     >>> [line.get_label() for line in ax.lines], ax.get_ylabel()
     (['queries held out', 'training queries'], 'ndcg@10')
     """

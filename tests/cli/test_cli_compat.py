@@ -79,7 +79,7 @@ def test_commands_of_svm_rank(run, example3):
     ]
     train = load_letor(example3 / "train.dat")
     trained = train.X @ weights_of(example3 / "model")
-    assert metrics.pairwise_accuracy(train.y, trained, train.qid) == 1.0  # as the page says
+    assert metrics.pairwise_accuracy(train.y, trained, qid=train.qid) == 1.0  # as the page says
 
 
 def test_model_of_svm_rank_has_its_format(run, example3):

@@ -12,7 +12,7 @@ from marginrank import load_letor, rank_features
 
 @pytest.fixture(scope="module")
 def ranking(train_txt):
-    return rank_features(*load_letor(train_txt))
+    return rank_features(load_letor(train_txt))
 
 
 def test_the_values_of_the_api(run, train_txt, ranking):

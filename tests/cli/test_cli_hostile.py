@@ -40,10 +40,8 @@ CONTENTS = {
     "nan.csv": b"label,qid,a\n1,1,nan\n",
     "model.pkl": b"\x80\x04K\x01.",
     "model.zip": b"PK\x03\x04" + JUNK,
-    "lightgbm.txt": b"tree\nversion=v4\n" + JUNK,
     "svmrank.txt": b"SVM-light Version V6.20\n" + JUNK,
     "liblinear.txt": b"solver_type L2R_L2LOSS_RANKSVM\n" + JUNK,
-    "model.ubj": b"{L\0\0\0\0\0\0\0\x07learner" + JUNK,
 }
 OTHERS = ("folder", "store", "deep_store", "no.txt", "no.csv", "[/red]\x1b[2J.txt", "label.txt/x")
 

@@ -332,7 +332,7 @@ def test_few_queries_are_judged_by_the_interval_that_is_told():
     """Five differences of the same sign: no random swaps can be below 2/2⁵."""
     y, qid = np.tile([1, 0, 0, 0], 5), np.repeat(np.arange(5), 4)
     worse = np.array([[4 + k, 5, 6, 7] for k in (0, 0, 0, 0, 1.5)]).ravel()
-    found = metrics.compare(y, np.tile([4, 3, 2, 1], 5), worse, qid)
+    found = metrics.compare(y, np.tile([4, 3, 2, 1], 5), worse, qid=qid)
     assert found.randomization_p > 0.05
     assert found.interval[0] > 0
     (told,) = sentences(described(comparison=asdict(found)))

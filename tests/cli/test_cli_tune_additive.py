@@ -37,7 +37,7 @@ def test_the_choice_and_the_model_are_those_of_the_estimator(tune, tmp_path, tra
     loaded = load_model(tmp_path / "m.json")
     assert type(loaded) is AdditiveRankSVM
     np.testing.assert_array_equal(loaded.predict(test), model.predict(test))
-    expected = metrics.ndcg(test.y, model.predict(test), test.qid, k=10)
+    expected = metrics.ndcg(test.y, model.predict(test), qid=test.qid, k=10)
     assert told["test"]["ndcg@10"] == pytest.approx(expected)
 
 

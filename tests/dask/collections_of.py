@@ -20,6 +20,11 @@ def as_arrays(chunks, *arrays):
     return [da.from_array(a, chunks=(tuple(chunks), *a.shape[1:])) for a in arrays]
 
 
+def as_data(chunks, X, y, qid):
+    """Return arguments of fit: Dask arrays of these heights of chunks."""
+    return dict(zip(("X", "y", "qid"), as_arrays(chunks, X, y, qid), strict=True))
+
+
 def as_frame(chunks, X, y, qid):
     """Return a dataframe whose partitions have these heights; some may be zero."""
     frame, ends = frame_of(X, y, qid), np.cumsum(chunks)

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from collections_of import as_arrays
+from collections_of import as_data
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.dask import DaskRankSVM, DaskSparseRankSVM
@@ -27,15 +27,15 @@ CHUNKS = (200, 160, 240)
     ids=["smooth", "hinge", "sparse"],
 )
 def test_the_optimum_is_that_of_one_machine(client, on_workers, local):
-    found = on_workers.fit(*as_arrays(CHUNKS, X, Y, QID), client=client)
-    expected = local.fit(X, Y, QID)
+    found = on_workers.fit(**as_data(CHUNKS, X, Y, QID), client=client)
+    expected = local.fit(X, Y, qid=QID)
     assert found.objective_ == pytest.approx(expected.objective_, rel=2e-6)
     assert found.gap_ <= 1e-6 * found.objective_
 
 
 def test_a_card_that_workers_do_not_have_is_refused(client):
     with pytest.raises(ValueError, match="device='cuda:99' does not exist"):
-        DaskRankSVM(device="cuda:99").fit(*as_arrays(CHUNKS, X, Y, QID), client=client)
+        DaskRankSVM(device="cuda:99").fit(**as_data(CHUNKS, X, Y, QID), client=client)
 
 
 def test_states_and_problems_travel():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from collections_of import as_arrays
+from collections_of import as_data
 
 from marginrank.dask import DaskRankSVM, DaskSparseRankSVM
 from marginrank.estimators import SparseRankSVM
@@ -24,17 +24,17 @@ def data(name, real_data):
 
 
 def in_chunks(X, y, qid, n=4):
-    """Return Dask arrays whose chunks end with a query."""
+    """Return the arguments of fit: Dask arrays whose chunks end with a query."""
     ends = np.append(np.flatnonzero(np.diff(qid)) + 1, len(y))
     cuts = ends[np.searchsorted(ends, len(y) * np.arange(1, n + 1) // n)]
-    return as_arrays(np.diff(cuts, prepend=0), X, y, qid)
+    return as_data(np.diff(cuts, prepend=0), X, y, qid)
 
 
 @pytest.mark.parametrize("partitions", ["as_is", "by_query"])
 def test_optimum(client, name, data, partitions):
     known = SETS[name]
     model = DaskRankSVM(C=known["C"], tol=1e-9)
-    model.fit(*in_chunks(*data), client=client, partitions=partitions)
+    model.fit(**in_chunks(*data), client=client, partitions=partitions)
     assert model.n_pairs_ == known["n_pairs"]
     assert model.objective_ == pytest.approx(known["optimum"], rel=1e-8)
     assert model.gap_ >= 0
@@ -44,6 +44,6 @@ def test_optimum(client, name, data, partitions):
 def test_sparse_optimum(client, data):
     X, y, qid = data
     local = SparseRankSVM(radius=1.0, scale="query").fit(X, y, qid=qid)
-    model = DaskSparseRankSVM(radius=1.0, scale="query").fit(*in_chunks(X, y, qid), client=client)
+    model = DaskSparseRankSVM(radius=1.0, scale="query").fit(**in_chunks(X, y, qid), client=client)
     assert model.objective_ == pytest.approx(local.objective_, rel=2e-6)
     assert model.stop_reason_.converged

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from collections_of import NAMES, as_arrays, as_frame, as_stores
+from collections_of import NAMES, as_arrays, as_data, as_frame, as_stores
 from distributed import Client
 from workers import nothing_left_on
 
@@ -34,7 +34,7 @@ LOCAL = {DaskRankSVM: RankSVM, DaskSparseRankSVM: SparseRankSVM}
 
 def fitted(client, model=None, chunks=CHUNKS):
     model = model or DaskRankSVM(C=0.1)
-    return model.fit(*as_arrays(chunks, X, Y, QID), client=client)
+    return model.fit(**as_data(chunks, X, Y, QID), client=client)
 
 
 def assert_same_optimum(model, local, tol=1e-6):
@@ -85,7 +85,7 @@ def test_weights_and_propensities(client):
     local = RankSVM(normalization="query").fit(X, Y, qid=QID, **columns)
     X_, y, qid, *values = as_arrays(CHUNKS, X, Y, QID, *columns.values())
     model = DaskRankSVM(normalization="query").fit(
-        X_, y, qid, **dict(zip(columns, values, strict=True)), client=client
+        X_, y, qid=qid, **dict(zip(columns, values, strict=True)), client=client
     )
     assert_same_optimum(model, local)
 
@@ -94,24 +94,24 @@ def test_weights_and_propensities(client):
 def test_layouts(client, layout):
     convert = {"float32": lambda a: a.astype(np.float32), "csr": sp.csr_array}[layout]
     X_, y, qid = as_arrays([2000, 4000], X, Y, QID)
-    model = DaskRankSVM().fit(X_.map_blocks(convert), y, qid, client=client)
+    model = DaskRankSVM().fit(X_.map_blocks(convert), y, qid=qid, client=client)
     assert_same_optimum(model, RankSVM().fit(convert(X), Y, qid=QID))
 
 
 def test_cut_queries_are_refused_or_shuffled(client):
-    arrays = as_arrays([2005, 3995], X, Y, QID)
+    arrays = as_data([2005, 3995], X, Y, QID)
     with pytest.raises(ValueError, match="query 100 is in the partitions 0 and 1"):
-        DaskRankSVM().fit(*arrays, client=client)
-    model = DaskRankSVM().fit(*arrays, client=client, partitions="by_query")
+        DaskRankSVM().fit(**arrays, client=client)
+    model = DaskRankSVM().fit(**arrays, client=client, partitions="by_query")
     assert_same_optimum(model, RankSVM().fit(X, Y, qid=QID))
 
 
 def test_partitions_without_pairs(client):
     y = np.where(QID < 100, 1.0, Y)  # the first partition has one label only
-    model = DaskRankSVM().fit(*as_arrays(CHUNKS, X, y, QID), client=client)
+    model = DaskRankSVM().fit(**as_data(CHUNKS, X, y, QID), client=client)
     assert_same_optimum(model, RankSVM().fit(X, y, qid=QID))
     with pytest.raises(ValueError, match=r"no pair to learn from.*n_samples=6000"):
-        DaskRankSVM().fit(*as_arrays(CHUNKS, X, np.ones(6000), QID), client=client)
+        DaskRankSVM().fit(**as_data(CHUNKS, X, np.ones(6000), QID), client=client)
 
 
 @pytest.mark.parametrize("dask_class", LOCAL)
@@ -130,12 +130,12 @@ def test_what_belongs_to_one_process_is_refused(client, name):
 
 def test_a_goal_that_ranks_documents_is_refused(client):
     with pytest.raises(ValueError, match=r"objective='ndcg@10' does not go with dask, .*memory"):
-        DaskRankSVM(objective="ndcg@10").fit(*as_arrays(CHUNKS, X, Y, QID), client=client)
+        DaskRankSVM(objective="ndcg@10").fit(**as_data(CHUNKS, X, Y, QID), client=client)
 
 
 def test_frames_stores_and_predictions(client, tmp_path):
     frame = as_frame(CHUNKS, X, Y, QID)
-    model = DaskRankSVM(C=0.1).fit(frame, "label", "query", client=client)
+    model = DaskRankSVM(C=0.1).fit(frame, "label", qid="query", client=client)
     assert model.feature_names_in_.tolist() == NAMES
     scores = model.predict(frame)
     assert scores.npartitions == len(CHUNKS)
@@ -341,4 +341,4 @@ def test_a_scheduler_that_does_not_answer_is_an_error(client, monkeypatch):
 
 def test_the_client_of_the_process_is_taken(client):
     assert Client.current() is client
-    assert DaskRankSVM(C=0.1).fit(*as_arrays(CHUNKS, X, Y, QID)).n_pairs_ > 0
+    assert DaskRankSVM(C=0.1).fit(**as_data(CHUNKS, X, Y, QID)).n_pairs_ > 0

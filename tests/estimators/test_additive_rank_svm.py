@@ -39,8 +39,8 @@ def test_is_an_estimator_of_scikit_learn(estimator, check):
 def test_ranks_what_no_line_can():
     linear = RankSVM(scale="standard").fit(CURVED, CURVED_Y, qid=CURVED_QID)
     model = plain_curves(smoothness=0.1).fit(CURVED, CURVED_Y, qid=CURVED_QID)
-    assert linear.score(CURVED, CURVED_Y, CURVED_QID) < 0.8
-    assert model.score(CURVED, CURVED_Y, CURVED_QID) > 0.95
+    assert linear.score(CURVED, CURVED_Y, qid=CURVED_QID) < 0.8
+    assert model.score(CURVED, CURVED_Y, qid=CURVED_QID) > 0.95
     peak = model.curves_[0].knots[np.argmax(model.curves_[0].values)]
     assert abs(peak) < 0.5
 
@@ -411,11 +411,11 @@ def test_clones_and_routing():
 def test_ndcg_as_the_goal():
     """The rounds are those of RankSVM: with two knots a feature, on curves that are lines."""
     X, y, qid = make_ranking(40, 15, 4, noise=1.0, random_state=0)
-    line = RankSVM(C=0.1, objective="ndcg@5", scale="standard", tol=1e-9).fit(X, y, qid)
-    model = plain_curves(C=0.1, objective="ndcg@5", max_bins=1, tol=1e-9).fit(X, y, qid)
+    line = RankSVM(C=0.1, objective="ndcg@5", scale="standard", tol=1e-9).fit(X, y, qid=qid)
+    model = plain_curves(C=0.1, objective="ndcg@5", max_bins=1, tol=1e-9).fit(X, y, qid=qid)
     assert model.n_rounds_ == line.n_rounds_ > 1
     assert model.objective_ == pytest.approx(line.objective_, rel=1e-4)  # places are rounded
-    assert plain_curves().fit(X, y, qid).n_rounds_ is None
+    assert plain_curves().fit(X, y, qid=qid).n_rounds_ is None
     with pytest.raises(ValueError, match="objective='ndcg@5'"):
         model.fit(X, pairs=[[0, 1]])
 

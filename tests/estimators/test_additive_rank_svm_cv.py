@@ -70,7 +70,7 @@ def test_scores_are_those_of_models_that_have_not_seen_the_fold():
         alone = AdditiveRankSVM(
             C=10.0, smoothness=0.1, max_bins=8, normalization="pairs", tol=1e-9
         ).fit(X[train], Y[train], qid=QID[train])
-        expected = metrics.ndcg(Y[test], alone.predict(X[test]), QID[test], k=10)
+        expected = metrics.ndcg(Y[test], alone.predict(X[test]), qid=QID[test], k=10)
         assert model.cv_results_[f"split{k}_test_score"][0] == pytest.approx(expected, abs=0.02)
 
 

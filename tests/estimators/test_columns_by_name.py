@@ -40,7 +40,7 @@ def test_columns_by_name_are_not_features(model, frame):
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(model.predict(frame), scores)
     assert model.score(frame, "label", qid="qid") == score
-    np.testing.assert_array_equal(model.rank(frame, qid="qid")[:3], model.rank(frame, qid)[:3])
+    np.testing.assert_array_equal(model.rank(frame, qid="qid")[:3], model.rank(frame, qid=qid)[:3])
     # A frame of the features alone.
     np.testing.assert_array_equal(model.predict(frame[["a", "b", "c"]]), scores)
     with pytest.raises(ValueError, match="feature"):

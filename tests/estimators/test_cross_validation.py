@@ -42,7 +42,7 @@ def by_hand(fit_and_predict, metric=metrics.ndcg, **options):
     for fold in FOLDS:
         train = fold.train[np.argsort(IDS[fold.train], kind="stable")]
         scores = fit_and_predict(X[train], Y[train], IDS[train], X[fold.test])
-        values.append(metric(Y[fold.test], scores, IDS[fold.test], **options))
+        values.append(metric(Y[fold.test], scores, qid=IDS[fold.test], **options))
     return values
 
 
@@ -106,7 +106,7 @@ CASES = {
 def test_scores_are_those_of_a_loop_over_folds(case, routing):
     estimator, fit_and_predict = CASES[case]
     with sklearn.config_context(enable_metadata_routing=routing):
-        result = cross_validate_ranking(estimator, X, Y, IDS, cv=3)
+        result = cross_validate_ranking(estimator, X, Y, qid=IDS, cv=3)
     expected = by_hand(fit_and_predict)
     np.testing.assert_allclose(result["test_score"], expected, rtol=1e-3)
     assert result.mean == {"ndcg@10": pytest.approx(result["test_score"].mean())}
@@ -119,7 +119,7 @@ def test_scores_are_those_of_a_loop_over_folds(case, routing):
 
 def test_the_estimator_that_was_given_is_not_changed():
     step = lightgbm.LGBMRanker(n_estimators=2, verbose=-1)
-    cross_validate_ranking(make_pipeline(StandardScaler(), step), X, Y, IDS, cv=2)
+    cross_validate_ranking(make_pipeline(StandardScaler(), step), X, Y, qid=IDS, cv=2)
     assert not hasattr(step, "_metadata_request")
     assert not hasattr(step, "booster_")
     assert not sklearn.get_config()["enable_metadata_routing"]
@@ -129,26 +129,33 @@ FOLD_ROWS = [(fold.train, fold.test) for fold in FOLDS]
 
 
 def test_two_classes_are_ranked_by_the_distance_to_the_border():
-    result = cross_validate_ranking(LinearSVC(), X, Y > 2, IDS, cv=FOLD_ROWS, scoring="auc")
+    result = cross_validate_ranking(LinearSVC(), X, Y > 2, qid=IDS, cv=FOLD_ROWS, scoring="auc")
     expected = []
     for fold in FOLDS:
         model = LinearSVC().fit(X[fold.train], Y[fold.train] > 2)
         scores = model.decision_function(X[fold.test])
-        expected.append(metrics.auc(Y[fold.test] > 2, scores, IDS[fold.test]))
+        expected.append(metrics.auc(Y[fold.test] > 2, scores, qid=IDS[fold.test]))
     np.testing.assert_allclose(result["test_score"], expected)
 
 
 def test_several_metrics_training_scores_and_estimators():
     scoring = ["ndcg@5", metrics.average_precision, make_ranking_scorer("precision@2", threshold=2)]
     result = cross_validate_ranking(
-        RankSVM(), X, Y, IDS, cv=3, scoring=scoring, return_train_score=True, return_estimator=True
+        RankSVM(),
+        X,
+        Y,
+        qid=IDS,
+        cv=3,
+        scoring=scoring,
+        return_train_score=True,
+        return_estimator=True,
     )
     names = ["ndcg@5", "average_precision", "precision@2(threshold=2, ties='average')"]
     assert result.metrics == names
     assert list(result.mean) == names
     for f, (fold, model) in enumerate(zip(FOLDS, result["estimator"], strict=True)):
         for side, rows in (("train", fold.train), ("test", fold.test)):
-            expected = metrics.ndcg(Y[rows], model.predict(X[rows]), IDS[rows], k=5)
+            expected = metrics.ndcg(Y[rows], model.predict(X[rows]), qid=IDS[rows], k=5)
             assert result[f"{side}_ndcg@5"][f] == pytest.approx(expected)
     lines = result.table().splitlines()
     assert [line.split()[0] for line in lines] == ["ndcg@5", "average_precision", names[2][:24]]
@@ -156,28 +163,32 @@ def test_several_metrics_training_scores_and_estimators():
 
 
 def test_features_are_as_the_estimator_takes_them():
-    expected = cross_validate_ranking(Ridge(), X, Y, IDS, cv=3)["test_score"]
+    expected = cross_validate_ranking(Ridge(), X, Y, qid=IDS, cv=3)["test_score"]
     frame = pd.DataFrame(X, columns=list("abcdef"))
-    result = cross_validate_ranking(Ridge(), frame, pd.Series(Y), IDS, cv=3, return_estimator=True)
+    result = cross_validate_ranking(
+        Ridge(), frame, pd.Series(Y), qid=IDS, cv=3, return_estimator=True
+    )
     np.testing.assert_allclose(result["test_score"], expected)
     assert result["estimator"][0].feature_names_in_.tolist() == list("abcdef")
-    sparse = cross_validate_ranking(Ridge(), sp.coo_array(X), Y.tolist(), IDS, cv=3)
+    sparse = cross_validate_ranking(Ridge(), sp.coo_array(X), Y.tolist(), qid=IDS, cv=3)
     np.testing.assert_allclose(sparse["test_score"], expected, rtol=1e-3)
     gaps = np.where(np.arange(X.size).reshape(X.shape) % 7 == 0, np.nan, X)
-    imputed = cross_validate_ranking(make_pipeline(SimpleImputer(), Ridge()), gaps, Y, IDS, cv=3)
+    imputed = cross_validate_ranking(
+        make_pipeline(SimpleImputer(), Ridge()), gaps, Y, qid=IDS, cv=3
+    )
     assert 0.5 < imputed.mean["ndcg@10"] < expected.mean()
 
 
 def test_folds_do_not_depend_on_the_order_of_the_rows():
     rows = np.argsort(QID, kind="stable")
-    result = cross_validate_ranking(Ridge(), X[rows], Y[rows], IDS[rows], cv=3)
-    expected = cross_validate_ranking(Ridge(), X, Y, IDS, cv=3)
+    result = cross_validate_ranking(Ridge(), X[rows], Y[rows], qid=IDS[rows], cv=3)
+    expected = cross_validate_ranking(Ridge(), X, Y, qid=IDS, cv=3)
     np.testing.assert_allclose(result["test_score"], expected["test_score"])
 
 
 def test_other_processes_give_the_same():
-    expected = cross_validate_ranking(RankSVM(n_jobs=1), X, Y, IDS, cv=3)["test_score"]
-    result = cross_validate_ranking(RankSVM(n_jobs=1), X, Y, IDS, cv=3, n_jobs=2)
+    expected = cross_validate_ranking(RankSVM(n_jobs=1), X, Y, qid=IDS, cv=3)["test_score"]
+    result = cross_validate_ranking(RankSVM(n_jobs=1), X, Y, qid=IDS, cv=3, n_jobs=2)
     np.testing.assert_array_equal(result["test_score"], expected)
 
 
@@ -199,7 +210,7 @@ def test_the_weights_of_a_ranking_data_reach_the_fit():
         np.testing.assert_allclose(model[-1].coef_, alone.coef_, rtol=1e-4)
     with pytest.raises(ValueError, match="query_weight was given, which fit of Ridge does not"):
         cross_validate_ranking(Ridge(), data, cv=3)
-    given = cross_validate_ranking(Ridge(), X, Y, IDS, cv=3, sample_weight=weight)
+    given = cross_validate_ranking(Ridge(), X, Y, qid=IDS, cv=3, sample_weight=weight)
     assert given["test_score"].tolist() != by_hand(CASES["regressor"][1])
     with pytest.raises(ValueError, match="sample_weight was given beside a RankingData"):
         cross_validate_ranking(RankSVM(), data, sample_weight=weight)
@@ -226,7 +237,7 @@ class FeatureOne:
 
 
 def test_estimators_of_other_libraries():
-    result = cross_validate_ranking(FeatureOne(), X, Y, IDS, cv=3, return_estimator=True)
+    result = cross_validate_ranking(FeatureOne(), X, Y, qid=IDS, cv=3, return_estimator=True)
     assert result["test_score"].tolist() == by_hand(lambda A, y, q, B: B[:, 0])
     for model in result["estimator"]:
         assert (np.diff(model.group_id) >= 0).all()
@@ -246,7 +257,7 @@ class Failing(BaseEstimator):
 
 def test_errors_name_the_fold():
     with pytest.raises(RuntimeError, match="query 5 is missing") as caught:
-        cross_validate_ranking(Failing(), X, Y, IDS, cv=3)
+        cross_validate_ranking(Failing(), X, Y, qid=IDS, cv=3)
     without_5 = next(f.number for f in FOLDS if 5 in RankingData(X, Y, IDS).qid[f.test])
     assert caught.value.__notes__ == [f"This was in fold {without_5}."]
 
@@ -264,7 +275,7 @@ def test_errors_name_the_fold():
 )
 def test_what_cannot_be_judged_is_refused(estimator, options, message):
     with pytest.raises(ValueError, match=message):
-        cross_validate_ranking(estimator, X, Y, IDS, **options)
+        cross_validate_ranking(estimator, X, Y, qid=IDS, **options)
 
 
 def test_folds_without_a_value_are_named():
@@ -273,7 +284,7 @@ def test_folds_without_a_value_are_named():
     without = (np.flatnonzero(~relevant), np.flatnonzero(relevant))
     with pytest.warns(UserWarning, match="auc has no value on fold 4 of 4") as caught:
         result = cross_validate_ranking(
-            Ridge(), X, labels, IDS, cv=[*FOLD_ROWS, without], scoring="auc"
+            Ridge(), X, labels, qid=IDS, cv=[*FOLD_ROWS, without], scoring="auc"
         )
     assert caught[0].filename == __file__
     assert np.isnan(result["test_score"][3])
@@ -282,7 +293,7 @@ def test_folds_without_a_value_are_named():
 
 def test_ties_count_as_in_random_order():
     rows = np.lexsort((-Y, QID))  # the best first
-    result = cross_validate_ranking(Constant(), X[rows], Y[rows], QID[rows])
+    result = cross_validate_ranking(Constant(), X[rows], Y[rows], qid=QID[rows])
     assert result.mean["ndcg@10"] < 0.9
 
 
@@ -300,7 +311,7 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
     labels = np.where(QID < 2, 0, Y)  # NDCG is 0, not nan, where nothing is relevant
     without = (np.flatnonzero(QID > 1), np.flatnonzero(QID < 2))
     with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4"):
-        result = cross_validate_ranking(Ridge(), X, labels, IDS, cv=[*FOLD_ROWS, without])
+        result = cross_validate_ranking(Ridge(), X, labels, qid=IDS, cv=[*FOLD_ROWS, without])
     assert np.isnan(result["test_score"][3])
     assert result.mean["ndcg@10"] == pytest.approx(result["test_score"][:3].mean())
 

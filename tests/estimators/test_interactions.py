@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from plain_defaults import plain_curves
 
 from marginrank import AdditiveRankSVMCV, RankingData, RankSVM, load_model
+from marginrank.additive import curve_basis
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
 from marginrank.models.additive_importance import importance
-from marginrank.objective import curve_basis
 from marginrank.objective.losses import LOSSES
 
 RNG = np.random.default_rng(0)
@@ -45,8 +45,8 @@ def test_finds_the_pair_that_acts_together(model):
     assert [pair.features for pair in model.interactions_] == [(1, 3)]
     curves = plain_curves(**OPTIONS).fit(X, Y, qid=QID)
     assert curves.interactions_ == []
-    assert curves.score(X, Y, QID) < 0.8
-    assert model.score(X, Y, QID) > 0.9
+    assert curves.score(X, Y, qid=QID) < 0.8
+    assert model.score(X, Y, qid=QID) > 0.9
     pair = model.interactions_[0]
     corners = pair.values[[1, 1, -1, -1], [1, -1, 1, -1]]
     assert (np.sign(corners) == [1, -1, -1, 1]).all()
@@ -83,7 +83,7 @@ def test_the_optimum_is_that_of_rank_svm_on_the_basis_functions():
     functions = problem.matrix.values(np.arange(problem.matrix.n_features))
     found = fit_additive(data, parameters, X=features)
     line = RankSVM(C=0.01, tol=1e-10).fit(functions, Y, qid=QID)
-    assert len(found.grids) == 2
+    assert len(found.interactions) == 2
     assert found.fit.result.objective == pytest.approx(line.objective_, rel=1e-8)
     assert 0.0 <= found.fit.result.gap <= 1e-8 * line.objective_
 
@@ -122,7 +122,7 @@ def test_missing_values_may_act_together_with_others():
     y = np.where(np.isnan(x[:, 0]), -x[:, 1], x[:, 1])
     model = plain_curves(interactions=1, **OPTIONS).fit(x, y, qid=QID)
     assert model.interactions_[0].features == (0, 1)
-    assert model.score(x, y, QID) > 0.95
+    assert model.score(x, y, qid=QID) > 0.95
     missing = model.interactions_[0].values[0, 1:]
     assert missing[0] > 0 > missing[-1]
 
@@ -133,7 +133,7 @@ def test_features_of_two_values_and_constants():
     model = plain_curves(interactions=6, **OPTIONS).fit(two, y, qid=QID)
     assert model.interactions_[0].features == (0, 1)
     assert all(2 not in pair.features for pair in model.interactions_)
-    assert model.score(two, y, QID) > 0.99
+    assert model.score(two, y, qid=QID) > 0.99
     values = model.interactions_[0].values[1:, 1:]
     assert values[0, 0] > 0 > values[0, 1]
 

@@ -297,7 +297,7 @@ def test_column_names_of_frames():
     model = plain_kernel().fit(table, Y, qid=QID)
     assert model.feature_names_in_.tolist() == list("abcdef")
     np.testing.assert_allclose(
-        model.predict(table), plain_kernel().fit(X, Y, QID).predict(X), rtol=1e-6
+        model.predict(table), plain_kernel().fit(X, Y, qid=QID).predict(X), rtol=1e-6
     )
 
 

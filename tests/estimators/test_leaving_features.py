@@ -129,10 +129,10 @@ def test_the_same_bits_for_any_number_of_threads():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"l1": -1.0}, "l1=-1.0 must be a finite number, at least 0."),
-        ({"loss": "hinge", "solver": "ocas"}, "solver='ocas' does not know l1; 'smoothing' does."),
-        ({"solver": "tron"}, "solver='tron' does not know l1; 'newton' does."),
-        ({"monotone": {0: 1}}, "l1=1.0 and monotone have no solver for both; leave one of them"),
+        ({"l1": -1.0}, "l1=-1.0"),
+        ({"loss": "hinge", "solver": "ocas"}, "solver='ocas'.* l1; .*'smoothing'"),
+        ({"solver": "tron"}, "solver='tron'.* l1; .*'newton'"),
+        ({"monotone": {0: 1}}, "l1=1.0 .*monotone"),
     ],
 )
 def test_what_does_not_go_with_it(options, sentence):

@@ -129,7 +129,7 @@ def test_methods_can_be_chosen_by_a_search():
 @pytest.mark.usefixtures("routing")
 def test_scorers_give_queries_to_pipelines_that_predict_with_them():
     model = make_pipeline(QueryScaler(), RankSVM()).fit(X, Y, qid=QID)
-    expected = metrics.ndcg(Y, model.predict(X, qid=QID), QID, k=5, ties="average")
+    expected = metrics.ndcg(Y, model.predict(X, qid=QID), qid=QID, k=5, ties="average")
     scorer = make_ranking_scorer("ndcg@5")
     assert scorer(model, X, Y, qid=QID) == expected
     with sklearn.config_context(enable_metadata_routing=False):
@@ -144,7 +144,7 @@ def test_scorers_give_queries_to_pipelines_that_predict_with_them():
 def test_cross_validate_ranking_gives_it_the_queries(last, routed):
     with sklearn.config_context(enable_metadata_routing=routed):
         pipeline = make_pipeline(QueryScaler(), last)
-        result = cross_validate_ranking(pipeline, FACTOR * X, Y, QID, cv=3)
+        result = cross_validate_ranking(pipeline, FACTOR * X, Y, qid=QID, cv=3)
     Z = scaled(X, QID)
     for fold, score in zip(
         query_folds(RankingData(X, Y, QID), 3, seed=check_seed(0)),
@@ -154,7 +154,7 @@ def test_cross_validate_ranking_gives_it_the_queries(last, routed):
         train, test = fold.train, fold.test
         given = {"qid": QID[train]} if isinstance(last, RankSVM) else {}
         scores = last.fit(Z[train], Y[train], **given).predict(Z[test])
-        assert score == pytest.approx(metrics.ndcg(Y[test], scores, QID[test], k=10), rel=1e-3)
+        assert score == pytest.approx(metrics.ndcg(Y[test], scores, qid=QID[test], k=10), rel=1e-3)
 
 
 def test_documents_without_queries_are_refused_after_a_fit_with_queries():

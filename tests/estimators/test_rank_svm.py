@@ -103,8 +103,8 @@ def test_weights_equal_repeated_rows(normalization):
     rows = np.repeat(np.arange(len(Y)), times)
     repeated = RankSVM(**parameters).fit(X[rows], Y[rows], qid=QID[rows])
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-5, atol=1e-8)
-    assert weighted.score(X, Y, QID, sample_weight=times) == pytest.approx(
-        repeated.score(X[rows], Y[rows], QID[rows])
+    assert weighted.score(X, Y, qid=QID, sample_weight=times) == pytest.approx(
+        repeated.score(X[rows], Y[rows], qid=QID[rows])
     )
 
 
@@ -195,7 +195,7 @@ def test_a_pipeline_passes_the_queries_on():
     expected = RankSVM().fit(StandardScaler().fit_transform(X), Y, qid=QID)
     np.testing.assert_array_equal(model[-1].coef_, expected.coef_)
     assert model.score(X, Y, qid=QID) == pytest.approx(
-        expected.score(model[0].transform(X), Y, QID)
+        expected.score(model[0].transform(X), Y, qid=QID)
     )
 
 

@@ -86,7 +86,7 @@ def test_it_picks_what_a_grid_search_picks():
     model = RankSVMCV(Cs=CS, cv=GroupKFold(4)).fit(X, Y, qid=QID)
 
     def ndcg(estimator, rows, labels):
-        return metrics.ndcg(labels, estimator.predict(X[rows]), QID[rows], k=10, ties="average")
+        return metrics.ndcg(labels, estimator.predict(X[rows]), qid=QID[rows], k=10, ties="average")
 
     class OnRows(RankSVM):
         """RankSVM on numbers of rows, which bring their queries along."""
@@ -296,7 +296,7 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
 
 def ndcg_of_long_weights(y, scores, qid=None, per_query=False):
     """Return NDCG, which has no value for small scores."""
-    values = metrics.ndcg(y, scores, qid, per_query=True)
+    values = metrics.ndcg(y, scores, qid=qid, per_query=True)
     values = values if np.ptp(scores) > 0.1 else np.full_like(values, np.nan)
     return values if per_query else float(np.mean(values))
 
@@ -340,9 +340,12 @@ def test_scorers_and_functions_are_metrics(kind, scoring, name):
 def test_a_scorer_judges_paths_and_curves():
     scorer = metrics.make_ranking_scorer("ndcg@5")
     valid = {"validation": (X, Y, QID), "metric": scorer}
-    for path in (rank_path(X, Y, QID, Cs=CS, **valid), sparse_path(X, Y, QID, Cs=CS, **valid)):
+    for path in (
+        rank_path(X, Y, qid=QID, Cs=CS, **valid),
+        sparse_path(X, Y, qid=QID, Cs=CS, **valid),
+    ):
         assert path.metric.startswith("ndcg@5")
-    curve = learning_curve_ranking(X, Y, QID, cv=2, sizes=[5, 10], metric=scorer)
+    curve = learning_curve_ranking(X, Y, qid=QID, cv=2, sizes=[5, 10], metric=scorer)
     assert curve.metric.startswith("ndcg@5")
 
 

@@ -20,7 +20,7 @@ def model():
 
 
 def at_5(model):
-    return ndcg(Y, model.predict(X), QID, k=5, ties="average")
+    return ndcg(Y, model.predict(X), qid=QID, k=5, ties="average")
 
 
 def test_fit_ranks_the_training_queries_better_than_the_fixed_cost(model):

@@ -256,7 +256,7 @@ def test_functions_refuse_what_the_data_brings(function):
 def test_features_are_ranked_by_the_names_of_the_data():
     ranking = rank_features(data(feature_names=NAMES), metric="auc")
     assert ranking.feature_names == NAMES
-    np.testing.assert_array_equal(ranking.best, rank_features(X, Y, QID, metric="auc").best)
+    np.testing.assert_array_equal(ranking.best, rank_features(X, Y, qid=QID, metric="auc").best)
 
 
 def test_pairs_and_propensities_go_with_data():
@@ -267,7 +267,7 @@ def test_pairs_and_propensities_go_with_data():
     expected = RankSVM().fit(X, pairs=pairs, qid=QID, sample_weight=SAMPLE_WEIGHT)
     np.testing.assert_array_equal(RankSVM().fit(given, pairs=pairs).coef_, expected.coef_)
     propensity = np.linspace(0.1, 1.0, len(Y))
-    expected = RankSVM().fit(X, Y, QID, propensity=propensity)
+    expected = RankSVM().fit(X, Y, qid=QID, propensity=propensity)
     np.testing.assert_array_equal(
         RankSVM().fit(data(), propensity=propensity).coef_, expected.coef_
     )

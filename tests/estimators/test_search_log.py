@@ -33,7 +33,9 @@ def test_a_line_per_fit_with_the_mean_so_far(search, n_fits, capsys):
 
 
 def test_parameters_that_vary_are_named(capsys):
-    RankSVMCV(Cs=[0.01], cv=2, scale=["none", "standard"], verbose=1, refit=False).fit(X, Y, QID)
+    RankSVMCV(Cs=[0.01], cv=2, scale=["none", "standard"], verbose=1, refit=False).fit(
+        X, Y, qid=QID
+    )
     others = [fit[-1] for fit in fits_in(capsys.readouterr().out)]
     assert others == [", scale=none"] * 2 + [", scale=standard"] * 2
 

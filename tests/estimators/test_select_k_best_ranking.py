@@ -39,7 +39,7 @@ def routing():
 
 
 def test_the_best_features_are_kept():
-    ranking = rank_features(X, Y, QID, metric="ndcg@5")
+    ranking = rank_features(X, Y, qid=QID, metric="ndcg@5")
     selector = SelectKBestRanking(k=4, metric="ndcg@5").fit(X, Y, qid=QID)
     np.testing.assert_array_equal(selector.scores_, ranking.best)
     np.testing.assert_array_equal(selector.directions_, ranking.direction)
@@ -121,7 +121,7 @@ def test_names_and_the_way_back():
 def test_a_pickle_and_a_clone():
     selector = SelectKBestRanking(k=3, metric=metrics.get_metric("ndcg@5", gain="linear"))
     assert clone(selector).fit(X, Y, qid=QID).scores_.tolist() == (
-        rank_features(X, Y, QID, metric=selector.metric).best.tolist()
+        rank_features(X, Y, qid=QID, metric=selector.metric).best.tolist()
     )
     selector.fit(X, Y, qid=QID)
     copy = pickle.loads(pickle.dumps(selector))
@@ -188,7 +188,7 @@ def test_grid_search_selects_in_each_fold():
         for train, test in GroupKFold(3).split(X, Y, QID):
             selector, model = by_hand(*(parameters[name] for name in grid), train)
             predicted = model.predict(selector.transform(X[test]))
-            expected.append(metrics.ndcg(Y[test], predicted, QID[test], k=5))
+            expected.append(metrics.ndcg(Y[test], predicted, qid=QID[test], k=5))
         assert score == pytest.approx(np.mean(expected), rel=1e-12)
     assert search.best_params_["selectkbestranking__k"] == 6
 
@@ -208,7 +208,7 @@ def test_fs_rank_of_the_paper_on_ohsumed(real_data, k, published):
         model = RankSVM(C=1e-4, tol=1e-4).fit(kept, labels, qid=qid)
         features, labels, qid = real_data(test)
         scores = model.predict(selector.transform(features))
-        found.append(metrics.ndcg(labels, scores, qid, k=10, discount="letor"))
+        found.append(metrics.ndcg(labels, scores, qid=qid, k=10, discount="letor"))
     assert np.mean(found) == pytest.approx(published, abs=0.005)
 
 

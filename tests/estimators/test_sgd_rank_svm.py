@@ -168,7 +168,7 @@ def pieces(sizes):
     first = 0
     for size in sizes:
         rows = (first <= QID) & (first + size > QID)
-        yield X[rows], Y[rows], QID[rows]
+        yield {"X": X[rows], "y": Y[rows], "qid": QID[rows]}
         first += size
 
 
@@ -178,7 +178,7 @@ def test_partial_fits_of_pieces_equal_one_of_all(normalization):
     whole = clone(model).partial_fit(X, Y, qid=QID)
     parts = clone(model)
     for piece in pieces([1, 9, 13, 17]):
-        parts.partial_fit(*piece)
+        parts.partial_fit(**piece)
     assert parts.coef_.tobytes() == whole.coef_.tobytes()
     assert parts.t_ == whole.t_
     assert (whole.n_iter_, parts.n_iter_) == (1, 4)
@@ -207,7 +207,7 @@ def test_partial_fit_goes_on_after_fit():
     model = SGDRankSVM().fit(X, Y, qid=QID)
     before = model.coef_.copy()
     passes, steps = model.n_iter_, model.t_
-    model.partial_fit(*next(pieces([5])))
+    model.partial_fit(**next(pieces([5])))
     assert model.n_iter_ == passes + 1
     assert model.t_ > steps
     assert 0 < np.abs(model.coef_ - before).max() < 0.2 * np.abs(before).max()
@@ -221,7 +221,7 @@ def test_partial_fit_before_any_pair():
 
 
 def test_a_pickle_goes_on_as_the_original():
-    model = SGDRankSVM().partial_fit(*next(pieces([20])))
+    model = SGDRankSVM().partial_fit(**next(pieces([20])))
     copy = pickle.loads(pickle.dumps(model))
     for one in (model, copy):
         one.partial_fit(X, Y, qid=QID)

@@ -226,7 +226,7 @@ def test_the_spread_of_a_fold_is_that_of_its_training_documents():
         path = sparse_path(
             big[train] / scale,
             Y[train],
-            QID[train],
+            qid=QID[train],
             Cs=model.values_,
             validation=(big[test] / scale, Y[test], QID[test]),
         )

@@ -27,7 +27,7 @@ from marginrank.export.exporting import export_files, name_for, offset_above_zer
 from marginrank.export.names import identifiers, java_quoted
 from marginrank.export.registry import TARGETS, find_target
 from marginrank.export.verification import run_export, verify
-from marginrank.models import ForeignModel, LinearModel, read_any_model
+from marginrank.models import LinearModel, read_any_model
 
 MODEL = LinearModel(np.array([1.0, 0.0, -2.5]), {}, feature_names=["a", "b", "c"])
 
@@ -263,17 +263,6 @@ def test_a_target_that_takes_other_models_refuses_linear_ones(monkeypatch):
     monkeypatch.setitem(TARGETS, "trees", TARGETS["c"]._replace(takes=("additive",)))
     with pytest.raises(ValueError, match="a linear model is nothing that trees runs; export it"):
         export_files(MODEL, "trees")
-
-
-def test_models_of_others_are_refused():
-    class Lasso:
-        def predict(self, X):
-            return X[:, 0]
-
-    with pytest.raises(
-        ValueError, match="model of another library has no weights that c could have"
-    ):
-        export_files(ForeignModel(Lasso()), "c")
 
 
 @pytest.mark.parametrize(

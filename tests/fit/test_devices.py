@@ -36,8 +36,8 @@ def one_torch_thread():
 )
 def test_the_optimum_is_that_of_the_native_kernels(loss, layout):
     options = {"C": 0.1, "loss": loss, "tol": 1e-7, "scale": "standard"}
-    found = RankSVM(device="cpu", **options).fit(layout(X), Y, QID)
-    expected = RankSVM(**options).fit(layout(X), Y, QID)
+    found = RankSVM(device="cpu", **options).fit(layout(X), Y, qid=QID)
+    expected = RankSVM(**options).fit(layout(X), Y, qid=QID)
     assert found.objective_ == pytest.approx(expected.objective_, rel=2e-7)
     assert found.gap_ <= 1e-6 * found.objective_
     assert type(found.coef_) is np.ndarray
@@ -46,15 +46,15 @@ def test_the_optimum_is_that_of_the_native_kernels(loss, layout):
 
 @pytest.mark.parametrize("parameter", [{"radius": 0.3}, {"C": 2.0, "l1_ratio": 0.5}])
 def test_sparse_fits(parameter):
-    found = SparseRankSVM(device="cpu", **parameter).fit(X, Y, QID)
-    expected = SparseRankSVM(**parameter).fit(X, Y, QID)
+    found = SparseRankSVM(device="cpu", **parameter).fit(X, Y, qid=QID)
+    expected = SparseRankSVM(**parameter).fit(X, Y, qid=QID)
     assert found.objective_ == pytest.approx(expected.objective_, rel=2e-6)
     assert found.gap_ <= 1e-6 * found.objective_
 
 
 def test_the_last_word_is_native():
     """Value and gap are those of the native kernels at the weights that were found, to the bit."""
-    model = RankSVM(device="cpu", C=0.1).fit(X, Y, QID)
+    model = RankSVM(device="cpu", C=0.1).fit(X, Y, qid=QID)
     point = make_objective(DATA, Parameters(C=0.1)).at(model.coef_)
     assert model.objective_ == point.value
     assert model.gap_ == point.gap
@@ -69,8 +69,8 @@ def test_wrong_sums_are_found_out(monkeypatch):
         return replace(documents, query_weight=0.5 * documents.query_weight)
 
     monkeypatch.setattr(DeviceDocuments, "of", classmethod(wrong))
-    model = RankSVM(device="cpu", C=0.1).fit(X, Y, QID)
-    best = RankSVM(C=0.1).fit(X, Y, QID)
+    model = RankSVM(device="cpu", C=0.1).fit(X, Y, qid=QID)
+    best = RankSVM(C=0.1).fit(X, Y, qid=QID)
     assert model.objective_ > (1 + 1e-4) * best.objective_
     assert model.gap_ >= model.objective_ - best.objective_ > 0
 
@@ -89,18 +89,20 @@ def test_pairs_and_selections():
 
 
 def test_tensors_in_the_place_of_arrays():
-    expected = RankSVM().fit(X, Y, QID)
+    expected = RankSVM().fit(X, Y, qid=QID)
     tensors = [torch.as_tensor(a) for a in (X, Y, QID)]
     for device in (None, "cpu"):
-        found = RankSVM(device=device).fit(*tensors)
+        found = RankSVM(device=device).fit(tensors[0], tensors[1], qid=tensors[2])
         assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
         scores = found.predict(tensors[0])
         assert isinstance(scores, np.ndarray)
         np.testing.assert_array_equal(scores, found.predict(X))
     csr = torch.as_tensor(X).to_sparse_csr()
-    found = RankSVM(device="cpu").fit(csr, tensors[1], tensors[2])
+    found = RankSVM(device="cpu").fit(csr, tensors[1], qid=tensors[2])
     assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
-    assert found.score(csr, *tensors[1:]) == pytest.approx(expected.score(X, Y, QID), abs=1e-3)
+    assert found.score(csr, tensors[1], qid=tensors[2]) == pytest.approx(
+        expected.score(X, Y, qid=QID), abs=1e-3
+    )
 
 
 def test_a_tensor_is_used_where_it_is():
@@ -139,11 +141,11 @@ def test_too_large_for_the_card(monkeypatch):
     with pytest.raises(
         ValueError, match=r"need 1?\d+ MB on cpu, where 0 MB are free; .*device=None"
     ):
-        RankSVM(device="cpu").fit(*make_ranking(1000, 20, 50, random_state=0))
+        RankSVM(device="cpu").fit(RankingData(*make_ranking(1000, 20, 50, random_state=0)))
 
 
 def test_the_model_file_has_the_device_and_needs_none(tmp_path):
-    model = RankSVM(device="cpu").fit(X, Y, QID)
+    model = RankSVM(device="cpu").fit(X, Y, qid=QID)
     model.device = "cuda:7"
     model.save(tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json")
@@ -165,7 +167,7 @@ def test_the_model_file_has_the_device_and_needs_none(tmp_path):
 def test_devices_that_are_refused(device, message):
     for estimator in (RankSVM(device=device), SparseRankSVM(device=device)):
         with pytest.raises(ValueError, match=message):
-            estimator.fit(X, Y, QID)
+            estimator.fit(X, Y, qid=QID)
 
 
 def test_a_limit_of_memory_beside_a_device(tmp_path):
@@ -218,5 +220,5 @@ REAL = {
 def test_real_data_are_certified_by_a_native_sweep(real_data, name, loss):
     features, labels, queries = real_data(*REAL[name])
     options = {"loss": loss, "C": 0.01, "tol": 1e-6, "scale": "range"}
-    model = RankSVM(device="cpu", **options).fit(features.astype(np.float32), labels, queries)
+    model = RankSVM(device="cpu", **options).fit(features.astype(np.float32), labels, qid=queries)
     assert model.gap_ <= 1e-6 * model.objective_

@@ -14,8 +14,8 @@ from marginrank.fit.pairs import objective_on
 from marginrank.fit.rounds import MOST_ROUNDS, PATIENCE, Problems, Top, fit_in_rounds
 from marginrank.metrics import ndcg
 from marginrank.metrics.ranks import ranks
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES
-from marginrank.solvers import StopReason
 
 K, C = 3, 0.1
 X, Y, QID = make_ranking(20, 12, 5, noise=2.0, random_state=0)
@@ -28,12 +28,12 @@ def fit(data=DATA, k=K, *, callback=None, propensity=None, **options):
 
 
 def training_ndcg(w, data=DATA, k=K):
-    return ndcg(data.y, data.X @ w, data.qid, k=k, ties="average")
+    return ndcg(data.y, data.X @ w, qid=data.qid, k=k, ties="average")
 
 
 def discounts_of(w):
     """Return the discounts of the ranks, where no scores are tied."""
-    rank = ranks(X @ w, QID)
+    rank = ranks(X @ w, qid=QID)
     return np.where(rank <= K, 1.0 / np.log2(1.0 + rank), 0.0)
 
 

@@ -6,7 +6,7 @@ import pytest
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank._utils.memory import private_memory
 from marginrank.fit.stream_progress import StreamProgress, duration_text
-from marginrank.solvers.result import Iteration, iteration_text
+from marginrank.models.fit_report import Iteration, iteration_text
 
 TOL = 1e-6
 

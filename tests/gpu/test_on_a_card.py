@@ -97,8 +97,8 @@ def test_a_tensor_is_used_where_it_is():
     assert tensor.numel() * 4 >= devices.SMALL_BYTES
     matrix = matrix_at(RankingData(X, y, qid), Place.of(None, tensor))
     assert matrix.features.X.data_ptr() == tensor.data_ptr()
-    found = RankSVM(C=0.01).fit(tensor, torch.as_tensor(y, device="cuda"), qid)
-    expected = RankSVM(C=0.01).fit(X, y, qid)
+    found = RankSVM(C=0.01).fit(tensor, torch.as_tensor(y, device="cuda"), qid=qid)
+    expected = RankSVM(C=0.01).fit(X, y, qid=qid)
     assert found.objective_ == pytest.approx(expected.objective_, rel=2e-6)
     assert found.gap_ <= 1e-6 * found.objective_
     np.testing.assert_array_equal(found.predict(tensor), found.predict(X))
@@ -107,7 +107,7 @@ def test_a_tensor_is_used_where_it_is():
 @pytest.mark.parametrize("estimator", [RankSVM(loss="hinge"), SparseRankSVM(radius=0.5)])
 def test_fits_are_certified_by_the_host(estimator):
     X, y, qid = make_ranking(200, 30, 10, random_state=0)
-    model = estimator.set_params(device="cuda").fit(X, y, qid)
+    model = estimator.set_params(device="cuda").fit(X, y, qid=qid)
     assert model.gap_ <= 1e-6 * model.objective_
 
 
@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_refused():
     hog = torch.empty(max(free - (1 << 28), 0), dtype=torch.uint8, device="cuda")
     X, y, qid = make_ranking(20_000, 30, 200, dtype=np.float32, random_state=0)
     with pytest.raises(ValueError, match=r"the data need .* on cuda:0, where .* are free"):
-        RankSVM(device="cuda").fit(X, y, qid)
+        RankSVM(device="cuda").fit(X, y, qid=qid)
     del hog
 
 

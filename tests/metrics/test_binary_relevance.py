@@ -47,7 +47,7 @@ def test_averaged_ties_are_the_mean_over_all_orders(metric, k, scores, y):
     y, scores = np.array(y), np.array(scores)
     orders = np.array(list(permutations(range(6))))
     documents, qid = orders.ravel(), np.repeat(np.arange(len(orders)), 6)
-    mean = metric(y[documents], scores[documents], qid, k=k)
+    mean = metric(y[documents], scores[documents], qid=qid, k=k)
     assert metric(y, scores, k=k, ties="average") == pytest.approx(mean, rel=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_averaged_ties_in_several_queries(metric):
     y, scores = rng.integers(2, size=40), rng.integers(3, size=40)
     qid = np.repeat(np.arange(8), 5)
     alone = [metric(y[qid == q], scores[qid == q], k=3, ties="average") for q in range(8)]
-    together = metric(y, scores, qid, k=3, ties="average", per_query=True)
+    together = metric(y, scores, qid=qid, k=3, ties="average", per_query=True)
     np.testing.assert_allclose(together, alone, rtol=1e-14)
 
 
@@ -89,9 +89,9 @@ def test_queries_without_relevant_documents(metric, ties):
 
 def test_auc_needs_both_kinds_of_documents():
     y, scores = [1, 0, 1, 1, 0, 1], [2.0, 1.0, 2.0, 3.0, 1.0, 2.0]
-    by_query = auc(y, scores, list("aabbcd"), per_query=True)
+    by_query = auc(y, scores, qid=list("aabbcd"), per_query=True)
     np.testing.assert_array_equal(by_query, [1, np.nan, np.nan, np.nan])
-    assert auc(y, scores, list("aabbcd")) == 1
+    assert auc(y, scores, qid=list("aabbcd")) == 1
     assert np.isnan(auc([1, 1], [1.0, 2.0]))
 
 

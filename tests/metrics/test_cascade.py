@@ -34,7 +34,7 @@ def test_equals_its_definition(k, max_label):
     expected = [
         by_definition(y[qid == q], scores[qid == q], k, max_label or 4) for q in np.unique(qid)
     ]
-    values = err(y, scores, qid, k=k, max_label=max_label, per_query=True)
+    values = err(y, scores, qid=qid, k=k, max_label=max_label, per_query=True)
     np.testing.assert_allclose(values, expected, rtol=1e-13)
 
 
@@ -45,9 +45,9 @@ def test_the_highest_grade_is_that_of_all_queries():
 
 def test_queries_without_relevant_documents():
     y, scores, qid = [1, 0, 0], [1.0, 2.0, 1.0], list("abb")
-    assert err(y, scores, qid, per_query=True).tolist() == [0.5, 0]
-    assert err(y, scores, qid, no_relevant="skip") == 0.5
-    assert err(y, scores, qid, no_relevant=1) == 0.75
+    assert err(y, scores, qid=qid, per_query=True).tolist() == [0.5, 0]
+    assert err(y, scores, qid=qid, no_relevant="skip") == 0.5
+    assert err(y, scores, qid=qid, no_relevant=1) == 0.75
     assert err([0, 0], [1.0, 2.0]) == 0
 
 
@@ -76,7 +76,7 @@ def test_averaged_ties_are_the_mean_over_all_orders(scores, y, k):
     y, scores = np.array(y), np.array(scores)
     orders = np.array(list(permutations(range(6))))
     documents, qid = orders.ravel(), np.repeat(np.arange(len(orders)), 6)
-    mean = err(y[documents], scores[documents], qid, k=k)
+    mean = err(y[documents], scores[documents], qid=qid, k=k)
     assert err(y, scores, k=k, ties="average") == pytest.approx(mean, rel=1e-12)
 
 
@@ -85,8 +85,8 @@ def test_averaged_ties_of_many_documents():
     rng = np.random.default_rng(0)
     y = rng.choice(5, p=[0.5, 0.2, 0.1, 0.1, 0.1], size=5000)
     qid = np.repeat([0, 1], [3000, 2000])
-    averaged = err(y, np.zeros(5000), qid, ties="average")
-    orders = [err(y, rng.random(5000), qid) for _ in range(2000)]
+    averaged = err(y, np.zeros(5000), qid=qid, ties="average")
+    orders = [err(y, rng.random(5000), qid=qid) for _ in range(2000)]
     assert averaged == pytest.approx(np.mean(orders), abs=4 * np.std(orders) / 2000**0.5)
     alone = [err(y[qid == q], np.zeros(sum(qid == q)), ties="average") for q in (0, 1)]
     assert averaged == pytest.approx(np.mean(alone), rel=1e-14)
@@ -105,10 +105,10 @@ def test_large_groups_of_ties_are_computed_place_by_place(monkeypatch, labels, k
     scores, qid = rng.geometric(0.3, size=3000), np.repeat([0, 1, 2], [100, 900, 2000])
     options = {"k": k, "max_label": 4, "ties": "average", "per_query": True}
     monkeypatch.setattr(cascade, "LARGE", 10**9)
-    expected = err(y, scores, qid, **options)
+    expected = err(y, scores, qid=qid, **options)
     for large in (0, 100):
         monkeypatch.setattr(cascade, "LARGE", large)
-        np.testing.assert_allclose(err(y, scores, qid, **options), expected, rtol=1e-12)
+        np.testing.assert_allclose(err(y, scores, qid=qid, **options), expected, rtol=1e-12)
 
 
 def test_a_million_tied_documents():

@@ -27,8 +27,8 @@ def data():
 
 def test_equals_scipy(data):
     y, a, b, qid = data
-    result = compare(y, a, b, qid, metric="ndcg@5", gain="linear", confidence=0.9)
-    values = [metrics.ndcg(y, s, qid, k=5, gain="linear", per_query=True) for s in (a, b)]
+    result = compare(y, a, b, qid=qid, metric="ndcg@5", gain="linear", confidence=0.9)
+    values = [metrics.ndcg(y, s, qid=qid, k=5, gain="linear", per_query=True) for s in (a, b)]
     expected = stats.ttest_rel(*values)
     interval = expected.confidence_interval(0.9)
     assert result.metric == "ndcg@5(gain='linear')"
@@ -51,31 +51,35 @@ def test_few_queries_try_every_swap():
     y, qid = [1, 0] * 5, np.repeat(np.arange(5), 2)
     a = np.array([3.0, 0, 2, 1, 5, 4, 1, 2, 1, 0])
     b = np.array([0.0, 1, 1, 2, 4, 5, 2, 1, 2, 3])
-    d = metrics.ndcg(y, a, qid, per_query=True) - metrics.ndcg(y, b, qid, per_query=True)
+    d = metrics.ndcg(y, a, qid=qid, per_query=True) - metrics.ndcg(y, b, qid=qid, per_query=True)
     sums = np.array([np.dot(signs, d) for signs in product([-1, 1], repeat=5)])
     expected = np.mean(np.abs(sums) >= abs(d.sum()) - 1e-12)
-    result = compare(y, a, b, qid)
+    result = compare(y, a, b, qid=qid)
     assert result.randomization_p == expected
-    assert result == compare(y, a, b, qid, random_state=9)
+    assert result == compare(y, a, b, qid=qid, random_state=9)
 
 
 def test_queries_without_a_difference_do_not_change_the_randomisation():
     y, qid = [1, 0] * 40, np.repeat(np.arange(40), 2)
     a = np.array([1.0, 0.0] * 40)
     b = np.concatenate([[0.0, 1.0] * 6, a[12:]])
-    assert compare(y, a, b, qid, metric="auc").randomization_p == 2 / 2**6
+    assert compare(y, a, b, qid=qid, metric="auc").randomization_p == 2 / 2**6
 
 
 def test_same_seed_same_result(data):
-    assert compare(*data, random_state=3) == compare(*data, random_state=3)
-    one, other = (compare(*data, n_resamples=99, random_state=seed) for seed in (1, 2))
+    assert compare(*data[:3], qid=data[3], random_state=3) == compare(
+        *data[:3], qid=data[3], random_state=3
+    )
+    one, other = (
+        compare(*data[:3], qid=data[3], n_resamples=99, random_state=seed) for seed in (1, 2)
+    )
     assert one.randomization_p != other.randomization_p
     assert one.t_test_p == other.t_test_p
 
 
 def test_swapping_the_sides(data):
     y, a, b, qid = data
-    one, other = compare(y, a, b, qid), compare(y, b, a, qid)
+    one, other = compare(y, a, b, qid=qid), compare(y, b, a, qid=qid)
     assert one.difference == -other.difference
     assert one.interval == (-other.interval[1], -other.interval[0])
     assert (one.t_test_p, one.randomization_p) == (other.t_test_p, other.randomization_p)
@@ -83,14 +87,14 @@ def test_swapping_the_sides(data):
 
 def test_no_difference(data):
     y, a, _, qid = data
-    result = compare(y, a, a, qid)
+    result = compare(y, a, a, qid=qid)
     assert (result.difference, result.interval) == (0, (0, 0))
     assert (result.t_test_p, result.randomization_p) == (1, 1)
 
 
 def test_the_same_difference_everywhere():
     y, qid = [1, 0] * 20, np.repeat(np.arange(20), 2)
-    result = compare(y, [1.0, 0.0] * 20, [0.0, 1.0] * 20, qid, metric="reciprocal_rank")
+    result = compare(y, [1.0, 0.0] * 20, [0.0, 1.0] * 20, qid=qid, metric="reciprocal_rank")
     assert (result.difference, result.interval, result.t_test_p) == (0.5, (0.5, 0.5), 0)
     assert result.randomization_p < 0.001
 
@@ -98,31 +102,34 @@ def test_the_same_difference_everywhere():
 def test_queries_without_a_value_are_left_out(data):
     y, a, b, qid = data
     y = np.where(qid < 10, 0, y)
-    assert compare(y, a, b, qid).n_queries == 50
-    assert compare(y, a, b, qid, no_relevant="skip").n_queries == 40
-    accuracy = compare(y, a, b, qid, metric="pairwise_accuracy")
-    by_query = metrics.pairwise_accuracy(y, a, qid, per_query=True)
+    assert compare(y, a, b, qid=qid).n_queries == 50
+    assert compare(y, a, b, qid=qid, no_relevant="skip").n_queries == 40
+    accuracy = compare(y, a, b, qid=qid, metric="pairwise_accuracy")
+    by_query = metrics.pairwise_accuracy(y, a, qid=qid, per_query=True)
     assert (accuracy.n_queries, accuracy.mean_a) == (40, pytest.approx(np.nanmean(by_query)))
 
 
 def test_metrics_may_be_functions(data):
-    by_name = compare(*data, metric="err", k=3)
-    assert compare(*data, metric=metrics.err, k=3) == by_name
-    assert compare(*data, metric=partial(metrics.err, k=3)) == by_name
+    by_name = compare(*data[:3], qid=data[3], metric="err", k=3)
+    assert compare(*data[:3], qid=data[3], metric=metrics.err, k=3) == by_name
+    assert compare(*data[:3], qid=data[3], metric=partial(metrics.err, k=3)) == by_name
 
     def count(y, scores, qid, per_query):
-        return metrics.dcg(y, scores, qid, per_query=per_query)
+        return metrics.dcg(y, scores, qid=qid, per_query=per_query)
 
-    assert compare(*data, metric=count).difference == compare(*data, metric="dcg").difference
+    assert (
+        compare(*data[:3], qid=data[3], metric=count).difference
+        == compare(*data[:3], qid=data[3], metric="dcg").difference
+    )
 
 
 def test_group_sizes(data):
-    assert compare(*data[:3], group=[12] * 50) == compare(*data)
+    assert compare(*data[:3], group=[12] * 50) == compare(*data[:3], qid=data[3])
 
 
 def test_result_is_frozen(data):
     with pytest.raises(FrozenInstanceError):
-        compare(*data).mean_a = 1.0
+        compare(*data[:3], qid=data[3]).mean_a = 1.0
 
 
 @pytest.mark.parametrize(
@@ -147,6 +154,6 @@ def test_ties_count_as_in_random_order():
     y, qid = [2, 1, 0] * 4, np.repeat(range(4), 3)
     constant, good = np.zeros(12), [3.0, 2.0, 1.0] * 4
     for metric in ("ndcg", "average_precision", "err"):
-        assert compare(y, good, constant, qid, metric=metric).difference > 0.1
-    assert compare(y, good, constant, qid, metric="ndcg").metric == "ndcg"
-    assert compare(y, good, constant, qid, metric="ndcg", ties="order").difference == 0
+        assert compare(y, good, constant, qid=qid, metric=metric).difference > 0.1
+    assert compare(y, good, constant, qid=qid, metric="ndcg").metric == "ndcg"
+    assert compare(y, good, constant, qid=qid, metric="ndcg", ties="order").difference == 0

@@ -53,9 +53,9 @@ def test_a_query_with_huge_gains_does_not_disturb_the_next_one():
     y = [60, 0, 1, 0, 1]
     scores = [0.0, 1.0, 1.0, 2.0, 3.0]
     small = letor_mean_ndcg(y[2:], scores[2:])
-    values = letor_mean_ndcg(y, scores, [1, 1, 2, 2, 2], per_query=True)
+    values = letor_mean_ndcg(y, scores, qid=[1, 1, 2, 2, 2], per_query=True)
     assert values.tolist() == [0.5, small]
-    assert ndcg(y, scores, [1, 1, 2, 2, 2], per_query=True)[1] == ndcg(y[2:], scores[2:])
+    assert ndcg(y, scores, qid=[1, 1, 2, 2, 2], per_query=True)[1] == ndcg(y[2:], scores[2:])
 
 
 @pytest.mark.parametrize(
@@ -82,18 +82,18 @@ def test_ties_in_input_order():
 @pytest.mark.parametrize("metric", [dcg, ndcg, letor_mean_ndcg])
 def test_queries_without_relevant_documents(metric):
     y, scores, qid = [1, 0, 0, 0, 0], [2.0, 1.0, 2.0, 1.0, 0.0], list("aabbc")
-    assert metric(y, scores, qid, per_query=True).tolist() == [1, 0, 0]
-    assert metric(y, scores, qid) == pytest.approx(1 / 3)
-    assert metric(y, scores, qid, no_relevant=1.0) == 1
-    assert metric(y, scores, qid, no_relevant="skip") == 1
-    by_query = metric(y, scores, qid, no_relevant="skip", per_query=True)
+    assert metric(y, scores, qid=qid, per_query=True).tolist() == [1, 0, 0]
+    assert metric(y, scores, qid=qid) == pytest.approx(1 / 3)
+    assert metric(y, scores, qid=qid, no_relevant=1.0) == 1
+    assert metric(y, scores, qid=qid, no_relevant="skip") == 1
+    by_query = metric(y, scores, qid=qid, no_relevant="skip", per_query=True)
     np.testing.assert_array_equal(by_query, [1, np.nan, np.nan])
     assert np.isnan(metric([0, 0], [1.0, 2.0], no_relevant="skip"))
 
 
 @pytest.mark.parametrize("metric", [dcg, ndcg, letor_mean_ndcg])
 def test_single_documents(metric):
-    values = metric([1, 0, 1], [5.0, 6.0, 7.0], [1, 2, 3], per_query=True)
+    values = metric([1, 0, 1], [5.0, 6.0, 7.0], qid=[1, 2, 3], per_query=True)
     assert values.tolist() == [1, 0, 1]
 
 

@@ -40,7 +40,7 @@ FAIR = [
 
 @pytest.mark.parametrize(("name", "options"), FAIR, ids=[name for name, _ in FAIR])
 def test_values_are_the_metric_of_each_column_and_of_its_negative(name, options):
-    ranking = rank_features(X, Y, QID, metric=name)
+    ranking = rank_features(X, Y, qid=QID, metric=name)
     metric = partial(get_metric(name, **options), Y, qid=QID)
     assert ranking.metric == name
     assert ranking.descending.tolist() == [metric(x) for x in X.T]
@@ -49,13 +49,13 @@ def test_values_are_the_metric_of_each_column_and_of_its_negative(name, options)
 
 
 def test_the_better_direction_counts():
-    ranking = rank_features(X, Y, QID)
+    ranking = rank_features(X, Y, qid=QID)
     both = np.column_stack([ranking.descending, ranking.ascending])
     np.testing.assert_array_equal(ranking.best, both.max(axis=1))
     np.testing.assert_array_equal(ranking.direction == 1, both[:, 0] >= both[:, 1])
     assert set(ranking.direction.tolist()) == {1, -1}
     assert np.all(np.diff(ranking.best[ranking.order]) <= 0)
-    negated = rank_features(-X, Y, QID)
+    negated = rank_features(-X, Y, qid=QID)
     np.testing.assert_array_equal(negated.best, ranking.best)
     np.testing.assert_array_equal(negated.ascending, ranking.descending)
 
@@ -69,7 +69,7 @@ def test_equal_features_stay_in_order_and_nan_comes_last():
 
 
 def test_a_metric_without_a_value():
-    ranking = rank_features(X, np.ones(len(Y)), QID, metric="kendall_tau")
+    ranking = rank_features(X, np.ones(len(Y)), qid=QID, metric="kendall_tau")
     assert np.isnan(ranking.best).all()
     assert np.isnan(ranking.chance)
     assert ranking.order.tolist() == list(range(7))
@@ -81,7 +81,7 @@ def test_a_metric_without_a_value():
 @pytest.mark.parametrize("column", [4, 5], ids=["constant", "constant in each query"])
 @pytest.mark.parametrize("name", [name for name, _ in FAIR])
 def test_features_without_information_are_worth_a_random_order(name, column):
-    ranking = rank_features(X, Y, QID, metric=name)
+    ranking = rank_features(X, Y, qid=QID, metric=name)
     assert ranking.descending[column] == ranking.ascending[column] == ranking.chance
     assert ranking.direction[column] == 1
 
@@ -96,9 +96,9 @@ def test_chance_is_the_mean_over_all_orders():
 
 @pytest.mark.parametrize("name", [name for name, _ in FAIR])
 def test_the_order_of_the_rows_does_not_matter(name):
-    expected = rank_features(X, Y, QID, metric=name).best
+    expected = rank_features(X, Y, qid=QID, metric=name).best
     for rows in (np.argsort(-Y, kind="stable"), np.random.default_rng(1).permutation(len(Y))):
-        ranking = rank_features(X[rows], Y[rows], QID[rows], metric=name)
+        ranking = rank_features(X[rows], Y[rows], qid=QID[rows], metric=name)
         np.testing.assert_allclose(ranking.best, expected, rtol=1e-12)
 
 
@@ -107,7 +107,7 @@ def test_rows_sorted_by_label_do_not_flatter_ties():
     features[:, 1] = 0
     rows = np.argsort(-labels, kind="stable")
     for name in ("ndcg@10", "err", "letor_mean_ndcg"):
-        ranking = rank_features(features[rows], labels[rows], qid[rows], metric=name)
+        ranking = rank_features(features[rows], labels[rows], qid=qid[rows], metric=name)
         flattered = get_metric(name)(labels[rows], features[rows, 1], qid=qid[rows])
         assert flattered > ranking.best[1] + 0.2
         assert ranking.best[1] == ranking.chance
@@ -115,17 +115,21 @@ def test_rows_sorted_by_label_do_not_flatter_ties():
 
 def test_ties_of_a_metric_can_be_set():
     in_order = get_metric("ndcg@10", ties="order")
-    ranking = rank_features(X, Y, QID, metric=in_order)
+    ranking = rank_features(X, Y, qid=QID, metric=in_order)
     assert ranking.descending.tolist() == [in_order(Y, x, qid=QID) for x in X.T]
-    assert np.any(ranking.best != rank_features(X, Y, QID).best)
+    assert np.any(ranking.best != rank_features(X, Y, qid=QID).best)
 
 
 def test_a_metric_as_a_function_is_the_metric_by_name():
-    by_name = rank_features(X, Y, QID, metric="ndcg")
-    np.testing.assert_array_equal(rank_features(X, Y, QID, metric=metrics.ndcg).best, by_name.best)
-    linear = rank_features(X, Y, QID, metric=get_metric("ndcg@5", gain="linear"))
+    by_name = rank_features(X, Y, qid=QID, metric="ndcg")
+    np.testing.assert_array_equal(
+        rank_features(X, Y, qid=QID, metric=metrics.ndcg).best, by_name.best
+    )
+    linear = rank_features(X, Y, qid=QID, metric=get_metric("ndcg@5", gain="linear"))
     assert linear.metric == "ndcg@5(gain='linear')"
-    assert linear.descending[0] == metrics.ndcg(Y, X[:, 0], QID, k=5, gain="linear", ties="average")
+    assert linear.descending[0] == metrics.ndcg(
+        Y, X[:, 0], qid=QID, k=5, gain="linear", ties="average"
+    )
 
 
 def test_a_function_of_the_user_sees_the_rows_in_order():
@@ -136,7 +140,7 @@ def test_a_function_of_the_user_sees_the_rows_in_order():
         seen.append((y.tolist(), scores.tolist(), threading.get_ident()))
         return scores[0]
 
-    ranking = rank_features(X[rows], Y[rows], QID[rows], metric=own)
+    ranking = rank_features(X[rows], Y[rows], qid=QID[rows], metric=own)
     assert ranking.metric == "own"
     assert ranking.chance == 0
     assert ranking.best.tolist() == np.abs(X[rows[0]]).tolist()
@@ -159,22 +163,22 @@ def same(ranking, expected):
 )
 def test_any_kind_of_matrix_gives_the_same(kind):
     features = np.where(np.abs(X) < 0.5, 0, X)
-    same(rank_features(kind(features), Y, QID), rank_features(features, Y, QID))
+    same(rank_features(kind(features), Y, qid=QID), rank_features(features, Y, qid=QID))
 
 
 def test_float32():
     single = X.astype(np.float32)
-    same(rank_features(single, Y, QID), rank_features(single.astype(np.float64), Y, QID))
+    same(rank_features(single, Y, qid=QID), rank_features(single.astype(np.float64), Y, qid=QID))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_threads_do_not_change_a_bit(n_jobs):
     features, labels, qid = make_ranking(20, 30, 60, density=0.1, random_state=5)
-    expected = rank_features(features, labels, qid)
-    same(rank_features(features, labels, qid, n_jobs=n_jobs), expected)
+    expected = rank_features(features, labels, qid=qid)
+    same(rank_features(features, labels, qid=qid, n_jobs=n_jobs), expected)
     dense = features.toarray()
     dense.flags.writeable = False
-    same(rank_features(dense, labels, qid, n_jobs=n_jobs), expected)
+    same(rank_features(dense, labels, qid=qid, n_jobs=n_jobs), expected)
 
 
 @pytest.mark.parametrize("n_blocks", [1, 2, 16, 1000])
@@ -186,11 +190,11 @@ def test_blocks_of_sparse_columns(monkeypatch, n_blocks):
     dense[:, 31:] = 0
     sparse = sp.csr_array(dense)
     sparse.data[::5] = 0
-    same(rank_features(sparse, Y, QID), rank_features(sparse.toarray(), Y, QID))
+    same(rank_features(sparse, Y, qid=QID), rank_features(sparse.toarray(), Y, qid=QID))
 
 
 def test_a_sparse_matrix_without_entries():
-    ranking = rank_features(sp.csr_array((len(Y), 3)), Y, QID)
+    ranking = rank_features(sp.csr_array((len(Y), 3)), Y, qid=QID)
     np.testing.assert_array_equal(ranking.best, ranking.chance)
 
 
@@ -200,9 +204,9 @@ def test_the_matrix_is_not_copied(density):
         50, 20, 800, density=density, random_state=7, dtype=np.float32
     )
     size = features.data.nbytes
-    rank_features(features[:, :2], labels, qid, n_jobs=1)
+    rank_features(features[:, :2], labels, qid=qid, n_jobs=1)
     tracemalloc.start()
-    rank_features(features, labels, qid, n_jobs=1)
+    rank_features(features, labels, qid=qid, n_jobs=1)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < size
@@ -210,18 +214,18 @@ def test_the_matrix_is_not_copied(density):
 
 def test_queries_by_group():
     sizes = np.bincount(QID)
-    same(rank_features(X, Y, group=sizes), rank_features(X, Y, QID))
-    assert np.any(rank_features(X, Y).best != rank_features(X, Y, QID).best)
+    same(rank_features(X, Y, group=sizes), rank_features(X, Y, qid=QID))
+    assert np.any(rank_features(X, Y).best != rank_features(X, Y, qid=QID).best)
 
 
 def test_names():
     names = [f"feature {j}" for j in range(7)]
-    assert rank_features(X, Y, QID).feature_names[:2] == ["f1", "f2"]
-    assert rank_features(X, Y, QID, feature_names=names).feature_names == names
+    assert rank_features(X, Y, qid=QID).feature_names[:2] == ["f1", "f2"]
+    assert rank_features(X, Y, qid=QID, feature_names=names).feature_names == names
     for frame in (pd.DataFrame, pl.DataFrame):
         table = frame(dict(zip(names, X.T, strict=True)))
-        assert rank_features(table, Y, QID).feature_names == names
-    assert rank_features(pd.DataFrame(X), Y, QID).feature_names[0] == "f1"
+        assert rank_features(table, Y, qid=QID).feature_names == names
+    assert rank_features(pd.DataFrame(X), Y, qid=QID).feature_names[0] == "f1"
 
 
 # What is refused
@@ -233,7 +237,7 @@ def test_values_that_are_not_finite(kind, value):
     features = X.copy()
     features[3, 2] = value
     with pytest.raises(ValueError, match=r"X\[3, 2\] is "):
-        rank_features(kind(features), Y, QID)
+        rank_features(kind(features), Y, qid=QID)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +262,7 @@ def test_a_refused_label_is_named_by_its_row(metric):
     labels[7] = -1
     qid = np.arange(len(Y)) % 5  # no query is contiguous
     with pytest.raises(ValueError, match=r"y\[7\] is -1"):
-        rank_features(X, labels, qid, metric=metric)
+        rank_features(X, labels, qid=qid, metric=metric)
 
 
 # Real data
@@ -266,7 +270,7 @@ def test_a_refused_label_is_named_by_its_row(metric):
 
 def test_mq2008(real_data):
     features, labels, qid = real_data(*(f"MQ2008/S{i}.txt.gz" for i in (1, 2, 3)))
-    ranking = rank_features(features, labels, qid)
+    ranking = rank_features(features, labels, qid=qid)
     metric = partial(metrics.ndcg, labels, qid=qid, k=10, ties="average")
     assert ranking.best.tolist() == [max(metric(x), metric(-x)) for x in features.T]
     constant = np.ptp(features, axis=0) == 0
@@ -282,8 +286,8 @@ def test_columns_without_entries_are_worth_chance():
     X, y, qid = make_ranking(20, 8, 3, random_state=0)
     columns = np.tile([5, 700_000, 999_999], len(X))
     wide = sp.csr_array((X.ravel(), columns, 3 * np.arange(len(X) + 1)), shape=(len(X), 10**6))
-    expected = rank_features(sp.csr_array(X), y, qid)
-    found = rank_features(wide, y, qid)
+    expected = rank_features(sp.csr_array(X), y, qid=qid)
+    found = rank_features(wide, y, qid=qid)
     for name in ("descending", "ascending", "best", "direction"):
         np.testing.assert_array_equal(
             getattr(found, name)[[5, 700_000, 999_999]], getattr(expected, name)
@@ -292,7 +296,7 @@ def test_columns_without_entries_are_worth_chance():
     assert found.chance == expected.chance
     assert (found.best[others] == found.chance).all()
     assert set(found.order[:2]) <= {5, 700_000, 999_999}
-    empty = rank_features(sp.csr_array((len(X), 4)), y, qid)
+    empty = rank_features(sp.csr_array((len(X), 4)), y, qid=qid)
     assert (empty.best == empty.chance).all()
 
 

@@ -38,13 +38,13 @@ def test_ndcg_of_sklearn(data, ours, theirs, k, digits):
     several = ~np.isnan(expected)
     assert several.sum() > 50
     metric = getattr(metrics, ours)
-    values = metric(*data, k=k, gain="linear", ties="average", per_query=True)
+    values = metric(*data[:2], qid=qid, k=k, gain="linear", ties="average", per_query=True)
     np.testing.assert_allclose(values[several], expected[several], rtol=1e-12)
 
 
 def test_average_precision_of_sklearn(data):
     y, scores, qid = data
-    values = metrics.average_precision(y, scores, qid, no_relevant="skip", per_query=True)
+    values = metrics.average_precision(y, scores, qid=qid, no_relevant="skip", per_query=True)
     expected = by_query(lambda y, s: average_precision_score(y > 0, s) if y.any() else np.nan, data)
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
@@ -56,7 +56,7 @@ def test_auc_of_sklearn(data, digits):
     expected = by_query(
         lambda y, s: roc_auc_score(y > 0, s) if 0 < np.mean(y > 0) < 1 else np.nan, data
     )
-    values = metrics.auc(*data, per_query=True)
+    values = metrics.auc(*data[:2], qid=qid, per_query=True)
     np.testing.assert_allclose(values, expected, rtol=1e-12)
 
 
@@ -89,7 +89,7 @@ def test_ranx(data, judgements_and_run, monkeypatch):
     theirs = ranx.evaluate(ranx.Qrels(judgements), ranx.Run(run), list(SHARED), return_mean=False)
     ids = np.argsort(list(judgements))  # ranx sorts queries as text
     for name, (metric, options) in SHARED.items():
-        ours = getattr(metrics, metric)(*data, per_query=True, **options)
+        ours = getattr(metrics, metric)(*data[:2], qid=data[2], per_query=True, **options)
         np.testing.assert_allclose(ours[ids], theirs[name], rtol=1e-12, err_msg=name)
 
 
@@ -117,7 +117,7 @@ def ir_measures_by_query(measure, judgements_and_run):
 def test_ir_measures(data, judgements_and_run, theirs, metric, options):
     measure = ir_measures.parse_measure(theirs)
     expected = ir_measures_by_query(measure, judgements_and_run)
-    ours = getattr(metrics, metric)(*data, per_query=True, **options)
+    ours = getattr(metrics, metric)(*data[:2], qid=data[2], per_query=True, **options)
     np.testing.assert_allclose(ours, expected, rtol=1e-12)
 
 
@@ -133,5 +133,5 @@ def test_gdeval(data, judgements_and_run, theirs, metric, options):
         pytest.skip("gdeval is a Perl script")
     measure = ir_measures.parse_measure(theirs)
     expected = ir_measures_by_query(measure, judgements_and_run)
-    ours = getattr(metrics, metric)(*data, per_query=True, **options)
+    ours = getattr(metrics, metric)(*data[:2], qid=data[2], per_query=True, **options)
     np.testing.assert_allclose(ours, expected, atol=5.1e-6)  # printed with five digits

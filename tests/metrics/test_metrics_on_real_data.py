@@ -16,9 +16,11 @@ def test_mq2008(real_data):
     """As LIBLINEAR-ranksvm prints them at the optimum of C = 1."""
     (X, y, qid), (X_test, y_test, qid_test) = fold(real_data, "MQ2008", 1)
     scores = RankSVM(C=1.0, tol=1e-9).fit(X, y, qid=qid).predict(X_test)
-    accuracy = metrics.pairwise_accuracy(y_test, scores, qid_test)
+    accuracy = metrics.pairwise_accuracy(y_test, scores, qid=qid_test)
     assert 100 * accuracy == pytest.approx(82.7171, abs=5e-5)
-    assert metrics.letor_mean_ndcg(y_test, scores, qid_test) == pytest.approx(0.460417, abs=5e-7)
+    assert metrics.letor_mean_ndcg(y_test, scores, qid=qid_test) == pytest.approx(
+        0.460417, abs=5e-7
+    )
 
 
 def test_ohsumed(real_data):
@@ -27,5 +29,5 @@ def test_ohsumed(real_data):
     for f in (1, 2, 3, 4, 5):
         (X, y, qid), (X_test, y_test, qid_test) = fold(real_data, "OHSUMED", f)
         scores = RankSVM(C=1e-4, tol=1e-9).fit(X, y, qid=qid).predict(X_test)
-        values.append(metrics.ndcg(y_test, scores, qid_test, k=10, discount="letor"))
+        values.append(metrics.ndcg(y_test, scores, qid=qid_test, k=10, discount="letor"))
     assert np.mean(values) == pytest.approx(0.4536, abs=5e-4)

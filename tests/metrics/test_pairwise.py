@@ -28,7 +28,7 @@ def test_equals_every_pair_with_ties_and_weights(n, n_queries, n_labels, weighte
     y[:2], qid[:2] = [0, 1], 0  # at least one pair
     scores = rng.integers(-4, 5, size=n) / 8
     weight = rng.uniform(0.1, 3, size=n) if weighted else np.ones(n)
-    accuracy = pairwise_accuracy(y, scores, qid, sample_weight=weight if weighted else None)
+    accuracy = pairwise_accuracy(y, scores, qid=qid, sample_weight=weight if weighted else None)
     assert accuracy == pytest.approx(by_every_pair(y, scores, qid, weight), rel=1e-13)
 
 
@@ -59,21 +59,21 @@ def test_pairs_of_weight_zero_are_no_pairs():
 def test_group_is_another_way_to_give_queries():
     y, scores = [1, 0, 0, 1], [1.0, 0.0, 3.0, 2.0]
     assert pairwise_accuracy(y, scores, group=[2, 2]) == 0.5
-    assert pairwise_accuracy(y, scores, ["a", "a", "b", "b"]) == 0.5
+    assert pairwise_accuracy(y, scores, qid=["a", "a", "b", "b"]) == 0.5
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("y", "scores", "message"),
     [
-        (([1, 0], [0.0, np.nan]), r"scores\[1\] is NaN"),
-        (([1, np.inf], [0.0, 1.0]), r"y\[1\] is infinity"),
-        (([1, 0, 1], [0.0, 1.0]), r"y has 3 entries and scores has 2"),
-        (([1, 0], [0.0, 1.0], [1, 2, 3]), r"qid has 3 entries"),
+        ([1, 0], [0.0, np.nan], r"scores\[1\] is NaN"),
+        ([1, np.inf], [0.0, 1.0], r"y\[1\] is infinity"),
+        ([1, 0, 1], [0.0, 1.0], r"y has 3 entries and scores has 2"),
+        ([1, 0], [0.0, 1.0], r"qid has 3 entries"),
     ],
 )
-def test_bad_input_is_named(arguments, message):
+def test_bad_input_is_named(y, scores, message):
     with pytest.raises(ValueError, match=message):
-        pairwise_accuracy(*arguments)
+        pairwise_accuracy(y, scores, qid=[1, 2, 3] if "qid" in message else None)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -84,7 +84,7 @@ def test_tied_scores_may_count_half(weighted):
     at_least = by_every_pair(y, scores, qid, weight)
     at_most = 1 - by_every_pair(y, -scores, qid, weight)
     accuracy = pairwise_accuracy(
-        y, scores, qid, ties="half", sample_weight=weight if weighted else None
+        y, scores, qid=qid, ties="half", sample_weight=weight if weighted else None
     )
     assert at_least < at_most
     assert accuracy == pytest.approx((at_least + at_most) / 2, rel=1e-13)
@@ -99,9 +99,9 @@ def test_constant_scores():
 def test_by_query_and_over_all_pairs():
     """Queries of 1, 3 and no pairs."""
     y, scores, qid = [1, 0, 0, 1, 2, 5], [0.0, 1.0, 1.0, 2.0, 3.0, 0.0], [4, 4, 2, 2, 2, 9]
-    by_query = pairwise_accuracy(y, scores, qid, per_query=True)
+    by_query = pairwise_accuracy(y, scores, qid=qid, per_query=True)
     np.testing.assert_array_equal(by_query, [0, 1, np.nan])
-    assert pairwise_accuracy(y, scores, qid) == 3 / 4
+    assert pairwise_accuracy(y, scores, qid=qid) == 3 / 4
 
 
 def test_unknown_tie_rule_is_named():
@@ -132,15 +132,17 @@ def test_kendall_by_query():
     rng = np.random.default_rng(3)
     y, scores, qid = rng.normal(size=90), rng.normal(size=90).round(1), np.repeat([3, 1, 2], 30)
     expected = [kendalltau(y[qid == q], scores[qid == q]).statistic for q in (3, 1, 2)]
-    np.testing.assert_allclose(kendall_tau(y, scores, qid, per_query=True), expected, rtol=1e-12)
-    assert kendall_tau(y, scores, qid) == pytest.approx(np.mean(expected))
+    np.testing.assert_allclose(
+        kendall_tau(y, scores, qid=qid, per_query=True), expected, rtol=1e-12
+    )
+    assert kendall_tau(y, scores, qid=qid) == pytest.approx(np.mean(expected))
 
 
 def test_kendall_of_constant_labels_and_of_constant_scores():
     y, scores, qid = [1, 0, 1, 1, 1, 0, 5], [1.0, 0.0, 1.0, 0.0, 2.0, 2.0, 0.0], list("aabbccd")
-    by_query = kendall_tau(y, scores, qid, per_query=True)
+    by_query = kendall_tau(y, scores, qid=qid, per_query=True)
     np.testing.assert_array_equal(by_query, [1, np.nan, 0, np.nan])
-    assert kendall_tau(y, scores, qid) == 0.5
+    assert kendall_tau(y, scores, qid=qid) == 0.5
 
 
 @pytest.mark.parametrize("metric", [pairwise_accuracy, kendall_tau])

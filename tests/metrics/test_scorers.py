@@ -33,7 +33,7 @@ def by_hand(data, metric, C=1.0, **options):
     values = []
     for train, test in GroupKFold(3).split(X, y, groups=qid):
         scores = RankSVM(C=C).fit(X[train], y[train], qid=qid[train]).predict(X[test])
-        values.append(metric(y[test], scores, qid[test], **options))
+        values.append(metric(y[test], scores, qid=qid[test], **options))
     return values
 
 
@@ -41,7 +41,7 @@ def test_called_directly(data):
     X, y, qid = data
     model = RankSVM(C=0.01).fit(X, y, qid=qid)
     scorer = make_ranking_scorer("ndcg@5", gain="linear")
-    expected = metrics.ndcg(y, model.predict(X), qid, k=5, gain="linear")
+    expected = metrics.ndcg(y, model.predict(X), qid=qid, k=5, gain="linear")
     assert scorer(model, X, y, qid=qid) == expected
     with pytest.warns(UserWarning, match="The scorer got no qid"):
         one_query = scorer(model, X, y)
@@ -73,7 +73,7 @@ def test_grid_search(data):
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], means, rtol=1e-14)
     scores = search.predict(X)
     assert search.score(X, y, qid=qid) == metrics.letor_mean_ndcg(
-        y, scores, qid, no_relevant="skip"
+        y, scores, qid=qid, no_relevant="skip"
     )
 
 
@@ -117,6 +117,6 @@ def test_ties_count_as_in_random_order(data):
     constant.coef_ = np.zeros(X.shape[1])
     scorer = make_ranking_scorer("ndcg@5")
     assert scorer(constant, X, y, qid=qid) == metrics.ndcg(
-        y, np.zeros(len(y)), qid, k=5, ties="average"
+        y, np.zeros(len(y)), qid=qid, k=5, ties="average"
     )
     assert make_ranking_scorer("ndcg@5", ties="order")(constant, X, y, qid=qid) == 1

@@ -13,7 +13,9 @@ from marginrank import (
     load_model,
     make_ranking,
 )
-from marginrank.models.formats import FORMATS
+from marginrank.models.formats import FORMATS as KNOWN
+
+FORMATS = [name for name, format in KNOWN.items() if format.write is not None]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def test_json_is_the_default(tmp_path, model):
 @pytest.mark.parametrize("format", ["JSON", "svmlight", ""])
 def test_unknown_names_are_refused(tmp_path, model, format):
     for call in (model.save, load_model):
-        with pytest.raises(ValueError, match=r"must be one of 'json', 'liblinear', 'svmrank'"):
+        with pytest.raises(ValueError, match=f"format={format!r} must be one of.*'liblinear'"):
             call(tmp_path / "m", format=format)
 
 

@@ -8,7 +8,7 @@ import pytest
 from marginrank import RankSVM, load_model, make_ranking
 from marginrank.export.registry import TARGETS
 from marginrank.models import LinearModel, is_model, read_model
-from marginrank.models.formats import PEERS
+from marginrank.models.formats import FORMATS
 
 SOLR = "org.apache.solr.ltr"
 
@@ -35,7 +35,7 @@ def plugin(definition, **more):
     return {"model": {"name": "m", "model": model}}
 
 
-@pytest.mark.parametrize("format", sorted(PEERS.keys() & TARGETS.keys()))
+@pytest.mark.parametrize("format", sorted(FORMATS.keys() & TARGETS.keys()))
 @pytest.mark.parametrize("offset", [0.0, 7.5])
 def test_exports_are_read_back(tmp_path, format, offset):
     X, y, qid = make_ranking(10, 5, 6, random_state=0)

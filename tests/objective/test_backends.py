@@ -13,10 +13,10 @@ from objectives import make_objective
 from toy_backend import ToyMatrix
 
 from marginrank import RankingData, make_ranking
+from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.data.pair_lists import PairList
 from marginrank.objective import backends
 from marginrank.objective.backends import BACKENDS, matrix_of
-from marginrank.objective.backends.curves import CurveMatrix
 from marginrank.objective.backends.native import NativeMatrix
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.pair_weights import gain_difference

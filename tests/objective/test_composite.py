@@ -6,10 +6,10 @@ from brute_force import explicit_pairs
 from objectives import make_objective
 
 from marginrank import RankingData, make_ranking
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.composite import Composite
 from marginrank.objective.losses import LOSSES, Loss, Piece
 from marginrank.objective.regularizers import ElasticNet, L1Ball
-from marginrank.solvers import StopReason
 from marginrank.solvers.sparse.proximal_newton import proximal_newton
 
 X, Y, QID = make_ranking(6, (3, 12), 5, random_state=3)

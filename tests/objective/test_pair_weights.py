@@ -105,14 +105,14 @@ def test_top_difference_is_what_a_swap_changes_in_ndcg(k):
     rng = np.random.default_rng(3)
     qid = np.repeat([0, 1, 2], [7, 1, 5])
     y, scores = rng.integers(0, 4, qid.size).astype(float), rng.normal(size=qid.size)
-    rank = ranks(scores, qid)
+    rank = ranks(scores, qid=qid)
     discount = np.where(rank <= k, 1.0 / np.log2(1.0 + rank), 0.0)
     P, Q = top_difference(y, qid, discount, k)
-    before = ndcg(y, scores, qid, k=k, per_query=True)
+    before = ndcg(y, scores, qid=qid, k=k, per_query=True)
     for i, j in np.argwhere((qid[:, None] == qid) & (y[:, None] > y)):
         swapped = scores.copy()
         swapped[[i, j]] = scores[[j, i]]
-        change = abs(ndcg(y, swapped, qid, k=k, per_query=True) - before).sum()
+        change = abs(ndcg(y, swapped, qid=qid, k=k, per_query=True) - before).sum()
         inside = (rank[[i, j]] <= k).sum()
         if inside < 2:
             assert P[i] @ Q[j] == pytest.approx(change, abs=1e-14)

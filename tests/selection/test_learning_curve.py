@@ -33,7 +33,7 @@ def seen():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(learning_curve_module, "fit_linear", watched)
-        curve = learning_curve_ranking(X, Y, NAMES, cv=3, C=1e-3, sizes=[5, 10, 20])
+        curve = learning_curve_ranking(X, Y, qid=NAMES, cv=3, C=1e-3, sizes=[5, 10, 20])
     return curve, fits
 
 
@@ -66,7 +66,7 @@ def test_scores_are_those_of_models_with_the_same_weight_of_a_pair(seen):
             alone = RankSVM(C=C).fit(X[rows], Y[rows], qid=QID[rows])
             judged = fold.test[HAS_PAIRS[fold.test]]
             for scores, part in ((curve.train_scores, rows), (curve.valid_scores, judged)):
-                expected = metrics.ndcg(Y[part], alone.predict(X[part]), QID[part], k=10)
+                expected = metrics.ndcg(Y[part], alone.predict(X[part]), qid=QID[part], k=10)
                 assert scores[k, f] == pytest.approx(expected, abs=2e-3)
     for name, scores in (("train", curve.train_scores), ("valid", curve.valid_scores)):
         np.testing.assert_allclose(getattr(curve, f"{name}_mean"), scores.mean(axis=1))
@@ -94,7 +94,7 @@ def test_with_all_queries_it_is_the_fit_that_was_asked_for(options):
         data, validation=(X, Y, QID), cv=2, sizes=[0.5, 1.0], metric="pairwise_accuracy", **options
     )
     alone = RankSVM(**options).fit(data)
-    expected = metrics.pairwise_accuracy(Y, alone.predict(X), QID)
+    expected = metrics.pairwise_accuracy(Y, alone.predict(X), qid=QID)
     np.testing.assert_allclose(curve.valid_scores[-1], expected, atol=1e-3)
     assert curve.valid_scores[0, 0] != curve.valid_scores[0, 1]  # other halves
 
@@ -103,29 +103,29 @@ def test_costs_are_of_all_labels_where_a_sample_lacks_some():
     labels = np.where(QID == 0, Y, np.minimum(Y, 1))
     n = np.unique(labels).size
     cost = np.tril(np.ones((n, n)), -1)
-    by_matrix = learning_curve_ranking(X, labels, QID, cv=2, pair_cost=cost)
-    plain = learning_curve_ranking(X, labels, QID, cv=2)
+    by_matrix = learning_curve_ranking(X, labels, qid=QID, cv=2, pair_cost=cost)
+    plain = learning_curve_ranking(X, labels, qid=QID, cv=2)
     np.testing.assert_allclose(by_matrix.valid_scores, plain.valid_scores, atol=1e-3)
 
 
 def test_samples_do_not_depend_on_the_order_of_the_rows():
     order = np.random.default_rng(0).permutation(len(Y))
-    expected = learning_curve_ranking(X, Y, NAMES, cv=2)
-    shuffled = learning_curve_ranking(X[order], Y[order], NAMES[order], cv=2)
+    expected = learning_curve_ranking(X, Y, qid=NAMES, cv=2)
+    shuffled = learning_curve_ranking(X[order], Y[order], qid=NAMES[order], cv=2)
     np.testing.assert_array_equal(shuffled.n_pairs, expected.n_pairs)
     np.testing.assert_allclose(shuffled.valid_scores, expected.valid_scores, atol=1e-3)
-    other = learning_curve_ranking(X, Y, NAMES, cv=2, random_state=1)
+    other = learning_curve_ranking(X, Y, qid=NAMES, cv=2, random_state=1)
     assert other.n_pairs.tolist() != expected.n_pairs.tolist()
 
 
 def test_queries_without_a_pair_are_not_counted():
     labels = np.where(QID % 2, Y, 1)
-    curve = learning_curve_ranking(X, labels, QID, validation=(X, Y, QID), cv=1)
+    curve = learning_curve_ranking(X, labels, qid=QID, validation=(X, Y, QID), cv=1)
     n = np.count_nonzero(RankingData(X, labels, QID).queries.n_pairs)
     assert curve.sizes[-1] == n < 20
     assert curve.n_pairs[-1, 0] == RankingData(X, labels, QID).n_pairs
     with pytest.raises(ValueError, match="over queries, and there is 1 to train on that has pairs"):
-        learning_curve_ranking(X, np.where(QID == 3, Y, 1), QID, validation=(X, Y, QID))
+        learning_curve_ranking(X, np.where(QID == 3, Y, 1), qid=QID, validation=(X, Y, QID))
     with pytest.raises(ValueError, match="over queries, and there is 1 to train on"):
         learning_curve_ranking(X, Y)
 
@@ -157,7 +157,7 @@ def test_sizes_double_by_default(n_queries, expected):
 )
 def test_wrong_sizes_are_refused(sizes, message):
     with pytest.raises(ValueError, match=message):
-        learning_curve_ranking(X, Y, QID, cv=2, sizes=sizes)
+        learning_curve_ranking(X, Y, qid=QID, cv=2, sizes=sizes)
 
 
 @pytest.mark.parametrize(
@@ -174,25 +174,30 @@ def test_wrong_sizes_are_refused(sizes, message):
 )
 def test_wrong_parameters_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        learning_curve_ranking(X, Y, QID, **options)
+        learning_curve_ranking(X, Y, qid=QID, **options)
 
 
 def test_unknown_parameters_are_refused_by_name():
     with pytest.raises(TypeError, match="learning_curve_ranking has no parameter 'foo'"):
-        learning_curve_ranking(X, Y, QID, foo=1)
+        learning_curve_ranking(X, Y, qid=QID, foo=1)
 
 
 def test_progress_counts_the_fits():
     told = []
     learning_curve_ranking(
-        X, Y, QID, cv=2, sizes=[3, 6, 12], progress=lambda done, total: told.append((done, total))
+        X,
+        Y,
+        qid=QID,
+        cv=2,
+        sizes=[3, 6, 12],
+        progress=lambda done, total: told.append((done, total)),
     )
     assert told == [(k, 6) for k in range(1, 7)]
 
 
 def test_fits_that_stop_early_are_told_of():
     with pytest.warns(UserWarning, match=r"6 of the 6 fits did not .* increase max_iter") as caught:
-        learning_curve_ranking(X, Y, QID, cv=2, sizes=[3, 6, 12], max_iter=1, tol=1e-12)
+        learning_curve_ranking(X, Y, qid=QID, cv=2, sizes=[3, 6, 12], max_iter=1, tol=1e-12)
     assert caught[0].filename == __file__
 
 
@@ -253,13 +258,13 @@ def test_the_error_of_a_gain_on_validation_data_is_over_its_queries():
     """Not over orders, which all end with the same model."""
     held_out = RankingData(*make_ranking(25, 10, 6, random_state=1))
     options = {"validation": held_out, "sizes": [10, 20, 30], "C": 1e-3}
-    curve = learning_curve_ranking(X, Y, QID, cv=3, **options)
+    curve = learning_curve_ranking(X, Y, qid=QID, cv=3, **options)
     assert curve.valid_by_query.shape == (3, np.count_nonzero(held_out.queries.n_pairs))
     np.testing.assert_allclose(curve.valid_by_query.mean(axis=1), curve.valid_mean)
     gains = curve.valid_by_query[2] - curve.valid_by_query[0]
     assert curve.gain.before == 10
     assert curve.gain.error == pytest.approx(gains.std(ddof=1) / np.sqrt(gains.size))
-    alone = learning_curve_ranking(X, Y, QID, cv=1, **options)
+    alone = learning_curve_ranking(X, Y, qid=QID, cv=1, **options)
     assert alone.gain.error > 0
     assert not alone.verdict.startswith("One")
 
@@ -276,7 +281,7 @@ def test_both_scores_are_over_queries_with_pairs(held_out):
     with_more = [(train, np.append(test, np.arange(n, n + 50))) for train, test in folds]
     cvs = [folds, with_more] if held_out == "fold" else [2, 2]
     alone, beside = (
-        learning_curve_ranking(*data, validation=validation, cv=cv, C=1e-3)
+        learning_curve_ranking(*data[:2], qid=data[2], validation=validation, cv=cv, C=1e-3)
         for data, validation, cv in zip(
             [(X, Y, QID), (more, labels, queries)], validations, cvs, strict=True
         )
@@ -289,14 +294,14 @@ def test_a_fold_without_pairs_to_judge_by_is_left_out():
     folds = [(rows[k != QID], rows[k == QID]) for k in (0, 1, 2)]
     labels = np.where(QID == 1, 0, Y)
     with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 2 of 3, which is left out"):
-        curve = learning_curve_ranking(X, labels, QID, cv=folds)
+        curve = learning_curve_ranking(X, labels, qid=QID, cv=folds)
     assert np.isnan(curve.valid_scores[:, 1]).all()
     assert np.isfinite([*curve.valid_mean, *curve.gain]).all()
 
 
 def test_features_that_tell_nothing_are_refused():
     with pytest.raises(ValueError, match="no feature of X tells documents with different labels"):
-        learning_curve_ranking(np.ones_like(X), Y, QID)
+        learning_curve_ranking(np.ones_like(X), Y, qid=QID)
 
 
 def test_one_fold_has_no_verdict():
@@ -309,7 +314,7 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
     folds = [(np.setdiff1d(np.arange(len(Y)), test), test) for test in rows]
     without = (np.flatnonzero(QID < 8), np.flatnonzero(QID >= 8))
     with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 3 of 3"):
-        curve = learning_curve_ranking(X, labels, QID, cv=[*folds, without], sizes=[2, 4])
+        curve = learning_curve_ranking(X, labels, qid=QID, cv=[*folds, without], sizes=[2, 4])
     assert np.isnan(curve.valid_scores[:, 2]).all()
     np.testing.assert_allclose(curve.valid_mean, curve.valid_scores[:, :2].mean(axis=1))
 
@@ -324,7 +329,7 @@ def test_the_last_size_is_a_plain_fit_of_the_queries_with_pairs(parameters):
     V, v, valid_qid = make_ranking(30, 10, 8, random_state=5)
     v[valid_qid < 8] = 0
     options = {"C": 0.1, "tol": 1e-10, **parameters}
-    curve = learning_curve_ranking(X, y, qid, validation=(V, v, valid_qid), cv=1, **options)
+    curve = learning_curve_ranking(X, y, qid=qid, validation=(V, v, valid_qid), cv=1, **options)
     rows, judged = qid >= 15, valid_qid >= 8
     scores = RankSVM(**options).fit(X[rows], y[rows], qid=qid[rows]).predict(V[judged])
     expected = metrics.ndcg(v[judged], scores, qid=valid_qid[judged], k=10)

@@ -33,7 +33,7 @@ def test_a_fold_is_judged_by_its_own_queries():
     judge = FoldJudge(DATA, FOLDS, "average_precision", None)
     w = np.arange(6.0)
     rows = FOLDS[1].test
-    expected = metrics.average_precision(Y[rows], X[rows] @ w, QID[rows], ties="average")
+    expected = metrics.average_precision(Y[rows], X[rows] @ w, qid=QID[rows], ties="average")
     assert judge.score(1, w) == pytest.approx(expected, abs=1e-12)
     np.testing.assert_array_equal(judge.parts[1], FOLDS[1].train)
 
@@ -51,7 +51,7 @@ def test_data_held_out_are_judged_by_models_of_all_data():
     selection = search.selection()
     for C, score in zip(CS, selection.mean, strict=True):
         model = RankSVM(C=C, tol=1e-8).fit(X, Y, qid=QID)
-        expected = metrics.ndcg(held_out.y, model.predict(held_out), held_out.qid, k=5)
+        expected = metrics.ndcg(held_out.y, model.predict(held_out), qid=held_out.qid, k=5)
         assert score == pytest.approx(expected, abs=1e-3)
     assert np.isnan(selection.error).all()
     assert search.compare(selection).n_queries == 20
@@ -115,7 +115,7 @@ def test_the_comparison_is_between_models_of_the_folds():
         scores = np.empty(len(Y))
         for fold, w in zip(FOLDS, search.models(selection.candidates[k]), strict=True):
             scores[fold.test] = X[fold.test] @ w
-        values.append(metrics.ndcg(Y, scores, QID, k=5, ties="average"))
+        values.append(metrics.ndcg(Y, scores, qid=QID, k=5, ties="average"))
     assert (found.mean_a, found.mean_b) == pytest.approx(values, abs=1e-12)
 
 
@@ -137,7 +137,7 @@ def test_documents_without_a_pair_judge_nothing():
 
 def ndcg_of_long_weights(y, scores, qid=None, per_query=False):
     """Return NDCG, which has no value for small scores."""
-    values = metrics.ndcg(y, scores, qid, per_query=True)
+    values = metrics.ndcg(y, scores, qid=qid, per_query=True)
     values = values if np.ptp(scores) > 0.5 else np.full_like(values, np.nan)
     return values if per_query else float(np.mean(values))
 

@@ -21,7 +21,7 @@ SMALL = Space(Parameters(), {}, [0.001, 0.1, 10.0])
 
 
 def ndcg(data, rows, w):
-    return metrics.ndcg(data.y[rows], data.X[rows] @ w, data.qid[rows], k=10, ties="average")
+    return metrics.ndcg(data.y[rows], data.X[rows] @ w, qid=data.qid[rows], k=10, ties="average")
 
 
 def interrupt_after(n):

@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose
 
 from marginrank import make_ranking
 from marginrank.additive.fit import AdditiveParameters, prepare
+from marginrank.additive.monotone_curves import exactly_monotone, monotone_cone
 from marginrank.data import RankingData
-from marginrank.objective.cones import Block, ConePoint
+from marginrank.models.fit_report import StopReason
+from marginrank.objective.cones import ConeBlock, ConePoint
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.monotone_curves import MonotoneCurves, monotone
-from marginrank.solvers import StopReason
+from marginrank.solvers import find_solver
 from marginrank.solvers.cone import pivoting
-from marginrank.solvers.registry import find_cone_solver
 from marginrank.solvers.sparse.group_newton import group_newton
 
 X, Y, QID = make_ranking(30, 10, 4, random_state=0)
@@ -29,14 +29,16 @@ def problem(loss="squared_hinge", C=0.1, **options):
     parameters = AdditiveParameters(C=C, loss=loss, max_bins=8, **plain)
     seen = prepare(DATA, parameters)
     signs = {0: 1, 1: -1, 2: 1, 3: -1}
-    return seen.objective(DATA, parameters), MonotoneCurves.of(seen.matrix.basis, signs)
+    return seen.objective(DATA, parameters), monotone_cone(seen.matrix.basis, signs)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_nearest_point_of_a_cone_is_that_of_a_qp(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))
-    block = Block.of(slice(0, n), rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-2, 2, (n, 1)))
+    block = ConeBlock.of(
+        0, slice(0, n), rng.normal(size=(n, n)) * 10.0 ** rng.uniform(-2, 2, (n, 1))
+    )
     u = rng.normal(size=n)
     nearest, held = block.nearest(u)
     expected = _solve(sp.eye_array(n), -u, -block.rows, np.zeros(n))
@@ -51,17 +53,17 @@ def test_the_nearest_point_of_a_cone_is_that_of_a_qp(seed):
 def test_values_are_raised_where_rounding_has_lowered_them():
     values = np.array([0.1, 0.1 - 1e-17, 0.3, 0.3 - 5e-17, 1e9, 1e9])
     for sign in (1, -1):
-        exact = monotone(sign * values, sign)
+        exact = exactly_monotone(sign * values, sign)
         assert np.all(sign * np.diff(exact) >= 0)
         assert_allclose(exact, sign * values, rtol=1e-15, atol=1e-5)
         assert np.all(exact[:-1] + np.diff(exact) == exact[1:])
-    assert monotone(np.zeros(3), 1).tolist() == [0.0, 0.0, 0.0]
+    assert exactly_monotone(np.zeros(3), 1).tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_one_by_one_ends_at_the_same_optimum(loss, monkeypatch):
     objective, cone = problem(loss)
-    solve = partial(find_cone_solver("auto", LOSSES[loss]), objective, cone=cone, tol=1e-8)
+    solve = partial(find_solver("auto", LOSSES[loss], cone), objective, tol=1e-8)
     fast = solve()
     monkeypatch.setattr(pivoting, "CHANCES", 0)
     monkeypatch.setattr(pivoting._Exchange, "next", one_by_one)
@@ -88,7 +90,7 @@ def test_blocks_change_sides_until_they_make_no_fewer_wrong():
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_a_warm_start_and_an_interrupt(loss):
     objective, cone = problem(loss)
-    solve = partial(find_cone_solver("auto", LOSSES[loss]), objective, cone=cone)
+    solve = partial(find_solver("auto", LOSSES[loss], cone), objective)
     found = solve()
     again = solve(w0=found.w)
     assert again.n_iter <= found.n_iter
@@ -106,9 +108,9 @@ def test_a_warm_start_and_an_interrupt(loss):
 @pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.smooth])
 def test_gaps_bound_the_distance_everywhere(loss):
     objective, cone = problem(loss)
-    best = find_cone_solver("auto", LOSSES[loss])(objective, cone=cone, tol=1e-9)
+    best = find_solver("auto", LOSSES[loss], cone)(objective, tol=1e-9)
     groups = Groups(20.0, objective.matrix.basis.starts)
-    sparse = group_newton(objective, groups=groups, tol=1e-9)
+    sparse = group_newton(objective, regularizer=groups, tol=1e-9)
     assert 0 < np.count_nonzero(groups.lengths(sparse.w)) < 4
     rng = np.random.default_rng(0)
     for size in (1e-3, 1.0, 10.0):
@@ -140,9 +142,9 @@ def test_an_interrupt_with_groups():
     def interrupt(line):
         raise KeyboardInterrupt
 
-    cut = group_newton(objective, groups=groups, callback=interrupt)
-    best = group_newton(objective, groups=groups)
+    cut = group_newton(objective, regularizer=groups, callback=interrupt)
+    best = group_newton(objective, regularizer=groups)
     assert cut.stop is StopReason.INTERRUPTED
     assert cut.gap >= cut.objective - best.objective
-    again = group_newton(objective, groups=groups, w0=best.w)
+    again = group_newton(objective, regularizer=groups, w0=best.w)
     assert again.n_iter <= 1

@@ -11,8 +11,9 @@ from scipy.optimize import linprog
 from sklearn.base import clone
 
 from marginrank import RankingData, RankSVM, make_ranking
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES, Loss, Piece
-from marginrank.solvers import SOLVERS, StopReason, solvers_for
+from marginrank.solvers import SOLVERS, solvers_for
 from marginrank.solvers.hinge.bundle import IDLE, Bundle, bmrm, ocas
 from marginrank.solvers.hinge.cutting_search import cutting_search
 from marginrank.solvers.hinge.lowest_point import lowest_point

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from objectives import make_objective
 
 from marginrank import RankingData, make_ranking
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import LOSSES
-from marginrank.solvers import StopReason
 from marginrank.solvers.smooth import preconditioner
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.newton_paths import newton_paths

@@ -11,9 +11,10 @@ from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, make_ranking
 from marginrank._utils.threads import serial_blas
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Point
-from marginrank.solvers import SOLVERS, StopReason, solvers_for
+from marginrank.solvers import SOLVERS, solvers_for
 from marginrank.solvers.smooth import preconditioner
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import newton

@@ -30,16 +30,16 @@ def of_a_search():
 
 
 RESULTS = {
-    "rank_path": lambda: rank_path(X, Y, QID, n_points=4, validation=VALIDATION),
-    "rank_path without scores": lambda: rank_path(X, Y, QID, n_points=4),
-    "sparse_path": lambda: sparse_path(X, Y, QID, n_points=4, validation=VALIDATION),
+    "rank_path": lambda: rank_path(X, Y, qid=QID, n_points=4, validation=VALIDATION),
+    "rank_path without scores": lambda: rank_path(X, Y, qid=QID, n_points=4),
+    "sparse_path": lambda: sparse_path(X, Y, qid=QID, n_points=4, validation=VALIDATION),
     "cross_validate_ranking": lambda: cross_validate_ranking(
-        RankSVM(), X, Y, QID, cv=3, scoring=["ndcg@10", "auc"], return_estimator=True
+        RankSVM(), X, Y, qid=QID, cv=3, scoring=["ndcg@10", "auc"], return_estimator=True
     ),
-    "compare": lambda: compare(Y, X[:, 0], X[:, 1], QID),
+    "compare": lambda: compare(Y, X[:, 0], X[:, 1], qid=QID),
     "search": of_a_search,
-    "learning_curve_ranking": lambda: learning_curve_ranking(X, Y, QID, cv=2),
-    "rank_features": lambda: rank_features(X, Y, QID),
+    "learning_curve_ranking": lambda: learning_curve_ranking(X, Y, qid=QID, cv=2),
+    "rank_features": lambda: rank_features(X, Y, qid=QID),
 }
 ROWS = {
     "rank_path": 4,
@@ -70,7 +70,7 @@ def test_every_result_has_a_frame_a_table_and_a_short_repr(named_result):
 
 
 def test_frames_hold_the_numbers_of_the_result():
-    path = rank_path(X, Y, QID, n_points=4, validation=VALIDATION)
+    path = rank_path(X, Y, qid=QID, n_points=4, validation=VALIDATION)
     frame = path.to_frame()
     np.testing.assert_array_equal(frame["C"], path.values)
     np.testing.assert_array_equal(frame["score"], path.scores)
@@ -83,13 +83,13 @@ def test_frames_hold_the_numbers_of_the_result():
     assert frame["scale"].tolist() == ["none"] * 3 + ["standard"] * 3
     assert f"C={selection.parameters.C:.4g}" in repr(selection)
 
-    comparison = compare(Y, X[:, 0], X[:, 1], QID)
+    comparison = compare(Y, X[:, 0], X[:, 1], qid=QID)
     assert comparison.to_frame().loc[0, ["low", "high"]].tolist() == list(comparison.interval)
 
 
 def test_a_path_whose_scores_are_undefined_has_a_repr():
     nothing = (X, np.zeros(len(X)), QID)
-    path = rank_path(X, Y, QID, n_points=2, validation=nothing, metric="kendall_tau")
+    path = rank_path(X, Y, qid=QID, n_points=2, validation=nothing, metric="kendall_tau")
     assert np.isnan(path.scores).all()
     assert "best" not in repr(path)
 
@@ -105,7 +105,7 @@ def test_cross_validation_is_still_a_dictionary():
 
 def test_all_text_of_a_table_is_escaped():
     names = ["<script>alert(1)</script>", *(f"f{j}" for j in range(199))]
-    ranking = rank_features(np.repeat(X[:, :1], 200, axis=1), Y, QID, feature_names=names)
+    ranking = rank_features(np.repeat(X[:, :1], 200, axis=1), Y, qid=QID, feature_names=names)
     html = ranking._repr_html_()
     assert "<script>" not in html
     assert html.count("&lt;script&gt;") == 2  # in the caption and in the first row

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.backends.grids import column_counts, scale_ratio
+from marginrank.additive.curve_matrix import CurveMatrix
+from marginrank.additive.grid_matrix import column_counts, scale_ratio
 
 CELLS = 8  # of a feature, beside that of missing values
 COSINES = 5  # of a feature
@@ -36,7 +36,7 @@ class Cells(NamedTuple):
     def of(cls, matrix: CurveMatrix, k: int, scale: Floats | None) -> "Cells":
         """Return those of a feature."""
         knots = matrix.knots
-        counts = column_counts(knots, matrix.places, k)
+        counts = column_counts(knots, matrix.codes, k)
         below = np.cumsum(counts[1:]) - 0.5 * counts[1:]
         if knots.categorical[k]:
             rank = np.argsort(np.argsort(-counts[1:], kind="stable"), kind="stable")

@@ -1,21 +1,29 @@
 """From data and parameters to curves: what AdditiveRankSVM and the command line share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
 from marginrank._utils.parameters import Mention, Message, ParameterError, given
 from marginrank._utils.threads import effective_threads
-from marginrank._utils.types import Floats
-from marginrank.additive.interactions import Penalty, choose_interactions
-from marginrank.data.grids import Grid, grid_scores
-from marginrank.data.knots import Knots, choose_knots
-from marginrank.data.missing_values import with_filled
+from marginrank._utils.types import Floats, Integers
+from marginrank.additive.curve_basis import CurveShapes
+from marginrank.additive.curve_matrix import CurveMatrix, HatMatrix
+from marginrank.additive.grid_matrix import add_grids, interactions_of
+from marginrank.additive.interactions import RoughnessPenalty, choose_interactions
+from marginrank.additive.knots import choose_knots, encode
+from marginrank.additive.missing_values import with_filled
+from marginrank.additive.monotone_curves import exactly_monotone, monotone_cone
+from marginrank.data.feature_choice import columns_of, signs_of
+from marginrank.data.grids import Interaction
+from marginrank.data.grids import scores_of as scores_of_interactions
+from marginrank.data.knots import Knots
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.declarations import AdditiveDeclaration
-from marginrank.fit.feature_choice import columns_of
 from marginrank.fit.linear import (
     RidgeParameters,
     make_objective,
@@ -24,21 +32,19 @@ from marginrank.fit.linear import (
     solve_for_goal,
 )
 from marginrank.fit.minimisation import Fit, minimise
-from marginrank.fit.monotone_choice import signs_of
 from marginrank.fit.scaling import Scale, find_scale, no_scale, values_of
-from marginrank.objective.backends.curves import CurveMatrix, HatMatrix
-from marginrank.objective.backends.grids import add_grids, grid_values
-from marginrank.objective.curve_basis import CurveShapes
+from marginrank.models.fit_report import StopReason
+from marginrank.objective.cones import Cone
 from marginrank.objective.groups import Groups
-from marginrank.objective.losses import Loss, get_loss
-from marginrank.objective.monotone_curves import MonotoneCurves, monotone
+from marginrank.objective.losses import get_loss
 from marginrank.objective.objective import Objective
-from marginrank.solvers.registry import find_cone_solver, find_group_solver
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.registry import find_solver
+from marginrank.solvers.result import Callback
 
 CHOICE_TOL = 1e-3  # closer fits would not change which pairs of features are chosen
 FEATURES_AT_ONE = 200  # with which the default smoothness is 1
 SMOOTH_LOSS = "squared_hinge"  # which they are chosen by if the loss is not smooth
+NO_GROUPS: Integers = np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,34 +54,22 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
     def check(self) -> None:
         """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
         super().check()
-        if self.l1 > 0:
-            find_group_solver(self.solver, get_loss(self.loss))
-            if self.monotone:
-                raise ParameterError(
-                    given("l1", self.l1),
-                    " and ",
-                    Mention("monotone"),
-                    " have no solver for both; leave one of them out.",
-                )
-        elif self.monotone:
-            find_cone_solver(self.solver, get_loss(self.loss))
+        if self.l1 > 0 and self.monotone:
+            raise ParameterError(
+                given("l1", self.l1), " cannot be combined with ", Mention("monotone"), "."
+            )
+        structure = self.structure(NO_GROUPS, Cone(()) if self.monotone else None)
+        find_solver(self.solver, get_loss(self.loss), structure)
+
+    def structure(self, starts: Integers, cone: Cone | None) -> Cone | Groups | None:
+        """Return what the solver has to know of the weights of the basis."""
+        return Groups(self.l1, starts) if self.l1 > 0 else cone
 
     def smoothness_for(self, knots: Knots) -> float:
         """Return the smoothness, or the one that None stands for with so many features."""
         if self.smoothness is not None:
             return self.smoothness
         return (knots.starts.size - 1) / FEATURES_AT_ONE
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Shaped(AdditiveParameters):
-    """The same, with a solver that knows what shapes the curves may have."""
-
-    solve: Callable[..., SolverResult]
-
-    def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
-        """Return the solver, as a function of an objective."""
-        return self.solve
 
 
 class AdditiveFit(NamedTuple):
@@ -89,17 +83,14 @@ class AdditiveFit(NamedTuple):
         The knots of the curves.
     values : ndarray of shape (n_columns,)
         Their values there; those of a feature have a mean of zero over the documents.
-    grids : tuple of Grid
-        The grids of pairs of features that were chosen, the most promising first.
-    grid_values : list of ndarray
-        The values of each at its nodes.
+    interactions : list of Interaction
+        The functions of pairs of features that were chosen, the most promising first.
     """
 
     fit: Fit
     knots: Knots
     values: Floats
-    grids: tuple[Grid, ...]
-    grid_values: list[Floats]
+    interactions: list[Interaction]
 
     def scores(self, X: Any, threads: int) -> Floats:
         """Return the scores of checked features."""
@@ -108,7 +99,9 @@ class AdditiveFit(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Whether all functions are zero."""
-        return not any(values.any() for values in (self.values, *self.grid_values))
+        return not any(
+            values.any() for values in (self.values, *(one.values for one in self.interactions))
+        )
 
 
 def empty_message(outcome: AdditiveFit, parameters: AdditiveParameters) -> Message | None:
@@ -128,14 +121,13 @@ def scores_of(
     X: Any,
     knots: Knots,
     values: Floats,
-    grids: tuple[Grid, ...],
-    grid_values: list[Floats],
+    interactions: list[Interaction],
     *,
     threads: int,
 ) -> Floats:
     """Return the scores of checked features by curves and functions on grids."""
     of_curves = knots.scores(X, values, threads)
-    return of_curves + grid_scores(grids, grid_values, X, threads)
+    return of_curves + scores_of_interactions(interactions, X, threads)
 
 
 def fit_additive(
@@ -185,7 +177,7 @@ def fit_additive(
     return problem.outcome(fit._replace(smoothness=parameters.smoothness_for(problem.matrix.knots)))
 
 
-class Problem(NamedTuple):
+class AdditiveProblem(NamedTuple):
     """The features of a fit as a matrix of curves; fits with other C can share it."""
 
     matrix: CurveMatrix
@@ -218,15 +210,12 @@ class Problem(NamedTuple):
     ) -> Fit:
         """Solve a problem on the curves."""
         basis = self.matrix.basis
-        cone = MonotoneCurves.of(basis, self.signs)
-        if parameters.l1 > 0:
-            solve = find_group_solver(parameters.solver, objective.loss)
-            groups = Groups(parameters.l1, basis.starts)
-            parameters = _Shaped(**vars(parameters), solve=partial(solve, groups=groups))
-        elif cone.blocks:
-            solve = find_cone_solver(parameters.solver, objective.loss)
-            parameters = _Shaped(**vars(parameters), solve=partial(solve, cone=cone))
-        return minimise(objective, parameters, scale=None, seed=seed, w0=w0, callback=callback)
+        cone = monotone_cone(basis, self.signs)
+        structure = parameters.structure(basis.starts, cone if cone.blocks else None)
+        solve = find_solver(parameters.solver, objective.loss, structure)
+        return minimise(
+            objective, parameters, scale=None, seed=seed, w0=w0, callback=callback, solve=solve
+        )
 
     def with_interactions(
         self,
@@ -236,7 +225,7 @@ class Problem(NamedTuple):
         pairs: PairList | None = None,
         propensity: Floats | None = None,
         seed: int = 0,
-    ) -> "Problem":
+    ) -> "AdditiveProblem":
         """Return the problem with grids for as many pairs of features as the parameters ask for.
 
         They are chosen by fits of all pairs of documents with a smooth loss, which need not come
@@ -248,7 +237,9 @@ class Problem(NamedTuple):
         if not get_loss(parameters.loss).smooth:
             easier = replace(easier, loss=SMOOTH_LOSS)
         objective = self.objective(data, easier, pairs=pairs, propensity=propensity)
-        penalty = Penalty(parameters.smoothness_for(self.matrix.knots), values_of(self.scale))
+        penalty = RoughnessPenalty(
+            parameters.smoothness_for(self.matrix.knots), values_of(self.scale)
+        )
         solve = partial(self._weights, parameters=easier, seed=seed)
         chosen = choose_interactions(
             objective, parameters.interactions, penalty, solve, alone=self.signs
@@ -276,18 +267,17 @@ class Problem(NamedTuple):
         matrix, values = self.matrix, self.matrix.basis.inner(fit.result.w)
         for k, sign in self.signs.items():
             at = slice(matrix.knots.columns(k).start + 1, matrix.knots.columns(k).stop)
-            values[at] = monotone(values[at], sign)
+            values[at] = exactly_monotone(values[at], sign)
         return AdditiveFit(
             fit._replace(scale=self.scale),
             matrix.knots,
             values[: matrix.knots.n_columns],
-            matrix.grids,
-            grid_values(matrix, values),
+            interactions_of(matrix, values),
         )
 
 
 class Layout(NamedTuple):
-    """Where the values of features lie among knots; problems of any smoothness share it."""
+    """The values of features among knots; problems of any smoothness share it."""
 
     hats: HatMatrix
     knots: Knots
@@ -295,10 +285,10 @@ class Layout(NamedTuple):
     scale: Scale | None
     signs: Mapping[int, int]  # of curves that rise (1) or fall (−1)
 
-    def problem(self, smoothness: float) -> Problem:
+    def problem(self, smoothness: float) -> AdditiveProblem:
         """Return the features as a matrix of curves."""
         basis = self.shapes.basis(smoothness, values_of(self.scale))
-        return Problem(CurveMatrix(self.hats, self.knots, basis), self.scale, self.signs)
+        return AdditiveProblem(CurveMatrix(self.hats, self.knots, basis), self.scale, self.signs)
 
     def sizes(self, smoothness: float) -> Floats:
         """Return the size of each basis function."""
@@ -311,7 +301,7 @@ def prepare(
     *,
     X: Any = None,
     feature_names: Sequence[str] | None = None,
-) -> Problem:
+) -> AdditiveProblem:
     """Choose knots, put every value in its place between them, and make a basis of curves."""
     layout = lay_out(data, parameters, X=X, feature_names=feature_names)
     return layout.problem(parameters.smoothness_for(layout.knots))
@@ -330,9 +320,9 @@ def lay_out(
     categorical = columns_of("categorical", parameters.categorical, feature_names, X.shape[1])
     signs = signs_of(parameters.monotone, feature_names, X.shape[1], categorical)
     knots = choose_knots(X, parameters.max_bins, categorical)
-    places = knots.places(X, threads)
+    codes = encode(knots, X, threads)
     scale = _scale_of(data, X, knots, parameters)
-    hats, shapes = HatMatrix.of(places, knots.starts), CurveShapes.of(knots, places)
+    hats, shapes = HatMatrix.of(codes, knots.starts), CurveShapes.of(knots, codes)
     return Layout(hats, knots, shapes, scale, signs)
 
 

@@ -25,12 +25,12 @@ from marginrank import _core
 from marginrank._utils.cached import cached_property
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats, Integers
+from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.additive.feature_cells import CELLS, Cells
-from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.backends.grids import add_grids, nearest_columns
+from marginrank.additive.grid_basis import SHARE
+from marginrank.additive.grid_matrix import add_grids, nearest_columns
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.gram import GramStore
-from marginrank.objective.grid_basis import SHARE
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.pair_sets import PairSet
 
@@ -42,7 +42,7 @@ SEED = 2  # of samples
 Pair = tuple[int, int]
 
 
-class Penalty(NamedTuple):
+class RoughnessPenalty(NamedTuple):
     """The weight of roughness, and the scales of the features."""
 
     smoothness: float
@@ -52,7 +52,7 @@ class Penalty(NamedTuple):
 def choose_interactions(
     objective: Objective,
     k: int,
-    penalty: Penalty,
+    penalty: RoughnessPenalty,
     solve: Callable[..., Floats],
     *,
     alone: Collection[int] = (),
@@ -65,7 +65,7 @@ def choose_interactions(
         That of the curves alone, with a smooth loss.
     k : int
         Number of pairs.
-    penalty : Penalty
+    penalty : RoughnessPenalty
         Of curves and grids.
     solve : callable
         Takes an objective and a start, and returns its weights.
@@ -120,7 +120,11 @@ class Candidates:
 
     @classmethod
     def of(
-        cls, point: Point, matrix: CurveMatrix, penalty: Penalty, alone: Collection[int] = ()
+        cls,
+        point: Point,
+        matrix: CurveMatrix,
+        penalty: RoughnessPenalty,
+        alone: Collection[int] = (),
     ) -> "Candidates":
         """Return those of a model without grids."""
         features = _leading(matrix, point.w, alone)
@@ -128,7 +132,7 @@ class Candidates:
         cells = []
         for row, k in zip(codes, features.tolist(), strict=True):
             cells.append(Cells.of(matrix, k, penalty.scale))
-            row[:] = cells[-1].of_column[nearest_columns(matrix.places, k)]
+            row[:] = cells[-1].of_column[nearest_columns(matrix.codes, k)]
         return cls(features, codes, cells, penalty.smoothness, point.objective.threads)
 
     @cached_property

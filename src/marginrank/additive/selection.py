@@ -17,18 +17,19 @@ from marginrank._utils.parameters import check_integer
 from marginrank._utils.types import Floats, Integers
 from marginrank.additive.fit import (
     AdditiveParameters,
+    AdditiveProblem,
     Layout,
-    Problem,
     lay_out,
     scores_of,
 )
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import preferences_of
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.gram import GramStore
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learners import Learner
-from marginrank.solvers.result import SolverResult, StopReason
+from marginrank.solvers.result import SolverResult
 
 KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
 
@@ -176,7 +177,7 @@ class _Part:
             yield self._fit(own, here, seed, alone=own is not problem)
 
     def _fit(
-        self, problem: Problem, parameters: AdditiveParameters, seed: int, *, alone: bool
+        self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
     ) -> tuple[SolverResult, Any]:
         """Return a model; unless it is alone, from what others tell, and keep what it tells."""
         C, start = parameters.C, None

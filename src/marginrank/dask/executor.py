@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future
 
+from marginrank._utils.alignment import aligned
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Integers
 from marginrank.dask.bundles import spread_bundles
@@ -44,10 +45,11 @@ def call_task(
 ) -> Kept:
     """Call a function for the parts of a bundle."""
     found = []
+    common = [aligned(value) for value in common]
     with serial_blas():
         for k, problem in enumerate(problems):
             each = [
-                None if some is None else some.kept[k][item]
+                None if some is None else aligned(some.kept[k][item])
                 for some, item in zip(own, items, strict=True)
             ]
             found.append(called(problem.kernels(loss), *each, *common))

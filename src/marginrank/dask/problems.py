@@ -12,6 +12,7 @@ import numpy as np
 from dask.sizeof import sizeof
 from distributed import get_worker
 
+from marginrank._utils.alignment import aligned
 from marginrank._utils.cached import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.dask.parts import Part, size_of_data
@@ -38,7 +39,7 @@ class MovableState:
     """A native point, which is made again from its scores where Dask has moved it."""
 
     def __init__(self, scores: Scores, point: State | None = None) -> None:
-        self.scores = scores
+        self.scores = aligned(scores)
         self._point = point
 
     def __reduce__(self) -> Any:

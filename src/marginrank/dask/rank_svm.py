@@ -41,8 +41,8 @@ feature_names_in_
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
     >>> X, y, qid = (da.from_array(a, chunks=(500, *a.shape[1:])) for a in (X, y, qid))
     >>> with Client(processes=False, dashboard_address=None) as client:
-    ...     model = DaskRankSVM(C=0.01).fit(X, y, qid, client=client)
-    ...     accuracy = model.score(X, y, qid, client=client)
+    ...     model = DaskRankSVM(C=0.01).fit(X, y, qid=qid, client=client)
+    ...     accuracy = model.score(X, y, qid=qid, client=client)
     >>> accuracy > 0.8
     True
     """
@@ -53,11 +53,11 @@ feature_names_in_
         self,
         X: Any,
         y: Any = None,
+        *,
         qid: Any = None,
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
-        *,
         propensity: Any = None,
         pairs: Any = None,
         pair_weight: Any = None,
@@ -138,11 +138,11 @@ n_features_in_, feature_names_in_
         self,
         X: Any,
         y: Any = None,
+        *,
         qid: Any = None,
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
-        *,
         memory_limit: Any = None,
         client: Any = None,
         partitions: str = "as_is",

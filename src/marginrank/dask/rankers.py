@@ -140,7 +140,7 @@ class DaskRanker(BatchRanker):
                 f"X has {n_features} features, but the fit had {self.n_features_in_}; give those."
             )
 
-    def rank(self, X: Any, qid: Any = None, group: Any = None) -> NoReturn:
+    def rank(self, X: Any, *, qid: Any = None, group: Any = None) -> NoReturn:
         """Refuse: ranks are made in memory.
 
         Parameters
@@ -156,10 +156,10 @@ class DaskRanker(BatchRanker):
         self,
         X: Any,
         y: Any = None,
+        *,
         qid: Any = None,
         group: Any = None,
         sample_weight: Any = None,
-        *,
         client: Any = None,
         partitions: str = "as_is",
     ) -> float:

@@ -1,139 +1,61 @@
-"""Grids over two features: where they have nodes, and how documents lie among them.
-
-A grid has a row for missing values of its first feature and one for each of some of its knots, and
-columns alike for its second feature. A document lies in a cell: between two rows and two columns.
-It has the weights (1 − p)(1 − q), (1 − p) q, p (1 − q) and p q at the four corners, where p and q
-tell how far it is from one row, and one column, to the next.
-
-Of two neighbouring rows one is even, and so it is with columns. So of the four corners one is in
-each of four *classes* of nodes, even or odd by row and by column. For the native hat functions a
-class is a feature of its own: every node has a column there, with one before it that stands for
-nothing. A document is between these two, as far towards the node as its weight there.
-"""
+"""Functions of two features, given at the nodes of a grid, and their sum."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginrank import _core
-from marginrank._utils.types import Floats, Integers
-from marginrank.data.knots import WHOLE, Knots, Places, dense_blocks, with_known_categories
-
-CLASSES = 4
-MOST_NODES = 20  # of an axis beside that of missing values, so that a byte tells those of a class
+from marginrank._utils.feature_names import name_of
+from marginrank._utils.types import Floats
+from marginrank.data.knots import Knots, dense_blocks, with_known_categories
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The nodes of a grid.
+class Interaction(NamedTuple):
+    """What two features add to a score together, beside their curves.
 
     Attributes
     ----------
     features : tuple of int
-        The columns of the two features.
-    axes : tuple of ndarray
-        Knots of each, ascending, or categories.
+        Columns of the two features.
+    knots : tuple of ndarray
+        Values of the first and of the second feature, ascending; categories, if that has some.
+    values : ndarray of shape (n_first + 1, n_second + 1)
+        What is added at each two knots, in rows of the first feature and columns of the second;
+        the first row and the first column are for missing values. Between knots it is bilinear,
+        and beyond the outer ones it is what it is there.
     categorical : tuple of bool
-        Which of them has categories.
+        Which of the two features has categories; one that is none of the knots counts as missing.
     """
 
     features: tuple[int, int]
-    axes: tuple[Floats, Floats]
+    knots: tuple[Floats, Floats]
+    values: Floats
     categorical: tuple[bool, bool]
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns, those of missing values included."""
-        return self.axes[0].size + 1, self.axes[1].size + 1
+    def spread(self) -> float:
+        """The largest difference that the pair makes between two points of values at knots."""
+        return float(np.ptp(self.values[1:, 1:]))
 
-    @property
-    def knots(self) -> Knots:
-        """The axes as knots of two features."""
-        return Knots.of_features(list(self.axes), np.flatnonzero(self.categorical).tolist())
-
-    @property
-    def widths(self) -> Integers:
-        """Numbers of columns that the classes have as features of hat functions."""
-        n, m = self.shape
-        even, odd = (n + 1) // 2, n // 2
-        counts = [even * ((m + 1) // 2), even * (m // 2), odd * ((m + 1) // 2), odd * (m // 2)]
-        return 2 * np.array(counts, dtype=np.int64)
-
-    @property
-    def columns(self) -> Integers:
-        """The column of each node among those of all classes, row by row."""
-        row, column = np.indices(self.shape)
-        kind = 2 * (row % 2) + column % 2
-        starts = np.concatenate([[0], np.cumsum(self.widths)])[:-1]
-        columns: Integers = starts[kind] + 2 * self._place(row, column) + 1
-        return columns.ravel()
-
-    def _place(self, row: Integers, column: Integers) -> Integers:
-        """Return the number of a node in its class."""
-        in_a_row = (self.shape[1] + 1 - column % 2) // 2
-        place: Integers = (row // 2) * in_a_row + column // 2
-        return place
-
-    def corners(self, axes: Places) -> Places:
-        """Return how documents lie in each class, from where they lie on the two axes."""
-        left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
-        n_documents = len(left)
-        codes = np.empty((n_documents, CLASSES), dtype=np.uint8)
-        steps = np.empty((n_documents, CLASSES), dtype=np.uint16)
-        for kind in range(CLASSES):
-            of_class = np.array([kind // 2, kind % 2])
-            is_left = left % 2 == of_class
-            row, column = np.where(is_left, left, left + 1).T
-            weight = np.where(is_left, 1.0 - p, p).prod(axis=1)
-            codes[:, kind] = 2 * self._place(row, column)
-            steps[:, kind] = np.rint(WHOLE * weight)
-        return Places(codes, steps)
+    def name(self, names: Sequence[str] | None) -> str:
+        """Return the names of both features as one."""
+        return " × ".join(name_of(k, names) for k in self.features)
 
 
-def values_at(knots: Knots, places: Places, k: int) -> Floats:
-    """Return about the values of a feature that lie at these places; NaN where one is missing."""
-    left, p = places.codes[:, k].astype(np.int64), places.steps[:, k] / WHOLE
-    at = knots.at[knots.columns(k)]
-    first, second = at[left], at[left + 1]
-    between = np.where(p < 1.0, first + p * (second - first), second)
-    return np.where((left == 0) & (p == 0.0), np.nan, between)
-
-
-def axis_places(grid: Grid, knots: Knots, places: Places, threads: int) -> Places:
-    """Return where documents lie on the axes of a grid, from where they lie among all knots."""
-    values = np.stack([values_at(knots, places, k) for k in grid.features], axis=1)
-    return grid.knots.places(values, threads)
-
-
-def with_grids(places: Places, corners: Sequence[Places]) -> Places:
-    """Return the places of features and of the classes of grids, side by side."""
-    return Places(
-        np.hstack([places.codes, *(one.codes for one in corners)]),
-        np.hstack([places.steps, *(one.steps for one in corners)]),
-    )
-
-
-def hat_starts(knots: Knots, grids: Sequence[Grid]) -> Integers:
-    """Return the first column of each feature of the hat functions, classes of grids included."""
-    widths = [np.diff(knots.starts), *(grid.widths for grid in grids)]
-    return np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)
-
-
-def grid_scores(grids: Sequence[Grid], values: Sequence[Floats], X: Any, threads: int) -> Floats:
-    """Return the sum of grids that have these values at their nodes, for checked features.
+def scores_of(interactions: Sequence[Interaction], X: Any, threads: int) -> Floats:
+    """Return the sum of what pairs of features add, for checked features.
 
     Beyond its outer rows and columns, a grid goes on as it is there.
     """
-    if not grids:
+    if not interactions:
         return np.zeros(X.shape[0])
     axes = Knots.of_features(
-        [axis for grid in grids for axis in grid.axes],
-        np.flatnonzero([one for grid in grids for one in grid.categorical]).tolist(),
+        [axis for one in interactions for axis in one.knots],
+        np.flatnonzero([axis for one in interactions for axis in one.categorical]).tolist(),
     )
-    features = np.array([grid.features for grid in grids], dtype=np.int64).ravel()
-    at_nodes = np.concatenate([np.ravel(one) for one in values])
+    features = np.array([one.features for one in interactions], dtype=np.int64).ravel()
+    at_nodes = np.concatenate([np.ravel(one.values) for one in interactions])
     scores = np.empty(X.shape[0])
     categories = [(int(features[k]), known) for k, known in axes.categories()]
     for rows, block in dense_blocks(X):

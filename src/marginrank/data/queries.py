@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
+from marginrank._utils.alignment import AlignedWhenUnpickled
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import in_order
 
@@ -24,7 +25,7 @@ def exact_sum(counts: Integers) -> int:
 
 
 @dataclass(frozen=True)
-class Documents:
+class Documents(AlignedWhenUnpickled):
     """Documents grouped by query.
 
     Attributes

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank import _core
+from marginrank._utils.alignment import AlignedWhenUnpickled
 from marginrank._utils.cached import cached_property
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
@@ -30,7 +31,7 @@ from marginrank.data.validation import (
 )
 
 
-class RankingData:
+class RankingData(AlignedWhenUnpickled):
     """Documents with features, labels and queries.
 
     Rows are grouped by query without copying X: where queries are not contiguous, the kernels visit

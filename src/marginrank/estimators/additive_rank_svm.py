@@ -23,6 +23,7 @@ from marginrank.additive.fit import (
 )
 from marginrank.data import RankingData
 from marginrank.data.categories import categorical_columns, text_categories, with_numbers
+from marginrank.data.feature_choice import columns_of
 from marginrank.data.validation import check_features
 from marginrank.estimators.base import check_seed, warn_of
 from marginrank.estimators.hints import KeywordHints
@@ -40,14 +41,11 @@ from marginrank.estimators.input import (
 )
 from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
 from marginrank.estimators.rank_svm import RankSVM
-from marginrank.fit.feature_choice import columns_of
 from marginrank.fit.linear import convergence_message
 from marginrank.fit.scaling import values_of
 from marginrank.models import AdditiveModel, Training, additive_model
 from marginrank.models.additive_model import Reason, curves_of
-from marginrank.models.interactions import interactions_of
-from marginrank.solvers import StopReason
-from marginrank.solvers.result import print_iteration
+from marginrank.models.fit_report import StopReason, print_iteration
 
 
 class AdditiveInput(NamedTuple):
@@ -248,11 +246,11 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        *,
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
@@ -306,7 +304,7 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         model = AdditiveModel(curves, {}, given.names)
         set_features(self, features_of(model) | queries_of(given.data))
         self.curves_ = model.curves
-        self.interactions_ = interactions_of(outcome.grids, outcome.grid_values)
+        self.interactions_ = outcome.interactions
         self.scale_ = values_of(outcome.fit.scale)
         self.n_pairs_ = outcome.fit.n_pairs
         self.objective_ = result.objective

@@ -165,6 +165,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -188,8 +189,9 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         base = AdditiveParameters(**self._shared())
         base.check()
         seed = check_seed(self.random_state)
-        weights = (qid, group, sample_weight, query_weight)
-        documents = documents_and_features(X, y, *weights, n_jobs=self.n_jobs)
+        documents = documents_and_features(
+            X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs
+        )
         data, features, names = documents.data, documents.features, documents.names
         base = documents.with_categories(base)
         learner = Curves(features, names)
@@ -215,8 +217,15 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         remember_columns(self, y, qid, sample_weight, query_weight)
         if self.refit:
             if qid is None and group is None and not isinstance(X, RankingData):
-                weights = (None, [data.n_documents], *weights[2:])  # the search has warned
-            self.best_estimator_ = self._chosen(selection.parameters).fit(X, y, *weights)
+                group = [data.n_documents]  # the search has warned
+            self.best_estimator_ = self._chosen(selection.parameters).fit(
+                X,
+                y,
+                qid=qid,
+                group=group,
+                sample_weight=sample_weight,
+                query_weight=query_weight,
+            )
             for name in FOUND:
                 setattr(self, name, getattr(self.best_estimator_, name))
         return self

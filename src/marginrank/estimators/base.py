@@ -32,7 +32,7 @@ from marginrank.estimators.input import (
     take_columns,
     training_data,
 )
-from marginrank.export.exporting import Exported, export_files, name_for, write_files
+from marginrank.export.exporting import Model, export_files, name_for, write_files
 from marginrank.export.names import Names
 from marginrank.fit.linear import convergence_message
 from marginrank.fit.minimisation import Fit
@@ -42,8 +42,7 @@ from marginrank.fit.streams import Opened, is_path, open_documents
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranks import ranks
 from marginrank.models import LinearModel, Training, write_model
-from marginrank.solvers import StopReason
-from marginrank.solvers.result import print_iteration
+from marginrank.models.fit_report import StopReason, print_iteration
 
 
 class LinearRanker(KeywordHints, BaseEstimator):
@@ -87,7 +86,7 @@ class LinearRanker(KeywordHints, BaseEstimator):
         return scores
 
     def rank(
-        self, X: Any, qid: ArrayLike | None = None, group: ArrayLike | None = None
+        self, X: Any, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Integers:
         """Return the rank of each document inside its query, 1 for the best.
 
@@ -110,12 +109,13 @@ class LinearRanker(KeywordHints, BaseEstimator):
         X, values = take_columns(X, qid=qid)
         scores = self.predict(X)
         group = one_query_if_forgotten(self, scores.size, qid, group)
-        return ranks(scores, values["qid"], group, self.n_jobs)
+        return ranks(scores, qid=values["qid"], group=group, n_jobs=self.n_jobs)
 
     def score(
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -188,7 +188,7 @@ class LinearRanker(KeywordHints, BaseEstimator):
         files = export_files(model, to, name=name or name_for(path), names=names, offset=offset)
         return write_files(path, files)
 
-    def _plain_model(self) -> Exported:
+    def _plain_model(self) -> Model:
         """Return what is exported."""
         return self.to_linear_model()
 

@@ -93,8 +93,8 @@ def cross_validate_ranking(
     estimator: Any,
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     cv: Any = 5,
     scoring: Any = "ndcg@10",
@@ -153,8 +153,8 @@ def cross_validate_ranking(
     >>> from sklearn.linear_model import Ridge
     >>> from marginrank import RankSVM, cross_validate_ranking, make_ranking
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
-    >>> ranker = cross_validate_ranking(RankSVM(), X, y, qid)
-    >>> regressor = cross_validate_ranking(Ridge(), X, y, qid)
+    >>> ranker = cross_validate_ranking(RankSVM(), X, y, qid=qid)
+    >>> regressor = cross_validate_ranking(Ridge(), X, y, qid=qid)
     >>> ranker["test_score"].shape, ranker.mean["ndcg@10"] > regressor.mean["ndcg@10"]
     ((5,), True)
     """

@@ -171,6 +171,7 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,

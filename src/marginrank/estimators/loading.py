@@ -29,10 +29,9 @@ def load_model(
     ----------
     path : str or path
         A file that the method ``save`` of an estimator has written; one of LIBLINEAR-ranksvm,
-        SVM^rank or SVM-light; a Coordinate Ascent model of RankLib; text of Vowpal Wabbit that has
-        the names of features; or JSON of a linear model of Solr's or Elasticsearch's learning to
-        rank.
-    format : {"json", "liblinear", "svmrank", "ranklib", "vowpal_wabbit", "solr", "elasticsearch"}
+        SVM^rank or SVM-light; a Coordinate Ascent model of RankLib; or JSON of a linear model of
+        Solr's or Elasticsearch's learning to rank.
+    format : {"json", "liblinear", "svmrank", "ranklib", "solr", "elasticsearch"}
         The format; by default, that which the file begins like.
 
     Returns

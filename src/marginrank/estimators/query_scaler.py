@@ -82,6 +82,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self,
         X: Any,
         y: Any = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Self:
@@ -114,7 +115,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(
-        self, X: Any, qid: ArrayLike | None = None, group: ArrayLike | None = None
+        self, X: Any, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Any:
         """Scale the documents inside their queries.
 
@@ -154,6 +155,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self,
         X: Any,
         y: Any = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Any:
@@ -169,7 +171,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray or sparse matrix of shape (n_documents, n_features)
             See :meth:`transform`.
         """
-        return self.fit(X, y, qid, group).transform(X, qid, group)
+        return self.fit(X, y, qid=qid, group=group).transform(X, qid=qid, group=group)
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the transformer to scikit-learn."""

@@ -165,6 +165,7 @@ class RankSVMCV(LinearRanker):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,

@@ -83,6 +83,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Self:

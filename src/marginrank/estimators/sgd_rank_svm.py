@@ -33,9 +33,8 @@ from marginrank.fit.online import (
 from marginrank.fit.scaling import effect_message, scale_of_part, values_of
 from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models import LinearModel
+from marginrank.models.fit_report import Pass, StopReason, print_pass
 from marginrank.models.json_model import COUNTS
-from marginrank.solvers import StopReason
-from marginrank.solvers.result import Pass, print_pass
 
 Path = str | os.PathLike[str]
 
@@ -201,12 +200,12 @@ class SGDRankSVM(LinearRanker):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         validation: RankingData | Sequence[Any] | None = None,
-        *,
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
@@ -304,12 +303,12 @@ class SGDRankSVM(LinearRanker):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
         n_pairs_total: float | None = None,
-        *,
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,

@@ -165,11 +165,11 @@ class SparseRankSVM(BatchRanker):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        *,
         memory_limit: int | float | str | None = None,
     ) -> Self:
         """Learn the weights.

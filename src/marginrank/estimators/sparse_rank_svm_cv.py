@@ -157,6 +157,7 @@ class SparseRankSVMCV(LinearRanker):
         self,
         X: Any,
         y: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,

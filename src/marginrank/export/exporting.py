@@ -22,12 +22,11 @@ from marginrank.export.names import IDENTIFIER, Names, check_names, identifier, 
 from marginrank.export.numbers import LARGEST_FLOAT32
 from marginrank.export.registry import TARGETS, Target, find_target
 from marginrank.export.weighted_sum import WeightedSum, terms_of
-from marginrank.models import AdditiveModel, ForeignModel, KernelModel, LinearModel
+from marginrank.models import AdditiveModel, KernelModel, LinearModel
 from marginrank.models.linear_model import check_weights
 
 Files = dict[str, bytes]  # by what comes before the ending: "" for the main file
-Exported = LinearModel | AdditiveModel | KernelModel
-Model = Exported | ForeignModel
+Model = LinearModel | AdditiveModel | KernelModel
 
 
 def export_files(
@@ -80,15 +79,15 @@ def export_files(
     return files
 
 
-def require_taken(model: Model, to: str) -> tuple[Exported, str]:
+def require_taken(model: Model, to: str) -> tuple[Model, str]:
     """Return a model that the target takes, and its kind; others are refused with what can."""
     kind = next(name for name, cls in KINDS.items() if isinstance(model, cls))
-    if not isinstance(model, Exported) or kind not in find_target(to)[0].takes:
+    if not isinstance(model, Model) or kind not in find_target(to)[0].takes:
         raise ValueError(_refusal(kind, to))
     return model, kind
 
 
-def terms_in(model: Exported, names: list[str]) -> tuple[Any, ...]:
+def terms_in(model: Model, names: list[str]) -> tuple[Any, ...]:
     """Return what adds to scores: a Term or a CurveTerm for a feature, or a Landmark each."""
     if isinstance(model, AdditiveModel):
         return curve_terms_of(model, names)
@@ -97,14 +96,14 @@ def terms_in(model: Exported, names: list[str]) -> tuple[Any, ...]:
     return terms_of(model.coef, names)
 
 
-def _beside_terms(model: Exported, names: list[str]) -> dict[str, Any]:
+def _beside_terms(model: Model, names: list[str]) -> dict[str, Any]:
     """Return what the sum of a model has beside terms."""
     if isinstance(model, AdditiveModel):
         return {"grids": grid_terms_of(model, names)}
     return kernel_of(model) if isinstance(model, KernelModel) else {}
 
 
-def places_in(model: Exported, names: list[str]) -> tuple[int, ...]:
+def places_in(model: Model, names: list[str]) -> tuple[int, ...]:
     """Return the places of the features that add to scores."""
     if isinstance(model, KernelModel):
         return tuple(range(model.n_features))
@@ -113,7 +112,7 @@ def places_in(model: Exported, names: list[str]) -> tuple[int, ...]:
     return tuple(term.place for term in terms_in(model, names))
 
 
-def counts_in(model: Exported) -> dict[str, int]:
+def counts_in(model: Model) -> dict[str, int]:
     """Return how many terms of each kind add to scores."""
     names = names_of(model, None)
     n_terms = len(terms_in(model, names))
@@ -122,7 +121,7 @@ def counts_in(model: Exported) -> dict[str, int]:
     return {"landmarks" if isinstance(model, KernelModel) else "weights": n_terms}
 
 
-def _check_numbers(model: Exported) -> None:
+def _check_numbers(model: Model) -> None:
     if isinstance(model, AdditiveModel):
         check_curves(model)
     elif isinstance(model, KernelModel):
@@ -170,7 +169,7 @@ def offset_above_zero(scores: Floats) -> float:
     return float(room - scores.min())
 
 
-def _check_not_empty(model: Exported, kind: str) -> None:
+def _check_not_empty(model: Model, kind: str) -> None:
     """Raise ValueError if nothing adds to scores."""
     if not any(counts_in(model).values()):
         raise ValueError(
@@ -201,7 +200,6 @@ KINDS = {
     "linear": LinearModel,
     "additive": AdditiveModel,
     "kernel": KernelModel,
-    "foreign": ForeignModel,
 }
 SUMS: Mapping[str, Any] = {"linear": WeightedSum, "additive": CurveSum, "kernel": KernelSum}
 TERMS = {"linear": "weights", "additive": "curves", "kernel": "landmarks"}
@@ -214,7 +212,6 @@ CALLED = {
     "linear": "a linear model is nothing that {to} runs",
     "additive": "an AdditiveRankSVM has curves in the place of weights, which {to} does not run",
     "kernel": "a KernelRankSVM has no weights of features, which {to} needs",
-    "foreign": "a model of another library has no weights that {to} could have",
 }
 
 

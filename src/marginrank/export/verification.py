@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from marginrank._utils.types import Floats
 from marginrank.export.engines._documents import Documents, Run
-from marginrank.export.exporting import Exported, Files, places_in
+from marginrank.export.exporting import Files, Model, places_in
 from marginrank.export.names import Names, names_of
 from marginrank.export.numbers import FLOAT32_ACCURACY
 from marginrank.export.registry import find_target
@@ -74,7 +74,7 @@ class Verification:
 
 
 def run_export(
-    model: Exported, to: str, files: Files, X: ArrayLike, names: Names | None = None
+    model: Model, to: str, files: Files, X: ArrayLike, names: Names | None = None
 ) -> Run:
     """Return the scores that an engine, or a reference of it, gives with the files of an export.
 
@@ -104,7 +104,7 @@ def run_export(
     return replace(run, target=target, largest_sum=_largest_sum(model, documents))
 
 
-def _largest_sum(model: Exported, documents: Documents) -> float:
+def _largest_sum(model: Model, documents: Documents) -> float:
     """Return the largest sum of absolute terms of a kernel model, 0 for other models."""
     if not isinstance(model, KernelModel):
         return 0.0
@@ -125,7 +125,7 @@ def verify(run: Run, scores: Floats, qid: ArrayLike | None = None) -> Verificati
             f"{scores[bad[0]]:g}: numbers are too large for its precision; scale the features, or "
             "export to another target."
         )
-    before, after = ranks(scores, qid), ranks(given, qid)
+    before, after = ranks(scores, qid=qid), ranks(given, qid=qid)
     queries = np.zeros(len(scores), dtype=np.int64) if qid is None else np.asarray(qid)
     sizes = {
         "spread": float(np.ptp(scores)) if len(scores) else 0.0,

@@ -86,13 +86,13 @@ def _check_threads(value: Any) -> None:
 
 
 def _check_categorical(value: Any) -> None:
-    from marginrank.fit.feature_choice import check_features_chosen
+    from marginrank.data.feature_choice import check_features_chosen
 
     check_features_chosen("categorical", value)
 
 
 def _check_monotone(value: Any) -> None:
-    from marginrank.fit.monotone_choice import check_monotone
+    from marginrank.data.feature_choice import check_monotone
 
     check_monotone(value)
 

@@ -31,13 +31,14 @@ from marginrank.fit.pairs import Preferences, choose_pairs, no_pairs, no_weight,
 from marginrank.fit.rounds import Problems, Top, fit_in_rounds
 from marginrank.fit.scaling import find_linear_scale
 from marginrank.fit.streams import OnRead, matrix_for
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_weights import PairFactors
 from marginrank.solvers import find_solver
 from marginrank.solvers.registry import state_bytes
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
 

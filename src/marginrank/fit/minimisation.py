@@ -9,13 +9,14 @@ import numpy as np
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats
 from marginrank.fit.scaling import Scale, to_raw, to_scaled, with_scale
-from marginrank.fit.streams import StreamFacts, facts_of
+from marginrank.fit.streams import facts_of
+from marginrank.models.fit_report import StopReason, StreamFacts
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import Loss
 from marginrank.objective.objective import Objective
 from marginrank.solvers.progress import closeness
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 
 class Fit(NamedTuple):
@@ -77,13 +78,17 @@ def minimise(
     seed: int,
     w0: Floats | None,
     callback: Callback | None,
+    solve: Callable[..., SolverResult] | None = None,
 ) -> Fit:
-    """Solve a problem on scaled features, and return the weights of those as they are."""
+    """Solve a problem on scaled features, and return the weights of those as they are.
+
+    `solve` is the solver, which the parameters name by default.
+    """
     error = None
     scaled = with_scale(objective, scale)
     with serial_blas():
         try:
-            result = parameters.minimiser(objective.loss)(
+            result = (solve or parameters.minimiser(objective.loss))(
                 scaled,
                 w0=to_scaled(w0, scale),
                 tol=parameters.tol,

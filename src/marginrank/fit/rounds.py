@@ -24,8 +24,9 @@ from marginrank.metrics.cumulative_gain import ndcg
 from marginrank.metrics.gains import discounts
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.ranking import Ranking
+from marginrank.models.fit_report import Iteration, StopReason
 from marginrank.objective.pair_weights import PairFactors, top_difference
-from marginrank.solvers.result import Callback, Iteration, StopReason
+from marginrank.solvers.result import Callback
 
 MOST_ROUNDS = 10
 PATIENCE = 3  # problems in a row that rank no better, after which there is no other
@@ -91,7 +92,7 @@ class Top:
         values = ndcg(
             data.y,
             scores,
-            data.qid,
+            qid=data.qid,
             k=self._k,
             ties="average",
             per_query=True,

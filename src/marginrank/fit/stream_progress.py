@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from marginrank._utils.memory import readable
 from marginrank.fit.streams import OnRead
-from marginrank.solvers.result import Callback, Iteration, iteration_text
+from marginrank.models.fit_report import Iteration, iteration_text
+from marginrank.solvers.result import Callback
 
 WINDOW = 3  # iterations that tell how fast a fit comes closer
 

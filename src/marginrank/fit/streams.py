@@ -12,6 +12,7 @@ from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import left_on_disk, open_stored
 from marginrank.fit.devices import HERE, Place, matrix_at, refuse_limit
 from marginrank.fit.fit_memory import Keeping, fit_memory
+from marginrank.models.fit_report import StreamFacts
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.backends.parts.streamed import StreamedMatrix
 
@@ -37,24 +38,6 @@ class Opened(NamedTuple):
     data: RankingData
     memory_limit: int | None = None
     message: Message | None = None
-
-
-class StreamFacts(NamedTuple):
-    """What a fit has read of X that was left on disk.
-
-    Attributes
-    ----------
-    n_parts : int
-        Parts of whole queries that X is computed with in.
-    bytes_read : int
-        Bytes of X read from disk, in all sweeps.
-    pinned_bytes : int
-        Memory of the parts that stayed in it from the first sweep on.
-    """
-
-    n_parts: int
-    bytes_read: int
-    pinned_bytes: int
 
 
 def is_path(source: Any) -> bool:

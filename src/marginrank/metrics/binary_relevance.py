@@ -21,8 +21,8 @@ from marginrank.metrics.ranking import Ranking
 def average_precision(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     k: int | None = None,
     threshold: float = 0.0,
@@ -81,8 +81,8 @@ def average_precision(
 def reciprocal_rank(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     k: int | None = None,
     threshold: float = 0.0,
@@ -132,8 +132,8 @@ def reciprocal_rank(
 def precision(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     k: int | None = None,
     threshold: float = 0.0,
@@ -180,8 +180,8 @@ def precision(
 def recall(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     k: int | None = None,
     threshold: float = 0.0,
@@ -224,8 +224,8 @@ def recall(
 def auc(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     threshold: float = 0.0,
     per_query: bool = False,

@@ -25,8 +25,8 @@ NEGLIGIBLE = 40.0  # readers in a group of ties who go on beyond exp(−40) do n
 def err(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     k: int | None = None,
     max_label: float | None = None,

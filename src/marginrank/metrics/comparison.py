@@ -70,8 +70,8 @@ def compare(
     y: ArrayLike,
     scores_a: ArrayLike,
     scores_b: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     metric: str | Metric = "ndcg",
     n_resamples: int = 10_000,
@@ -115,7 +115,7 @@ def compare(
     >>> from marginrank.metrics import compare
     >>> y, qid = [1, 0, 0] * 6, [q for q in range(6) for _ in range(3)]
     >>> good, bad = [3.0, 2.0, 1.0] * 6, [1.0, 2.0, 3.0] * 5 + [3.0, 2.0, 1.0]
-    >>> result = compare(y, good, bad, qid, metric="reciprocal_rank")
+    >>> result = compare(y, good, bad, qid=qid, metric="reciprocal_rank")
     >>> round(result.difference, 4), result.randomization_p, result.n_queries
     (0.5556, 0.0625, 6)
     """

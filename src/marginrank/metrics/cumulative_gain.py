@@ -15,8 +15,8 @@ from marginrank.metrics.ranking import Ranking
 def dcg(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     k: int | None = None,
     gain: str = "exponential",
@@ -67,8 +67,8 @@ def dcg(
 def ndcg(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     k: int | None = None,
     gain: str = "exponential",
@@ -125,9 +125,9 @@ def ndcg(
     --------
     >>> from marginrank.metrics import ndcg
     >>> y, qid = [0, 1, 0, 0], ["a", "a", "b", "b"]
-    >>> ndcg(y, [2.0, 1.0, 2.0, 1.0], qid, per_query=True).round(4)
+    >>> ndcg(y, [2.0, 1.0, 2.0, 1.0], qid=qid, per_query=True).round(4)
     array([0.6309, 0.    ])
-    >>> ndcg(y, [2.0, 1.0, 2.0, 1.0], qid, discount="letor", no_relevant="skip")
+    >>> ndcg(y, [2.0, 1.0, 2.0, 1.0], qid=qid, discount="letor", no_relevant="skip")
     1.0
     """
     ranking = Ranking.of(y, scores, qid, group, n_jobs)
@@ -142,8 +142,8 @@ def ndcg(
 def letor_mean_ndcg(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     ties: str = "order",
     no_relevant: float | str = 0.0,

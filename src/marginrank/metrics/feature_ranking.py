@@ -82,8 +82,8 @@ class FeatureRanking(ResultTable):
 def rank_features(
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     metric: str | Metric = "ndcg@10",
     feature_names: Sequence[str] | None = None,

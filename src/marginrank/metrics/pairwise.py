@@ -21,8 +21,8 @@ from marginrank.objective.pair_weights import document_weights
 def pairwise_accuracy(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     ties: str = "wrong",
@@ -60,7 +60,7 @@ def pairwise_accuracy(
     >>> from marginrank.metrics import pairwise_accuracy
     >>> pairwise_accuracy([2, 1, 0], [0.3, 0.1, 0.2])
     0.6666666666666666
-    >>> pairwise_accuracy([1, 0, 1, 0], [1.0, 0.0, 1.0, 1.0], [1, 1, 2, 2], per_query=True)
+    >>> pairwise_accuracy([1, 0, 1, 0], [1.0, 0.0, 1.0, 1.0], qid=[1, 1, 2, 2], per_query=True)
     array([1., 0.])
     """
     check_choice("ties", ties, ("wrong", "half"))
@@ -74,8 +74,8 @@ def pairwise_accuracy(
 def kendall_tau(
     y: ArrayLike,
     scores: ArrayLike,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     per_query: bool = False,
     n_jobs: int | None = None,

@@ -10,6 +10,7 @@ from marginrank.data.grouping import group_rows
 
 def ranks(
     scores: NDArray[np.float64],
+    *,
     qid: ArrayLike | None = None,
     group: ArrayLike | None = None,
     n_jobs: int | None = None,

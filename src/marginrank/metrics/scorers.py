@@ -25,7 +25,9 @@ class RankingScorer:
 
     metric: Metric
 
-    def __call__(self, estimator: Any, X: Any, y: ArrayLike, qid: ArrayLike | None = None) -> float:
+    def __call__(
+        self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None
+    ) -> float:
         """Score ``estimator.predict(X)``; without qid all documents are one query.
 
         Without qid, more documents than the largest query of the fit had, or than a query is likely

@@ -1,14 +1,22 @@
-"""Models on disk, marginrank's and others', and fitted models of other libraries."""
+"""Models on disk, marginrank's and others', and fitted models of other libraries.
 
-from marginrank.models.additive_model import AdditiveModel
-from marginrank.models.foreign import ForeignModel, foreign_scores
-from marginrank.models.formats import is_model, read_any_model, read_model, write_model
-from marginrank.models.kernel_model import KernelModel
-from marginrank.models.linear_model import LinearModel, Training
+Names are imported when they are first used: solvers import :mod:`marginrank.models.fit_report`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from marginrank.models.additive_model import AdditiveModel
+    from marginrank.models.fit_report import FitReport
+    from marginrank.models.foreign import foreign_scores
+    from marginrank.models.formats import is_model, read_any_model, read_model, write_model
+    from marginrank.models.kernel_model import KernelModel
+    from marginrank.models.linear_model import LinearModel, Training
 
 __all__ = [
     "AdditiveModel",
-    "ForeignModel",
+    "FitReport",
     "KernelModel",
     "LinearModel",
     "Training",
@@ -18,3 +26,24 @@ __all__ = [
     "read_model",
     "write_model",
 ]
+
+_MODULES = {
+    "AdditiveModel": "additive_model",
+    "FitReport": "fit_report",
+    "KernelModel": "kernel_model",
+    "LinearModel": "linear_model",
+    "Training": "linear_model",
+    "foreign_scores": "foreign",
+    "is_model": "formats",
+    "read_any_model": "formats",
+    "read_model": "formats",
+    "write_model": "formats",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'marginrank.models' has no attribute {name!r}")
+    value = getattr(import_module(f"marginrank.models.{_MODULES[name]}"), name)
+    globals()[name] = value  # the next access does not come here
+    return value

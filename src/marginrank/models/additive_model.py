@@ -18,18 +18,14 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
 from marginrank._utils.version import __version__
 from marginrank.additive.fit import AdditiveFit, AdditiveParameters
-from marginrank.data.knots import MOST_KNOTS, Knots, are_rising, refuse_infinity
+from marginrank.data.feature_choice import directions
+from marginrank.data.grids import Interaction, scores_of
+from marginrank.data.knots import MOST_KNOTS, Knots, are_rising, check_no_infinity
 from marginrank.data.validation import check_features
-from marginrank.fit.monotone_choice import directions
 from marginrank.fit.scaling import values_of
 from marginrank.models._features import require_features, row_of
-from marginrank.models.interactions import (
-    Interaction,
-    interactions_of,
-    read_interactions,
-    scores_of,
-    to_json,
-)
+from marginrank.models.fit_report import Iteration
+from marginrank.models.interactions import read_interactions, to_json
 from marginrank.models.json_model import (
     _encode_parameters,
     _Fields,
@@ -45,7 +41,6 @@ from marginrank.models.json_model import (
     read_names,
 )
 from marginrank.models.linear_model import BATCH_ONLY, Training
-from marginrank.solvers import Iteration
 
 FORMAT = "marginrank-additive-model"
 VERSION = 1
@@ -173,7 +168,7 @@ class AdditiveModel:
                 smoothness=outcome.fit.smoothness,
             ),
             history=result.history,
-            interactions=interactions_of(outcome.grids, outcome.grid_values),
+            interactions=outcome.interactions,
             scale=values_of(outcome.fit.scale),
         )
 
@@ -231,7 +226,7 @@ def scores(
 
 def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
     """Return what each feature, then each pair, adds to the scores of checked dense documents."""
-    refuse_infinity(X)  # by its own column: below, each is one by itself
+    check_no_infinity(X)  # by its own column: below, each is one by itself
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
     return np.stack([*columns, *(scores_of([one], X, 1) for one in interactions)], axis=1)
 

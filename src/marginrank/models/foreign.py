@@ -1,8 +1,7 @@
-"""Scores of fitted models of other libraries, so that they can be judged like our own."""
+"""Scores of fitted models of other libraries, to be evaluated like our own."""
 
 import sys
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,7 +43,7 @@ def foreign_scores(model: Any, X: Any) -> Floats:
     ------
     ValueError
         If the number of features differs, classes are not numbers, or the model gives anything but
-        one finite number a document.
+        one finite number per document.
 
     Examples
     --------
@@ -58,62 +57,27 @@ def foreign_scores(model: Any, X: Any) -> Floats:
     True
     True
     """
-    return ForeignModel(model).scores(X)
+    X = _readable(X)
+    name = f"{type(model).__module__.partition('.')[0]} {type(model).__name__}"
+    require_features(X, _n_features(model))
+    try:
+        with warnings.catch_warnings():
+            # LightGBM's estimators cause it even if they were fitted to arrays.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            scores = _raw_scores(model, X)
+    except TypeError as error:
+        hint = "; it may need dense data" if sp.issparse(X) else ""
+        raise ValueError(f"{name} cannot score the documents ({error}){hint}.") from error
+    return _check_scores(scores, X.shape[0], name)
 
 
-@dataclass(frozen=True)
-class ForeignModel:
-    """A fitted model of another library, with what the commands ask of any model.
-
-    Attributes
-    ----------
-    model : object
-        As in :func:`foreign_scores`.
-    """
-
-    model: Any
-
-    @property
-    def kind(self) -> str:
-        """Name of the library and of the class."""
-        cls = type(self.model)
-        return f"{cls.__module__.partition('.')[0]} {cls.__name__}"
-
-    @property
-    def n_features(self) -> int | None:
-        """Number of features, if the model knows it."""
-        if _is_booster(self.model, "lightgbm"):
-            return int(self.model.num_feature())
-        if _is_booster(self.model, "xgboost"):
-            return int(self.model.num_features())
-        return getattr(self.model, "n_features_in_", None)
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the features, if it was trained with names."""
-        if _is_booster(self.model, "lightgbm"):
-            names = self.model.feature_name()
-            unnamed = [f"Column_{i}" for i in range(len(names))]
-            return None if names == unnamed else list(names)
-        if _is_booster(self.model, "xgboost"):
-            names = self.model.feature_names
-        else:
-            names = getattr(self.model, "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
-
-    def scores(self, X: Any) -> Floats:
-        """Return the score of each document; see :func:`foreign_scores`."""
-        X = _readable(X)
-        require_features(X, self.n_features)
-        try:
-            with warnings.catch_warnings():
-                # Columns are matched by name where the data is read, and X is a plain array here.
-                warnings.filterwarnings("ignore", "X does not have valid feature names")
-                scores = _raw_scores(self.model, X)
-        except TypeError as error:
-            hint = "; it may need dense data" if sp.issparse(X) else ""
-            raise ValueError(f"{self.kind} cannot score the documents ({error}){hint}.") from error
-        return _checked(scores, X.shape[0], self.kind)
+def _n_features(model: Any) -> int | None:
+    """Return the number of features, if the model knows it."""
+    if _is_booster(model, "lightgbm"):
+        return int(model.num_feature())
+    if _is_booster(model, "xgboost"):
+        return int(model.num_features())
+    return getattr(model, "n_features_in_", None)
 
 
 def _is_booster(model: Any, library: str) -> bool:
@@ -147,8 +111,8 @@ def _raw_scores(model: Any, X: Any) -> Any:
 def _classifier_scores(model: Any, X: Any, classes: NDArray[Any]) -> Any:
     if classes.dtype.kind not in "biuf" or classes.ndim != 1:
         raise ValueError(
-            f"the classes of {type(model).__name__} are no numbers but {classes.tolist()}; train "
-            "it on numeric labels, higher ones for better documents."
+            f"the classes of {type(model).__name__} are not numbers: {classes.tolist()}; train it "
+            "on numeric labels, higher ones for better documents."
         )
     if classes.size == 2 and hasattr(model, "decision_function"):
         return model.decision_function(X)
@@ -162,21 +126,21 @@ def _classifier_scores(model: Any, X: Any, classes: NDArray[Any]) -> Any:
 
 
 def _expected_label(values: Any, classes: Any = None) -> Any:
-    """Return Σ p(c) · c where `values` are probabilities, a column a class."""
+    """Return Σ p(c) · c if `values` are probabilities, one column per class."""
     if np.ndim(values) != 2 or values.shape[1] == 1:
         return values
     return values @ (np.arange(values.shape[1]) if classes is None else classes.astype(float))
 
 
-def _checked(scores: Any, n: int, kind: str) -> Floats:
+def _check_scores(scores: Any, n: int, name: str) -> Floats:
     values: Floats = np.asarray(scores, dtype=np.float64)
     if values.shape == (n, 1):
         values = values.ravel()
     if values.shape != (n,):
         raise ValueError(
-            f"{kind} gives an array of shape {values.shape} and must give one score a document."
+            f"{name} gives an array of shape {values.shape} and must give one score per document."
         )
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
-        raise ValueError(f"{kind} gives document {bad[0]} the score {values[bad[0]]}.")
+        raise ValueError(f"{name} gives document {bad[0]} the score {values[bad[0]]}.")
     return values

@@ -11,7 +11,7 @@ import numpy as np
 from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.types import Floats
 from marginrank._utils.version import __version__
-from marginrank.models._text import shorten
+from marginrank.models.fit_report import Iteration, Pass, StopReason
 from marginrank.models.linear_model import (
     PARAMETERS,
     LinearModel,
@@ -19,7 +19,7 @@ from marginrank.models.linear_model import (
     Training,
     check_parameters,
 )
-from marginrank.solvers import Iteration, Pass, StopReason
+from marginrank.models.text_formats import shorten
 
 FORMAT = "marginrank-model"
 VERSION = 1

@@ -14,7 +14,7 @@ from marginrank.fit.minimisation import Fit
 from marginrank.fit.online import OnlineParameters, Outcome
 from marginrank.fit.scaling import values_of
 from marginrank.fit.sparse import SparseParameters
-from marginrank.solvers import Iteration, Pass, StopReason
+from marginrank.models.fit_report import Iteration, Pass, StopReason
 
 # What estimators take beside the parameters of a fit, with their defaults.
 BATCH_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}

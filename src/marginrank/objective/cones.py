@@ -8,7 +8,6 @@ The best μ is that of the projection of −∇L(u), the gradient of the loss al
 non-negative least squares problem a block. What is left, ∇F − Gᵀμ, is zero at the optimum only.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,30 +15,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginrank._utils.cached import cached_property
+from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Booleans, Floats
 from marginrank.objective.backends.interface import Scores
-from marginrank.objective.faces import Face
+from marginrank.objective.faces import Combination, Face, on_face
 from marginrank.objective.objective import PRECISION, Objective, Point
 
 
-class Block(NamedTuple):
+class ConeBlock(NamedTuple):
     """The conditions on some of the weights.
 
     Attributes
     ----------
+    number : int
+        The block of columns that these are the weights of.
     weights : slice
         Which weights.
     rows : ndarray of shape (n_conditions, n_weights)
         G, of full rank, with rows of length one.
     """
 
+    number: int
     weights: slice
     rows: Floats
 
     @classmethod
-    def of(cls, weights: slice, conditions: Floats) -> "Block":
+    def of(cls, number: int, weights: slice, conditions: Floats) -> "ConeBlock":
         """Return conditions of any length."""
-        return cls(weights, conditions / np.linalg.norm(conditions, axis=1, keepdims=True))
+        return cls(number, weights, conditions / np.linalg.norm(conditions, axis=1, keepdims=True))
 
     def multipliers(self, target: Floats) -> Floats:
         """Return the μ ≥ 0 for which Gᵀμ is nearest to the target."""
@@ -71,14 +74,23 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cone(ABC):
+class Cone:
     """Weights u with Gu ≥ 0; those in no block are free."""
 
-    blocks: Sequence[Block]
+    blocks: Sequence[ConeBlock]
 
-    @abstractmethod
+    phrase = Message("with ", Mention("monotone"))
+
     def face(self, objective: Objective, held: Booleans) -> Face:
         """Return an objective on the weights for which some conditions are equations."""
+        variances = objective.feature_variances
+        assert variances is not None
+        combinations = {
+            block.number: _uncorrelated(block.free(here), variances[block.weights])
+            for block, here in zip(self.blocks, self.by_block(held), strict=True)
+            if here.any()
+        }
+        return on_face(objective, combinations)
 
     @cached_property
     def n_conditions(self) -> int:
@@ -110,6 +122,12 @@ class Cone(ABC):
             if here.any():
                 of_block[here] = np.linalg.lstsq(block.rows[here].T, gradient[block.weights])[0]
         return forces
+
+
+def _uncorrelated(free: Floats, variances: Floats) -> Combination:
+    """Return combinations that span the same space, in the order of falling variances."""
+    spread, vectors = np.linalg.eigh((free.T * variances) @ free)
+    return Combination(free @ vectors[:, ::-1], np.maximum(spread[::-1], 0.0))
 
 
 class ConePoint:

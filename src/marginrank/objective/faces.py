@@ -1,27 +1,39 @@
-"""Additive problems on fewer weights: those of some combinations of basis functions alone.
+"""Problems on fewer weights: those of some combinations of the columns of X.
 
-With weights u = Nv, the basis functions are TN, and ½‖v‖² is the penalty. Where columns of N are
-orthonormal, that is the penalty of u, too.
+With weights u = Nv, the columns are XN, and ½‖v‖² is the penalty. If the columns of N are
+orthonormal, that is also the penalty of u.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank._utils.types import Floats
-from marginrank.objective.backends.curves import CurveMatrix
+from marginrank._utils.types import Floats, Integers
+from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective
 
 
-class Turn(NamedTuple):
-    """Combinations of the basis functions of a feature, and how much each of them varies."""
+class Combination(NamedTuple):
+    """Combinations of the columns of a block, and the variance of each of them, about."""
 
     columns: Floats
     variances: Floats
+
+
+@runtime_checkable
+class BlockMatrix(Protocol):
+    """A matrix whose columns come in blocks, and which can combine those of a block."""
+
+    @property
+    def block_starts(self) -> Integers:
+        """The first column of each block, and the number of all."""
+
+    def combine_blocks(self, combinations: Mapping[int, Combination]) -> Matrix:
+        """Return the matrix with combinations of the columns of some blocks."""
 
 
 class Face(NamedTuple):
@@ -39,18 +51,13 @@ class Face(NamedTuple):
     basis: Any
 
 
-def on_face(objective: Objective, turns: Mapping[int, Turn]) -> Face:
-    """Return an objective of curves on combinations of basis functions, by feature.
-
-    Features without any keep those that they have.
-    """
-    matrix = cast(CurveMatrix, objective.matrix)
-    basis = matrix.basis
-    columns = [sp.eye_array(block.shape[1]) for block in basis.blocks]
-    functions, variances = list(basis.blocks), np.split(basis.variances, basis.starts[1:-1])
-    for k, turn in turns.items():
-        columns[k], variances[k] = turn
-        functions[k] = functions[k] @ turn.columns
-    turned = replace(basis, blocks=functions, variances=np.concatenate(variances))
-    on_turned = replace(objective, matrix=replace(matrix, basis=turned), grams=GramStore())
-    return Face(on_turned, sp.csr_array(sp.block_diag(columns, format="csr")))
+def on_face(objective: Objective, combinations: Mapping[int, Combination]) -> Face:
+    """Return an objective on combinations of columns, by block; other blocks stay as they are."""
+    matrix = objective.matrix
+    if not isinstance(matrix, BlockMatrix):
+        raise TypeError(f"{type(matrix).__name__} does not have blocks of columns to combine.")
+    columns = [sp.eye_array(size) for size in np.diff(matrix.block_starts)]
+    for k, combination in combinations.items():
+        columns[k] = combination.columns
+    combined = replace(objective, matrix=matrix.combine_blocks(combinations), grams=GramStore())
+    return Face(combined, sp.csr_array(sp.block_diag(columns, format="csr")))

@@ -10,15 +10,14 @@ in which nothing is negative, and everything is zero at the optimum.
 """
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from marginrank._utils.cached import cached_property
+from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Booleans, Floats, Integers
-from marginrank.objective.backends.curves import CurveMatrix
 from marginrank.objective.backends.interface import Scores
-from marginrank.objective.faces import Face, Turn, on_face
+from marginrank.objective.faces import Combination, Face, on_face
 from marginrank.objective.objective import PRECISION, Objective, Point
 
 
@@ -36,6 +35,8 @@ class Groups:
 
     weight: float
     starts: Integers
+
+    phrase = Message("with ", Mention("l1"))
 
     @cached_property
     def sizes(self) -> Integers:
@@ -74,17 +75,17 @@ class Groups:
         At u it has the value, but for a constant, and the slopes of the norm, and is nowhere below.
         With ‖u_k‖² γ / 2‖u_k‖ added to its penalty, a group has its weights scaled.
         """
-        basis = cast(CurveMatrix, objective.matrix).basis
-        lengths = self.lengths(u)
-        turns = {}
-        for k, length in enumerate(lengths):
-            variances = basis.variances[self.starts[k] : self.starts[k + 1]]
+        of_columns = objective.feature_variances
+        assert of_columns is not None
+        combinations = {}
+        for k, length in enumerate(self.lengths(u)):
+            variances = of_columns[self.starts[k] : self.starts[k + 1]]
             scale = self._scale(float(length), objective.ridge)
             columns = np.eye(variances.size) * scale
-            turns[k] = Turn(columns, variances * scale**2)
+            combinations[k] = Combination(columns, variances * scale**2)
             if length == 0.0:
-                turns[k] = Turn(columns[:, :0], variances[:0])
-        return on_face(objective, turns)
+                combinations[k] = Combination(columns[:, :0], variances[:0])
+        return on_face(objective, combinations)
 
     def _scale(self, length: float, ridge: float) -> float:
         """Return √(ρ / (ρ + γ / length))."""

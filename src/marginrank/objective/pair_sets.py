@@ -14,6 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from marginrank import _core
+from marginrank._utils.alignment import AlignedWhenUnpickled
 from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import Mention, ParameterError
 from marginrank._utils.types import Booleans, Floats, Integers
@@ -64,7 +65,7 @@ class ActiveDocuments(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairSet(PairCounts):
+class PairSet(AlignedWhenUnpickled, PairCounts):
     """Pairs of documents of one query, in memory.
 
     Attributes

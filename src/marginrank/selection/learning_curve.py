@@ -25,6 +25,7 @@ from marginrank.fit.linear import (
 )
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.scorers import metric_of
+from marginrank.models.fit_report import StopReason
 from marginrank.selection.folds import (
     cost_by_label,
     folds_of,
@@ -33,7 +34,6 @@ from marginrank.selection.folds import (
     rows_of,
 )
 from marginrank.selection.linear_paths import default_Cs
-from marginrank.solvers.result import StopReason
 
 MOST_SIZES = 6  # of the default: from 1/32 of the queries on
 CLEAR = 2.0  # standard errors that a gain must exceed
@@ -144,8 +144,8 @@ def _standard_error(values: Floats) -> float:
 def learning_curve_ranking(
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     sizes: ArrayLike | None = None,
     cv: Any = 5,
     validation: RankingData | Sequence[Any] | None = None,

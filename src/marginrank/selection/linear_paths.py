@@ -25,12 +25,13 @@ from marginrank.fit.scaling import (
     to_raw,
     with_scale,
 )
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import LOSSES, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.solvers import find_solver
-from marginrank.solvers.result import SolverResult, StopReason
+from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.newton_paths import Found, newton_paths
 

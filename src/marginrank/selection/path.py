@@ -31,9 +31,10 @@ from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.scorers import metric_of
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
 # Parameters of a path that a fit of one of its models has, too.
@@ -155,8 +156,8 @@ def best_score(scores: Floats | None, metric: str | None, path: str) -> int:
 def sparse_path(
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     Cs: ArrayLike | None = None,
     radii: ArrayLike | None = None,
     n_points: int = 50,
@@ -205,7 +206,7 @@ def sparse_path(
     random_state : int, default=0
         Seed of the samples that speed up the fits.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration` of each fit.
+        Called with each :class:`~marginrank.models.fit_report.Iteration` of each fit.
 
     Returns
     -------
@@ -215,7 +216,7 @@ def sparse_path(
     --------
     >>> from marginrank import make_ranking, sparse_path
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
-    >>> path = sparse_path(X, y, qid, n_points=10)
+    >>> path = sparse_path(X, y, qid=qid, n_points=10)
     >>> int((path.coefs[[0]] != 0).sum()), bool(path.sparsity[-1] > 0.5)
     (0, True)
     """

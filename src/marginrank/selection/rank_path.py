@@ -19,10 +19,10 @@ from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import Parameters, is_close, seed_from, unfinished_message
 from marginrank.fit.scaling import effect_message
 from marginrank.metrics.names import Metric
+from marginrank.models.fit_report import StopReason
 from marginrank.selection.judges import HeldOutJudge
 from marginrank.selection.linear_paths import default_Cs, solve_paths
 from marginrank.selection.path import best_score, check_grid, path_columns, path_summary
-from marginrank.solvers.result import StopReason
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,8 +83,8 @@ class RankPath(ResultTable):
 def rank_path(
     X: Any,
     y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
     *,
+    qid: ArrayLike | None = None,
     Cs: ArrayLike | None = None,
     n_points: int = 21,
     loss: str = "squared_hinge",
@@ -135,7 +135,7 @@ def rank_path(
     --------
     >>> from marginrank import make_ranking, rank_path
     >>> X, y, qid = make_ranking(n_queries=50, docs_per_query=20, random_state=0)
-    >>> path = rank_path(X, y, qid, n_points=10)
+    >>> path = rank_path(X, y, qid=qid, n_points=10)
     >>> path.coefs.shape[0], bool((path.norms[1:] > path.norms[:-1]).all())
     (10, True)
     """

@@ -1,15 +1,12 @@
 """Solvers: one algorithm a file, each sees only an Objective; stochastic ones see pairs."""
 
 from marginrank.solvers.registry import SOLVERS, Solver, find_solver, solver_names, solvers_for
-from marginrank.solvers.result import Iteration, Pass, SolverResult, StopReason
+from marginrank.solvers.result import SolverResult
 
 __all__ = [
     "SOLVERS",
-    "Iteration",
-    "Pass",
     "Solver",
     "SolverResult",
-    "StopReason",
     "find_solver",
     "solver_names",
     "solvers_for",

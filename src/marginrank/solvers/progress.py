@@ -6,10 +6,11 @@ from typing import Protocol
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import Iteration, StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.regularizers import Regularizer
-from marginrank.solvers.result import Callback, Iteration, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 SUSPICIOUS = 1e140  # a gradient whose square is close to overflow
 SUSPECTS = 1000  # features that are looked at

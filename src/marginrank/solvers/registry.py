@@ -3,11 +3,13 @@
 A new solver is a file with a function and a line in :data:`SOLVERS`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
-from marginrank._utils.parameters import Mention, ParameterError, given
+from marginrank._utils.parameters import ParameterError, given
+from marginrank.objective.cones import Cone
+from marginrank.objective.groups import Groups
 from marginrank.objective.losses import LOSSES, Loss
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer, Regularizer
 from marginrank.solvers.cone.hinge import hinge_in_cone
@@ -27,46 +29,68 @@ POINTS = 2  # that are kept at a time
 PIECE_BYTES = 8  # of a point, for the windows of another piece of the loss
 
 
+Structure = Regularizer | Cone | Groups  # what a problem has beside its loss and ridge
+
+
 class Solver(NamedTuple):
     """A solver and the problems it can minimise.
 
     Attributes
     ----------
     minimise : callable
-        Of an objective, and of a regulariser if it is `regularized`.
+        Function of an objective, and of a `regularizer` if the problem has one.
     takes : callable
-        Tells whether it can minimise a loss with a regulariser, or with the ridge alone (None).
+        Whether it can minimise a loss with a regularizer, or with the ridge alone (None).
     regularized : bool
-        Whether it takes a regulariser beside the ridge of the objective.
+        Whether it takes a regularizer beside the ridge of the objective.
+    method : str or None
+        The solver that it extends to cones or groups of weights, by whose name it is found.
     state_bytes : int
         What it keeps of each document at most, for plans of memory. A point has 40 bytes: scores,
         slopes, and the documents of a query by score with their windows; scores alone have 8.
     """
 
     minimise: Callable[..., SolverResult]
-    takes: Callable[[Loss, Regularizer | None], bool]
+    takes: Callable[[Loss, Structure | None], bool]
     regularized: bool = False
     state_bytes: int = 112
+    method: str | None = None
 
 
-def _smooth_with_ridge(loss: Loss, regularizer: Regularizer | None) -> bool:
+def _smooth_with_ridge(loss: Loss, regularizer: Structure | None) -> bool:
     return loss.smooth and regularizer is None
 
 
-def _hinges_with_ridge(loss: Loss, regularizer: Regularizer | None) -> bool:
+def _hinges_with_ridge(loss: Loss, regularizer: Structure | None) -> bool:
     return loss.piecewise_linear and regularizer is None
 
 
-def _smooth_with_l1(loss: Loss, regularizer: Regularizer | None) -> bool:
+def _smooth_with_l1(loss: Loss, regularizer: Structure | None) -> bool:
     return loss.smooth and isinstance(regularizer, L1Regularizer)
 
 
-def _smooth_in_ball(loss: Loss, regularizer: Regularizer | None) -> bool:
+def _smooth_in_ball(loss: Loss, regularizer: Structure | None) -> bool:
     return loss.smooth and isinstance(regularizer, L1Ball)
 
 
-def _smooth_with_penalty(loss: Loss, regularizer: Regularizer | None) -> bool:
+def _smooth_with_penalty(loss: Loss, regularizer: Structure | None) -> bool:
     return loss.smooth and isinstance(regularizer, ElasticNet)
+
+
+def _smooth_in_cone(loss: Loss, regularizer: Structure | None) -> bool:
+    return loss.smooth and isinstance(regularizer, Cone)
+
+
+def _hinges_in_cone(loss: Loss, regularizer: Structure | None) -> bool:
+    return loss.piecewise_linear and isinstance(regularizer, Cone)
+
+
+def _smooth_with_groups(loss: Loss, regularizer: Structure | None) -> bool:
+    return loss.smooth and isinstance(regularizer, Groups)
+
+
+def _hinges_with_groups(loss: Loss, regularizer: Structure | None) -> bool:
+    return loss.piecewise_linear and isinstance(regularizer, Groups)
 
 
 # For each kind of problem, the first that takes it is the default.
@@ -79,10 +103,19 @@ SOLVERS = {
     "proximal_newton": Solver(proximal_newton, _smooth_with_l1, True, state_bytes=168),
     "fenchel": Solver(fenchel, _smooth_in_ball, True, state_bytes=152),
     "truncated_gradient": Solver(truncated_gradient, _smooth_with_penalty, True),
+    "cone_newton": Solver(
+        partial(smooth_in_cone, minimise=newton), _smooth_in_cone, True, method="newton"
+    ),
+    "cone_tron": Solver(
+        partial(smooth_in_cone, minimise=tron), _smooth_in_cone, True, method="tron"
+    ),
+    "cone_smoothing": Solver(hinge_in_cone, _hinges_in_cone, True, method="smoothing"),
+    "group_newton": Solver(group_newton, _smooth_with_groups, True, method="newton"),
+    "group_smoothing": Solver(group_hinge, _hinges_with_groups, True, method="smoothing"),
 }
 
 
-def solvers_for(loss: Loss, regularizer: Regularizer | None = None) -> list[str]:
+def solvers_for(loss: Loss, regularizer: Structure | None = None) -> list[str]:
     """Return the names of the solvers that can minimise a loss, the default first.
 
     Examples
@@ -93,11 +126,20 @@ def solvers_for(loss: Loss, regularizer: Regularizer | None = None) -> list[str]
     >>> solvers_for(LOSSES["huber"], L1Ball(1.0))
     ['proximal_newton', 'fenchel']
     """
-    return [name for name, solver in SOLVERS.items() if solver.takes(loss, regularizer)]
+    return list(_able(loss, regularizer))
+
+
+def _able(loss: Loss, regularizer: Structure | None) -> dict[str, Solver]:
+    """Return the solvers that can minimise a loss, by the names that users give."""
+    return {
+        solver.method or name: solver
+        for name, solver in SOLVERS.items()
+        if solver.takes(loss, regularizer)
+    }
 
 
 def find_solver(
-    name: str, loss: Loss, regularizer: Regularizer | None = None
+    name: str, loss: Loss, regularizer: Structure | None = None
 ) -> Callable[..., SolverResult]:
     """Return the solver of that name as a function of an objective, or for "auto" the default.
 
@@ -108,7 +150,7 @@ def find_solver(
     >>> find_solver("auto", LOSSES["hinge"]).__name__
     'smoothing'
     """
-    able = solvers_for(loss, regularizer)
+    able = _able(loss, regularizer)
     if not able:
         raise ParameterError(
             given("loss", loss.name),
@@ -124,71 +166,32 @@ def find_solver(
             *_and(regularizer),
             f"; these can: {_listed(able)}.",
         )
-    minimise = SOLVERS[able[0] if name == "auto" else name].minimise
+    minimise = able[next(iter(able)) if name == "auto" else name].minimise
     return minimise if regularizer is None else partial(minimise, regularizer=regularizer)
 
 
-def find_cone_solver(name: str, loss: Loss) -> Callable[..., SolverResult]:
-    """Return a function of an objective and a `cone` that uses the solver of that name on faces.
-
-    Examples
-    --------
-    >>> from marginrank.objective.losses import LOSSES
-    >>> from marginrank.solvers.registry import find_cone_solver
-    >>> find_cone_solver("auto", LOSSES["hinge"]).__name__
-    'hinge_in_cone'
-    """
-    minimise = find_solver(name, loss)
-    if loss.smooth:
-        return partial(smooth_in_cone, minimise=minimise)
-    if minimise is not smoothing:
-        raise ParameterError(
-            given("solver", name),
-            " cannot minimise ",
-            given("loss", loss.name),
-            " with ",
-            Mention("monotone"),
-            "; 'smoothing' can.",
-        )
-    return hinge_in_cone
-
-
-def find_group_solver(name: str, loss: Loss) -> Callable[..., SolverResult]:
-    """Return a function of an objective and of `groups` that have a penalty.
-
-    Examples
-    --------
-    >>> from marginrank.objective.losses import LOSSES
-    >>> from marginrank.solvers.registry import find_group_solver
-    >>> find_group_solver("newton", LOSSES["huber"]).__name__
-    'group_newton'
-    """
-    if find_solver(name, loss) not in (newton, smoothing):
-        only = "newton" if loss.smooth else "smoothing"
-        raise ParameterError(
-            given("solver", name), " does not know ", Mention("l1"), f"; {only!r} does."
-        )
-    return group_newton if loss.smooth else group_hinge
-
-
-def state_bytes(name: str, loss: Loss, regularizer: Regularizer | None = None) -> int:
+def state_bytes(name: str, loss: Loss, regularizer: Structure | None = None) -> int:
     """Return what a solver keeps of each document, at most."""
     found = SOLVERS[solvers_for(loss, regularizer)[0] if name == "auto" else name]
     return found.state_bytes + POINTS * PIECE_BYTES * (len(loss.pieces) - 1)
 
 
 def solver_names(*, regularized: bool) -> list[str]:
-    """Return the names of the solvers that take a regulariser, or of those that do not."""
-    return [name for name, solver in SOLVERS.items() if solver.regularized == regularized]
+    """Return the names of the solvers that take a regularizer, or of those that do not."""
+    return [
+        name
+        for name, solver in SOLVERS.items()
+        if solver.regularized == regularized and solver.method is None
+    ]
 
 
-def _losses_for(regularizer: Regularizer | None) -> list[str]:
+def _losses_for(regularizer: Structure | None) -> list[str]:
     return [name for name, loss in LOSSES.items() if solvers_for(loss, regularizer)]
 
 
-def _and(regularizer: Regularizer | None) -> tuple[str, ...]:
+def _and(regularizer: Structure | None) -> tuple[str, ...]:
     return () if regularizer is None else (" ", regularizer.phrase)
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names)) or "none"

@@ -2,97 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import NamedTuple
 
-from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import Iteration, StopReason
 from marginrank.objective.backends.interface import Scores
 
-
-class StopReason(Enum):
-    """Why a solver stopped."""
-
-    CERTIFIED = Message("the certified gap is below ", Mention("tol"))
-    ESTIMATED = Message("the estimated distance to the optimum is below ", Mention("tol"))
-    PRECISION = Message("no further progress is possible in floating point")
-    STALLED = Message("the objective no longer improves by ", Mention("tol"))
-    VALIDATED = Message("the validation metric no longer improves by ", Mention("tol"))
-    MAX_ITER = Message(Mention("max_iter"), " iterations were made")
-    INTERRUPTED = Message("the fit was interrupted")
-    FAILED = Message("the data could not be read any more")
-
-    @property
-    def converged(self) -> bool:
-        """Whether the result is as good as was asked for."""
-        return self in (StopReason.CERTIFIED, StopReason.ESTIMATED, StopReason.VALIDATED)
-
-
-class Iteration(NamedTuple):
-    """One line of a fit's history.
-
-    `gap` is the certified bound on F − F*, `estimate` the solver's own estimate of it; `sweeps`
-    counts sweeps over X since the start; `fraction` is the share of the documents in use.
-    """
-
-    iteration: int
-    seconds: float
-    objective: float
-    gap: float
-    estimate: float
-    gradient_norm: float
-    inner_iterations: int
-    sweeps: float
-    fraction: float
-
-    def times(self, factor: float) -> "Iteration":
-        """Return the same line with the objective multiplied by a number."""
-        return self._replace(
-            objective=factor * self.objective,
-            gap=factor * self.gap,
-            estimate=factor * self.estimate,
-            gradient_norm=factor * self.gradient_norm,
-        )
-
-
 Callback = Callable[[Iteration], None]
-
-
-class Pass(NamedTuple):
-    """One line of the history of an online fit.
-
-    `objective` is F of the weights at the end of the pass; of text, which is not read once more for
-    it, an estimate from the losses that queries had when their turn came. `metric` is that of the
-    validation data, NaN without any; `steps` counts from the start.
-    """
-
-    iteration: int
-    seconds: float
-    objective: float
-    metric: float
-    steps: int
-
-
-def print_iteration(line: Iteration) -> None:
-    """Print an iteration on a line; a callback."""
-    print(iteration_text(line))
-
-
-def iteration_text(line: Iteration) -> str:
-    """Return an iteration on a line."""
-    return (
-        f"iter {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.10e}  "
-        f"|g| {line.gradient_norm:.2e}  gap {line.gap:.1e}  est {line.estimate:.1e}  "
-        f"cg {line.inner_iterations:3d}  sweeps {line.sweeps:6.1f}  data {line.fraction:.1%}"
-    )
-
-
-def print_pass(line: Pass) -> None:
-    """Print a pass on a line; a callback."""
-    print(
-        f"pass {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.6e}  "
-        f"metric {line.metric:.4f}  steps {line.steps}"
-    )
 
 
 @dataclass

@@ -191,7 +191,7 @@ def _ridge_scores(train: "RankingData", test: "RankingData") -> Any:
 def _best_feature_scores(train: "RankingData", test: "RankingData") -> Any:
     from marginrank import rank_features
 
-    ranking = rank_features(*train, metric=METRICS[0])
+    ranking = rank_features(train, metric=METRICS[0])
     best = int(ranking.order[0])
     return ranking.direction[best] * test.X[:, best]
 

@@ -23,7 +23,7 @@ from marginrank.export.registry import TARGETS, find_target
 if TYPE_CHECKING:
     from marginrank import RankingData
     from marginrank.export.engines._documents import Run
-    from marginrank.export.exporting import Exported
+    from marginrank.export.exporting import Model
 
 EXAMPLE = """\
 export model.json --to elasticsearch --out ranker.json
@@ -180,7 +180,7 @@ def _offset(wanted: str, scores: Any) -> float:
 
 
 def _run(
-    model: "Exported", to: str, files: dict[str, bytes], documents: "RankingData", names: Any
+    model: "Model", to: str, files: dict[str, bytes], documents: "RankingData", names: Any
 ) -> "Run":
     """Return the scores that the export gives to the documents."""
     from marginrank.export.verification import run_export

@@ -82,7 +82,7 @@ def _fit(task: Task, parameters: "OnlineParameters", chunk_documents: int | None
     from marginrank.fit.online import contents, fit_online, stalled_message
     from marginrank.fit.scaling import effect_message
     from marginrank.models import LinearModel
-    from marginrank.solvers import StopReason
+    from marginrank.models.fit_report import StopReason
 
     phases, training = task.phases, task.training
     source = _source(task.files, task.reading, chunk_documents)

@@ -10,13 +10,13 @@ from marginrank.cli.support.progress import Phases
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
-    from marginrank.models import AdditiveModel, ForeignModel, KernelModel, LinearModel
+    from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
-    Model = LinearModel | AdditiveModel | KernelModel | ForeignModel
+    Model = LinearModel | AdditiveModel | KernelModel
 
 
 def load(path: str) -> "Model":
-    """Read a model file of marginrank or of another library, also from a pipe."""
+    """Read a model file, also from a pipe."""
     from marginrank.models import read_any_model
 
     with regular_file(path) as file:
@@ -84,4 +84,4 @@ def ranks(model: "Model", data: "RankingData", n_jobs: int | None = None) -> Any
     """Return the rank of each document."""
     from marginrank.metrics.ranks import ranks as ranks_of
 
-    return ranks_of(scores(model, data, n_jobs), data.qid)
+    return ranks_of(scores(model, data, n_jobs), qid=data.qid)

@@ -37,8 +37,7 @@ ModelFile = Annotated[
     typer.Argument(
         metavar="MODEL",
         help="Model file, or - for stdin: JSON, .npz (KernelRankSVM), LIBLINEAR-ranksvm, SVM^rank, "
-        "RankLib (Coordinate Ascent), Solr or Elasticsearch (linear), Vowpal Wabbit "
-        "(--invert_hash), LightGBM, XGBoost, or scikit-learn's by skops.",
+        "RankLib (Coordinate Ascent), or Solr or Elasticsearch (linear).",
         show_default=False,
     ),
 ]

@@ -101,7 +101,7 @@ def _on_stderr(print_line: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _print(line: Any) -> None:
-    from marginrank.solvers.result import Pass, print_iteration, print_pass
+    from marginrank.models.fit_report import Pass, print_iteration, print_pass
 
     print_pass(line) if isinstance(line, Pass) else print_iteration(line)
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from marginrank.fit.minimisation import Fit
     from marginrank.fit.sparse import SparseParameters
     from marginrank.fit.stream_progress import Watch
-    from marginrank.fit.streams import Opened, StreamFacts
+    from marginrank.fit.streams import Opened
     from marginrank.models import AdditiveModel, LinearModel
+    from marginrank.models.fit_report import StreamFacts
 
     AnyParameters = Parameters | SparseParameters
 
@@ -108,7 +109,7 @@ def warn_of_outcome(outcome: "Fit", tol: float, feature_names: list[str] | None)
     """Warn of what is wrong with a fit; raise what has ended it."""
     from marginrank.fit.linear import convergence_message
     from marginrank.fit.scaling import effect_message
-    from marginrank.solvers import StopReason
+    from marginrank.models.fit_report import StopReason
 
     if outcome.result.stop is StopReason.INTERRUPTED:
         raise KeyboardInterrupt

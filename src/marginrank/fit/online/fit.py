@@ -24,7 +24,7 @@ from marginrank.fit.online.problems import (
 )
 from marginrank.fit.online.validation import hold_out
 from marginrank.fit.scaling import values_of
-from marginrank.solvers.result import Pass, StopReason
+from marginrank.models.fit_report import Pass, StopReason
 from marginrank.solvers.stochastic.sgd import StepProblem
 
 Problems = Callable[[], Iterable[StepProblem]]

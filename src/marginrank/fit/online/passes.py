@@ -13,7 +13,7 @@ from marginrank.fit.online.parameters import OnlineParameters
 from marginrank.fit.online.problems import Contents
 from marginrank.fit.online.validation import Validation
 from marginrank.metrics.options import exceeds
-from marginrank.solvers.result import Pass, StopReason
+from marginrank.models.fit_report import Pass, StopReason
 
 
 class View(NamedTuple):

@@ -14,7 +14,7 @@ ITERATIONS = 500  # of Newton's method for one width
 def hinge_in_cone(
     objective: Objective,
     *,
-    cone: Cone,
+    regularizer: Cone,
     w0: Floats | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -27,14 +27,14 @@ def hinge_in_cone(
     ----------
     objective : Objective
         What to minimise; its loss is a sum of hinges.
-    cone : Cone
+    regularizer : Cone
         Where.
     seed : int
         For samples of Newton's method.
     w0, tol, max_iter, callback
         As in :func:`~marginrank.solvers.hinge.shaped.shaped_hinge`.
     """
-    method = _Faces(cone, seed)
+    method = _Faces(regularizer, seed)
     return shaped_hinge(
         objective, method=method, w0=w0, tol=tol, max_iter=max_iter, callback=callback
     )

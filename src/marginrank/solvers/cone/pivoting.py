@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Booleans, Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.certificates import meets
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.solvers.progress import start
-from marginrank.solvers.result import SolverResult, StopReason
+from marginrank.solvers.result import SolverResult
 
 CHANCES = 3  # steps that may leave as many conditions wrong as before
 FIRST_TOL = 1e-3  # on the first face

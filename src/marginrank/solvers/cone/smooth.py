@@ -3,17 +3,18 @@
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import Objective
 from marginrank.solvers.cone.pivoting import Minimise, Pivoting, Step
 from marginrank.solvers.progress import Progress
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 
 def smooth_in_cone(
     objective: Objective,
     *,
-    cone: Cone,
+    regularizer: Cone,
     minimise: Minimise,
     w0: Floats | None = None,
     tol: float = 1e-6,
@@ -27,7 +28,7 @@ def smooth_in_cone(
     ----------
     objective : Objective
         What to minimise.
-    cone : Cone
+    regularizer : Cone
         Where.
     minimise : callable
         The solver for faces of the cone.
@@ -40,10 +41,10 @@ def smooth_in_cone(
     seed : int
         For samples of the solver.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`, one a face.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`, one a face.
     """
     progress = Progress(objective, callback)
-    pivoting = Pivoting(cone, minimise, max_iter, seed)
+    pivoting = Pivoting(regularizer, minimise, max_iter, seed)
     if w0 is not None:
         pivoting.begin(w0)
 
@@ -54,7 +55,7 @@ def smooth_in_cone(
         estimate, stop = pivoting.run(objective, tol, tell)
     except KeyboardInterrupt:
         estimate, stop = np.inf, StopReason.INTERRUPTED
-    best = pivoting.best or _inside(objective, cone, pivoting.w)
+    best = pivoting.best or _inside(objective, regularizer, pivoting.w)
     return progress.result(best, estimate, stop, gap=min(best.gap, pivoting.gap))
 
 

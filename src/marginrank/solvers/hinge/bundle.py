@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from marginrank._utils.types import Booleans, Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import meets
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.solvers.hinge.cutting_search import cutting_search
 from marginrank.solvers.hinge.lowest_point import lowest_point
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 IDLE = 30  # rounds after which a plane that was not used is dropped
 STUCK = 100  # rounds in which neither bound on F* moved: the gap has come down to rounding

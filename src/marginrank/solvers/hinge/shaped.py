@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.certificates import meets
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.solvers.hinge.smoothing import (
@@ -27,7 +28,7 @@ from marginrank.solvers.hinge.smoothing import (
     solved_bound,
 )
 from marginrank.solvers.progress import Progress, Reached
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 FAILURES = 4  # smoothed problems in a row that were not solved by far, or did not help
 STUCK = 0.99  # of the gap for the last width: more is no help
@@ -110,7 +111,7 @@ def shaped_hinge(
     max_iter : int
         Limit on the number of widths.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`, one a width.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`, one a width.
     """
     progress = Progress(objective, callback)
     run = _Widths(objective, method, w0, tol)

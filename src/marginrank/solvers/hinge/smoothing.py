@@ -27,13 +27,14 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import meets
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.solvers.hinge.cutting_search import cutting_search
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.newton import NewtonIteration, newton
 
 FIRST_WIDTH = 4.0  # at w = 0 every pair is inside the band
@@ -90,7 +91,7 @@ def smoothing(
     seed : int
         For the samples of :func:`newton`.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`, one a width.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`, one a width.
     """
     progress = Progress(objective, callback)
     first = objective.at_zero() if w0 is None else start(objective, w0, scores0)

@@ -20,11 +20,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.estimates import (
     bound_by_parts,
     decrement,
@@ -126,7 +127,7 @@ def newton(
     seed : int
         For the samples.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`.
     """
     progress = Progress(objective, callback)
     iteration = NewtonIteration(max_iter, seed + 1, progress, may_ease=True)

@@ -22,12 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.together import make_gradients, points_at, scores_of
 from marginrank.solvers.progress import Progress, refuse_huge
-from marginrank.solvers.result import SolverResult, StopReason
+from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.estimates import decrement, hidden_by_rounding
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import NewtonIteration, growing_samples

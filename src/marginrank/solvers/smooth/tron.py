@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 # Constants of (36) and (37).
 ETA0, ETA1, ETA2 = 1e-4, 0.25, 0.75

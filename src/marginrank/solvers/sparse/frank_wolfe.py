@@ -17,13 +17,14 @@ import numpy as np
 
 from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite, CompositePoint
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import L1Ball
 from marginrank.solvers.progress import Progress, start_inside
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 
 VARIANTS = ("plain", "away", "pairwise")

@@ -1,10 +1,11 @@
 """The hinge loss with a penalty on groups of weights."""
 
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.objective import Objective, Point
 from marginrank.solvers.hinge.shaped import Found, shaped_hinge
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.group_newton import group_newton
 
 ITERATIONS = 50  # for one width
@@ -13,7 +14,7 @@ ITERATIONS = 50  # for one width
 def group_hinge(
     objective: Objective,
     *,
-    groups: Groups,
+    regularizer: Groups,
     w0: Floats | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -26,14 +27,14 @@ def group_hinge(
     ----------
     objective : Objective
         What to minimise, but for the penalty; its loss is a sum of hinges.
-    groups : Groups
+    regularizer : Groups
         The penalty.
     seed : int
         For samples of preconditioners.
     w0, tol, max_iter, callback
         As in :func:`~marginrank.solvers.hinge.shaped.shaped_hinge`.
     """
-    method = _Smoothed(groups, seed)
+    method = _Smoothed(regularizer, seed)
     return shaped_hinge(
         objective, method=method, w0=w0, tol=tol, max_iter=max_iter, callback=callback
     )
@@ -55,7 +56,7 @@ class _Smoothed:
         """Minimise an objective, from the optimum of the last one."""
         result = group_newton(
             objective,
-            groups=self._groups,
+            regularizer=self._groups,
             w0=self._w,
             tol=tol,
             max_iter=ITERATIONS,

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Booleans, Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.objective import Objective, Point
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import (
     MAX_CG_EASED,
@@ -46,7 +47,7 @@ class _Outcome(NamedTuple):
 def group_newton(
     objective: Objective,
     *,
-    groups: Groups,
+    regularizer: Groups,
     w0: Floats | None = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
@@ -61,7 +62,7 @@ def group_newton(
     ----------
     objective : Objective
         What to minimise, but for the penalty.
-    groups : Groups
+    regularizer : Groups
         The penalty.
     w0 : ndarray, optional
         Where to start; zero by default.
@@ -72,10 +73,10 @@ def group_newton(
     seed : int
         For the samples.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`.
     """
     progress = Progress(objective, callback)
-    run = _GroupNewton(groups, max_iter, seed + 1, progress)
+    run = _GroupNewton(regularizer, max_iter, seed + 1, progress)
     w = np.zeros(objective.n_features) if w0 is None else w0
     try:
         if w0 is None:
@@ -84,7 +85,7 @@ def group_newton(
         outcome = run.minimise(start(objective, w), tol)
     except KeyboardInterrupt:
         reached = run.point.w if run.point is not None else w
-        point = GroupPoint(groups, objective.at(reached))
+        point = GroupPoint(regularizer, objective.at(reached))
         outcome = _Outcome(point, np.inf, StopReason.INTERRUPTED)
     return progress.result(*outcome)
 

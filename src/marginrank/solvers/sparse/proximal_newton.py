@@ -18,12 +18,13 @@ import numpy as np
 
 from marginrank._utils.ordering import places_of_largest
 from marginrank._utils.types import Floats, Integers
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.composite import Composite, L1Point, L1Problem
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.regularizers import L1Regularizer
 from marginrank.solvers.progress import Progress, start, start_inside
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import growing_samples
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, refuse_overflow
@@ -86,7 +87,7 @@ def proximal_newton(
     seed : int
         For the samples.
     callback : callable, optional
-        Called with each :class:`~marginrank.solvers.result.Iteration`.
+        Called with each :class:`~marginrank.models.fit_report.Iteration`.
     """
     solver = ProximalNewton(objective, max_iter=max_iter, seed=seed, callback=callback)
     point = None

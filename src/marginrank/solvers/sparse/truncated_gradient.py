@@ -13,13 +13,14 @@ import numpy as np
 
 from marginrank._utils.parameters import check_number
 from marginrank._utils.types import Floats
+from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import Regularizer
 from marginrank.solvers.progress import Progress, start_inside
-from marginrank.solvers.result import Callback, SolverResult, StopReason
+from marginrank.solvers.result import Callback, SolverResult
 
 POWER_STEPS = 30
 SAFETY = 1.05  # the power method comes from below

@@ -25,7 +25,7 @@ def fitted(fit: "Fit", told: bool) -> "LinearModel":
     from marginrank.fit.linear import relative_distance
     from marginrank.fit.peers import CLOSE
     from marginrank.models import LinearModel
-    from marginrank.solvers import StopReason
+    from marginrank.models.fit_report import StopReason
 
     result = fit.result
     if result.stop is StopReason.INTERRUPTED:

@@ -48,7 +48,7 @@ def _judged(data: "RankingData", scores: Any) -> str:
     accuracy = f"{100 * (1 - good / total):g}%" if total else "none, as there are no pairs"
     lines = f"Pairwise Accuracy = {accuracy}\n"
     try:
-        return f"{lines}MeanNDCG (LETOR) = {letor_mean_ndcg(data.y, scores, data.qid):g}\n"
+        return f"{lines}MeanNDCG (LETOR) = {letor_mean_ndcg(data.y, scores, qid=data.qid):g}\n"
     except ValueError:  # labels that no gain is made of
         return lines
 

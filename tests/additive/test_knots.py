@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from marginrank.data import knots as knots_module
-from marginrank.data.knots import Knots, choose_knots
+from marginrank.additive import knots as knots_module
+from marginrank.additive.knots import choose_knots, encode
+from marginrank.data import knots as plain_knots
+from marginrank.data.knots import Knots
 
 
 def interpolated(t, c, x):
@@ -62,14 +64,14 @@ def test_missing_values_are_no_knots():
     knots = choose_knots(X, 4)
     np.testing.assert_array_equal(knots.of(0), [1.0, 2.0])
     assert knots.of(1).size == 1
-    places = knots.places(X, 1)
+    places = encode(knots, X, 1)
     assert (places.codes[0, 0], places.steps[0, 0]) == (0, 0)
     assert not places.codes[:, 1].any()
     assert not places.steps[:, 1].any()
 
 
 def test_infinity_is_refused_by_its_place(monkeypatch):
-    monkeypatch.setattr(knots_module, "BLOCK_ENTRIES", 4)
+    monkeypatch.setattr(plain_knots, "BLOCK_ENTRIES", 4)
     X = np.zeros((5, 2))
     X[3, 1] = -np.inf
     with pytest.raises(ValueError, match=r"X\[3, 1\] is infinity"):
@@ -81,7 +83,7 @@ def test_categories_are_all_values_of_all_documents():
     knots = choose_knots(X, 1, categorical=[0])
     np.testing.assert_array_equal(knots.of(0), [2.0, 5.0])
     np.testing.assert_array_equal(knots.of(1), [1.0, 4.0])
-    left, p = entries_of(knots.places(X, 1), 0)
+    left, p = entries_of(encode(knots, X, 1), 0)
     np.testing.assert_array_equal(left + p, [2, 1, 0, 2])
 
 
@@ -94,13 +96,13 @@ def test_too_many_categories_are_refused():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("layout", ["dense", "strided", "csr"])
 def test_places_give_the_values_back(dtype, layout, monkeypatch):
-    monkeypatch.setattr(knots_module, "BLOCK_ENTRIES", 100)
+    monkeypatch.setattr(plain_knots, "BLOCK_ENTRIES", 100)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3)).astype(dtype)
     X[rng.random(X.shape) < 0.5] = 0.0
     given = {"dense": X, "strided": np.hstack([X, X])[:, :3], "csr": sp.csr_array(X)}[layout]
     knots = choose_knots(given, 8)
-    places = knots.places(given, 2)
+    places = encode(knots, given, 2)
     for k in range(3):
         t = knots.at[knots.columns(k)]
         left, p = entries_of(places, k)
@@ -110,13 +112,13 @@ def test_places_give_the_values_back(dtype, layout, monkeypatch):
 
 def test_values_beyond_the_outer_knots_are_put_there():
     knots = Knots.of_features([np.array([0.0, 1.0, 3.0])])
-    left, p = entries_of(knots.places(np.array([[-5.0], [7.0], [1.0], [2.0]]), 1), 0)
+    left, p = entries_of(encode(knots, np.array([[-5.0], [7.0], [1.0], [2.0]]), 1), 0)
     np.testing.assert_array_equal(left + p, [1, 3, 2, 2.5])
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])
 def test_scores_are_sums_of_curves(layout, monkeypatch):
-    monkeypatch.setattr(knots_module, "BLOCK_ENTRIES", 64)
+    monkeypatch.setattr(plain_knots, "BLOCK_ENTRIES", 64)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 4))
     X[:, 2] = rng.integers(0, 5, 100)
@@ -143,6 +145,6 @@ def test_threads_do_not_change_places_and_scores():
     X = np.random.default_rng(0).normal(size=(3000, 5))
     knots = choose_knots(X)
     values = np.random.default_rng(1).normal(size=knots.n_columns)
-    for one, many in zip(knots.places(X, 1), knots.places(X, 4), strict=True):
+    for one, many in zip(encode(knots, X, 1), encode(knots, X, 4), strict=True):
         np.testing.assert_array_equal(one, many)
     np.testing.assert_array_equal(knots.scores(X, values, 1), knots.scores(X, values, 4))

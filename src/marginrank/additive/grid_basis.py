@@ -1,9 +1,9 @@
 """A basis of functions of two features in which their penalty is ½‖u‖².
 
 A function of two features is given by its values at the nodes of a grid
-(:mod:`marginrank.data.grids`). It holds what no sum of two curves can say: over the documents it is
-uncorrelated with every function of one of the two features that is straight between the rows, or
-columns, of the grid.
+(:mod:`marginrank.additive.grids`). It holds what no sum of two curves can say: over the documents
+it is uncorrelated with every function of one of the two features that is straight between the rows,
+or columns, of the grid.
 
 Its penalty is ½ (σ_a / τ_a)² (σ_b / τ_b)² (∫∫ g² + λ R / 3) with the roughness of curves in two
 directions,
@@ -27,14 +27,14 @@ from scipy.linalg import eigh, null_space
 
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats
-from marginrank.data.grids import Grid
-from marginrank.data.knots import WHOLE, Places
-from marginrank.objective.curve_basis import FEW, Block
+from marginrank.additive.curve_basis import FEW, BasisBlock
+from marginrank.additive.grids import FeatureGrid
+from marginrank.additive.knots import WHOLE, HatCodes
 
 SHARE = 1 / 3  # of λ, with which cos πu cos πv costs as much by variance as cos πu of a curve
 
 
-class Axis(NamedTuple):
+class GridAxis(NamedTuple):
     """What tells the penalty along one of the two features.
 
     Attributes
@@ -73,7 +73,7 @@ class Axis(NamedTuple):
         return form
 
 
-def penalty(rows: Axis, columns: Axis, smoothness: float) -> Floats:
+def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
     """Return twice the penalty as a quadratic form of the values at the nodes, row by row."""
     slope = rows.differences(1), columns.differences(1)
     bend = [axis.differences(1) + axis.differences(2) / np.pi**2 for axis in (rows, columns)]
@@ -83,7 +83,7 @@ def penalty(rows: Axis, columns: Axis, smoothness: float) -> Floats:
     return form
 
 
-def node_weights(grid: Grid, axes: Places) -> sp.csr_array:
+def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
     """Return the weights of documents at the nodes, from where they lie on the axes."""
     left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
     n_documents, width = len(left), grid.shape[1]
@@ -97,17 +97,17 @@ def node_weights(grid: Grid, axes: Places) -> sp.csr_array:
 
 
 def make_grid_block(
-    grid: Grid, axes: Places, rows: Axis, columns: Axis, smoothness: float
-) -> Block:
+    grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
+) -> BasisBlock:
     """Return the basis functions of a grid, by their values at the columns of its classes.
 
     Parameters
     ----------
-    grid : Grid
+    grid : FeatureGrid
         The nodes.
-    axes : Places
+    axes : HatCodes
         Where some documents lie on its axes.
-    rows, columns : Axis
+    rows, columns : GridAxis
         Its two features.
     smoothness : float
         λ, as that of curves; there are no functions if it is infinite.
@@ -118,11 +118,11 @@ def make_grid_block(
             values, variances = _eigenfunctions(grid, axes, rows, columns, smoothness)
     functions = np.zeros((int(grid.widths.sum()), values.shape[1]))
     functions[grid.columns] = values
-    return Block(functions, variances)
+    return BasisBlock(functions, variances)
 
 
 def _eigenfunctions(
-    grid: Grid, axes: Places, rows: Axis, columns: Axis, smoothness: float
+    grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
 ) -> tuple[Floats, Floats]:
     """Return functions of penalty ½ by their values at the nodes, and their variances."""
     weights = node_weights(grid, axes)

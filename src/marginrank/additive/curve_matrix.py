@@ -1,12 +1,12 @@
 """Basis functions of curves, a sum of which scores a document: never multiplied out.
 
 The native kernels see the hat functions of :class:`HatMatrix`, three bytes a value. The solvers see
-the weights of a basis of curves (:mod:`marginrank.objective.curve_basis`), in which the penalty is
+the weights of a basis of curves (:mod:`marginrank.additive.curve_basis`), in which the penalty is
 ½‖u‖²; :class:`CurveKernels` is between them.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,12 +14,14 @@ import numpy as np
 from marginrank import _core
 from marginrank._utils.cached import cached_property
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.grids import Grid, hat_starts
-from marginrank.data.knots import Knots, Places
+from marginrank.additive.curve_basis import STEP, CurveBasis
+from marginrank.additive.grids import FeatureGrid, hat_starts
+from marginrank.additive.knots import HatCodes
+from marginrank.data.knots import Knots
 from marginrank.objective.backends.interface import Kernels, Matrix, QueryLosses, Scores, State
 from marginrank.objective.backends.native import NativeKernels, NativeMatrix, as_native
 from marginrank.objective.backends.transformed import TransformedKernels, TransformedSweeps
-from marginrank.objective.curve_basis import STEP, CurveBasis
+from marginrank.objective.faces import Combination
 from marginrank.objective.gram import Gram
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairCounts, PairSet
@@ -29,12 +31,12 @@ FULL_HESSIAN = 1024  # columns, up to which the diagonal of a Hessian comes from
 
 
 class HatMatrix(NativeMatrix):
-    """Hat functions of features; `X` has the places of their values."""
+    """Hat functions of features; `X` has the codes of their values."""
 
     @classmethod
-    def of(cls, places: Places, starts: Integers) -> "HatMatrix":
+    def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
         """Return the matrix of some documents, given the first column of each feature."""
-        return cls(places, _core.Matrix.hats(places.codes, places.steps, starts))
+        return cls(codes, _core.Matrix.hats(codes.codes, codes.steps, starts))
 
 
 @dataclass(frozen=True)
@@ -49,21 +51,21 @@ class CurveMatrix(Matrix):
         Their knots.
     basis : CurveBasis
         The basis functions, made of hat functions.
-    grids : tuple of Grid
+    grids : tuple of FeatureGrid
         Grids of two features, whose hat functions follow those of the features.
     """
 
     hats: HatMatrix
     knots: Knots
     basis: CurveBasis
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[FeatureGrid, ...] = ()
 
     @classmethod
     def of(
-        cls, places: Places, knots: Knots, basis: CurveBasis, grids: tuple[Grid, ...] = ()
+        cls, codes: HatCodes, knots: Knots, basis: CurveBasis, grids: tuple[FeatureGrid, ...] = ()
     ) -> "CurveMatrix":
-        """Return the matrix of documents whose values lie at these places."""
-        return cls(HatMatrix.of(places, hat_starts(knots, grids)), knots, basis, grids)
+        """Return the matrix of documents whose values have these codes."""
+        return cls(HatMatrix.of(codes, hat_starts(knots, grids)), knots, basis, grids)
 
     @cached_property
     def starts(self) -> Integers:
@@ -71,9 +73,9 @@ class CurveMatrix(Matrix):
         return hat_starts(self.knots, self.grids)
 
     @property
-    def places(self) -> Places:
-        """Where the values of the documents lie."""
-        return cast(Places, self.hats.X)
+    def codes(self) -> HatCodes:
+        """The values of the documents."""
+        return cast(HatCodes, self.hats.X)
 
     @property
     def n_features(self) -> int:
@@ -108,6 +110,15 @@ class CurveMatrix(Matrix):
         """How much each basis function varies."""
         return self.basis.variances
 
+    @property
+    def block_starts(self) -> Integers:
+        """The first basis function of each feature or grid, and the number of all."""
+        return self.basis.starts
+
+    def combine_blocks(self, combinations: Mapping[int, Combination]) -> "CurveMatrix":
+        """Return the matrix with combinations of the basis functions of some features or grids."""
+        return replace(self, basis=self.basis.combine(combinations))
+
     def kernels(self, pairs: PairCounts, loss: Loss, threads: int) -> "CurveKernels":
         """Return what computes with it."""
         return CurveKernels(self, self.hats.kernels(pairs, loss, threads))
@@ -118,34 +129,34 @@ class CurveMatrix(Matrix):
         """Return a sample of the pairs and a copy of the rows of its documents."""
         sample = cast(PairSet, pairs).sample(fraction, seed)
         rows = sample.documents.rows
-        places = self.places if rows is None else self.places.take(rows)
-        return CurveMatrix.of(places, self.knots, self.basis, self.grids), sample.compact()
+        codes = self.codes if rows is None else self.codes.take(rows)
+        return CurveMatrix.of(codes, self.knots, self.basis, self.grids), sample.compact()
 
     def share(self, kernels: Sequence[Kernels]) -> TransformedSweeps:
-        """Return sweeps that read the places once for all."""
+        """Return sweeps that read the codes once for all."""
         curves = [cast(CurveKernels, kernel) for kernel in kernels]
         return TransformedSweeps.of(self.hats.share([k.inner for k in curves]), curves)
 
     def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
         """Return some basis functions (ascending) at all documents, or at those of some rows."""
-        places = self.places if rows is None else self.places.take(rows)
-        result = np.empty((places.codes.shape[0], columns.size))
+        codes = self.codes if rows is None else self.codes.take(rows)
+        result = np.empty((codes.codes.shape[0], columns.size))
         feature = np.searchsorted(self.basis.starts, columns, side="right") - 1
         for k in np.unique(feature):
             where = np.flatnonzero(feature == k)
             at_knots = self.basis.blocks[k][:, columns[where] - self.basis.starts[k]]
             result[:, where] = sum(
                 (1.0 - p) * at_knots[left] + p * at_knots[left + 1]
-                for left, p in self._columns(places, int(k))
+                for left, p in self._columns(codes, int(k))
             )
         return result
 
-    def _columns(self, places: Places, k: int) -> Iterator[tuple[Integers, Any]]:
+    def _columns(self, codes: HatCodes, k: int) -> Iterator[tuple[Integers, Any]]:
         """Yield the left one of two columns in block k, and how far it is to the next."""
         hats = self.basis.hats(k)
         for j in hats:
-            left = places.codes[:, j].astype(np.int64) + (self.starts[j] - self.starts[hats[0]])
-            yield left, (STEP * places.steps[:, j])[:, None]
+            left = codes.codes[:, j].astype(np.int64) + (self.starts[j] - self.starts[hats[0]])
+            yield left, (STEP * codes.steps[:, j])[:, None]
 
 
 class CurveKernels(TransformedKernels):

@@ -6,17 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.grids import (
-    CLASSES,
-    MOST_NODES,
-    Grid,
-    axis_places,
-    with_grids,
-)
-from marginrank.data.knots import WHOLE, Knots, Places
-from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.curve_basis import sample
-from marginrank.objective.grid_basis import Axis, make_grid_block
+from marginrank.additive.curve_basis import sample
+from marginrank.additive.curve_matrix import CurveMatrix
+from marginrank.additive.grid_basis import GridAxis, make_grid_block
+from marginrank.additive.grids import CLASSES, MOST_NODES, FeatureGrid, axis_codes, with_grids
+from marginrank.additive.knots import WHOLE, HatCodes
+from marginrank.data.grids import Interaction
+from marginrank.data.knots import Knots
 
 BINS = 16  # of an axis
 CATEGORIES = MOST_NODES  # that have a row of their own; others are where missing values are
@@ -38,21 +34,21 @@ def add_grids(
     pairs : sequence of (int, int)
         The features of each grid.
     smoothness, scale
-        As in :func:`~marginrank.objective.curve_basis.make_basis`.
+        As in :func:`~marginrank.additive.curve_basis.make_basis`.
     threads : int
         Number of threads.
     """
-    knots, places = matrix.knots, matrix.places
+    knots, codes = matrix.knots, matrix.codes
     grids, corners, blocks = [], [], []
     for pair in pairs:
-        grid = Grid(
+        grid = FeatureGrid(
             pair,
-            (axis_knots(knots, places, pair[0]), axis_knots(knots, places, pair[1])),
+            (axis_knots(knots, codes, pair[0]), axis_knots(knots, codes, pair[1])),
             (bool(knots.categorical[pair[0]]), bool(knots.categorical[pair[1]])),
         )
-        axes = axis_places(grid, knots, places, threads)
+        axes = axis_codes(grid, knots, codes, threads)
         rows, columns = (
-            Axis(
+            GridAxis(
                 scale_ratio(matrix, k, scale),
                 used_nodes(axes, side, grid.shape[side]),
                 grid.categorical[side],
@@ -63,37 +59,37 @@ def add_grids(
         corners.append(grid.corners(axes))
         blocks.append(make_grid_block(grid, sample(axes), rows, columns, smoothness))
     return CurveMatrix.of(
-        with_grids(places, corners),
+        with_grids(codes, corners),
         knots,
         matrix.basis.and_grids(blocks),
         (*matrix.grids, *grids),
     )
 
 
-def axis_knots(knots: Knots, places: Places, k: int) -> Floats:
+def axis_knots(knots: Knots, codes: HatCodes, k: int) -> Floats:
     """Return the knots of a feature that are nodes of grids: some of equal rank, or frequent."""
     of_feature = knots.of(k)
     if not knots.categorical[k]:
         kept = np.unique(np.linspace(0, of_feature.size - 1, BINS + 1).round().astype(np.int64))
     else:
-        counts = column_counts(knots, places, k)[1:]
+        counts = column_counts(knots, codes, k)[1:]
         kept = np.sort(np.argsort(-counts, kind="stable")[:CATEGORIES])
     some: Floats = of_feature[kept]
     return some
 
 
-def nearest_columns(places: Places, k: int) -> Integers:
+def nearest_columns(codes: HatCodes, k: int) -> Integers:
     """Return the column of a feature that each value is nearest to."""
-    return places.codes[:, k].astype(np.int64) + (places.steps[:, k] >= WHOLE // 2)
+    return codes.codes[:, k].astype(np.int64) + (codes.steps[:, k] >= WHOLE // 2)
 
 
-def column_counts(knots: Knots, places: Places, k: int) -> Integers:
+def column_counts(knots: Knots, codes: HatCodes, k: int) -> Integers:
     """Return how many values are nearest to each column of a feature."""
     n_columns = knots.of(k).size + 1
-    return np.bincount(nearest_columns(places, k), minlength=n_columns)
+    return np.bincount(nearest_columns(codes, k), minlength=n_columns)
 
 
-def used_nodes(axes: Places, side: int, n_nodes: int) -> NDArray[np.bool_]:
+def used_nodes(axes: HatCodes, side: int, n_nodes: int) -> NDArray[np.bool_]:
     """Return which nodes of an axis have documents."""
     left, steps = axes.codes[:, side].astype(np.int64), axes.steps[:, side]
     used = np.zeros(n_nodes, dtype=bool)
@@ -110,10 +106,15 @@ def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
     return (sigma / float(matrix.basis.deviations[k])) ** 2
 
 
-def grid_values(matrix: CurveMatrix, at_columns: Floats) -> list[Floats]:
-    """Return the values of all grids at their nodes, from those at all columns."""
+def interactions_of(matrix: CurveMatrix, at_columns: Floats) -> list[Interaction]:
+    """Return the functions on all grids, from the values at all columns."""
     starts = matrix.starts[matrix.knots.n_features : -1 : CLASSES]
     return [
-        at_columns[first + grid.columns].reshape(grid.shape)
+        Interaction(
+            grid.features,
+            grid.axes,
+            at_columns[first + grid.columns].reshape(grid.shape),
+            grid.categorical,
+        )
         for first, grid in zip(starts, matrix.grids, strict=True)
     ]

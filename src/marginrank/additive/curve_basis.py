@@ -19,7 +19,7 @@ together with the line, they have the penalty ½‖u‖². Missing values, and c
 zeros and ones with a weight of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -31,9 +31,11 @@ from scipy.linalg import block_diag
 from marginrank._utils.cached import cached_property
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.grids import CLASSES
-from marginrank.data.knots import SAMPLE, WHOLE, Knots, Places
+from marginrank.additive.grids import CLASSES
+from marginrank.additive.knots import SAMPLE, WHOLE, HatCodes
+from marginrank.data.knots import Knots
 from marginrank.objective.backends.transformed import Transformation
+from marginrank.objective.faces import Combination
 
 STEP = 1.0 / WHOLE
 SEED = 1  # of the sample
@@ -84,7 +86,7 @@ class CurveBasis(Transformation):
         first = n_curves + CLASSES * (k - n_curves)
         return range(k, k + 1) if k < n_curves else range(first, first + CLASSES)
 
-    def and_grids(self, blocks: Sequence["Block"]) -> "CurveBasis":
+    def and_grids(self, blocks: Sequence["BasisBlock"]) -> "CurveBasis":
         """Return the same with functions of grids behind."""
         return replace(
             self,
@@ -92,6 +94,14 @@ class CurveBasis(Transformation):
             variances=np.concatenate([self.variances, *(block.variances for block in blocks)]),
             n_grids=self.n_grids + len(blocks),
         )
+
+    def combine(self, combinations: Mapping[int, Combination]) -> "CurveBasis":
+        """Return the same with combinations of the functions of some blocks."""
+        functions, variances = list(self.blocks), np.split(self.variances, self.starts[1:-1])
+        for k, combination in combinations.items():
+            functions[k] = functions[k] @ combination.columns
+            variances[k] = combination.variances
+        return replace(self, blocks=functions, variances=np.concatenate(variances))
 
     @property
     def n_weights(self) -> int:
@@ -127,7 +137,7 @@ def _block_diagonal(blocks: Sequence[Floats]) -> Any:
 
 
 def make_basis(
-    knots: Knots, places: Places, smoothness: float, scale: Floats | None = None
+    knots: Knots, codes: HatCodes, smoothness: float, scale: Floats | None = None
 ) -> CurveBasis:
     """Return the basis of the curves of all features.
 
@@ -135,17 +145,17 @@ def make_basis(
     ----------
     knots : Knots
         The knots of the features.
-    places : Places
-        Where the values of the documents lie among them.
+    codes : HatCodes
+        The values of the documents among them.
     smoothness : float
         λ, the weight of roughness; infinite for lines alone.
     scale : ndarray of shape (n_features,), optional
         σ, what features are divided by; without it, they are not.
     """
-    return CurveShapes.of(knots, places).basis(smoothness, scale)
+    return CurveShapes.of(knots, codes).basis(smoothness, scale)
 
 
-class Block(NamedTuple):
+class BasisBlock(NamedTuple):
     """Basis functions of a feature, or grid, by their values at its columns; how much they vary."""
 
     functions: Floats
@@ -158,7 +168,7 @@ class CurveShapes:
 
     Attributes
     ----------
-    blocks : list of Block
+    blocks : list of BasisBlock
         For each feature, a weight of one for missing values or categories, the line of slope one,
         and curves of roughness one.
     n_steps : ndarray of int64, shape (n_features,)
@@ -167,16 +177,16 @@ class CurveShapes:
         τ; 0 where there are no curves.
     """
 
-    blocks: list[Block]
+    blocks: list[BasisBlock]
     n_steps: Integers
     deviations: Floats
 
     @classmethod
-    def of(cls, knots: Knots, places: Places) -> "CurveShapes":
+    def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
         """Return those of features with some knots, and of documents with values at some places."""
-        sums = HatSums.of(sample(places), knots)
-        missing = _with_gaps(places)
-        blocks: list[Block] = [Block(np.empty((0, 0)), np.empty(0))] * knots.n_features
+        sums = HatSums.of(sample(codes), knots)
+        missing = _with_gaps(codes)
+        blocks: list[BasisBlock] = [BasisBlock(np.empty((0, 0)), np.empty(0))] * knots.n_features
         n_steps, deviations = missing.astype(np.int64), np.zeros(knots.n_features)
         widths = np.where(knots.categorical, 0, np.diff(knots.starts))
         with serial_blas():
@@ -187,7 +197,7 @@ class CurveShapes:
                 lines = _lines(t, sums.moments(first, int(width)).present())
                 deviations[features] = np.sqrt(lines.variances)
                 if width > 2:
-                    _refuse_extremes(features, lines.variances)
+                    _check_variances(features, lines.variances)
                 curves = _curves(lines)
                 for k, curve in zip(features.tolist(), curves, strict=True):
                     blocks[k] = _with_missing(curve, sums.share(knots, k)) if missing[k] else curve
@@ -219,26 +229,26 @@ class CurveShapes:
         )
 
 
-def sample(places: Places) -> Places:
+def sample(codes: HatCodes) -> HatCodes:
     """Return the places of the documents that tell means and covariances."""
-    n_documents = places.codes.shape[0]
+    n_documents = codes.codes.shape[0]
     if n_documents <= SAMPLE:
-        return places
+        return codes
     rows = np.random.default_rng(SEED).choice(n_documents, SAMPLE, replace=False)
-    return places.take(np.sort(rows))
+    return codes.take(np.sort(rows))
 
 
-def _with_gaps(places: Places) -> NDArray[np.bool_]:
+def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
     """Return which features have missing values.
 
     A few documents at a time, as there is no room for a number a value.
     """
-    n_documents, n_features = places.codes.shape
+    n_documents, n_features = codes.codes.shape
     found = np.zeros(n_features, dtype=np.bool_)
     height = max(BLOCK_ENTRIES // max(n_features, 1), 1)
     for first in range(0, n_documents, height):
         block = slice(first, first + height)
-        found |= np.any((places.codes[block] == 0) & (places.steps[block] == 0), axis=0)
+        found |= np.any((codes.codes[block] == 0) & (codes.steps[block] == 0), axis=0)
     return found
 
 
@@ -253,15 +263,15 @@ class HatSums(NamedTuple):
     with_next: Floats
 
     @classmethod
-    def of(cls, places: Places, knots: Knots) -> "HatSums":
+    def of(cls, codes: HatCodes, knots: Knots) -> "HatSums":
         """Return those of some documents."""
-        n_documents, n_features = places.codes.shape
+        n_documents, n_features = codes.codes.shape
         sums = np.zeros((5, knots.n_columns + 1))
         width = max(BLOCK_ENTRIES // n_documents, 1)
         for k in range(0, n_features, width):
             some = slice(k, min(k + width, n_features))
-            at = (places.codes[:, some] + knots.starts[:-1][some]).ravel()
-            right = STEP * places.steps[:, some].ravel()
+            at = (codes.codes[:, some] + knots.starts[:-1][some]).ravel()
+            right = STEP * codes.steps[:, some].ravel()
             left = 1.0 - right
             for total, weights in zip(
                 sums, (left, right, left * left, right * right, left * right), strict=True
@@ -272,20 +282,20 @@ class HatSums(NamedTuple):
         mean, squares = left + np.roll(right, 1), left_left + np.roll(right_right, 1)
         return cls(mean, squares, left_right)
 
-    def moments(self, first: Integers, width: int) -> "Moments":
+    def moments(self, first: Integers, width: int) -> "HatMoments":
         """Return those of features with as many columns, by the first one of each."""
         at = first[:, None] + np.arange(width)
         products = self.squares[at][:, :, None] * np.eye(width)
         j = np.arange(width - 1)
         products[:, j, j + 1] = products[:, j + 1, j] = self.with_next[at[:, :-1]]
-        return Moments(self.mean[at], products)
+        return HatMoments(self.mean[at], products)
 
     def share(self, knots: Knots, k: int) -> float:
         """Return the share of documents without a value of a feature."""
         return float(self.mean[knots.starts[k]])
 
 
-class Moments(NamedTuple):
+class HatMoments(NamedTuple):
     """Means and products of the hat functions of some features, over documents.
 
     Attributes
@@ -299,7 +309,7 @@ class Moments(NamedTuple):
     mean: Floats
     products: Floats
 
-    def present(self) -> "Moments":
+    def present(self) -> "HatMoments":
         """Return those over documents that have a value, without the column of missing ones.
 
         Every knot gets a tiny bit of a document, so that there is always something to go by.
@@ -307,7 +317,7 @@ class Moments(NamedTuple):
         mean = self.mean[:, 1:] + FEW
         products = self.products[:, 1:, 1:] + FEW * np.eye(mean.shape[1])
         total = mean.sum(axis=1)
-        return Moments(mean / total[:, None], products / total[:, None, None])
+        return HatMoments(mean / total[:, None], products / total[:, None, None])
 
     @property
     def covariance(self) -> Floats:
@@ -315,7 +325,7 @@ class Moments(NamedTuple):
         return self.products - self.mean[:, :, None] * self.mean[:, None, :]
 
 
-class Lines(NamedTuple):
+class FeatureLines(NamedTuple):
     """The lines of slope one of some features with as many knots each.
 
     Attributes
@@ -326,36 +336,36 @@ class Lines(NamedTuple):
         Their products with hat functions.
     variances : ndarray of shape (n_features,)
         τ².
-    moments : Moments
+    moments : HatMoments
         Those of the hat functions.
     """
 
     values: Floats
     along: Floats
     variances: Floats
-    moments: Moments
+    moments: HatMoments
 
 
-def _lines(t: Floats, moments: Moments) -> Lines:
+def _lines(t: Floats, moments: HatMoments) -> FeatureLines:
     """Return the lines of features with these knots."""
     with np.errstate(over="ignore", invalid="ignore"):  # said better by who looks at τ
         line = t - np.sum(moments.mean * t, axis=1, keepdims=True)
         along = np.einsum("kij,kj->ki", moments.products, line)
-        return Lines(line, along, np.sum(line * along, axis=1), moments)
+        return FeatureLines(line, along, np.sum(line * along, axis=1), moments)
 
 
-def _refuse_extremes(features: Integers, variances: Floats) -> None:
-    """Refuse features that vary, but so little or so much that squares do not tell it."""
+def _check_variances(features: Integers, variances: Floats) -> None:
+    """Raise ValueError for features whose variances under- or overflow."""
     odd = np.flatnonzero(~((variances >= LEAST) & (variances <= MOST)))
     if odd.size:
         size = "small" if variances[odd[0]] < LEAST else "large"
         raise ValueError(
-            f"X[:, {features[odd[0]]}] has values so {size} that their squares are no numbers to "
-            "go by; multiply the feature by a number."
+            f"X[:, {features[odd[0]]}] has values so {size} that their squares under- or overflow. "
+            "Multiply the feature by a constant."
         )
 
 
-def _curves(lines: Lines) -> list[Block]:
+def _curves(lines: FeatureLines) -> list[BasisBlock]:
     """Return line and curves of features, zero where values are missing.
 
     They have a mean of zero over the documents that have a value.
@@ -367,10 +377,10 @@ def _curves(lines: Lines) -> list[Block]:
         variances = np.concatenate([variances, spread], axis=1)
     missing = np.zeros((len(functions), 1, functions.shape[2]))
     functions = np.concatenate([missing, functions], axis=1)
-    return [Block(*one) for one in zip(functions, variances, strict=True)]
+    return [BasisBlock(*one) for one in zip(functions, variances, strict=True)]
 
 
-def _eigencurves(along: Floats, moments: Moments) -> tuple[Floats, Floats]:
+def _eigencurves(along: Floats, moments: HatMoments) -> tuple[Floats, Floats]:
     """Return curves of roughness one that are uncorrelated with lines and with each other.
 
     And their variances, which fall. `along` are the products of hat functions with lines.
@@ -396,14 +406,14 @@ def roughness(n_knots: int) -> Floats:
     return form
 
 
-def _with_missing(curve: Block, share: float) -> Block:
+def _with_missing(curve: BasisBlock, share: float) -> BasisBlock:
     """Add the weight of missing values, given their share."""
     functions = block_diag(1.0, curve.functions[1:])
-    return Block(functions, np.concatenate([[share * (1.0 - share)], curve.variances]))
+    return BasisBlock(functions, np.concatenate([[share * (1.0 - share)], curve.variances]))
 
 
-def _steps(shares: Floats, *, has_missing: bool) -> Block:
+def _steps(shares: Floats, *, has_missing: bool) -> BasisBlock:
     """Return a weight for each category, and for missing values if there are any."""
     first = 0 if has_missing else 1
     own = shares[first:]
-    return Block(np.eye(shares.size)[:, first:], own * (1.0 - own))
+    return BasisBlock(np.eye(shares.size)[:, first:], own * (1.0 - own))

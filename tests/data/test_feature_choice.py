@@ -2,7 +2,7 @@
 
 import pytest
 
-from marginrank.fit.feature_choice import columns_of
+from marginrank.data.feature_choice import columns_of
 
 
 @pytest.mark.parametrize(

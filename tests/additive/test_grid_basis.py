@@ -5,15 +5,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginrank import RankingData, make_ranking
-from marginrank.data.knots import choose_knots
+from marginrank.additive import grid_basis
+from marginrank.additive.curve_basis import make_basis
+from marginrank.additive.curve_matrix import CurveMatrix
+from marginrank.additive.grid_basis import GridAxis, node_weights, penalty
+from marginrank.additive.grid_matrix import CATEGORIES, add_grids, axis_knots, interactions_of
+from marginrank.additive.knots import choose_knots, encode
 from marginrank.fit.pairs import choose_pairs, objective_on
-from marginrank.objective import grid_basis
-from marginrank.objective.backends.curves import CurveMatrix
-from marginrank.objective.backends.grids import CATEGORIES, add_grids, axis_knots, grid_values
 from marginrank.objective.backends.native import as_native
-from marginrank.objective.curve_basis import make_basis
-from marginrank.objective.faces import Turn, on_face
-from marginrank.objective.grid_basis import Axis, node_weights, penalty
+from marginrank.objective.faces import Combination, on_face
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers import SOLVERS
 
@@ -32,7 +32,7 @@ PAIRS = [(0, 1), (0, 3), (2, 3), (1, 2)]
 
 def grid_matrix(pairs=PAIRS, *, max_bins=6, smoothness=0.3, scale=None, X=X, categorical=(3,)):
     knots = choose_knots(X, max_bins, categorical)
-    places = knots.places(X, 1)
+    places = encode(knots, X, 1)
     curves = CurveMatrix.of(places, knots, make_basis(knots, places, smoothness, scale))
     return add_grids(curves, pairs, smoothness, scale, 2)
 
@@ -92,8 +92,8 @@ def test_functions_of_pairs_are_uncorrelated_with_functions_of_one_feature():
 
 def test_the_penalty_is_roughness_in_two_directions():
     rng = np.random.default_rng(0)
-    rows = Axis(2.0, np.ones(5, dtype=bool), categorical=False)
-    columns = Axis(3.0, np.ones(7, dtype=bool), categorical=False)
+    rows = GridAxis(2.0, np.ones(5, dtype=bool), categorical=False)
+    columns = GridAxis(3.0, np.ones(7, dtype=bool), categorical=False)
     form = penalty(rows, columns, 0.7)
     g = np.zeros((5, 7))
     g[1:, 1:] = rng.normal(size=(4, 6))
@@ -126,8 +126,8 @@ def test_basis_functions_cost_one_half():
     grid, block = matrix.grids[0], matrix.basis.blocks[-1]
     values = block[grid.columns]
     x = np.where(np.isnan(X[:, 0]), np.nan, X[:, 0])
-    rows = Axis(4.0 / np.nanvar(x), np.ones(grid.shape[0], dtype=bool), categorical=False)
-    columns = Axis(1.0, np.ones(grid.shape[1], dtype=bool), categorical=True)
+    rows = GridAxis(4.0 / np.nanvar(x), np.ones(grid.shape[0], dtype=bool), categorical=False)
+    columns = GridAxis(1.0, np.ones(grid.shape[1], dtype=bool), categorical=True)
     assert_allclose(
         values.T @ penalty(rows, columns, 0.3) @ values, np.eye(values.shape[1]), atol=1e-3
     )
@@ -137,7 +137,8 @@ def test_rows_without_documents_stay_zero():
     full = np.nan_to_num(X, nan=1.0)
     matrix = grid_matrix([(0, 1), (0, 3)], X=full)
     u = np.random.default_rng(0).normal(size=matrix.n_features)
-    for values in grid_values(matrix, matrix.basis.inner(u)):
+    for one in interactions_of(matrix, matrix.basis.inner(u)):
+        values = one.values
         assert not values[0].any()
         assert not values[:, 0].any()
         assert values[1:, 1:].any()
@@ -147,7 +148,8 @@ def test_two_features_of_two_values_have_one_function():
     few = np.random.default_rng(0).integers(0, 2, size=(len(Y), 2)).astype(float)
     matrix = grid_matrix([(0, 1)], X=few, categorical=())
     assert matrix.basis.blocks[-1].shape[1] == 1
-    values = grid_values(matrix, matrix.basis.inner(np.eye(matrix.n_features)[-1]))[0][1:, 1:]
+    at_columns = matrix.basis.inner(np.eye(matrix.n_features)[-1])
+    values = interactions_of(matrix, at_columns)[0].values[1:, 1:]
     assert values[0, 0] * values[1, 1] > 0 > values[0, 0] * values[0, 1]
 
 
@@ -158,8 +160,8 @@ def test_rare_categories_share_the_row_of_missing_values():
     axis = matrix.grids[0].axes[0]
     assert axis.size == CATEGORIES
     assert 35.0 in axis
-    assert_array_equal(axis, axis_knots(matrix.knots, matrix.places, 0))
-    values = grid_values(matrix, matrix.basis.inner(np.ones(matrix.n_features)))[0]
+    assert_array_equal(axis, axis_knots(matrix.knots, matrix.codes, 0))
+    values = interactions_of(matrix, matrix.basis.inner(np.ones(matrix.n_features)))[0].values
     assert values[0, 1:].any()
 
 
@@ -180,7 +182,7 @@ def test_samples_have_rows_of_their_own():
 def test_weights_at_the_nodes_sum_to_one():
     matrix = grid_matrix([(0, 3)])
     grid = matrix.grids[0]
-    axes = grid.knots.places(np.ascontiguousarray(X[:, [0, 3]]), 1)
+    axes = encode(grid.knots, np.ascontiguousarray(X[:, [0, 3]]), 1)
     assert_allclose(node_weights(grid, axes).sum(axis=1), 1.0)
     assert grid_basis.node_weights(grid, axes).shape == (len(Y), np.prod(grid.shape))
 
@@ -189,7 +191,7 @@ def test_functions_on_a_face_are_those_that_the_kernels_see():
     """Those of grids stay functions of grids where others have become fewer."""
     objective, _ = both()
     two = np.eye(objective.matrix.basis.blocks[0].shape[1])[:, :2]
-    matrix = on_face(objective, {0: Turn(two, np.ones(2))}).objective.matrix
+    matrix = on_face(objective, {0: Combination(two, np.ones(2))}).objective.matrix
     w = np.random.default_rng(1).normal(size=matrix.n_features)
     assert matrix.n_features < objective.n_features
     by_kernels = matrix.hats.view.dot(matrix.basis.inner(w))

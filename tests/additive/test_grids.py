@@ -5,17 +5,18 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginrank import _core
-from marginrank.data.grids import (
+from marginrank.additive.grid_basis import node_weights
+from marginrank.additive.grids import (
     CLASSES,
     MOST_NODES,
-    Grid,
-    axis_places,
-    grid_scores,
+    FeatureGrid,
+    axis_codes,
     hat_starts,
     with_grids,
 )
-from marginrank.data.knots import Knots, choose_knots
-from marginrank.objective.grid_basis import node_weights
+from marginrank.additive.knots import choose_knots, encode
+from marginrank.data.grids import Interaction, scores_of
+from marginrank.data.knots import Knots
 
 RNG = np.random.default_rng(0)
 X = np.c_[RNG.normal(size=300), RNG.exponential(size=300), RNG.integers(0, 5, 300)].astype(float)
@@ -23,12 +24,22 @@ X[::11, 0] = np.nan
 X[::13, 2] = np.nan
 X[3, [0, 2]] = np.nan
 GRIDS = {
-    "numbers": Grid(
+    "numbers": FeatureGrid(
         (0, 1), (np.array([-1.0, 0.0, 0.5]), np.array([0.0, 1.0, 2.0, 4.0])), (False, False)
     ),
-    "categories": Grid((2, 1), (np.array([0.0, 2.0, 3.0]), np.array([0.5, 1.0])), (True, False)),
-    "both": Grid((2, 0), (np.array([1.0, 4.0]), np.array([-0.5, 0.0, 0.5])), (True, False)),
+    "categories": FeatureGrid(
+        (2, 1), (np.array([0.0, 2.0, 3.0]), np.array([0.5, 1.0])), (True, False)
+    ),
+    "both": FeatureGrid((2, 0), (np.array([1.0, 4.0]), np.array([-0.5, 0.0, 0.5])), (True, False)),
 }
+
+
+def grid_scores(grids, values, X, threads):
+    interactions = [
+        Interaction(grid.features, grid.axes, at_nodes, grid.categorical)
+        for grid, at_nodes in zip(grids, values, strict=True)
+    ]
+    return scores_of(interactions, X, threads)
 
 
 def axis_weights(knots, categorical, x):
@@ -73,7 +84,7 @@ def test_without_grids_scores_are_zero():
 def test_classes_hold_the_corners_of_every_document(grid):
     """Products with hat functions of the classes are values of the grid, but for rounding."""
     knots = choose_knots(X, 32, [2])
-    axes = axis_places(grid, knots, knots.places(X, 1), 1)
+    axes = axis_codes(grid, knots, encode(knots, X, 1), 1)
     values = RNG.normal(size=grid.shape)
     expected = brute_force(grid, values, X)
     size = np.abs(values).max()
@@ -88,7 +99,7 @@ def test_classes_hold_the_corners_of_every_document(grid):
 
 def test_every_node_has_a_column_of_its_own():
     for shape in [(2, 2), (2, 5), (MOST_NODES, MOST_NODES), (7, 4)]:
-        grid = Grid(
+        grid = FeatureGrid(
             (0, 1), (np.arange(float(shape[0])), np.arange(float(shape[1]))), (False, False)
         )
         columns = grid.columns
@@ -102,8 +113,8 @@ def test_classes_follow_the_features():
     knots, grid = Knots.of_features([np.arange(3.0), np.arange(2.0)]), GRIDS["numbers"]
     assert_array_equal(hat_starts(knots, [grid]), np.cumsum([0, 4, 3, *grid.widths]))
     x = np.c_[np.linspace(0, 2, 5), np.linspace(0, 1, 5)]
-    places = knots.places(x, 1)
-    corners = grid.corners(grid.knots.places(x, 1))
+    places = encode(knots, x, 1)
+    corners = grid.corners(encode(grid.knots, x, 1))
     both = with_grids(places, [corners])
     assert both.codes.shape == (5, 2 + CLASSES)
     assert_array_equal(both.codes[:, :2], places.codes)

@@ -1,0 +1,249 @@
+"""Text formats of linear models: LIBLINEAR-ranksvm, SVM^rank and SVM-light, and RankLib."""
+
+import math
+import os
+import re
+from typing import NoReturn
+
+import numpy as np
+
+from marginrank._utils.atomic_files import atomic_write
+from marginrank._utils.memory import require_memory
+from marginrank._utils.types import Floats
+from marginrank.models.linear_model import LinearModel
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+MOST_FEATURES = 2**31 - 1  # that LETOR text can have
+
+LIBLINEAR_SOLVER = "L2R_L2LOSS_RANKSVM"  # solver 8
+LIBLINEAR_FIELDS = ("solver_type", "nr_class", "nr_feature", "bias")
+
+SVMRANK_FIRST_LINE = "SVM-light Version"
+SVMRANK_KERNELS = {"1": "polynomial", "2": "radial basis function", "3": "sigmoid", "4": "user"}
+SVMRANK_HEADER = """\
+SVM-light Version V6.20
+0 # kernel type
+3 # kernel parameter -d 
+1 # kernel parameter -g 
+1 # kernel parameter -s 
+1 # kernel parameter -r 
+empty# kernel parameter -u 
+{n_features} # highest feature index 
+0 # number of training documents 
+2 # number of support vectors plus 1 
+0 # threshold b, each following line is a SV (starting with alpha*y)
+"""  # noqa: W291
+
+RANKLIB_FIRST_LINE = "## Coordinate Ascent"
+
+
+class ModelLines:
+    """The lines of a model file, in order; :meth:`fail` names the last one returned."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.number = 0
+        with open(path, "rb") as file:
+            text = file.read().decode("utf-8", "replace").removeprefix("\ufeff")
+        self._lines = text.rstrip().split("\n")
+
+    def next(self, expected: str) -> str:
+        """Return the next line; raise ValueError with what was expected if there is none."""
+        self.number += 1
+        if self.number > len(self._lines):
+            self.fail(f"the file ends where {expected} should follow")
+        return self._lines[self.number - 1].strip()
+
+    def end(self, last: str) -> None:
+        """Raise ValueError if there are more lines."""
+        if self.number < len(self._lines):
+            self.fail(f"{shorten(self.next(''))} comes after {last}")
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise ValueError with the file and the line."""
+        raise ValueError(f"{self.path}:{self.number}: {message}.")
+
+    def number_of(self, text: str, name: str) -> float:
+        """Return a finite number."""
+        value = float(text) if NUMBER.fullmatch(text) else math.nan
+        if not math.isfinite(value):
+            self.fail(f"{name} is {shorten(text)} and must be a finite number")
+        return value
+
+    def integer_of(self, text: str, name: str, at_least: int, at_most: int | None = None) -> int:
+        """Return an integer between bounds."""
+        value = int(text) if INTEGER.fullmatch(text) else None
+        if value is None or value < at_least:
+            self.fail(f"{name} is {shorten(text)} and must be an integer of at least {at_least}")
+        if at_most is not None and value > at_most:
+            self.fail(f"{name} is {value} and must be at most {at_most:,}")
+        return value
+
+    def model_of(self, weights: dict[int, float], n_features: int) -> LinearModel:
+        """Return a model with weights that are given by index, from 1 on."""
+        require_memory(
+            8 * n_features,
+            f"{self.path}: the highest feature index is {n_features}, and a vector of weights",
+            "check it",
+        )
+        coef = np.zeros(n_features)
+        coef[np.fromiter(weights, np.int64) - 1] = np.fromiter(weights.values(), np.float64)
+        return LinearModel(coef, {})
+
+
+def shorten(text: str) -> str:
+    """Quote the beginning of a text."""
+    return repr(text if len(text) <= 40 else text[:40] + "…")
+
+
+def _format_weight(value: float) -> str:
+    """Write a number with 16 digits as LIBLINEAR does, or 17 if 16 would not read back."""
+    text = f"{value:.16g}"
+    return text if float(text) == value else f"{value:.17g}"
+
+
+def write_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
+    """Write the weights, to be read by LIBLINEAR-ranksvm's predict."""
+    n = model.coef.size
+    header = f"solver_type {LIBLINEAR_SOLVER}\nnr_class 2\nnr_feature {n}\nbias -1\nw\n"
+    weights = "".join(f"{_format_weight(value)} \n" for value in model.coef.tolist())
+    with atomic_write(path) as file:
+        file.write((header + weights).encode("ascii"))
+
+
+def read_liblinear(path: str) -> LinearModel:
+    """Read the weights of a model of LIBLINEAR-ranksvm."""
+    lines = ModelLines(path)
+    n = _read_liblinear_header(lines)
+    coef: Floats = np.array(
+        [lines.number_of(lines.next(f"weight {k} of {n}"), f"weight {k}") for k in range(1, n + 1)]
+    )
+    lines.end(f"the {n} weights that nr_feature announces")
+    return LinearModel(coef, {})
+
+
+def _read_liblinear_header(lines: ModelLines) -> int:
+    """Return the number of features; the fields come in any order, w last."""
+    n_features = 0
+    missing = list(LIBLINEAR_FIELDS)
+    while (line := lines.next("w")) != "w":
+        name, _, value = line.partition(" ")
+        if name not in missing:
+            lines.fail(f"{shorten(line)} is no field of a ranking model, or there twice")
+        missing.remove(name)
+        value = value.strip()
+        if name == "nr_feature":
+            n_features = lines.integer_of(value, name, at_least=1)
+        elif name == "solver_type" and value != LIBLINEAR_SOLVER:
+            lines.fail(f"solver_type is {shorten(value)}; only {LIBLINEAR_SOLVER} models rank")
+        elif name == "nr_class" and value != "2":
+            lines.fail(f"nr_class is {shorten(value)} and must be 2 in a ranking model")
+        elif name == "bias" and lines.number_of(value, name) >= 0:
+            lines.fail(
+                f"bias is {value}: a feature was added to the data, which RankSVM does not do; "
+                "train without -B"
+            )
+    if missing:
+        lines.fail(f"w comes before {', '.join(missing)}")
+    return n_features
+
+
+def write_svmrank(model: LinearModel, path: str | os.PathLike[str]) -> None:
+    """Write the weights as one support vector, to be read by svm_rank_classify.
+
+    The number of training documents, which no reader uses, is written as 0.
+    """
+    weights = [
+        f"{k}:{_format_weight(value)} " for k, value in enumerate(model.coef.tolist(), 1) if value
+    ]
+    text = SVMRANK_HEADER.format(n_features=model.coef.size) + "1 " + "".join(weights) + "#\n"
+    with atomic_write(path) as file:
+        file.write(text.encode("ascii"))
+
+
+def read_svmrank(path: str) -> LinearModel:
+    """Read w = Σ alpha · x; the threshold is dropped, because it does not change any order."""
+    lines = ModelLines(path)
+    n_features, n_vectors = _read_svmrank_header(lines)
+    weights: dict[int, float] = {}  # the header may announce more features than memory holds
+    for k in range(1, n_vectors + 1):
+        vector = lines.next(f"support vector {k} of {n_vectors}")
+        _add_support_vector(lines, vector, weights, n_features)
+    lines.end(f"the {n_vectors} support vectors that the header announces")
+    if not all(map(math.isfinite, weights.values())):
+        raise ValueError(f"{path}: the sum of the support vectors overflows.")
+    return lines.model_of(weights, n_features)
+
+
+def _read_svmrank_header(lines: ModelLines) -> tuple[int, int]:
+    """Return the number of features and of support vectors."""
+    version = lines.next(f"'{SVMRANK_FIRST_LINE} …'")
+    if not version.startswith(SVMRANK_FIRST_LINE):
+        lines.fail(f"{shorten(version)} is not '{SVMRANK_FIRST_LINE} …'")
+    kernel = _svmrank_field(lines, "kernel type")
+    if kernel != "0":
+        name = SVMRANK_KERNELS.get(kernel, "unknown")
+        lines.fail(f"kernel type {shorten(kernel)} ({name}) is not linear: there are no weights")
+    for letter in "dgsru":
+        _svmrank_field(lines, f"kernel parameter -{letter}")
+    highest = _svmrank_field(lines, "highest feature index")
+    n_features = lines.integer_of(highest, "the highest feature index", 1, MOST_FEATURES)
+    _svmrank_field(lines, "number of training documents")
+    n_plus_1 = _svmrank_field(lines, "number of support vectors plus 1")
+    n_vectors = lines.integer_of(n_plus_1, "the number of support vectors plus 1", at_least=1) - 1
+    lines.number_of(_svmrank_field(lines, "threshold b"), "the threshold")
+    return n_features, n_vectors
+
+
+def _svmrank_field(lines: ModelLines, name: str) -> str:
+    """Return the value of a header line, which ends in its name."""
+    line = lines.next(f"the {name}")
+    value, mark, comment = line.partition("#")
+    if not mark or not comment.strip().startswith(name):
+        lines.fail(f"{shorten(line)} is not the {name}")
+    return value.strip()
+
+
+def _add_support_vector(
+    lines: ModelLines, line: str, weights: dict[int, float], n_features: int
+) -> None:
+    """Add alpha · x."""
+    fields = line.partition("#")[0].split()
+    if not fields:
+        lines.fail("the support vector has no alpha")
+    alpha = lines.number_of(fields[0], "alpha")
+    last = 0
+    for field in fields[1:]:
+        index, colon, value = field.partition(":")
+        if not colon:
+            lines.fail(f"{shorten(field)} is not <feature>:<value>")
+        feature = lines.integer_of(index, "a feature index", at_least=1)
+        if feature <= last:
+            lines.fail(f"feature {feature} comes after {last}; indices must increase")
+        if feature > n_features:
+            lines.fail(f"feature {feature} is above the highest feature index, {n_features}")
+        product = alpha * lines.number_of(value, f"feature {feature}")
+        weights[feature] = weights.get(feature, 0.0) + product
+        last = feature
+
+
+def read_ranklib(path: str) -> LinearModel:
+    """Read a Coordinate Ascent model; it has as many features as the highest index says."""
+    lines = ModelLines(path)
+    if lines.next(f"'{RANKLIB_FIRST_LINE}'") != RANKLIB_FIRST_LINE:
+        lines.fail(f"this is not '{RANKLIB_FIRST_LINE}': only such models of RankLib have weights")
+    line = ""
+    while not line or line.startswith("##"):
+        line = lines.next("the weights")
+    weights: dict[int, float] = {}
+    for field in line.split():
+        index, colon, value = field.partition(":")
+        if not colon:
+            lines.fail(f"{shorten(field)} is not <feature>:<weight>")
+        feature = lines.integer_of(index, "a feature index", 1, MOST_FEATURES)
+        if feature in weights:
+            lines.fail(f"feature {feature} is there twice")
+        weights[feature] = lines.number_of(value, f"the weight of feature {feature}")
+    lines.end("the weights")
+    return lines.model_of(weights, max(weights))
