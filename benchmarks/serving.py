@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from marginrank import Ranker, RankSVM
+from marginrank import LinearScorer, RankSVM
 from marginrank.models import LinearModel
 
 DOCUMENTS, FEATURES, BATCH = 100, 136, 100_000
@@ -51,15 +51,15 @@ def arrow(X: np.ndarray) -> pa.RecordBatch:
 def one_query(X: np.ndarray) -> Ways:
     """Return ways to rank the documents of a query."""
     record = model()
-    ranker, w = Ranker(record), record.coef
+    scorer, w = LinearScorer(record), record.coef
     estimator = RankSVM.from_linear_model(LinearModel(w, {}))
     columns, batch = {name: X[:, k].copy() for k, name in enumerate(NAMES)}, arrow(X)
     return {
         "NumPy: X @ w, argsort": lambda: np.argsort(-(X @ w), kind="stable"),
-        "Ranker.rank_one, array": lambda: ranker.rank_one(X),
-        "Ranker.top_k of 10, array": lambda: ranker.top_k(X, 10),
-        "Ranker.rank_one, dict of columns": lambda: ranker.rank_one(columns),
-        "Ranker.rank_one, Arrow batch": lambda: ranker.rank_one(batch),
+        "LinearScorer.rank_one, array": lambda: scorer.rank_one(X),
+        "LinearScorer.top_k of 10, array": lambda: scorer.top_k(X, 10),
+        "LinearScorer.rank_one, dict of columns": lambda: scorer.rank_one(columns),
+        "LinearScorer.rank_one, Arrow batch": lambda: scorer.rank_one(batch),
         "RankSVM.rank, array": lambda: estimator.rank(X),
         **onnx_way(w, X),
     }
@@ -67,15 +67,15 @@ def one_query(X: np.ndarray) -> Ways:
 
 def large_batch(X: np.ndarray) -> Ways:
     """Return ways to score many documents."""
-    ranker, batch = Ranker(model()), arrow(X)
+    scorer, batch = LinearScorer(model()), arrow(X)
 
     def copied() -> np.ndarray:
-        return ranker.scores(np.column_stack([column.to_numpy() for column in batch.columns]))
+        return scorer.scores(np.column_stack([column.to_numpy() for column in batch.columns]))
 
     return {
-        "Ranker.scores, array": lambda: ranker.scores(X),
-        "Ranker.scores, Arrow batch where it is": lambda: ranker.scores(batch),
-        "Ranker.scores, Arrow batch copied into a table": copied,
+        "LinearScorer.scores, array": lambda: scorer.scores(X),
+        "LinearScorer.scores, Arrow batch where it is": lambda: scorer.scores(batch),
+        "LinearScorer.scores, Arrow batch copied into a table": copied,
     }
 
 

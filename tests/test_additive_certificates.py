@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from brute_force import explicit_pairs
-from oracle import Judge
-from plain_defaults import plain_curve_parameters
-from small_problems import small_problem
+from helpers.brute_force import explicit_pairs
+from helpers.oracle import Oracle
+from helpers.plain_defaults import plain_curve_parameters
+from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
@@ -40,7 +40,7 @@ def assert_true(outcome, seen, parameters, pairs, loss, C, name):
         stop_reason_=result.stop,
         history_=result.history,
     )
-    judge = Judge(X, pairs, loss, C)
+    judge = Oracle(X, pairs, loss, C)
     warned = not is_close(result, parameters.tol)
     assert not wrong_claims(model, judge, parameters.tol, warned), name
 

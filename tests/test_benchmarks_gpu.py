@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from torch_problems import make_data, relative_error
+from helpers.torch_problems import make_data, relative_error
 
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.objective.losses import LOSSES

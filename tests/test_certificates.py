@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from brute_force import explicit_pairs
-from objectives import make_objective
-from oracle import LONG, Judge
+from helpers.brute_force import explicit_pairs
+from helpers.objectives import make_objective
+from helpers.oracle import LONG, Oracle
+from helpers.small_problems import small_problem
 from sklearn.exceptions import ConvergenceWarning
-from small_problems import small_problem
 
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank.models.fit_report import StopReason
@@ -98,7 +98,7 @@ def judged(X, y, qid=None, *, loss="hinge", cost=None, **parameters):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = RankSVM(loss=loss, **parameters).fit(X, y, qid=qid)
-    judge = Judge(np.asarray(X), pairs, get_loss(loss), parameters.get("C", 1.0))
+    judge = Oracle(np.asarray(X), pairs, get_loss(loss), parameters.get("C", 1.0))
     return model, wrong_claims(model, judge, parameters.get("tol", 1e-6), caught)
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from objectives import make_objective
-from sampled_problems import outlier_problem, sampled_problem
+from helpers.objectives import make_objective
+from helpers.sampled_problems import outlier_problem, sampled_problem
 
 from marginrank import RankingData, RankSVM, rank_path
 from marginrank.objective.losses import get_loss

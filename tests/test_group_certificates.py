@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from brute_force import explicit_pairs
-from group_oracle import GroupJudge
-from plain_defaults import plain_curve_parameters
-from small_problems import small_problem
+from helpers.brute_force import explicit_pairs
+from helpers.oracle import GroupOracle
+from helpers.plain_defaults import plain_curve_parameters
+from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
@@ -48,7 +48,7 @@ def fitted(seed):
     objective = seen.objective(data, parameters, pairs=listed)
     largest = Groups(1.0, seen.matrix.basis.starts).lengths(objective.at_zero().gradient).max()
     l1 = float(10.0 ** rng.uniform(-4, 0.1)) * (float(largest) or 1.0)
-    parameters = replace(parameters, l1=l1)
+    parameters = replace(parameters, group_l1=l1)
     return fit_additive(data, parameters, pairs=listed), seen, parameters, problem
 
 
@@ -57,9 +57,9 @@ def test_hinge_with_a_small_penalty_and_a_large_C(seed):
     """An unsolved smoothed problem made the band's part of the estimate vanish."""
     rng = np.random.default_rng(seed)
     data = RankingData(rng.normal(size=(20, 2)), rng.integers(0, 3, 20))
-    parameters = plain_curve_parameters(loss="hinge", l1=0.1, C=1e4, tol=1e-3)
+    parameters = plain_curve_parameters(loss="hinge", group_l1=0.1, C=1e4, tol=1e-3)
     outcome, matrix = fit_additive(data, parameters), prepare(data, parameters).matrix
-    judge = GroupJudge(
+    judge = GroupOracle(
         matrix.values(np.arange(matrix.n_features)),
         explicit_pairs(data.y, np.zeros(20)),
         get_loss("hinge"),
@@ -83,12 +83,12 @@ def test_no_false_claim(first):
             continue
         outcome, seen, parameters, problem = found
         result, matrix = outcome.fit.result, seen.matrix
-        judge = GroupJudge(
+        judge = GroupOracle(
             matrix.values(np.arange(matrix.n_features)),
             problem.judge.pairs,
             problem.judge.loss,
             problem.judge.C,
-            weight=parameters.l1,
+            weight=parameters.group_l1,
             starts=matrix.basis.starts,
         )
         model = SimpleNamespace(

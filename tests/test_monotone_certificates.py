@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cone_oracle import ConeJudge
-from small_problems import small_problem
+from helpers.oracle import ConeOracle
+from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
@@ -29,7 +29,7 @@ def monotone_problem(seed):
         "max_bins": int(rng.integers(1, 9)),
         "smoothness": float(10.0 ** rng.uniform(-3, 3)),
         "scale": str(rng.choice(["standard", "range"])) if rng.random() < 0.7 else None,
-        "monotone": signs or {0: 1},
+        "monotonic_cst": signs or {0: 1},
     }
     if parameters["solver"] in ("ocas", "bmrm"):
         parameters["solver"] = "auto"
@@ -60,7 +60,7 @@ def test_no_false_claim(first):
             continue
         result, matrix = outcome.fit.result, seen.matrix
         B = matrix.values(np.arange(matrix.n_features))
-        judge = ConeJudge(B, problem.judge.pairs, problem.judge.loss, problem.judge.C, cone=cone)
+        judge = ConeOracle(B, problem.judge.pairs, problem.judge.loss, problem.judge.C, cone=cone)
         model = SimpleNamespace(
             coef_=result.w,
             gap_=result.gap,

@@ -85,9 +85,10 @@ def test_top_is_at_least_one(ranking):
 def test_pyplot_is_left_alone():
     code = (
         "import sys\n"
-        "from marginrank import make_ranking, rank_features\n"
+        "from marginrank import RankingData, make_ranking, rank_features\n"
         "from marginrank.plots import plot_feature_ranking\n"
-        "plot_feature_ranking(rank_features(*make_ranking(5, 5, 2, random_state=0)))\n"
+        "data = RankingData(*make_ranking(5, 5, 2, random_state=0))\n"
+        "plot_feature_ranking(rank_features(data))\n"
         "print('matplotlib' in sys.modules, 'matplotlib.pyplot' in sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -221,8 +222,8 @@ def test_curves_are_drawn_by_importance_with_density():
     X[:, 2] = qid  # which no ranking depends on
     X[:, 3] = np.arange(len(y)) % 3
     X[::5, 1] = np.nan
-    model = AdditiveRankSVM(categorical=[3]).fit(X, y, qid=qid)
-    axes = plot_additive(model, X, qid, top=4)
+    model = AdditiveRankSVM(categorical_features=[3]).fit(X, y, qid=qid)
+    axes = plot_additive(model, X, qid=qid, top=4)
     spread, error = importance(model.to_additive_model(), X, qid)
     assert spread[2] == pytest.approx(0.0, abs=1e-12)
     assert (error[:2] > 0).all()
@@ -252,8 +253,8 @@ def test_curves_over_documents_in_any_form(kind):
         "data": None if kind == "gaps" else RankingData(X, y, qid, feature_names=names),
         "gaps": frame.astype(object).where(frame.notna(), None),
     }[kind]
-    expected = plot_additive(model, X, qid)
-    axes = plot_additive(model, given, None if kind == "data" else qid)
+    expected = plot_additive(model, X, qid=qid)
+    axes = plot_additive(model, given, qid=None if kind == "data" else qid)
     assert [ax.get_title() for ax in axes] == [ax.get_title() for ax in expected]
     densities = [
         [bar.get_height() for ax in one[0].figure.axes for bar in ax.patches]
@@ -268,22 +269,22 @@ def test_what_has_no_curves_of_these_features_is_refused():
     frame = pd.DataFrame(X, columns=list("abc"))
     model = AdditiveRankSVM().fit(frame, y, qid=qid)
     with pytest.raises(TypeError, match="RankSVM has no curves to draw; give a fitted Additive"):
-        plot_additive(RankSVM().fit(X, y, qid=qid), X, qid)
+        plot_additive(RankSVM().fit(X, y, qid=qid), X, qid=qid)
     with pytest.raises(ValueError, match="feature 1 of the data is 'c', but 'a' in the model"):
-        plot_additive(model, frame[list("cab")], qid)
+        plot_additive(model, frame[list("cab")], qid=qid)
     with pytest.raises(ValueError, match="the data has 2 features, but the model 3"):
-        plot_additive(model, X[:, :2], qid)
+        plot_additive(model, X[:, :2], qid=qid)
     with pytest.raises(ValueError, match="qid was given beside a RankingData"):
-        plot_additive(model, RankingData(X, y, qid), qid)
+        plot_additive(model, RankingData(X, y, qid), qid=qid)
 
 
 def test_pairs_of_features_are_drawn_as_heat_maps():
     X = np.random.default_rng(0).uniform(-1, 1, size=(600, 3))
     X[:, 2] = np.arange(600) % 4
     y, qid = X[:, 0] * X[:, 1] + X[:, 0] * (X[:, 2] - 1), np.arange(600) // 20
-    model = AdditiveRankSVM(C=10, smoothness=0.1, interactions=2, categorical=[2])
+    model = AdditiveRankSVM(C=10, smoothness=0.1, interactions=2, categorical_features=[2])
     model.fit(X, y, qid=qid)
-    axes = plot_additive(model, X, qid, top=5)
+    axes = plot_additive(model, X, qid=qid, top=5)
     by_name = {ax.get_title().split(":")[0]: ax for ax in axes}
     for pair in model.interactions_:
         first, second = (f"f{k + 1}" for k in pair.features)

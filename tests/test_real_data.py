@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from objectives import make_objective
-from plain_defaults import plain_kernel
+from helpers.objectives import make_objective
+from helpers.plain_defaults import plain_kernel
 
 from marginrank import RankingData, RankSVM, StopReason, metrics
 from marginrank.objective.losses import LOSSES

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from marginrank.io.pair_text import load_pairs
     from marginrank.metrics.feature_ranking import rank_features
     from marginrank.models.fit_report import Iteration, StopReason
-    from marginrank.models.serving import Ranker
+    from marginrank.models.serving import LinearScorer
     from marginrank.selection.learning_curve import learning_curve_ranking
     from marginrank.selection.path import sparse_path
     from marginrank.selection.rank_path import rank_path
@@ -42,10 +42,10 @@ __all__ = [
     "AdditiveRankSVMCV",
     "Iteration",
     "KernelRankSVM",
+    "LinearScorer",
     "QueryScaler",
     "RankSVM",
     "RankSVMCV",
-    "Ranker",
     "RankingData",
     "SGDRankSVM",
     "SelectKBestRanking",
@@ -72,10 +72,10 @@ _MODULES = {
     "AdditiveRankSVMCV": "marginrank.estimators",
     "Iteration": "marginrank.models.fit_report",
     "KernelRankSVM": "marginrank.estimators",
+    "LinearScorer": "marginrank.models.serving",
     "QueryScaler": "marginrank.estimators",
     "RankSVM": "marginrank.estimators",
     "RankSVMCV": "marginrank.estimators",
-    "Ranker": "marginrank.models.serving",
     "RankingData": "marginrank.data",
     "SGDRankSVM": "marginrank.estimators",
     "SparseRankSVM": "marginrank.estimators",

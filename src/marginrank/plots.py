@@ -220,7 +220,7 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
 
 
 def plot_additive(
-    model: Any, X: Any = None, qid: Any = None, *, top: int = 6, figure: Any = None
+    model: Any, X: Any = None, *, qid: Any = None, top: int = 6, figure: Any = None
 ) -> list[Any]:
     """Draw the curves of an additive model that matter most, each on axes of its own.
 
@@ -252,7 +252,7 @@ def plot_additive(
     >>> from marginrank import AdditiveRankSVM, make_ranking
     >>> from marginrank.plots import plot_additive
     >>> X, y, qid = make_ranking(n_queries=20, n_features=5, random_state=0)
-    >>> axes = plot_additive(AdditiveRankSVM().fit(X, y, qid=qid), X, qid, top=2)
+    >>> axes = plot_additive(AdditiveRankSVM().fit(X, y, qid=qid), X, qid=qid, top=2)
     >>> len(axes)
     2
     """

@@ -41,7 +41,7 @@ def test_command_file_and_python_have_the_same_bits(invoke, train_txt, tmp_path,
     assert json.loads(done.stdout)["parameters"]["scale"] == scale
     model = estimator(scale=scale, **parameters)
     if command == "train-online":
-        model.fit_file(train_txt)
+        model.fit(train_txt)
     else:
         model.fit(load_letor(train_txt))
     loaded = load_model(path)

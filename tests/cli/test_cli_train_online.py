@@ -12,7 +12,7 @@ def test_text_equals_the_python_api_bitwise(run, tmp_path, train_txt):
     model = tmp_path / "m.json"
     flags = ("-C", "0.1", "--chunk-documents", "50", "--json", "--verbose")
     done = run("train-online", train_txt, "--model", model, *flags)
-    expected = SGDRankSVM(C=0.1).fit_file(train_txt, chunk_documents=50)
+    expected = SGDRankSVM(C=0.1).fit(train_txt, read_options={"chunk_documents": 50})
     loaded = load_model(model)
     assert loaded.coef_.tobytes() == expected.coef_.tobytes()
     assert loaded.get_params() == expected.get_params()
@@ -37,7 +37,7 @@ def test_text_equals_the_python_api_bitwise(run, tmp_path, train_txt):
 def test_store(run, tmp_path, train_txt):
     load_letor(train_txt).save(tmp_path / "store")
     run("train-online", tmp_path / "store", "--model", tmp_path / "m.json")
-    expected = SGDRankSVM().fit_file(tmp_path / "store")
+    expected = SGDRankSVM().fit(tmp_path / "store")
     assert load_model(tmp_path / "m.json").coef_.tobytes() == expected.coef_.tobytes()
 
 
@@ -118,7 +118,7 @@ def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_tx
     loaded = load_model(tmp_path / "m.json")
     assert loaded.get_params() == expected.get_params()
     with pytest.warns(match="The fit stopped because max_iter"):
-        expected.fit_file(train_txt)
+        expected.fit(train_txt)
     assert loaded.coef_.tobytes() == expected.coef_.tobytes()
 
 

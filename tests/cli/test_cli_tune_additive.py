@@ -42,7 +42,7 @@ def test_the_choice_and_the_model_are_those_of_the_estimator(tune, tmp_path, tra
 
 
 def test_the_command_that_it_prints_repeats_the_fit(tune, invoke, tmp_path):
-    told = tune("-C", "0.01,0.1", "--categorical", "2", "--scale", "range", *GRID)
+    told = tune("-C", "0.01,0.1", "--categorical-features", "2", "--scale", "range", *GRID)
     path = tmp_path / "m.json"
     written = load_model(path)
     path.unlink()
@@ -81,7 +81,7 @@ def test_the_table_names_smoothness_and_bins(invoke, tmp_path, train_txt):
     [
         (("--smoothness", "3"), "--smoothness needs --additive."),
         (("--max-bins", "8"), "--max-bins needs --additive."),
-        (("--categorical", "2"), "--categorical needs --additive."),
+        (("--categorical-features", "2"), "--categorical-features needs --additive."),
         (
             ("--additive", "--smoothness", "3,x"),
             "--smoothness 'x' must be a finite number, more than 1e-12.",

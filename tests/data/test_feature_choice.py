@@ -15,23 +15,26 @@ from marginrank.data.feature_choice import columns_of
         ("1,3", None, [0, 2]),  # as LETOR text counts
         ("f1,f3", None, [0, 2]),
         (["1"], ["x", "1", "y"], [1]),
+        ([True, False, True], ["a", "b", "c"], [0, 2]),
+        ("from_dtype", ["a", "b", "c"], []),
     ],
 )
 def test_names_and_numbers(chosen, names, columns):
-    assert columns_of("categorical", chosen, names, 3) == columns
+    assert columns_of("categorical_features", chosen, names, 3) == columns
 
 
 @pytest.mark.parametrize(
     ("chosen", "names", "sentence"),
     [
-        ("0", None, "categorical='0' is none of the 3 features, which have names such as 'f1'"),
-        ([-1], None, "categorical=-1 is none of the 3 features"),
+        ("0", None, "categorical_features='0' .*'f1'"),
+        ([-1], None, "categorical_features=-1 "),
         (["z"], ["a", "b", "c"], "which have names such as 'a'"),
-        ([True], None, "must be a list of names or column numbers"),
+        ([True], None, "has 1 entries for 3 features"),
+        ([True, 1, 2], None, "must be a list of names or column numbers"),
         ([1.5], None, "must be a list of names or column numbers"),
         (7, None, "must be a list of names or column numbers"),
     ],
 )
 def test_what_is_no_feature(chosen, names, sentence):
     with pytest.raises(ValueError, match=sentence):
-        columns_of("categorical", chosen, names, 3)
+        columns_of("categorical_features", chosen, names, 3)

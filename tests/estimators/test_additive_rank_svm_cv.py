@@ -78,7 +78,7 @@ def test_rare_values_are_missing_in_some_folds():
     """Missing values and categories: a fold may have other columns than the next."""
     gaps = X.copy()
     gaps[:4, 0], gaps[:, 1] = np.nan, np.round(gaps[:, 1])
-    options = {"Cs": [1.0, 10.0], "smoothness": [1.0, 10.0], "categorical": [1], "cv": 3}
+    options = {"Cs": [1.0, 10.0], "smoothness": [1.0, 10.0], "categorical_features": [1], "cv": 3}
     model = AdditiveRankSVMCV(**options).fit(gaps, Y, qid=QID)
     assert model.best_score_ > 0.85
     assert model.curves_[1].categorical

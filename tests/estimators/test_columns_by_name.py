@@ -104,7 +104,9 @@ def test_text_that_the_fit_did_not_see_is_missing():
 
 def test_categories_beside_listed_ones():
     frame = COLORS.assign(m=np.arange(len(y)) % 5)
-    model = AdditiveRankSVM(max_bins=4, categorical=["m", "n"]).fit(frame, BY_COLOR, qid=qid)
+    model = AdditiveRankSVM(max_bins=4, categorical_features=["m", "n"]).fit(
+        frame, BY_COLOR, qid=qid
+    )
     assert [curve.categorical for curve in model.curves_] == [False, True, True, True]
 
 

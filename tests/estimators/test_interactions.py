@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.plain_defaults import plain_curves
 from numpy.testing import assert_allclose, assert_array_equal
-from plain_defaults import plain_curves
 
 from marginrank import AdditiveRankSVMCV, RankingData, RankSVM, load_model
 from marginrank.additive import curve_basis
@@ -60,7 +60,7 @@ def test_finds_it_with_any_loss(loss):
 
 def test_several_pairs_are_found_one_after_the_other():
     y = 2 * X[:, 1] * X[:, 3] + X[:, 0] * X[:, 4] + X[:, 2] * (X[:, 5] - 1.5)
-    model = plain_curves(interactions=3, categorical=[5], **OPTIONS).fit(X, y, qid=QID)
+    model = plain_curves(interactions=3, categorical_features=[5], **OPTIONS).fit(X, y, qid=QID)
     assert [pair.features for pair in model.interactions_] == [(1, 3), (2, 5), (0, 4)]
     assert model.interactions_[1].categorical == (False, True)
     many = plain_curves(interactions=6, **OPTIONS).fit(X, y, qid=QID)
@@ -96,7 +96,7 @@ def test_predictions_are_sums_over_curves_and_pairs():
     at = X.copy()
     at[::5, 1] = np.nan
     at[::7, 5] = np.nan
-    options = OPTIONS | {"categorical": [5]}
+    options = OPTIONS | {"categorical_features": [5]}
     model = plain_curves(interactions=15, **options).fit(at, Y, qid=QID)
     new = np.vstack([at[:50], 10 * at[:50], np.full((1, 6), np.nan), np.full((1, 6), 7.0)])
     alone = plain_curves(**options)
@@ -232,7 +232,7 @@ def test_wrong_numbers_are_refused(wrong):
 
 def test_monotone_features_are_in_no_pair():
     """Otherwise scores would not rise where curves do."""
-    rising = plain_curves(interactions=2, monotone={1: +1}, **OPTIONS).fit(X, Y, qid=QID)
+    rising = plain_curves(interactions=2, monotonic_cst={1: +1}, **OPTIONS).fit(X, Y, qid=QID)
     assert len(rising.interactions_) == 2
     assert all(1 not in pair.features for pair in rising.interactions_)
     higher = X.copy()
@@ -244,17 +244,17 @@ def test_monotone_features_are_in_no_pair():
 def test_pairs_leave_as_features_do():
     """The norm of a pair's function is one of those that l1 weighs."""
     noise = RNG.integers(0, 3, len(X))
-    few = plain_curves(interactions=2, l1=1e3, **OPTIONS).fit(X[:, :3], noise, qid=QID)
+    few = plain_curves(interactions=2, group_l1=1e3, **OPTIONS).fit(X[:, :3], noise, qid=QID)
     assert not any(pair.values.any() for pair in few.interactions_)
     assert few.gap_ <= 1e-6 * few.objective_
-    some = plain_curves(interactions=1, l1=0.1, **OPTIONS).fit(X, Y, qid=QID)
+    some = plain_curves(interactions=1, group_l1=0.1, **OPTIONS).fit(X, Y, qid=QID)
     assert some.interactions_[0].features == (1, 3)
     assert some.interactions_[0].values.any()
     assert some.gap_ <= 1e-6 * some.objective_
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-@pytest.mark.parametrize("shape", [{"l1": 0.5}, {"monotone": {1: 1, 3: -1}}])
+@pytest.mark.parametrize("shape", [{"group_l1": 0.5}, {"monotonic_cst": {1: 1, 3: -1}}])
 def test_grids_of_any_size_on_faces(shape, loss):
     """Where weights are fewer, basis functions of grids are still those of grids."""
     rng = np.random.default_rng(0)
@@ -270,7 +270,7 @@ def test_grids_of_any_size_on_faces(shape, loss):
 
 
 def test_features_without_partners_have_curves_alone():
-    alone = plain_curves(interactions=3, monotone=dict.fromkeys(range(6), 1), **OPTIONS)
+    alone = plain_curves(interactions=3, monotonic_cst=dict.fromkeys(range(6), 1), **OPTIONS)
     assert alone.fit(X, Y, qid=QID).interactions_ == []
     one = plain_curves(interactions=1, **OPTIONS).fit(X[:, :1], Y, qid=QID)
     assert one.interactions_ == []

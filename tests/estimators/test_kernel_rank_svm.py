@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from plain_defaults import plain_kernel
+from helpers.plain_defaults import plain_kernel
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import chi2_kernel, pairwise_kernels, rbf_kernel

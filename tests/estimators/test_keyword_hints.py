@@ -16,7 +16,6 @@ X, y = [[0.0], [1.0], [2.0]], [0, 1, 2]
     ("keyword", "hint"),
     [
         ("groups", "; pass query ids as qid=, or sizes of contiguous queries as group=."),
-        ("eval_set", "; pass validation=(X, y, qid) to SGDRankSVM.fit;"),
         ("sample_weights", "; did you mean 'sample_weight'?"),
         ("zzz", "'zzz'."),
     ],
@@ -26,6 +25,13 @@ def test_fit(model, keyword, hint):
     with pytest.raises(TypeError, match=re.escape(what)) as error:
         model.fit(X, y, **{keyword: y})
     assert hint in str(error.value)
+
+
+@pytest.mark.parametrize("keyword", ["eval_set", "eval_qid", "eval_group"])
+@pytest.mark.parametrize("model", [RankSVM(), AdditiveRankSVM(), KernelRankSVM(), RankSVMCV()])
+def test_fits_without_validation_data(model, keyword):
+    with pytest.raises(TypeError, match=f"{keyword}.*SGDRankSVM.fit"):
+        model.fit(X, y, **{keyword: [(X, y)]})
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from helpers.plain_defaults import plain_curves
 from numpy.testing import assert_array_equal
-from plain_defaults import plain_curves
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import AdditiveRankSVMCV, RankSVM, load_model
@@ -25,7 +25,7 @@ def test_features_leave_and_those_that_tell_something_stay(loss, tmp_path):
     options = {"C": 10.0, "normalization": "pairs", "loss": loss}
     used = []
     for l1 in (0.0, 0.5, 1e3):
-        model = plain_curves(l1=l1, **options).fit(X, Y, qid=QID)
+        model = plain_curves(group_l1=l1, **options).fit(X, Y, qid=QID)
         assert model.gap_ <= 1.01e-6 * model.objective_
         used.append(in_use(model))
     assert used[0] == [0, 1, 2, 3, 4, 5]
@@ -42,7 +42,7 @@ def test_the_objective_is_the_one_of_the_definition():
     few = RNG.integers(0, 2, size=(400, 3)) * [1.0, 3.0, 0.1]
     y = few @ [1.0, 0.5, 0.0] + RNG.normal(size=400)
     options = {"C": 0.001, "scale": "range", "tol": 1e-10}
-    model = plain_curves(max_bins=1, l1=0.7, **options).fit(few, y, qid=QID)
+    model = plain_curves(max_bins=1, group_l1=0.7, **options).fit(few, y, qid=QID)
     slopes = np.array([np.diff(c.values)[0] / np.diff(c.knots)[0] for c in model.curves_])
     plain = RankSVM(**options, max_iter=1).fit(few, y, qid=QID)
     sizes = model.scale_ * np.abs(slopes)
@@ -66,15 +66,15 @@ def test_at_the_least_l1_without_any_feature_all_have_left():
     low, high = 0.0, 10.0
     for _ in range(20):
         middle = 0.5 * (low + high)
-        left = not in_use(model.set_params(l1=middle).fit(X, Y, qid=QID))
+        left = not in_use(model.set_params(group_l1=middle).fit(X, Y, qid=QID))
         low, high = (low, middle) if left else (middle, high)
-    assert in_use(model.set_params(l1=0.98 * low).fit(X, Y, qid=QID)) in ([0], [1])
+    assert in_use(model.set_params(group_l1=0.98 * low).fit(X, Y, qid=QID)) in ([0], [1])
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_with_next_to_no_l1_it_is_the_fit_without(loss):
     without = plain_curves(C=0.1, loss=loss).fit(X, Y, qid=QID)
-    model = plain_curves(C=0.1, loss=loss, l1=1e-300).fit(X, Y, qid=QID)
+    model = plain_curves(C=0.1, loss=loss, group_l1=1e-300).fit(X, Y, qid=QID)
     assert model.gap_ <= 1e-6 * model.objective_
     assert model.objective_ == pytest.approx(without.objective_, rel=2e-6)
 
@@ -84,15 +84,15 @@ def test_categories_and_missing_values_belong_to_their_feature():
     x = np.c_[X[:, :2], rng.integers(0, 4, 400), rng.integers(0, 4, 400)]
     x[rng.random(400) < 0.2, 1] = np.nan
     y = Y + 2.0 * (x[:, 2] == 1)
-    options = {"C": 10.0, "normalization": "pairs", "categorical": [2, 3]}
-    model = plain_curves(l1=1.0, **options).fit(x, y, qid=QID)
+    options = {"C": 10.0, "normalization": "pairs", "categorical_features": [2, 3]}
+    model = plain_curves(group_l1=1.0, **options).fit(x, y, qid=QID)
     assert in_use(model) == [0, 1, 2]
     assert model.curves_[3].values.tolist() == [0.0] * 4
     assert model.curves_[1].missing != 0.0
 
 
 def test_exports_leave_out_what_has_left(tmp_path):
-    model = plain_curves(C=10.0, normalization="pairs", l1=1.0).fit(X, Y, qid=QID)
+    model = plain_curves(C=10.0, normalization="pairs", group_l1=1.0).fit(X, Y, qid=QID)
     names = ["abe", "bob", "cat", "dan", "eve", "fay"]
     model.export(tmp_path / "m.sql", "sqlite", names=names)
     text = (tmp_path / "m.sql").read_text()
@@ -101,18 +101,18 @@ def test_exports_leave_out_what_has_left(tmp_path):
 
 def test_ndcg_as_the_goal_listed_pairs_and_folds():
     y = np.clip(np.round(Y), 0, 4)
-    options = {"C": 10.0, "normalization": "pairs", "l1": 0.5}
+    options = {"C": 10.0, "normalization": "pairs", "group_l1": 0.5}
     goal = plain_curves(objective="ndcg@10", **options).fit(X, y, qid=QID)
     assert goal.n_rounds_ > 1
     assert len(in_use(goal)) < 6
-    listed = plain_curves(C=1.0, l1=5.0).fit(X, pairs=[(i, i + 1) for i in range(0, 400, 2)])
+    listed = plain_curves(C=1.0, group_l1=5.0).fit(X, pairs=[(i, i + 1) for i in range(0, 400, 2)])
     assert len(in_use(listed)) < 6
-    search = AdditiveRankSVMCV(Cs=[1, 10], smoothness=[1.0], cv=2, l1=0.5).fit(X, y, qid=QID)
+    search = AdditiveRankSVMCV(Cs=[1, 10], smoothness=[1.0], cv=2, group_l1=0.5).fit(X, y, qid=QID)
     assert search.best_estimator_.l1 == 0.5
 
 
 def test_a_limit_on_the_iterations():
-    options = {"C": 100.0, "l1": 0.1, "normalization": "pairs"}
+    options = {"C": 100.0, "group_l1": 0.1, "normalization": "pairs"}
     model = plain_curves(**options).fit(X, Y, qid=QID)
     with pytest.warns(ConvergenceWarning, match="max_iter iterations were made"):
         cut = plain_curves(max_iter=1, **options).fit(X, Y, qid=QID)
@@ -121,7 +121,7 @@ def test_a_limit_on_the_iterations():
 
 
 def test_the_same_bits_for_any_number_of_threads():
-    models = [plain_curves(l1=0.5, C=10.0, normalization="pairs", n_jobs=n) for n in (1, 2)]
+    models = [plain_curves(group_l1=0.5, C=10.0, normalization="pairs", n_jobs=n) for n in (1, 2)]
     one, two = (model.fit(X, Y, qid=QID).predict(X) for model in models)
     assert_array_equal(one, two)
 
@@ -129,19 +129,19 @@ def test_the_same_bits_for_any_number_of_threads():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"l1": -1.0}, "l1=-1.0"),
-        ({"loss": "hinge", "solver": "ocas"}, "solver='ocas'.* l1; .*'smoothing'"),
-        ({"solver": "tron"}, "solver='tron'.* l1; .*'newton'"),
-        ({"monotone": {0: 1}}, "l1=1.0 .*monotone"),
+        ({"group_l1": -1.0}, "group_l1=-1.0"),
+        ({"loss": "hinge", "solver": "ocas"}, "solver='ocas'.* group_l1; .*'smoothing'"),
+        ({"solver": "tron"}, "solver='tron'.* group_l1; .*'newton'"),
+        ({"monotonic_cst": {0: 1}}, "group_l1=1.0 .*monotonic_cst"),
     ],
 )
 def test_what_does_not_go_with_it(options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        plain_curves(**{"l1": 1.0} | options).fit(X, Y, qid=QID)
+        plain_curves(**{"group_l1": 1.0} | options).fit(X, Y, qid=QID)
 
 
 @pytest.mark.filterwarnings("default:All curves are zero")
 def test_an_empty_model_is_warned_of():
-    advice = r"All curves are zero.*Decrease l1=1000000.0 or increase C=1.0"
+    advice = r"All curves are zero.*Decrease group_l1=1000000.0 or increase C=1.0"
     with pytest.warns(UserWarning, match=advice):
-        plain_curves(l1=1e6).fit(X, Y, qid=QID)
+        plain_curves(group_l1=1e6).fit(X, Y, qid=QID)

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
-from brute_force import explicit_pairs
-from objectives import make_objective
+from helpers.brute_force import explicit_pairs
+from helpers.objectives import make_objective
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate

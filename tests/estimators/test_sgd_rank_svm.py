@@ -3,14 +3,13 @@
 import pickle
 import warnings
 from contextlib import contextmanager
-from typing import get_args, get_type_hints
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
-from objectives import make_objective
+from helpers.objectives import make_objective
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, cross_val_score
@@ -124,16 +123,11 @@ def test_any_number_of_threads_gives_bitwise_the_same(shape, kind, method):
 def test_a_random_state_is_drawn_from_once(letor):
     drawn = [np.random.RandomState(3) for _ in range(2)]
     SGDRankSVM(random_state=drawn[0]).fit(X, Y, qid=QID)
-    SGDRankSVM(random_state=drawn[1]).fit_file(letor / "train.txt")
+    SGDRankSVM(random_state=drawn[1]).fit(letor / "train.txt")
     once = np.random.RandomState(3)
     once.randint(2**31)
     follows = once.randint(2**31)
     assert [state.randint(2**31) for state in drawn] == [follows] * 2
-
-
-def test_validation_may_be_a_ranking_data_by_its_annotation():
-    for fit in (SGDRankSVM.fit, SGDRankSVM.fit_file):
-        assert RankingData in get_args(get_type_hints(fit)["validation"])
 
 
 def test_seeds():
@@ -242,8 +236,8 @@ def test_a_text_in_chunks_equals_memory(letor, chunk_documents):
     data = load_letor(letor / "train.txt")
     with quiet():
         expected = SGDRankSVM(**parameters).fit(data.X, data.y, qid=data.qid)
-        model = SGDRankSVM(**parameters).fit_file(
-            letor / "train.txt", chunk_documents=chunk_documents
+        model = SGDRankSVM(**parameters).fit(
+            letor / "train.txt", read_options={"chunk_documents": chunk_documents}
         )
     assert model._learner.coef(model._parameters(), total=float(data.n_pairs)).tobytes() == (
         expected._learner.coef(model._parameters(), total=float(data.n_pairs)).tobytes()
@@ -257,13 +251,13 @@ def test_a_text_in_chunks_equals_memory(letor, chunk_documents):
 
 def test_a_store_equals_memory(letor):
     data = RankingData.open(letor / "store")
-    model = SGDRankSVM().fit_file(letor / "store")
+    model = SGDRankSVM().fit(letor / "store")
     expected = SGDRankSVM().fit(data.X, data.y, qid=data.qid)
     assert model.coef_.tobytes() == expected.coef_.tobytes()
 
 
 def test_shuffled_chunks_learn_too(letor):
-    model = SGDRankSVM().fit_file(letor / "train.txt", chunk_documents=100)
+    model = SGDRankSVM().fit(letor / "train.txt", read_options={"chunk_documents": 100})
     assert model.stop_reason_ is StopReason.ESTIMATED
     assert model.objective_ < (1 + model.tol) * RankSVM().fit(X, Y, qid=QID).objective_
 
@@ -271,21 +265,21 @@ def test_shuffled_chunks_learn_too(letor):
 def test_chunks_with_more_features_than_the_first(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("1 qid:1 1:1\n0 qid:1 1:0\n" + "1 qid:2 3:1\n0 qid:2 2:1\n")
-    model = SGDRankSVM().fit_file(path, chunk_documents=1)
+    model = SGDRankSVM().fit(path, read_options={"chunk_documents": 1})
     assert model.coef_.shape == (3,)
     assert model.coef_[2] > 0 > model.coef_[1]
 
 
 def test_what_cannot_be_read_twice(letor):
     with pytest.raises(ValueError, match="can be read only once"):
-        SGDRankSVM().fit_file("-")
+        SGDRankSVM().fit("-")
     with (
         open(letor / "train.txt", "rb") as file,
         pytest.raises(ValueError, match="can be read only once"),
     ):
-        SGDRankSVM().fit_file(file)
+        SGDRankSVM().fit(file)
     with pytest.raises(ValueError, match="early_stopping=True cannot hold queries out"):
-        SGDRankSVM(early_stopping=True).fit_file(letor / "train.txt")
+        SGDRankSVM(early_stopping=True).fit(letor / "train.txt")
 
 
 # Early stopping
@@ -293,7 +287,7 @@ def test_what_cannot_be_read_twice(letor):
 
 def test_early_stopping_keeps_the_best_on_the_validation_data():
     model = SGDRankSVM(early_stopping=True, scoring="ndcg@5", C=1e-2, n_iter_no_change=2)
-    model.fit(X, Y, qid=QID, validation=VALID)
+    model.fit(X, Y, qid=QID, eval_set=[VALID[:2]], eval_qid=[VALID[2]])
     assert model.stop_reason_ is StopReason.VALIDATED
     best = max(line.metric for line in model.history_)
     scores = model.predict(VALID[0])
@@ -313,7 +307,7 @@ def test_early_stopping_holds_whole_queries_out():
 
 def test_validation_without_early_stopping_is_only_recorded():
     plain = SGDRankSVM().fit(X, Y, qid=QID)
-    judged = SGDRankSVM().fit(X, Y, qid=QID, validation=RankingData(*VALID))
+    judged = SGDRankSVM().fit(X, Y, qid=QID, eval_set=[RankingData(*VALID)])
     assert judged.coef_.tobytes() == plain.coef_.tobytes()
     assert np.isnan([line.metric for line in plain.history_]).all()
     last = judged.history_[-1]
@@ -325,7 +319,7 @@ def test_a_metric_without_a_value_does_not_stop_a_fit():
     labels = np.ones(len(VALID[1]))
     model = SGDRankSVM(early_stopping=True, scoring="auc")
     with pytest.warns(ConvergenceWarning, match="auc has no value on the validation data"):
-        model.fit(X, Y, qid=QID, validation=(VALID[0], labels, VALID[2]))
+        model.fit(X, Y, qid=QID, eval_set=[(VALID[0], labels)], eval_qid=[VALID[2]])
     assert model.stop_reason_ is StopReason.ESTIMATED
     assert model.coef_.tobytes() == SGDRankSVM().fit(X, Y, qid=QID).coef_.tobytes()
 
@@ -341,7 +335,8 @@ def test_rows_sorted_by_label_do_not_stop_a_fit_early():
     for order in (slice(None), rows, rows[::-1]):
         model = SGDRankSVM(early_stopping=True, max_iter=20)
         with quiet():
-            model.fit(features, Y, qid=QID, validation=[part[order] for part in valid])
+            V, v, groups = (part[order] for part in valid)
+            model.fit(features, Y, qid=QID, eval_set=[(V, v)], eval_qid=[groups])
         best.append([line.metric for line in model.history_])
     np.testing.assert_allclose(best[1], best[0], rtol=1e-12)
     np.testing.assert_allclose(best[2], best[0], rtol=1e-12)
@@ -491,8 +486,8 @@ def test_bad_parameters_are_named(name, value):
         ({"sample_weight": np.zeros(len(Y))}, "zero for every pair"),
         ({"X": np.where(np.eye(len(Y), 6) > 0, np.nan, X)}, r"X\[0, 0\] is NaN"),
         ({"qid": QID[:-1]}, r"qid has \d+ entries"),
-        ({"validation": VALID[0]}, "validation must be a tuple"),
-        ({"validation": (VALID[0][:, :4], *VALID[1:])}, "validation has 4 features, but X has 6"),
+        ({"eval_set": VALID[0]}, r"eval_set must be \[\(X, y\)\]"),
+        ({"eval_set": (VALID[0][:, :4], VALID[1])}, "eval_set has 4 features, but X has 6"),
     ],
 )
 def test_bad_data_is_named(arguments, message):
@@ -522,19 +517,47 @@ def test_validation_data_with_other_names_is_refused(tmp_path):
     train = RankingData(X, Y, QID, feature_names=[*"abcdef"])
     train.save(tmp_path / "store")
     frame = pd.DataFrame(VALID[0], columns=[*"abcdfe"])
-    message = "feature 5 of validation is 'f', but 'e' in X; give the same features"
-    for validation in (
-        (frame, *VALID[1:]),
-        RankingData(*VALID, feature_names=[*"abcdfe"]),
+    message = "feature 5 of eval_set is 'f', but 'e' in X; give the same features"
+    for given in (
+        {"eval_set": [(frame, VALID[1])], "eval_qid": [VALID[2]]},
+        {"eval_set": [RankingData(*VALID, feature_names=[*"abcdfe"])]},
     ):
-        for fit in (
-            lambda model, data: model.fit(train, validation=data),
-            lambda model, data: model.fit_file(tmp_path / "store", validation=data),
-        ):
+        for source in (train, tmp_path / "store"):
             with pytest.raises(ValueError, match=message):
-                fit(SGDRankSVM(), validation)
-    ordered = frame[[*"abcdef"]]
-    assert SGDRankSVM().fit(train, validation=(ordered, *VALID[1:])).history_[-1].metric > 0
+                SGDRankSVM().fit(source, **given)
+    ordered = {"eval_set": [(frame[[*"abcdef"]], VALID[1])], "eval_qid": [VALID[2]]}
+    assert SGDRankSVM().fit(train, **ordered).history_[-1].metric > 0
+
+
+def test_a_call_as_for_rankers_of_lightgbm_and_xgboost():
+    """As PyTerrier calls learners of form="ltr": sizes of queries, and a validation set."""
+    sizes, valid_sizes = (np.unique(ids, return_counts=True)[1] for ids in (QID, VALID[2]))
+    expected = SGDRankSVM(early_stopping=True)
+    expected.fit(X, Y, qid=QID, eval_set=VALID[:2], eval_qid=[VALID[2]])
+    model = SGDRankSVM(early_stopping=True)
+    model.fit(X, Y, group=sizes, eval_set=[VALID[:2]], eval_group=[valid_sizes])
+    assert model.coef_.tobytes() == expected.coef_.tobytes()
+    assert [line.metric for line in model.history_] == [line.metric for line in expected.history_]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"eval_qid": [VALID[2]]}, "eval_qid was given without eval_set"),
+        ({"eval_set": [VALID[:2]] * 2}, "eval_set has 2 entries"),
+        ({"eval_set": [VALID[:2]], "eval_qid": VALID[2]}, f"eval_qid has {len(VALID[2])} entries"),
+        ({"eval_set": [VALID]}, r"eval_set must be \[\(X, y\)\]"),
+        ({"eval_set": [RankingData(*VALID)], "eval_qid": [VALID[2]]}, "eval_qid was given beside"),
+    ],
+)
+def test_validation_data_of_another_form(given, message):
+    with pytest.raises(ValueError, match=message):
+        SGDRankSVM().fit(X, Y, qid=QID, **given)
+
+
+def test_labels_beside_a_path(letor):
+    with pytest.raises(ValueError, match="y was given beside a path"):
+        SGDRankSVM().fit(letor / "train.txt", Y)
 
 
 def test_bad_pieces_are_named():
@@ -557,7 +580,7 @@ def test_names_of_an_earlier_fit_are_forgotten(tmp_path, letor):
     named = pd.DataFrame(X, columns=[f"column {j}" for j in range(6)])
     path = tmp_path / "m.json"
     for refit in (
-        lambda model: model.fit_file(letor / "train.txt"),
+        lambda model: model.fit(letor / "train.txt"),
         lambda model: model.fit(X[:, :4], Y, qid=QID),
     ):
         model = SGDRankSVM().fit(named, Y, qid=QID)
@@ -570,7 +593,7 @@ def test_names_of_an_earlier_fit_are_forgotten(tmp_path, letor):
 def test_names_of_a_store_are_kept(tmp_path):
     names = list("abcdef")
     RankingData(X, Y, QID, feature_names=names).save(tmp_path / "store")
-    model = SGDRankSVM().fit_file(tmp_path / "store")
+    model = SGDRankSVM().fit(tmp_path / "store")
     assert model.feature_names_in_.tolist() == names
 
 

@@ -10,7 +10,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from pair_kinds import NAMES, pair_kind
+from helpers.pair_kinds import NAMES, pair_kind
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import (
@@ -49,7 +49,7 @@ def test_all_that_chooses_pairs_has_the_names_and_defaults_of_rank_svm():
     for name in ("C", "loss", "pair_selection", "pair_cost", "margin", "normalization"):
         assert ours[name] == theirs[name]
     wanted = dict(inspect.signature(RankSVM.fit).parameters)
-    del wanted["memory_limit"]  # fit_file reads streams, whatever their size
+    del wanted["memory_limit"]  # files are read as streams, whatever their size
     for method in (SGDRankSVM.fit, SGDRankSVM.partial_fit):
         taken = inspect.signature(method).parameters
         assert all(taken[name].kind == wanted[name].kind for name in wanted)
@@ -128,7 +128,9 @@ def test_any_number_of_threads_gives_bitwise_the_same(given, method, monkeypatch
 
 
 def test_pairs_are_judged_on_validation_data():
-    model = SGDRankSVM(early_stopping=True).fit(X, pairs=PAIRS, qid=QID, validation=VALID)
+    model = SGDRankSVM(early_stopping=True).fit(
+        X, pairs=PAIRS, qid=QID, eval_set=[VALID[:2]], eval_qid=[VALID[2]]
+    )
     assert model.stop_reason_ is StopReason.VALIDATED
     assert model.score(X, Y, qid=QID) > 0.7
 
@@ -194,7 +196,9 @@ def test_costs_and_margins_in_a_file(tmp_path):
     dump_letor(RankingData(X[order], Y[order], QID[order]), tmp_path / "train.txt")
     choice = {"C": 0.01, "pair_cost": "ndcg", "margin": "label"}
     with quiet():
-        model = SGDRankSVM(**choice).fit_file(tmp_path / "train.txt", chunk_documents=50)
+        model = SGDRankSVM(**choice).fit(
+            tmp_path / "train.txt", read_options={"chunk_documents": 50}
+        )
     batch = RankSVM(**choice).fit(X, Y, qid=QID)
     assert batch.objective_ * (1 - 1e-6) <= model.objective_ <= 1.01 * batch.objective_
 
@@ -261,5 +265,5 @@ def test_a_stream_takes_no_matrix_of_costs(tmp_path):
     with pytest.raises(ValueError, match="pair_cost is a matrix over all labels"):
         model.partial_fit(X, Y, qid=QID)
     with pytest.raises(ValueError, match="pair_cost is a matrix over all labels"):
-        model.fit_file(tmp_path / "train.txt")
+        model.fit(tmp_path / "train.txt")
     assert not hasattr(model, "coef_")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from brute_force import explicit_pairs
-from objectives import make_objective
-from plain_defaults import plain_problem, plain_sparse
+from helpers.brute_force import explicit_pairs
+from helpers.objectives import make_objective
+from helpers.plain_defaults import plain_problem, plain_sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from exports import assert_scores, expected_scores, random_documents, random_model
+from helpers.exports import assert_scores, expected_scores, random_documents, random_model
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from exports import (
+from helpers.exports import (
     EVERY_TARGET,
     HOSTILE_NAMES,
     assert_scores,

@@ -11,7 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exports import HOSTILE_NAMES, expected_scores, random_documents, random_model, require_program
+from helpers.exports import (
+    HOSTILE_NAMES,
+    expected_scores,
+    random_documents,
+    random_model,
+    require_program,
+)
 
 from marginrank import (
     KernelRankSVM,

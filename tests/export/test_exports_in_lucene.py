@@ -7,7 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exports import HOSTILE_NAMES, assert_scores, expected_scores, random_documents, random_model
+from helpers.exports import (
+    HOSTILE_NAMES,
+    assert_scores,
+    expected_scores,
+    random_documents,
+    random_model,
+)
 
 from marginrank.export.exporting import export_files
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exports import (
+from helpers.exports import (
     HOSTILE_NAMES,
     assert_scores,
     documents_around,

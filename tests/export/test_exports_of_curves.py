@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from exports import (
+from helpers.exports import (
     HOSTILE_NAMES,
     assert_scores,
     random_curves,
@@ -199,7 +199,7 @@ def test_the_estimator_exports_what_it_predicts(target, tmp_path):
     X[::7, 1] = np.nan
     X[:, 2] = np.round(X[:, 2])
     X[:, 3] = 1.0
-    model = AdditiveRankSVM(C=0.1, categorical=[2]).fit(X, y, qid=qid)
+    model = AdditiveRankSVM(C=0.1, categorical_features=[2]).fit(X, y, qid=qid)
     (path,) = model.export(tmp_path / "Ranker.txt", target, names=["a", "b", "c", "d"])
     files = export_files(
         model.to_additive_model(), target, name="Ranker", names=["a", "b", "c", "d"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from exports import (
+from helpers.exports import (
     HOSTILE_NAMES,
     assert_scores,
     documents_around,
@@ -336,7 +336,7 @@ def fitted():
     y = np.round(2 + 3 * X[:, 0] * X[:, 1] + X[:, 1] * X[:, 2]).clip(0)
     X[::7, 0] = X[::5, 1] = NAN
     X[:, 3] = 1.0
-    model = AdditiveRankSVM(C=100, normalization="pairs", categorical=[2], interactions=2)
+    model = AdditiveRankSVM(C=100, normalization="pairs", categorical_features=[2], interactions=2)
     with warnings.catch_warnings(action="ignore"):  # a constant feature
         return model.fit(X, y, qid=np.arange(1_500) // 15), X
 

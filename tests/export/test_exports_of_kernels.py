@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import scipy.sparse as sp
-from exports import EVERY_TARGET, HOSTILE_NAMES, assert_scores, random_documents, scores_of
+from helpers.exports import EVERY_TARGET, HOSTILE_NAMES, assert_scores, random_documents, scores_of
 
 from marginrank import KernelRankSVM, make_ranking
 from marginrank.export.exporting import export_files

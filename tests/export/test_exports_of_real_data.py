@@ -4,8 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from exports import EVERY_TARGET, assert_scores, scores_of
-from plain_defaults import plain_curves
+from helpers.exports import EVERY_TARGET, assert_scores, scores_of
+from helpers.plain_defaults import plain_curves
 
 from marginrank import AdditiveRankSVM, RankSVM, metrics
 from marginrank.export.exporting import export_files

@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from plain_defaults import plain_sparse
+from helpers.plain_defaults import plain_sparse
 
 from marginrank import (
     AdditiveRankSVM,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pair_kinds import NAMES, pair_kind
+from helpers.pair_kinds import NAMES, pair_kind
 
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank.data.pair_lists import PairList

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from brute_force import explicit_pairs
-from oracle import Judge
+from helpers.brute_force import explicit_pairs
+from helpers.oracle import Oracle
 
 from marginrank import RankingData
 from marginrank.fit.peers import CLOSE, fit_like_liblinear, fit_like_svm_rank, scores_by
@@ -24,7 +24,7 @@ def problem(seed, n_queries=6, n_features=4):
 
 def above_optimum(w, data, loss, pairs):
     """Return (F(w) − F*) / F*, at most."""
-    judge = Judge(data.X, pairs, LOSSES[loss], 1.0)
+    judge = Oracle(data.X, pairs, LOSSES[loss], 1.0)
     lower, upper = judge.solution
     assert upper - lower <= 1e-8 * upper  # the judge knows F* better than is claimed here
     return float((judge.value(w) - lower) / lower)
@@ -78,7 +78,7 @@ def test_liblinear_equals_linear_svc_on_differences():
 def test_liblinear_bounds_the_gradient(epsilon):
     data = problem(1, n_queries=40, n_features=8)
     pairs = explicit_pairs(data.y, data.qid)
-    judge = Judge(data.X, pairs, LOSSES["squared_hinge"], 3.0)
+    judge = Oracle(data.X, pairs, LOSSES["squared_hinge"], 3.0)
     w = fit_like_liblinear(data, c=3.0, epsilon=epsilon).result.w
     start, end = (np.linalg.norm(judge.gradient(v).astype(float)) for v in (0 * w, w))
     assert end <= epsilon * start

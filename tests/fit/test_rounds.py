@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from brute_force import BruteForce, ExplicitPairs, explicit_pairs
+from helpers.brute_force import BruteForce, ExplicitPairs, explicit_pairs
 
 from marginrank import RankingData, learning_curve_ranking, make_ranking
 from marginrank.fit.linear import Parameters, fit_linear, preferences_of

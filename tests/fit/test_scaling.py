@@ -340,7 +340,9 @@ def test_a_stream_is_scaled_as_data_in_memory(tmp_path, name):
     path = tmp_path / "data.txt"
     dump_letor(RankingData(X, y, qid), path)
     whole = find_scale(load_letor(path), name)
-    model = SGDRankSVM(scale=name, max_iter=2, tol=0.1).fit_file(path, chunk_documents=50)
+    model = SGDRankSVM(scale=name, max_iter=2, tol=0.1).fit(
+        path, read_options={"chunk_documents": 50}
+    )
     np.testing.assert_allclose(model.scale_, whole.values, rtol=1e-12)
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from objectives import make_objective
-from plain_defaults import plain_problem
+from helpers.objectives import make_objective
+from helpers.plain_defaults import plain_problem
 
 from marginrank import RankingData, make_ranking
 from marginrank.fit.sparse import first_C, first_radius, fit_sparse

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch_problems import both, make_data, relative_error
+from helpers.torch_problems import both, make_data, relative_error
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.fit import devices

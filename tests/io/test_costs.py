@@ -4,8 +4,8 @@ import io
 
 import numpy as np
 import pytest
-from brute_force import explicit_pairs
-from oracle import Judge
+from helpers.brute_force import explicit_pairs
+from helpers.oracle import Oracle
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import (
@@ -87,7 +87,7 @@ def test_a_cost_weighs_the_pairs_that_prefer_its_document(loss):
     data = clicks()
     pairs = explicit_pairs(data.y, data.qid)
     pairs.weight *= data.cost[pairs.preferred]
-    judge = Judge(data.X, pairs, LOSSES[loss], 0.1)
+    judge = Oracle(data.X, pairs, LOSSES[loss], 0.1)
     lower, _ = judge.solution
     w = RankSVM(C=0.1, loss=loss, tol=1e-8).fit(data).coef_
     assert judge.value(w) - lower <= 1e-7 * lower
@@ -116,7 +116,7 @@ def test_text_in_chunks_is_learned_with_costs(tmp_path):
     found = {}
     for name in ("clicks", "plain"):
         with pytest.warns(ConvergenceWarning):
-            learner.fit_file(tmp_path / f"{name}.txt", chunk_documents=12)
+            learner.fit(tmp_path / f"{name}.txt", read_options={"chunk_documents": 12})
         found[name] = learner.coef_
     assert np.abs(found["clicks"] - found["plain"]).max() > 1e-2
 

@@ -15,7 +15,7 @@ X[:, 3] = np.arange(len(Y)) % 3
 
 @pytest.fixture(scope="module")
 def model():
-    return AdditiveRankSVM(C=0.3, categorical=[3], max_bins=6).fit(X, Y, qid=QID)
+    return AdditiveRankSVM(C=0.3, categorical_features=[3], max_bins=6).fit(X, Y, qid=QID)
 
 
 @pytest.fixture

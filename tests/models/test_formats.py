@@ -8,7 +8,7 @@ import pytest
 from marginrank import (
     AdditiveRankSVM,
     KernelRankSVM,
-    Ranker,
+    LinearScorer,
     RankSVM,
     load_model,
     make_ranking,
@@ -92,5 +92,5 @@ def test_models_without_weights_are_told_from_damaged_ones(tmp_path):
         path = tmp_path / "model"
         estimator.fit(X, y, qid=qid).save(path)
         with pytest.raises(ValueError, match=f"is {kind} model, which has no weights of features"):
-            Ranker.load(path)
+            LinearScorer.load(path)
         assert type(load_model(path)) is type(estimator)

@@ -7,10 +7,10 @@ nobody else knows what they are. Both also hold features that a scale divides.
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from brute_force import BruteForce, explicit_pairs
 from distributed import Client, LocalCluster
-from objectives import make_objective
-from toy_backend import ToyMatrix
+from helpers.brute_force import BruteForce, explicit_pairs
+from helpers.objectives import make_objective
+from helpers.toy_backend import ToyMatrix
 
 from marginrank import RankingData, make_ranking
 from marginrank.additive.curve_matrix import CurveMatrix

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from brute_force import explicit_pairs
-from objectives import make_objective
+from helpers.brute_force import explicit_pairs
+from helpers.objectives import make_objective
 
 from marginrank import RankingData, make_ranking
 from marginrank.models.fit_report import StopReason

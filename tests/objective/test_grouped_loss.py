@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from objectives import make_objective
+from helpers.objectives import make_objective
 
 from marginrank import RankingData, _core, make_ranking
 from marginrank.objective.losses import LOSSES

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from brute_force import BruteForce, ExplicitPairs, explicit_pairs
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from objectives import (
+from helpers.brute_force import BruteForce, ExplicitPairs, explicit_pairs
+from helpers.objectives import (
     assert_parts_are_disjoint_estimates,
     assert_samples_estimate,
     make_objective,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from marginrank import RankingData, make_ranking
 from marginrank.fit.pairs import NORMALIZATIONS

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from brute_force import BruteForce
-from pair_kinds import NAMES, pair_kind
+from helpers.brute_force import BruteForce
+from helpers.pair_kinds import NAMES, pair_kind
 
 from marginrank import RankingData, make_ranking
 from marginrank.fit.online import OnlineParameters, step_problem

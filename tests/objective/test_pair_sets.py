@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from brute_force import ExplicitPairs
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from objectives import (
+from helpers.brute_force import ExplicitPairs
+from helpers.objectives import (
     assert_parts_are_disjoint_estimates,
     assert_samples_estimate,
     make_objective,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_objective import (
     ALL_LOSSES,
     HINGE,

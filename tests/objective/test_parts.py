@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from objectives import assert_samples_estimate, make_objective
-from parts_backend import PART_ROWS, MemoryParts
+from helpers.objectives import assert_samples_estimate, make_objective
+from helpers.parts_backend import PART_ROWS, MemoryParts
 
 from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList

@@ -5,7 +5,7 @@ tests/objective/test_backends.py holds it to what a backend promises.
 
 import numpy as np
 import pytest
-from objectives import make_objective
+from helpers.objectives import make_objective
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.backends import matrix_of

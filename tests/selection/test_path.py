@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from objectives import make_objective
-from plain_defaults import plain_problem, plain_sparse, plain_sparse_path
+from helpers.objectives import make_objective
+from helpers.plain_defaults import plain_problem, plain_sparse, plain_sparse_path
 
 from marginrank import RankingData, StopReason, make_ranking, metrics
 from marginrank.fit.sparse import first_C, first_radius, fit_sparse

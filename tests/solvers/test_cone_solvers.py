@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cone_oracle import _solve
+from helpers.oracle import _solve
 from numpy.testing import assert_allclose
 
 from marginrank import make_ranking

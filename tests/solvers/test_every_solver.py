@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from brute_force import BruteForce, ExplicitPairs, explicit_pairs
-from objectives import make_objective
+from helpers.brute_force import BruteForce, ExplicitPairs, explicit_pairs
+from helpers.objectives import make_objective
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.data.pair_lists import check_pairs

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from brute_force import BruteForce, explicit_pairs
-from objectives import make_objective
-from plain_defaults import plain_curves
+from helpers.brute_force import BruteForce, explicit_pairs
+from helpers.objectives import make_objective
+from helpers.plain_defaults import plain_curves
 from scipy.optimize import linprog
 from sklearn.base import clone
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from objectives import make_objective
+from helpers.objectives import make_objective
 
 from marginrank import RankingData, make_ranking
 from marginrank.models.fit_report import StopReason

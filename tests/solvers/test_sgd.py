@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from brute_force import BruteForce
-from pair_kinds import NAMES, pair_kind
+from helpers.brute_force import BruteForce
+from helpers.pair_kinds import NAMES, pair_kind
 
 from marginrank import RankingData, _core, make_ranking
 from marginrank.data.queries import Queries

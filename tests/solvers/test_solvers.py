@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from brute_force import BruteForce, explicit_pairs
-from objectives import make_objective
+from helpers.brute_force import BruteForce, explicit_pairs
+from helpers.objectives import make_objective
 from sklearn.svm import LinearSVC
 
 from marginrank import RankingData, make_ranking

@@ -17,7 +17,7 @@ from marginrank.additive.interactions import RoughnessPenalty, choose_interactio
 from marginrank.additive.knots import choose_knots, encode
 from marginrank.additive.missing_values import with_filled
 from marginrank.additive.monotone_curves import exactly_monotone, monotone_cone
-from marginrank.data.feature_choice import columns_of, signs_of
+from marginrank.data.feature_choice import columns_of, directions, signs_of
 from marginrank.data.grids import Interaction
 from marginrank.data.grids import scores_of as scores_of_interactions
 from marginrank.data.knots import Knots
@@ -54,16 +54,20 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
     def check(self) -> None:
         """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
         super().check()
-        if self.l1 > 0 and self.monotone:
+        signs = directions(self.monotonic_cst)
+        if self.group_l1 > 0 and signs:
             raise ParameterError(
-                given("l1", self.l1), " cannot be combined with ", Mention("monotone"), "."
+                given("group_l1", self.group_l1),
+                " cannot be combined with ",
+                Mention("monotonic_cst"),
+                ".",
             )
-        structure = self.structure(NO_GROUPS, Cone(()) if self.monotone else None)
+        structure = self.structure(NO_GROUPS, Cone(()) if signs else None)
         find_solver(self.solver, get_loss(self.loss), structure)
 
     def structure(self, starts: Integers, cone: Cone | None) -> Cone | Groups | None:
         """Return what the solver has to know of the weights of the basis."""
-        return Groups(self.l1, starts) if self.l1 > 0 else cone
+        return Groups(self.group_l1, starts) if self.group_l1 > 0 else cone
 
     def smoothness_for(self, knots: Knots) -> float:
         """Return the smoothness, or the one that None stands for with so many features."""
@@ -105,12 +109,12 @@ class AdditiveFit(NamedTuple):
 
 
 def empty_message(outcome: AdditiveFit, parameters: AdditiveParameters) -> Message | None:
-    """Return the warning that the penalty `l1` has made all curves zero, or None."""
-    if parameters.l1 == 0 or not outcome.is_empty:
+    """Return the warning that the penalty `group_l1` has made all curves zero, or None."""
+    if parameters.group_l1 == 0 or not outcome.is_empty:
         return None
     return Message(
         "All curves are zero, so all documents have the same score. Decrease ",
-        given("l1", parameters.l1),
+        given("group_l1", parameters.group_l1),
         " or increase ",
         given("C", parameters.loss_weight),
         ".",
@@ -317,8 +321,11 @@ def lay_out(
     """Choose knots, and put every value in its place between them."""
     X = data.X if X is None else X
     threads = effective_threads(parameters.n_jobs)
-    categorical = columns_of("categorical", parameters.categorical, feature_names, X.shape[1])
-    signs = signs_of(parameters.monotone, feature_names, X.shape[1], categorical)
+    n_features = X.shape[1]
+    categorical = columns_of(
+        "categorical_features", parameters.categorical_features, feature_names, n_features
+    )
+    signs = signs_of(parameters.monotonic_cst, feature_names, n_features, categorical)
     knots = choose_knots(X, parameters.max_bins, categorical)
     codes = encode(knots, X, threads)
     scale = _scale_of(data, X, knots, parameters)

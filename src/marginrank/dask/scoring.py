@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Client, Future
 
+from marginrank._utils.alignment import aligned
 from marginrank._utils.types import Floats
 from marginrank.dask.chunks import read_rows
 from marginrank.dask.clusters import fetch, map_tasks
@@ -22,7 +23,7 @@ def score_rows(X: Any, coef: Floats) -> Floats:
         return np.zeros(0)
     checked = check_features(X)
     matrix = as_matrix(checked)
-    scores: Floats = matrix.dot(coef, None, 1)
+    scores: Floats = matrix.dot(aligned(coef), None, 1)
     if not np.isfinite(scores.sum()):
         check_finite(checked, matrix, 1)
     return scores

@@ -1,4 +1,4 @@
-"""Features that a parameter names: by name, or by number."""
+"""Features that a parameter lists, by name or by number: some of them, or a sign for each."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -9,37 +9,62 @@ from marginrank._utils.feature_names import column_of_name, name_of
 from marginrank._utils.parameters import Mention, ParameterError, Wording, given
 
 Feature = int | str
-MONOTONE = "monotone"  # the parameter
+MONOTONIC = "monotonic_cst"  # the parameter
+FROM_DTYPE = "from_dtype"  # no features but those that a data frame has as categories
 
 
-def check_features_chosen(parameter: str, chosen: Any) -> None:
-    """Refuse what is no list of names and numbers."""
-    listed(parameter, chosen)
+def check_listed_features(parameter: str, chosen: Any) -> None:
+    """Raise ParameterError if the value is not a list of names and numbers, or a mask."""
+    _listed(parameter, chosen)
 
 
-def listed(parameter: str, chosen: Any) -> list[Feature]:
-    """Return the names and numbers that a parameter lists, or has in a text with commas."""
-    if chosen is None:
+def columns_of(
+    parameter: str, chosen: Any, names: Sequence[str] | None, n_features: int
+) -> list[int]:
+    """Return the columns of all features that a parameter lists, or marks in a boolean mask."""
+    features = _listed(parameter, chosen)
+    if features and isinstance(features[0], bool):
+        _check_length(parameter, chosen, len(features), n_features)
+        return np.flatnonzero(features).tolist()
+    return [column_of(parameter, one, names, n_features) for one in features]
+
+
+def _listed(parameter: str, chosen: Any) -> list[Feature]:
+    """Return the listed names and numbers, text with commas as a list, or a mask."""
+    if chosen is None or (isinstance(chosen, str) and chosen == FROM_DTYPE):
         return []
     if isinstance(chosen, str):
         return [name.strip() for name in chosen.split(",")]
     try:
-        features = [one if isinstance(one, str) else whole(one) for one in chosen]
+        listed = list(chosen)
+        if listed and all(isinstance(one, bool | np.bool_) for one in listed):
+            return [bool(one) for one in listed]
+        return [one if isinstance(one, str) else _whole(one) for one in listed]
     except (TypeError, ValueError):
         raise ParameterError(
             given(parameter, chosen),
             " must be ",
-            Wording("a list of names or column numbers", "names or numbers of features"),
+            Wording(
+                "a list of names or column numbers, or a boolean mask",
+                "names or numbers of features",
+            ),
             ".",
         ) from None
-    return features
 
 
-def whole(number: Any) -> int:
-    """Return a number that has no fraction."""
+def _whole(number: Any) -> int:
+    """Return a number as an integer; raise ValueError if it has a fraction."""
     if isinstance(number, bool | np.bool_) or int(number) != number:
         raise ValueError
     return int(number)
+
+
+def _check_length(parameter: str, chosen: Any, length: int, n_features: int) -> None:
+    if length != n_features:
+        raise ParameterError(
+            given(parameter, chosen),
+            f" has {length} entries for {n_features} features; pass one entry per feature.",
+        )
 
 
 def column_of(
@@ -58,44 +83,42 @@ def column_of(
     else:
         column = feature
     if not 0 <= column < n_features:
-        known = f"have names such as {name_of(0, names)!r}"
         raise ParameterError(
             Mention(parameter, repr(feature)),
-            f" is none of the {n_features} features, which {known}; give one that is there.",
+            f" is not one of the {n_features} features, which have names such as "
+            f"{name_of(0, names)!r}.",
         )
     return column
 
 
-def columns_of(
-    parameter: str, chosen: Any, names: Sequence[str] | None, n_features: int
-) -> list[int]:
-    """Return the columns of all features that a parameter lists."""
-    return [column_of(parameter, one, names, n_features) for one in listed(parameter, chosen)]
-
-
-def check_monotone(chosen: Any) -> None:
-    """Refuse what does not say of features whether they rise or fall."""
+def check_monotonic(chosen: Any) -> None:
+    """Raise ParameterError if the value does not give features a sign."""
     directions(chosen)
 
 
 def directions(chosen: Any) -> dict[Feature, int]:
-    """Return features, by name or number, and 1 or −1: of a mapping, or of "bm25:+1,age:-1"."""
+    """Return features, by name or number, that rise (1) or fall (−1).
+
+    The value is a mapping, an array of one sign per feature, or text such as "bm25:+1,age:-1".
+    """
     try:
-        pairs = [(k if isinstance(k, str) else whole(k), whole(s)) for k, s in _pairs(chosen)]
+        pairs = [(k if isinstance(k, str) else _whole(k), _whole(s)) for k, s in _pairs(chosen)]
         signs = dict(pairs)
-        if any(sign not in (1, -1) for sign in signs.values()):
+        if any(sign not in (-1, 0, 1) for sign in signs.values()):
             raise ValueError
     except (TypeError, ValueError):
         raise ParameterError(
-            given(MONOTONE, chosen),
+            given(MONOTONIC, chosen),
             " must ",
-            Wording("map names or column numbers to", "give names or numbers of features"),
-            " +1 or -1",
-            Wording(', as {"bm25": 1}.', ", as bm25:+1."),
+            Wording(
+                "map names or column numbers to +1 or -1, as {'bm25': 1}, or have -1, 0 or +1 for "
+                "each feature.",
+                "give names or numbers of features +1 or -1, as bm25:+1.",
+            ),
         ) from None
     if len(signs) < len(pairs):
-        raise ParameterError(given(MONOTONE, chosen), " has a feature twice; give each once.")
-    return signs
+        raise ParameterError(given(MONOTONIC, chosen), " has a feature twice; list each once.")
+    return {feature: sign for feature, sign in signs.items() if sign}
 
 
 def _pairs(chosen: Any) -> list[tuple[Any, Any]]:
@@ -104,7 +127,7 @@ def _pairs(chosen: Any) -> list[tuple[Any, Any]]:
     if isinstance(chosen, Mapping):
         return list(chosen.items())
     if not isinstance(chosen, str):
-        raise TypeError
+        return list(enumerate(chosen))
     parts = [one.rsplit(":", 1) for one in chosen.split(",")]
     return [(name.strip(), int(sign)) for name, sign in parts]
 
@@ -116,17 +139,18 @@ def signs_of(
     categorical: Collection[int] = (),
 ) -> dict[int, int]:
     """Return the columns of features that rise (1) or fall (−1)."""
+    if not (chosen is None or isinstance(chosen, str | Mapping)):
+        _check_length(MONOTONIC, chosen, len(chosen), n_features)
     signs: dict[int, int] = {}
     for feature, sign in directions(chosen).items():
-        column = column_of(MONOTONE, feature, names, n_features)
+        column = column_of(MONOTONIC, feature, names, n_features)
         if column in categorical:
             raise ParameterError(
-                Mention(MONOTONE, repr(feature)),
-                " is categorical, and categories have no order; leave it out of one of both.",
+                Mention(MONOTONIC, repr(feature)), " is categorical: categories have no order."
             )
         if signs.setdefault(column, sign) != sign:
             raise ParameterError(
-                Mention(MONOTONE, repr(feature)),
-                " rises by one name and falls by another; give each feature once.",
+                Mention(MONOTONIC, repr(feature)),
+                " rises by one name and falls by another; list each feature once.",
             )
     return signs

@@ -1,9 +1,9 @@
-"""Data that models are judged on: made of what was given, with the features of the fit."""
+"""Validation data: built from the arguments of a fit, with the features of its X."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from marginrank.data.ranking_data import RankingData
+from marginrank.data.ranking_data import RankingData, check_beside_data
 
 
 def validation_data(
@@ -12,7 +12,7 @@ def validation_data(
     n_jobs: int | None,
     make: Callable[..., RankingData] = RankingData,
 ) -> RankingData | None:
-    """Return what was given as validation, checked and grouped; a RankingData as it is."""
+    """Return validation data, checked and grouped; a RankingData as it is."""
     if validation is None or isinstance(validation, RankingData):
         return validation
     if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
@@ -20,25 +20,60 @@ def validation_data(
     return make(*validation, n_jobs=n_jobs)
 
 
-def refuse_other_validation(
-    validation: RankingData | None, n_features: int, names: Sequence[str] | None = None
+def evaluation_data(
+    eval_set: Any,
+    eval_qid: Sequence[Any] | None,
+    eval_group: Sequence[Any] | None,
+    *,
+    n_jobs: int | None,
+    make: Callable[..., RankingData],
+) -> RankingData | None:
+    """Return validation data from arguments as LightGBM and XGBoost have them.
+
+    `eval_set` is a list of one entry, (X, y) or a RankingData, or that entry itself; `eval_qid` and
+    `eval_group` are lists of one entry, too.
+    """
+    queries = {"eval_qid": eval_qid, "eval_group": eval_group}
+    if eval_set is None:
+        given = [name for name, value in queries.items() if value is not None]
+        if given:
+            raise ValueError(f"{given[0]} was given without eval_set; pass eval_set=[(X, y)].")
+        return None
+    entries = eval_set if isinstance(eval_set, list) else [eval_set]
+    for name, lists in {"eval_set": entries, **queries}.items():
+        if lists is not None and len(lists) != 1:
+            raise ValueError(f"{name} has {len(lists)} entries; pass a list of one data set.")
+    (entry,) = entries
+    if isinstance(entry, RankingData):
+        check_beside_data(eval_qid=eval_qid, eval_group=eval_group)
+        return entry
+    if not isinstance(entry, (tuple, list)) or len(entry) != 2:
+        raise ValueError("eval_set must be [(X, y)] or [RankingData]; pass queries as eval_qid.")
+    qid, group = (None if lists is None else lists[0] for lists in (eval_qid, eval_group))
+    return make(*entry, qid=qid, group=group, n_jobs=n_jobs)
+
+
+def check_same_features(
+    validation: RankingData | None,
+    n_features: int,
+    names: Sequence[str] | None = None,
+    *,
+    what: str = "validation",
 ) -> None:
-    """Refuse validation data with other features than X, by number and, if both have them, name."""
+    """Raise ValueError if validation data and X differ in number or names of features."""
     if validation is None:
         return
     if validation.n_features != n_features:
         raise ValueError(
-            f"validation has {validation.n_features} features, but X has {n_features}; give the "
-            "same features."
+            f"{what} has {validation.n_features} features, but X has {n_features}; give the same "
+            "features."
         )
     if validation.feature_names is not None and names is not None:
-        refuse_other_names(validation.feature_names, names, "validation", "X")
+        check_same_names(validation.feature_names, names, what, "X")
 
 
-def refuse_other_names(
-    given: Sequence[str], expected: Sequence[str], what: str, where: str
-) -> None:
-    """Refuse as many names of features that are not the expected ones in their order."""
+def check_same_names(given: Sequence[str], expected: Sequence[str], what: str, where: str) -> None:
+    """Raise ValueError if names of features differ from the expected ones in their order."""
     for k, (name, other) in enumerate(zip(given, expected, strict=True)):
         if name != other:
             raise ValueError(

@@ -377,7 +377,7 @@ def as_ranking_data(
         "feature_names": feature_names,
     }
     if isinstance(X, RankingData):
-        refuse_beside_data(y=y, **others)
+        check_beside_data(y=y, **others)
         if X.has_nan and not allow_nan:
             check_finite(X.X, X.matrix, effective_threads(n_jobs))
         return X
@@ -390,8 +390,8 @@ def as_ranking_data(
     return RankingData(X, y, **others, allow_nan=allow_nan, n_jobs=n_jobs)
 
 
-def refuse_beside_data(what: str = "a RankingData", **given: Any) -> None:
-    """Refuse what a RankingData, or something like it, has already."""
+def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
+    """Raise ValueError if something is given that a RankingData, or a store, holds already."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(

@@ -66,9 +66,12 @@ class AdditiveInput(NamedTuple):
         if not self.categorical:
             return parameters
         listed = columns_of(
-            "categorical", parameters.categorical, self.names, self.features.shape[1]
+            "categorical_features",
+            parameters.categorical_features,
+            self.names,
+            self.features.shape[1],
         )
-        return replace(parameters, categorical=sorted({*listed, *self.categorical}))
+        return replace(parameters, categorical_features=sorted({*listed, *self.categorical}))
 
 
 def documents_and_features(
@@ -125,24 +128,24 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
     smoothness : float, default=None
         Weight of the roughness of curves, against the penalty of a line. None means
         n_features / 200: the more curves there are, the smoother each.
-    categorical : sequence of str or int, optional
-        Features whose values are numbers that stand for names, by their own name or column: each
-        value gets a weight of its own, as if it were a column of zeros and ones. Values that the
-        fit did not see add what missing ones do; they are compared exactly, so use integers.
-        Columns of a pandas frame that have the type "category" are categorical without being
-        listed, and may hold text.
+    categorical_features : array-like of str, int or bool, or "from_dtype", optional
+        Features whose values are numbers that stand for names: their own names, their columns, or a
+        boolean mask. Each value gets a weight of its own, as if it were a column of zeros and ones.
+        Values that the fit did not see add what missing ones do; they are compared exactly, so use
+        integers. Columns of a pandas frame that have the type "category" are categorical without
+        being listed, and may hold text; "from_dtype" lists no others, as None does.
     interactions : int, default=0
         Number of pairs of features that may act together: pairs whose joint effect promises most
         are found one after the other, and each gets a function of both features, which holds what
         no sum of two curves can.
-    monotone : dict, optional
+    monotonic_cst : dict or array-like of int of shape (n_features,), optional
         Features whose curves may only rise (1) or fall (-1), by their own name or column, as
-        ``{"bm25": 1, 3: -1}``; what is added for missing values is free. With the hinge loss, its
-        solver is "smoothing".
-    l1 : float, default=0.0
-        Weight of Σ_k √(2 P(f_k)), the norms of the curves beside their squares; not for `monotone`
-        curves. Features with little to tell leave: their curves are zero. It adds `l1` · σ |w| for
-        a line. Its solver is "newton", or "smoothing" for the hinge loss.
+        ``{"bm25": 1, 3: -1}``; or 1, -1 or 0 for each feature. What is added for missing values is
+        free. With the hinge loss, its solver is "smoothing".
+    group_l1 : float, default=0.0
+        Weight of Σ_k √(2 P(f_k)), the norms of the curves beside their squares, which drops
+        features: their curves are zero. It cannot be combined with `monotonic_cst`. It adds
+        `group_l1` · σ |w| for a line. Its solver is "newton", or "smoothing" for the hinge loss.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         What features are divided by, as in :class:`~marginrank.RankSVM`. Where values are missing,
         it is that with the middle one of the knots in their place.
@@ -204,10 +207,10 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         loss: str = "squared_hinge",
         max_bins: int = 16,
         smoothness: float | None = None,
-        categorical: Any = None,
+        categorical_features: Any = None,
         interactions: int = 0,
-        monotone: Any = None,
-        l1: float = 0.0,
+        monotonic_cst: Any = None,
+        group_l1: float = 0.0,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -226,10 +229,10 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         self.loss = loss
         self.max_bins = max_bins
         self.smoothness = smoothness
-        self.categorical = categorical
+        self.categorical_features = categorical_features
         self.interactions = interactions
-        self.monotone = monotone
-        self.l1 = l1
+        self.monotonic_cst = monotonic_cst
+        self.group_l1 = group_l1
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

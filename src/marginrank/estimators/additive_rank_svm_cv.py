@@ -77,7 +77,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         than one standard error of the best one's mean.
     normalization : {"none", "pairs", "query"}, default="pairs"
         As in :class:`~marginrank.RankSVM`; with "pairs", a C means the same for any amount of data.
-    loss, categorical, interactions, monotone, l1, solver, tol, max_iter
+    loss, categorical_features, interactions, monotonic_cst, group_l1, solver, tol, max_iter
         As in :class:`~marginrank.AdditiveRankSVM`. Fits of folds need not come closer than 1e-3.
     pair_selection, pair_cost, margin, scale
         As in :class:`~marginrank.AdditiveRankSVM`.
@@ -120,10 +120,10 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         rule: str = "best",
         refit: bool = True,
         loss: str = "squared_hinge",
-        categorical: Any = None,
+        categorical_features: Any = None,
         interactions: int = 0,
-        monotone: Any = None,
-        l1: float = 0.0,
+        monotonic_cst: Any = None,
+        group_l1: float = 0.0,
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -145,10 +145,10 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         self.rule = rule
         self.refit = refit
         self.loss = loss
-        self.categorical = categorical
+        self.categorical_features = categorical_features
         self.interactions = interactions
-        self.monotone = monotone
-        self.l1 = l1
+        self.monotonic_cst = monotonic_cst
+        self.group_l1 = group_l1
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -274,10 +274,10 @@ def _plain(value: Any) -> Any:
 # What a fit takes and this estimator does not choose.
 SHARED = (
     "loss",
-    "categorical",
+    "categorical_features",
     "interactions",
-    "monotone",
-    "l1",
+    "monotonic_cst",
+    "group_l1",
     "solver",
     "tol",
     "max_iter",

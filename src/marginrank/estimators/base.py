@@ -18,7 +18,7 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data import RankingData
-from marginrank.data.ranking_data import refuse_beside_data
+from marginrank.data.ranking_data import check_beside_data
 from marginrank.data.validation import check_finite
 from marginrank.estimators.hints import KeywordHints
 from marginrank.estimators.input import (
@@ -104,7 +104,7 @@ class LinearRanker(KeywordHints, BaseEstimator):
         ndarray of int64, shape (n_documents,)
         """
         if isinstance(X, RankingData):
-            refuse_beside_data(qid=qid, group=group)
+            check_beside_data(qid=qid, group=group)
             qid = X.qid
         X, values = take_columns(X, qid=qid)
         scores = self.predict(X)
@@ -133,7 +133,7 @@ class LinearRanker(KeywordHints, BaseEstimator):
             See :func:`~marginrank.metrics.pairwise_accuracy`.
         """
         if isinstance(X, RankingData):
-            refuse_beside_data(y=y, qid=qid, group=group, sample_weight=sample_weight)
+            check_beside_data(y=y, qid=qid, group=group, sample_weight=sample_weight)
             y, qid, sample_weight = X.y, X.qid, X.sample_weight
         X, values = take_columns(X, y=y, qid=qid, sample_weight=sample_weight)
         scores = self.predict(X)
@@ -251,7 +251,7 @@ class BatchRanker(LinearRanker):
     def _open(self, X: Any, memory_limit: Any, **given: Any) -> Opened:
         """Return what a fit was given, checked and grouped, or the store that it named."""
         if is_path(X):
-            refuse_beside_data("the path of a store", **given)
+            check_beside_data("the path of a store", **given)
         else:
             X = self._data(X, **given)
         opened = open_documents(X, memory_limit)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Floats, Integers
 from marginrank.data import RankingData
-from marginrank.data.ranking_data import refuse_beside_data
+from marginrank.data.ranking_data import check_beside_data
 from marginrank.estimators import queries_of_fits as queries_of_fits
 from marginrank.estimators.base import check_seed
 from marginrank.metrics.names import Metric, metric_name, order_free
@@ -236,7 +236,7 @@ def _documents(
 ) -> tuple[RankingData, _Documents]:
     """Return the queries of what was given, and what a fit takes, which X may know best."""
     if isinstance(X, RankingData):
-        refuse_beside_data(y=y, qid=qid, sample_weight=sample_weight)
+        check_beside_data(y=y, qid=qid, sample_weight=sample_weight)
         if X.cost is not None:
             raise ValueError("X has costs, which not every estimator takes; use RankSVMCV.")
         grouped, features, labels = X, X.X, X.y

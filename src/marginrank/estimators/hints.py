@@ -11,9 +11,10 @@ HINTS = {
     "fit": {
         "groups": "pass query ids as qid=, or sizes of contiguous queries as group=",
         "query_id": "pass query ids as qid=",
-        "eval_set": "pass validation=(X, y, qid) to SGDRankSVM.fit; other fits need no such data",
-        "eval_group": "pass validation=(X, y, qid) to SGDRankSVM.fit",
-        "eval_qid": "pass validation=(X, y, qid) to SGDRankSVM.fit",
+        **dict.fromkeys(
+            ("eval_set", "eval_qid", "eval_group"),
+            "this fit has no use for validation data, so drop it; SGDRankSVM.fit takes it",
+        ),
     },
     "__init__": {
         "objective": 'pass pair_cost="ndcg" to weight pairs by NDCG, or fit the estimator without '

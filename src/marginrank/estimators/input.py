@@ -11,7 +11,7 @@ from marginrank import _core
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data import RankingData
 from marginrank.data.frames import split_columns, without_columns
-from marginrank.data.held_out import refuse_other_names
+from marginrank.data.held_out import check_same_names
 from marginrank.data.ranking_data import as_ranking_data, columns_of
 from marginrank.data.tensors import on_host, refuse_mixed_devices
 from marginrank.data.validation import as_matrix, check_features, refuse_lazy
@@ -184,7 +184,7 @@ def refuse_other_features(estimator: BaseEstimator, X: Any) -> None:
             f"the data has {len(given)} features, but the fit had {len(expected)}; give those."
         )
     else:
-        refuse_other_names(given, expected, "the data", "the fit")
+        check_same_names(given, expected, "the data", "the fit")
 
 
 def _names_only_we_see(X: Any) -> list[str] | None:

@@ -14,7 +14,7 @@ from marginrank._utils.threads import effective_threads
 from marginrank.data import RankingData
 from marginrank.data.grouping import group_rows
 from marginrank.data.query_scaling import METHODS, scale_by_query
-from marginrank.data.ranking_data import refuse_beside_data
+from marginrank.data.ranking_data import check_beside_data
 from marginrank.data.validation import as_matrix, check_features, check_finite
 from marginrank.estimators.input import documents_to_score, features_of, set_features
 
@@ -104,7 +104,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_choice("method", self.method, METHODS)
         if isinstance(X, RankingData):
-            refuse_beside_data(y=y, qid=qid, group=group)
+            check_beside_data(y=y, qid=qid, group=group)
             set_features(self, features_of(X))
         else:
             features = check_features(X)
@@ -145,7 +145,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         features, matrix = documents_to_score(self, X)
         if isinstance(X, RankingData):
-            refuse_beside_data(qid=qid, group=group)
+            check_beside_data(qid=qid, group=group)
             return scale_by_query(features, X.queries, self.method)
         documents = group_rows(features.shape[0], qid, group).documents
         check_finite(features, matrix, effective_threads(None))

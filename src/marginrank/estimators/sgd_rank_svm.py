@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Self
 
@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginrank._utils.parameters import check_number
 from marginrank.data import RankingData
-from marginrank.data.held_out import refuse_other_validation, validation_data
+from marginrank.data.held_out import check_same_features, evaluation_data
+from marginrank.data.ranking_data import check_beside_data
 from marginrank.estimators.base import LinearRanker, check_seed, warn_of
 from marginrank.estimators.input import (
     features_of,
@@ -35,8 +36,6 @@ from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models import LinearModel
 from marginrank.models.fit_report import Pass, StopReason, print_pass
 from marginrank.models.json_model import COUNTS
-
-Path = str | os.PathLike[str]
 
 OF_A_FIT = ("objective_", "gap_", "stop_reason_", "history_")  # not true of later weights
 
@@ -205,21 +204,26 @@ class SGDRankSVM(LinearRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
-        validation: RankingData | Sequence[Any] | None = None,
         propensity: ArrayLike | None = None,
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
+        eval_set: Any = None,
+        eval_qid: Sequence[ArrayLike] | None = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+        read_options: Mapping[str, Any] | None = None,
     ) -> Self:
         """Learn the weights in several passes over the data.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+        X : array-like or sparse matrix of shape (n_documents, n_features), RankingData or path(s)
             float32 and float64 with contiguous rows and CSR are not copied. A RankingData brings
-            labels, queries and weights, and is not checked or grouped again.
+            labels, queries and weights, and is not checked or grouped again. So do the path of a
+            store, which is mapped into memory, and paths of LETOR text, which is read anew for each
+            pass, in chunks: neither needs to fit in memory. On text, objectives of the history are
+            estimates from the losses that queries had when they were learned from.
         y : array-like of shape (n_documents,)
-            Labels, any real numbers; higher is preferred. Not needed, and not looked at, if `pairs`
-            are given.
+            Labels, any real numbers; higher is preferred. Ignored if `pairs` are given.
         qid : array-like of shape (n_documents,), optional
             Query of each document, of any type and in any order.
         group : array-like of shape (n_queries,), optional
@@ -228,14 +232,19 @@ class SGDRankSVM(LinearRanker):
             A pair weighs the product of its two documents' weights.
         query_weight : array-like of shape (n_queries,) or (n_documents,), optional
             Weights of the queries in order of first appearance, or repeated for each document.
-        validation : (X, y), (X, y, qid) or RankingData, optional
-            Data to measure `scoring` on after each pass.
         propensity : array-like of shape (n_documents,), optional
             Probability that a document was examined, as in RankSVM.
         pairs : array-like of shape (n_pairs, 2), sparse matrix or PairList, optional
             Learn from these pairs of documents of one query, instead of labels, as in RankSVM.
         pair_weight : array-like of shape (n_pairs,), optional
             Weights of the pairs.
+        eval_set : [(X, y)] or [RankingData], optional
+            Validation data to measure `scoring` on after each pass, as in LightGBM and XGBoost.
+        eval_qid, eval_group : list of one array-like, optional
+            Queries of `eval_set`, as `qid` or `group`.
+        read_options : dict, optional
+            Options of :func:`~marginrank.iter_letor` for text, such as ``{"zero_based": True}``.
+            Queries are shuffled only among the ``chunk_documents`` that are read at a time.
 
         Returns
         -------
@@ -245,10 +254,26 @@ class SGDRankSVM(LinearRanker):
         parameters = self._parameters()
         parameters.check()
         seed = check_seed(self.random_state)
-        labels = (y, qid, group, sample_weight, query_weight)
-        data, given = self._given(X, *labels, propensity, pairs, pair_weight)
-        held_out = self._held_out(validation)
-        refuse_other_validation(held_out, data.n_features, data.feature_names)
+        held_out = evaluation_data(
+            eval_set, eval_qid, eval_group, n_jobs=self.n_jobs, make=training_data
+        )
+        beside = {
+            "y": y,
+            "qid": qid,
+            "group": group,
+            "sample_weight": sample_weight,
+            "query_weight": query_weight,
+            "propensity": propensity,
+            "pairs": pairs,
+            "pair_weight": pair_weight,
+        }
+        if _is_file(X):
+            check_beside_data("a path", **beside)
+            options = {"chunk_documents": CHUNK_DOCUMENTS, **(read_options or {})}
+            chunks = ChunkSource(X, n_jobs=self.n_jobs, **options)
+            return self._fit_file(chunks, parameters, held_out, seed)
+        data, given = self._given(X, **beside)
+        check_same_features(held_out, data.n_features, data.feature_names, what="eval_set")
         return self._fit(
             lambda: [data],
             parameters,
@@ -259,43 +284,16 @@ class SGDRankSVM(LinearRanker):
             **given,
         )
 
-    def fit_file(
+    def _fit_file(
         self,
-        source: Path | Sequence[Path],
-        *,
-        chunk_documents: int = CHUNK_DOCUMENTS,
-        validation: RankingData | Sequence[Any] | None = None,
-        **reading: Any,
+        chunks: ChunkSource,
+        parameters: OnlineParameters,
+        held_out: RankingData | None,
+        seed: int,
     ) -> Self:
-        """Learn the weights from files that need not fit in memory.
-
-        Parameters
-        ----------
-        source : path or list of paths
-            LETOR text, which is read anew for each pass, in chunks; or the folder of a store, which
-            is mapped into memory.
-        chunk_documents : int, default=65536
-            Read text so many documents at a time. Queries stay whole, and are shuffled inside a
-            chunk only.
-        validation : (X, y), (X, y, qid) or RankingData, optional
-            Data to measure `scoring` on after each pass.
-        **reading
-            Options of :func:`~marginrank.iter_letor`, such as ``zero_based=True``.
-
-        Returns
-        -------
-        SGDRankSVM
-            The fitted estimator. On text, objectives of the history are estimates from the losses
-            that queries had when their turn came.
-        """
-        parameters = self._parameters()
-        parameters.check()
-        seed = check_seed(self.random_state)
-        held_out = self._held_out(validation)
-        chunks = ChunkSource(source, chunk_documents=chunk_documents, n_jobs=self.n_jobs, **reading)
         names = chunks.feature_names
         if names is not None:
-            refuse_other_validation(held_out, len(names), names)
+            check_same_features(held_out, len(names), names, what="eval_set")
         features = {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
         return self._fit(chunks, parameters, held_out, features, stream=chunks.is_text, seed=seed)
 
@@ -376,10 +374,6 @@ class SGDRankSVM(LinearRanker):
             "propensity": check_propensity(propensity, data.n_documents),
         }
 
-    def _held_out(self, validation: RankingData | Sequence[Any] | None) -> RankingData | None:
-        """Return the validation data, with the names of its columns."""
-        return validation_data(validation, n_jobs=self.n_jobs, make=training_data)
-
     def _last_learner(self, n_features: int, coef: Any) -> tuple[Learner, dict[str, int]]:
         """Return what goes on learning, and how many passes and pairs it has seen."""
         if hasattr(self, "_learner"):
@@ -447,3 +441,10 @@ class SGDRankSVM(LinearRanker):
         names = features.get("feature_names_in_")
         warn_of(effect_message(outcome.found.scale, names))
         warn_of(stalled_message(outcome), ConvergenceWarning)
+
+
+def _is_file(X: Any) -> bool:
+    """Whether X names files or is one, which :class:`ChunkSource` rejects."""
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(map(_is_file, X))
+    return isinstance(X, (str, os.PathLike)) or hasattr(X, "read")

@@ -86,15 +86,15 @@ def _check_threads(value: Any) -> None:
 
 
 def _check_categorical(value: Any) -> None:
-    from marginrank.data.feature_choice import check_features_chosen
+    from marginrank.data.feature_choice import check_listed_features
 
-    check_features_chosen("categorical", value)
+    check_listed_features("categorical_features", value)
 
 
-def _check_monotone(value: Any) -> None:
-    from marginrank.data.feature_choice import check_monotone
+def _check_monotonic(value: Any) -> None:
+    from marginrank.data.feature_choice import check_monotonic
 
-    check_monotone(value)
+    check_monotonic(value)
 
 
 def _solvers() -> Iterable[str]:
@@ -215,7 +215,7 @@ class AdditiveDeclaration(LinearDeclaration):
         "features / 200.",
         MODEL,
     ).field(None)
-    categorical: Any = Parameter(  # noqa: RUF009 (a field)
+    categorical_features: Any = Parameter(  # noqa: RUF009 (a field)
         or_none(accepted_by(_check_categorical)),
         "Features whose values are numbers of categories: their names or numbers, with commas.",
         MODEL,
@@ -223,11 +223,11 @@ class AdditiveDeclaration(LinearDeclaration):
     interactions: int = Parameter(
         integer(at_least=0), "Number of pairs of features that may act together.", MODEL
     ).field(0)
-    l1: float = Parameter(
-        number(allow_equal=True), "Weight of the norm of each curve: whole features leave.", MODEL
+    group_l1: float = Parameter(
+        number(allow_equal=True), "Group-lasso penalty on curves; drops whole features.", MODEL
     ).field(0.0)
-    monotone: Any = Parameter(  # noqa: RUF009 (a field)
-        or_none(accepted_by(_check_monotone)),
+    monotonic_cst: Any = Parameter(  # noqa: RUF009 (a field)
+        or_none(accepted_by(_check_monotonic)),
         "Features whose curves only rise or fall: names or numbers with a sign, as bm25:+1,age:-1.",
         MODEL,
     ).field(None)

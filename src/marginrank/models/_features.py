@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank.data.held_out import refuse_other_names
+from marginrank.data.held_out import check_same_names
 from marginrank.data.ranking_data import columns_of
 from marginrank.data.validation import check_features
 
@@ -35,7 +35,7 @@ def row_of(document: Any, what: str, n_features: int, names: Sequence[str] | Non
     require_features(row, n_features)
     labels = _labels_of(document)
     if labels is not None and names is not None:
-        refuse_other_names(labels, names, what, "the model")
+        check_same_names(labels, names, what, "the model")
     return row
 
 

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from marginrank._utils.types import Floats
 from marginrank.data.grouping import group_rows
-from marginrank.data.held_out import refuse_other_names
-from marginrank.data.ranking_data import RankingData, columns_of, refuse_beside_data
+from marginrank.data.held_out import check_same_names
+from marginrank.data.ranking_data import RankingData, check_beside_data, columns_of
 from marginrank.data.validation import check_features
 from marginrank.models._features import require_features
 from marginrank.models.additive_model import AdditiveModel, contributions
@@ -43,12 +43,12 @@ def documents_of(
     """
     names, checked = columns_of(X), X
     if isinstance(X, RankingData):
-        refuse_beside_data(qid=qid)
+        check_beside_data(qid=qid)
         names, checked, qid = X.feature_names, X.X, X.qid
     checked = check_features(checked, missing=True)
     require_features(checked, model.n_features)
     if names is not None and model.feature_names is not None:
-        refuse_other_names(names, model.feature_names, "the data", "the model")
+        check_same_names(names, model.feature_names, "the data", "the model")
     return checked, qid
 
 

@@ -254,10 +254,10 @@ def write(model: AdditiveModel, path: str | os.PathLike[str]) -> None:
 
 def _listed_pairs(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return parameters with pairs in the place of a mapping, as keys in JSON are text."""
-    monotone = parameters.get("monotone")
-    if not isinstance(monotone, Mapping):
+    signs = parameters.get("monotonic_cst")
+    if not isinstance(signs, Mapping):
         return parameters
-    return parameters | {"monotone": [list(pair) for pair in directions(monotone).items()]}
+    return parameters | {"monotonic_cst": [list(pair) for pair in directions(signs).items()]}
 
 
 def _curve_to_json(curve: Curve) -> dict[str, Any]:
@@ -317,8 +317,9 @@ def _read_parameters(fields: _Fields) -> dict[str, Any]:
     try:
         if unknown:
             raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
-        if isinstance(parameters.get("monotone"), list):
-            parameters["monotone"] = dict(parameters["monotone"])
+        signs = parameters.get("monotonic_cst")
+        if isinstance(signs, list) and all(isinstance(one, list) for one in signs):
+            parameters["monotonic_cst"] = dict(signs)
         AdditiveParameters(**{n: parameters[n] for n in known if n in parameters}).check()
     except (ValueError, TypeError) as error:
         raise fields.damaged(

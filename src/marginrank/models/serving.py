@@ -22,7 +22,7 @@ FEW = 256  # documents that are sorted sooner than parted
 PLAIN = {np.ndarray, list, tuple, float, int, np.float64, np.float32, np.int64}
 
 
-class Ranked(NamedTuple):
+class RankedDocuments(NamedTuple):
     """Documents of a query from the best one down.
 
     Attributes
@@ -37,7 +37,7 @@ class Ranked(NamedTuple):
     scores: Floats
 
 
-class Ranker:
+class LinearScorer:
     """Ranks the documents of one query after the other by a linear model.
 
     It loads no scikit-learn and checks little, so that a query of a hundred documents takes a few
@@ -58,11 +58,11 @@ class Ranker:
 
     Examples
     --------
-    >>> from marginrank import Ranker, RankSVM, make_ranking
+    >>> from marginrank import LinearScorer, RankSVM, make_ranking
     >>> X, y, qid = make_ranking(random_state=0)
-    >>> ranker = Ranker(RankSVM().fit(X, y, qid=qid))
+    >>> scorer = LinearScorer(RankSVM().fit(X, y, qid=qid))
     >>> one_query = X[qid == 3]
-    >>> best = ranker.top_k(one_query, 2)
+    >>> best = scorer.top_k(one_query, 2)
     >>> best.documents.size, bool(best.scores[0] >= best.scores[1])
     (2, True)
     """
@@ -116,10 +116,10 @@ class Ranker:
         else:
             scores = self._of_array(features)
         if not np.isfinite(scores.sum()):
-            _refuse_non_finite(scores)
+            _check_finite_scores(scores)
         return scores
 
-    def rank_one(self, features: Any) -> Ranked:
+    def rank_one(self, features: Any) -> RankedDocuments:
         """Return all documents of a query from the best one down.
 
         Parameters
@@ -129,14 +129,14 @@ class Ranker:
 
         Returns
         -------
-        Ranked
+        RankedDocuments
             Their places and scores.
         """
         scores = self.scores(features)
         order = np.argsort(-scores, kind="stable")
-        return Ranked(order, scores[order])
+        return RankedDocuments(order, scores[order])
 
-    def top_k(self, features: Any, k: int) -> Ranked:
+    def top_k(self, features: Any, k: int) -> RankedDocuments:
         """Return the best documents of a query, without sorting the others.
 
         Parameters
@@ -148,14 +148,14 @@ class Ranker:
 
         Returns
         -------
-        Ranked
+        RankedDocuments
             The first k of :meth:`rank_one`, also where scores are equal.
         """
         check_integer("k", k, at_least=1)
         scores = self.scores(features)
         chosen = places_of_largest(scores, k if scores.size > FEW else scores.size)
         best = chosen[np.argsort(-scores[chosen], kind="stable")][:k]
-        return Ranked(best, scores[best])
+        return RankedDocuments(best, scores[best])
 
     def _of_array(self, X: Any) -> Floats:
         if getattr(X, "shape", None) == (0, self.coef.size):
@@ -252,7 +252,7 @@ def _broadcast(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.
     return np.stack([np.broadcast_to(column, n).astype(np.float64) for column in columns])
 
 
-def _refuse_non_finite(scores: Floats) -> None:
+def _check_finite_scores(scores: Floats) -> None:
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         raise ValueError(

@@ -79,7 +79,7 @@ class Cone:
 
     blocks: Sequence[ConeBlock]
 
-    phrase = Message("with ", Mention("monotone"))
+    phrase = Message("with ", Mention("monotonic_cst"))
 
     def face(self, objective: Objective, held: Booleans) -> Face:
         """Return an objective on the weights for which some conditions are equations."""

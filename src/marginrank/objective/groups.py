@@ -36,7 +36,7 @@ class Groups:
     weight: float
     starts: Integers
 
-    phrase = Message("with ", Mention("l1"))
+    phrase = Message("with ", Mention("group_l1"))
 
     @cached_property
     def sizes(self) -> Integers:

@@ -14,7 +14,7 @@ from marginrank._utils.parameters import Mention, ParameterError, check_integer
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.held_out import refuse_other_validation, validation_data
+from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import (
     Parameters,
@@ -209,7 +209,7 @@ def learning_curve_ranking(
     n_jobs = settings.n_jobs
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)
-    refuse_other_validation(held_out, data.n_features, data.feature_names)
+    check_same_features(held_out, data.n_features, data.feature_names)
     default_Cs(data, settings, n_points=1)  # refuses features that tell nothing
     seed = seed_from(random_state)
     curves = list(_curves(data, held_out, cv, seed, n_jobs))

@@ -23,7 +23,7 @@ from marginrank._utils.parameters import (
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
-from marginrank.data.held_out import refuse_other_validation, validation_data
+from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import seed_from, unfinished_message
 from marginrank.fit.scaling import Scale, effect_message, find_linear_scale, with_scale
@@ -222,7 +222,7 @@ def sparse_path(
     """
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)
-    refuse_other_validation(held_out, data.n_features, data.feature_names)
+    check_same_features(held_out, data.n_features, data.feature_names)
     parameter, grid = _given_grid(Cs, radii, parameter)
     parameters = SparseParameters(
         l1_ratio=l1_ratio,

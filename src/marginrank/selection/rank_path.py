@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from marginrank._utils.parameters import Message
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Floats
-from marginrank.data.held_out import refuse_other_validation, validation_data
+from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import Parameters, is_close, seed_from, unfinished_message
 from marginrank.fit.scaling import effect_message
@@ -155,7 +155,7 @@ def rank_path(
     given = None if Cs is None else check_grid("Cs", Cs)
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)
-    refuse_other_validation(held_out, data.n_features, data.feature_names)
+    check_same_features(held_out, data.n_features, data.feature_names)
     judge = None if held_out is None else HeldOutJudge(held_out, metric, n_jobs)
     grid = default_Cs(data, parameters, n_points) if given is None else given
     path, messages = _walk(data, parameters, grid, seed_from(random_state))

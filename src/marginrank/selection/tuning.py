@@ -21,7 +21,7 @@ from marginrank._utils.parameters import (
     given,
 )
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.held_out import refuse_other_validation
+from marginrank.data.held_out import check_same_features
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import RidgeParameters, seed_from, unfinished_message
 from marginrank.fit.scaling import blaming_features
@@ -208,7 +208,7 @@ def tune(
         Called after each fit.
     """
     _check(validation, rule, nested=nested, budget=budget)
-    refuse_other_validation(validation, data.n_features, data.feature_names)
+    check_same_features(validation, data.n_features, data.feature_names)
     tuner = Tuner(data, space, metric, rule, seed_from(random_state), clock, on_trial)
     judge: Judge
     outer: list[OuterFold] = []

@@ -7,9 +7,9 @@ word to the host makes it wait, and memory is what a product costs.
 import numpy as np
 import pytest
 import torch
+from helpers.torch_problems import N_FEATURES, both, make_data
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch_problems import N_FEATURES, both, make_data
 
 from marginrank.objective.backends.torch.levels import AdjacentLevels, AllLevels
 from marginrank.objective.losses import LOSSES

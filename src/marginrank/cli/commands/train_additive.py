@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 train-additive train.txt --model model.json -C 0.01 --valid valid.txt
 train-additive train.txt --model model.json --smoothness 10 --max-bins 16
-train-additive train.csv --model model.json --categorical country_id,device_id
-train-additive train.csv --model model.json --monotone bm25:+1,age:-1
-train-additive train.txt --model model.json --normalization pairs --l1 0.1"""
+train-additive train.csv --model model.json --categorical-features country_id,device_id
+train-additive train.csv --model model.json --monotonic-cst bm25:+1,age:-1
+train-additive train.txt --model model.json --normalization pairs --group-l1 0.1"""
 
 # A flag, and another that leaves nothing for it to say.
 CONFLICTS = (("C", "lam"),)

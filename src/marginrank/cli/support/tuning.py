@@ -40,7 +40,12 @@ AXES = ("loss", "pair_selection", "pair_cost", "margin")
 AXES_BY_LEARNER = ("normalization", "scale")  # whose default depends on what is searched
 SHARED = ("solver", "tol", "max_iter")  # by all candidates
 
-OF_CURVES = ("categorical", "interactions", "l1", "monotone")  # of all additive candidates
+OF_CURVES = (
+    "categorical_features",
+    "interactions",
+    "group_l1",
+    "monotonic_cst",
+)  # of all additive candidates
 CURVES_ONLY = ("smoothness", "max_bins", *OF_CURVES)  # what lines have no use for
 
 _OF_TRAIN = declared(AdditiveDeclaration)
@@ -92,10 +97,10 @@ class Tried:
     ).field(False)
     smoothness: str = _of_curves("smoothness", ",".join(f"{s:g}" for s in SMOOTHNESS_TRIED))
     max_bins: str = _of_curves("max_bins", str(BINS_TRIED))
-    categorical: str | None = _shared("categorical")
+    categorical_features: str | None = _shared("categorical_features")
     interactions: int = _shared("interactions")
-    l1: float = _shared("l1")
-    monotone: str | None = _shared("monotone")
+    group_l1: float = _shared("group_l1")
+    monotonic_cst: str | None = _shared("monotonic_cst")
     solver: str = _shared("solver")
     tol: float = (
         _OF_TRAIN["tol"]

@@ -9,7 +9,7 @@ import numpy as np
 from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Floats
-from marginrank.data.held_out import refuse_other_validation
+from marginrank.data.held_out import check_same_features
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.online.learner import Learner
@@ -93,7 +93,7 @@ def fit_online(
         parameters, held_out, judge = replace(parameters, early_stopping=False), None, None
     given: dict[str, Any] = {"pairs": pairs, "propensity": propensity}
     found = found or contents(chunks, parameters, held_out, **given)
-    refuse_other_validation(validation, found.n_features)
+    check_same_features(validation, found.n_features)
     learner = Learner(found.n_features, seed, scale=values_of(found.scale))
 
     def make_problems() -> Iterator[StepProblem]:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from brute_force import ExplicitPairs, explicit_pairs
-from oracle import LONG, Judge
 
+from helpers.brute_force import ExplicitPairs, explicit_pairs
+from helpers.oracle import LONG, Oracle
 from marginrank import RankSVM
 from marginrank.objective.losses import get_loss
 from marginrank.objective.pair_weights import pair_cost
@@ -37,7 +37,7 @@ class SmallProblem:
         loss = get_loss(self.parameters["loss"])
         if self.parameters["margin"] == "label":
             loss = loss.shifted(-loss.margin)
-        return Judge(self.X, self.pairs, loss, self.parameters["C"])
+        return Oracle(self.X, self.pairs, loss, self.parameters["C"])
 
     def fit(self):
         """Return the fitted model."""

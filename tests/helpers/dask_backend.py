@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 from distributed import Client
-from parts_backend import MemoryParts
 
+from helpers.parts_backend import MemoryParts
 from marginrank import RankingData
 from marginrank.dask.executor import DaskExecutor
 from marginrank.dask.problems import Problem

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from oracle import LONG
 
+from helpers.oracle import LONG
 from marginrank.objective.losses import get_loss
 
 LOSSES = ("squared_hinge", "squared_hinge", "huber", "logistic")

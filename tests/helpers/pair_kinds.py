@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from brute_force import ExplicitPairs, explicit_pairs
 
+from helpers.brute_force import ExplicitPairs, explicit_pairs
 from marginrank.data.pair_lists import PairList
 
 

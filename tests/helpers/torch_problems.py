@@ -1,8 +1,8 @@
 """The same objective on the native kernels and on PyTorch's, for tests."""
 
 import numpy as np
-from objectives import make_objective
 
+from helpers.objectives import make_objective
 from marginrank import RankingData
 
 N_FEATURES = 4
