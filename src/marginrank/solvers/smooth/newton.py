@@ -212,7 +212,7 @@ class NewtonIteration:
                 return Outcome(point, estimate, StopReason.CERTIFIED)
             confirmations = confirmations + 1 if estimate <= tol * point.value else 0
             # A sample's Hessian with which conjugate gradients end at once stands for H itself.
-            sampled = preconditioner.faithful and not preconditioner.exact
+            sampled = preconditioner.faithful and not (preconditioner.exact or self._by_parts)
             trusted = sampled and direction.n_products <= STALE_CG and _hardly_bends(point, tol)
             if not careful and confirmations:
                 return _judged(point, preconditioner, estimate, tol)
@@ -220,6 +220,7 @@ class NewtonIteration:
                 outcome = self._confirmed(point, preconditioner, estimate, tol)
                 if outcome is not None:
                     return outcome
+                confirmations = 0
             if direction.n_products > max(STALE_CG, preconditioner.cost):
                 self._preconditioner = point.objective.grams.curvature = None
             cut_off = direction.n_products >= most
