@@ -121,9 +121,6 @@ def test_flags_of_what_convert_writes(invoke, here, tmp_path):
         ("--budget 60", "--budget is a flag of tune, not of train."),
         ("--no-average", "--no-average is a flag of train-online, not of train."),
         ("--chunk-documents 9", "--chunk-documents is a flag of train-online, not of train."),
-        # The spellings of earlier versions.
-        ("--l1 --radius 2", "train --l1 is a command of its own now: marginrank train-sparse."),
-        ("--online -C 2", "train --online is a command of its own now: marginrank train-online."),
         ("--pairs p.txt --pair-selection all", "--pair-selection has no meaning with --pairs."),
         ("--pairs p.txt --pair-cost gain", "--pair-cost has no meaning with --pairs."),
         ("--pairs p.txt --margin label", "--margin has no meaning with --pairs."),

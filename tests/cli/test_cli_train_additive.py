@@ -152,6 +152,4 @@ def test_wrong_flags(refused, tmp_path, train_txt):
     assert sentence == "--max-bins 0 must be an integer from 1 to 254."
     sentence = refused("train-additive", train_txt, "--model", path, "--categorical-features", "x")
     assert sentence.startswith("--categorical-features 'x' ")
-    sentence = refused("train", train_txt, "--model", path, "--additive")
-    assert sentence == "train --additive is a command of its own now: marginrank train-additive."
     assert not path.exists()

@@ -30,7 +30,7 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_arrays(client, name):
     y = (Y > 1).astype(float) if name == "auc" else Y
-    expected = metrics.get_metric(name)(y, SCORES, QID)
+    expected = metrics.get_metric(name)(y, SCORES, qid=QID)
     y_, scores, qid = as_arrays(WHOLE, y, SCORES, QID)
     assert metric(name, y_, scores, qid=qid, client=client) == pytest.approx(expected, rel=1e-13)
 

@@ -27,8 +27,7 @@ from marginrank import (
     SparseRankSVM,
     make_ranking,
 )
-from marginrank.export.engines import graphs
-from marginrank.export.engines._documents import Run
+from marginrank.export.engines.run import EngineRun
 from marginrank.export.exporting import export_files, name_for, offset_above_zero, paths_of
 from marginrank.export.names import identifiers, java_quoted
 from marginrank.export.registry import TARGETS, find_target
@@ -227,17 +226,6 @@ def test_python_takes_dicts_by_name(tmp_path):
 # Others
 
 
-def test_the_reference_of_pmml_is_what_pypmml_computes(monkeypatch):
-    require_program("pmml")
-    model, X = random_model(30), random_documents(40, 30)
-    files = export_files(model, "pmml", offset=-3.0)
-    real = run_export(model, "pmml", files, X)
-    monkeypatch.setattr(graphs, "find_spec", lambda name: None)
-    reference = run_export(model, "pmml", files, X)
-    assert (real.engine, reference.engine) == ("PyPMML", "reference of PMML")
-    np.testing.assert_allclose(reference.scores, real.scores, rtol=1e-13)
-
-
 def test_pmml_refuses_characters_that_xml_lacks():
     model = LinearModel(np.ones(1), {}, feature_names=["a\x01"])
     with pytest.raises(ValueError, match="XML has no way to write"):
@@ -367,7 +355,7 @@ def test_a_changed_order_is_told():
 
 def run_with_scores(target, scores, engine="engine"):
     """Return the run of an export to a target that gives these scores."""
-    return Run(engine, np.array(scores, dtype=np.float64), target=TARGETS[target])
+    return EngineRun(engine, np.array(scores, dtype=np.float64), target=TARGETS[target])
 
 
 @pytest.mark.parametrize("target", TARGETS)

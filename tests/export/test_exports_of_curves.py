@@ -18,10 +18,8 @@ from helpers.exports import (
 )
 
 from marginrank import AdditiveRankSVM, make_ranking
-from marginrank.export.engines import graphs
 from marginrank.export.exporting import export_files
 from marginrank.export.registry import TARGETS
-from marginrank.export.verification import run_export
 from marginrank.models import AdditiveModel
 from marginrank.models.additive_model import Curve
 
@@ -251,18 +249,6 @@ def test_float32_takes_steep_curves_of_features_that_were_float32():
     knots = np.array([1.1, 1.1 + 1e-6, 9], np.float32).astype(np.float64)
     model = AdditiveModel([curve(knots, [0, 1, 2])], {})
     assert scores_of(model, "onnx-float32", knots[:, None]).tolist() == [0, 1, 2]
-
-
-def test_the_reference_of_pmml_is_what_pypmml_computes(monkeypatch):
-    require_program("pmml")
-    model, X = random_curves(30), 2 * random_documents(60, 30)
-    X[:, ::4] = np.round(X[:, ::4])
-    files = export_files(model, "pmml", offset=-3.0)
-    real = run_export(model, "pmml", files, X)
-    monkeypatch.setattr(graphs, "find_spec", lambda name: None)
-    reference = run_export(model, "pmml", files, X)
-    assert (real.engine, reference.engine) == ("PyPMML", "reference of PMML")
-    np.testing.assert_allclose(reference.scores, real.scores, rtol=1e-13)
 
 
 def test_derived_fields_of_pmml_have_names_that_no_feature_has():

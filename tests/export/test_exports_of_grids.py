@@ -21,7 +21,6 @@ from helpers.exports import (
 
 from marginrank import AdditiveRankSVM
 from marginrank.data.grids import Interaction
-from marginrank.export.engines import graphs
 from marginrank.export.exporting import export_files
 from marginrank.export.registry import TARGETS
 from marginrank.export.verification import run_export, verify
@@ -236,19 +235,6 @@ def test_a_graph_has_as_many_nodes_for_any_number_of_pairs(target):
         len(onnx.load_from_string(export_files(model, target)[""]).graph.node) for model in models
     ]
     assert sizes[0] == sizes[1] < 120
-
-
-def test_the_reference_of_pmml_is_what_pypmml_computes(monkeypatch):
-    require_program("pmml")
-    model = alone(20, *random_grids(20, 5).interactions)
-    X = 2 * random_documents(60, 20)
-    X[:, ::4] = np.round(X[:, ::4])
-    files = export_files(model, "pmml", offset=-3.0)
-    real = run_export(model, "pmml", files, X)
-    monkeypatch.setattr(graphs, "find_spec", lambda name: None)
-    reference = run_export(model, "pmml", files, X)
-    assert (real.engine, reference.engine) == ("PyPMML", "reference of PMML")
-    np.testing.assert_allclose(reference.scores, real.scores, rtol=0, atol=1e-13)
 
 
 def test_derived_fields_of_pmml_have_names_that_no_feature_has():

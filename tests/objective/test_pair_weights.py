@@ -5,7 +5,7 @@ import pytest
 
 from marginrank import RankingData
 from marginrank.metrics import ndcg
-from marginrank.metrics.ranks import ranks
+from marginrank.metrics.ranking import ranks
 from marginrank.objective.pair_weights import (
     document_weights,
     exponential_gain,

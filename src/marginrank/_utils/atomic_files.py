@@ -67,7 +67,7 @@ def atomic_folder(path: Path) -> Iterator[str]:
     The block fills a temporary folder beside `path`. It changes names with a folder that is already
     there, in one step where the system can, and the old one is removed. The new folder has the
     permissions of the old one, and so have files of the same names. What a killed process left is
-    put right by the next call: see :func:`hidden_folder`.
+    removed by the next call.
 
     Parameters
     ----------
@@ -80,7 +80,6 @@ def atomic_folder(path: Path) -> Iterator[str]:
         The temporary folder.
     """
     target = os.path.realpath(path)
-    restore_folder(path)
     _remove_leftovers(target)
     with _naming(path):
         temporary, descriptor = _create(target, _new_folder)
@@ -131,14 +130,9 @@ def open_folder(path: Path) -> Iterator[int]:
     Raises
     ------
     FolderReplaced
-        If the folder is being replaced, instead of the error that this causes here or in the block.
+        If the folder is being replaced, instead of the error that this causes in the block.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError as error:
-        if _is_in_work(path):
-            raise FolderReplaced from error
-        raise
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield descriptor
     except (OSError, ValueError) as error:
@@ -149,40 +143,11 @@ def open_folder(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _is_in_work(path: Path) -> bool:
-    """Whether a folder that could not be opened is there now, or moved aside to be replaced."""
-    hidden = hidden_folder(path)
-    if hidden is None:
-        return os.path.lexists(path)
-    with _locked(hidden) as abandoned:
-        return not abandoned
-
-
 def _is_at(path: Path, descriptor: int) -> bool:
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:
         return False
-
-
-def hidden_folder(path: Path) -> str | None:
-    """Return where a folder is that a killed process had moved aside and not replaced yet.
-
-    That can happen only where two names cannot be exchanged in one step.
-    """
-    target = os.path.realpath(path)
-    if os.path.lexists(target):
-        return None
-    return next(iter(_hidden(target, "old")), None)
-
-
-def restore_folder(path: Path) -> None:
-    """Give a folder its name back that a killed process had moved aside."""
-    hidden = hidden_folder(path)
-    if hidden is not None:
-        with suppress(OSError), _locked(hidden) as abandoned:
-            if abandoned:
-                os.rename(hidden, os.path.realpath(path))
 
 
 def _is_special(path: Path) -> bool:
@@ -200,8 +165,15 @@ def _move_folder(temporary: str, target: str) -> None:
     """Give a folder its name; a folder that had it is then at `temporary`, or gone."""
     if not os.path.lexists(target):
         os.rename(temporary, target)
-    elif not _exchange(temporary, target):
-        _replace_folder(temporary, target)
+    elif not _exchange(temporary, target):  # two renames: for a moment, there is none
+        old = _hidden_name(target, "old")
+        os.rename(target, old)
+        try:
+            os.rename(temporary, target)
+        except BaseException:
+            os.rename(old, target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _exchange(one: str, other: str) -> bool:
@@ -215,20 +187,6 @@ def _exchange(one: str, other: str) -> bool:
     if hasattr(libc, "renamex_np"):
         return bool(libc.renamex_np(a, b, RENAME_SWAP) == 0)
     return False
-
-
-def _replace_folder(temporary: str, target: str) -> None:
-    """Move one folder aside and another into its place: for a moment, there is none."""
-    old = _hidden_name(target, "old")
-    with _locked(target):
-        try:
-            os.rename(target, old)
-            os.rename(temporary, target)
-        finally:
-            if os.path.lexists(target):
-                shutil.rmtree(old, ignore_errors=True)
-            else:
-                os.rename(old, target)
 
 
 def _create(target: str, make: Callable[[str], int]) -> tuple[str, int]:

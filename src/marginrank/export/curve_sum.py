@@ -17,7 +17,7 @@ NOTHING = Curve(np.zeros(1), np.zeros(1), 0.0, categorical=True)
 
 
 @dataclass(frozen=True)
-class Axis:
+class CurveAxis:
     """A feature, and its nodes: the first is for missing values, the others are its knots.
 
     Attributes
@@ -57,9 +57,9 @@ class CurveTerm:
     curve: Curve
 
     @property
-    def axes(self) -> tuple[Axis]:
+    def axes(self) -> tuple[CurveAxis]:
         """The feature and its nodes."""
-        return (Axis(self.place, self.name, self.curve.knots, self.curve.categorical),)
+        return (CurveAxis(self.place, self.name, self.curve.knots, self.curve.categorical),)
 
     @property
     def at_nodes(self) -> Floats:
@@ -73,13 +73,13 @@ class GridTerm:
 
     Attributes
     ----------
-    axes : tuple of Axis
+    axes : tuple of CurveAxis
         The two features and their nodes.
     at_nodes : ndarray
         What is added at each two nodes, in rows of the first feature and columns of the second.
     """
 
-    axes: tuple[Axis, Axis]
+    axes: tuple[CurveAxis, CurveAxis]
     at_nodes: Floats
 
     @property
@@ -149,8 +149,8 @@ def grid_terms_of(model: AdditiveModel, names: list[str]) -> tuple[GridTerm, ...
     return tuple(
         GridTerm(
             (
-                Axis(a, names[a], one.knots[0], one.categorical[0]),
-                Axis(b, names[b], one.knots[1], one.categorical[1]),
+                CurveAxis(a, names[a], one.knots[0], one.categorical[0]),
+                CurveAxis(b, names[b], one.knots[1], one.categorical[1]),
             ),
             one.values,
         )

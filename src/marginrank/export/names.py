@@ -57,17 +57,17 @@ def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | No
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse names that are twice there, or that no system can hold."""
+    """Raise ParameterError if names are there twice, or no system can hold one."""
     names = list(names)
-    refuse(names, NOT_TEXT, "the characters NUL and lone surrogates cannot be written")
-    refuse(names, re.compile(r"\A\Z"), "it is empty")
+    check_not_found(names, NOT_TEXT, "the characters NUL and lone surrogates cannot be written")
+    check_not_found(names, re.compile(r"\A\Z"), "it is empty")
     check_distinct(names)
 
 
 def check_distinct(
     names: Sequence[str], key: Callable[[str], str] = str, to_whom: str = "the target"
 ) -> None:
-    """Refuse two names that are the same to a system."""
+    """Raise ParameterError if two names are the same to a system."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(key(name))
@@ -81,20 +81,20 @@ def check_distinct(
         seen[key(name)] = name
 
 
-def refuse(names: Iterable[str], pattern: re.Pattern[str], why: str) -> None:
-    """Refuse names in which a pattern is found."""
+def check_not_found(names: Iterable[str], pattern: re.Pattern[str], why: str) -> None:
+    """Raise ParameterError if a pattern is found in a name."""
     for name in names:
         if pattern.search(name):
             raise _unfit(name, why)
 
 
-def refuse_reordering(names: Iterable[str]) -> None:
-    """Refuse names that make a reader see other text than is run, where nothing escapes them."""
-    refuse(names, REORDERING, "it would show the text behind it in another order")
+def check_no_reordering(names: Iterable[str]) -> None:
+    """Raise ParameterError for names that make a reader see other text than is run."""
+    check_not_found(names, REORDERING, "it would show the text behind it in another order")
 
 
 def check_longest(names: Iterable[str], n_bytes: int, whose: str) -> None:
-    """Refuse names that a system would cut."""
+    """Raise ParameterError for names that a system would cut."""
     for name in names:
         if len(name.encode()) > n_bytes:
             raise _unfit(name, f"names of {whose} have at most {n_bytes} bytes")

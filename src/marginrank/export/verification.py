@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._utils.types import Floats
-from marginrank.export.engines._documents import Documents, Run
+from marginrank.export.engines.run import EngineDocuments, EngineRun
 from marginrank.export.exporting import Files, Model, places_in
 from marginrank.export.names import Names, names_of
 from marginrank.export.numbers import FLOAT32_ACCURACY
 from marginrank.export.registry import find_target
-from marginrank.metrics.ranks import ranks
+from marginrank.metrics.ranking import ranks
 from marginrank.models import KernelModel
 
 
@@ -40,7 +40,7 @@ class Verification:
     largest_score : float
         The largest absolute value of a score.
     negative_scores : int
-        Documents with negative scores, if the engine refuses those.
+        EngineDocuments with negative scores, if the engine refuses those.
     reordered_queries : int
         Queries whose documents are not in the same order.
     """
@@ -75,7 +75,7 @@ class Verification:
 
 def run_export(
     model: Model, to: str, files: Files, X: ArrayLike, names: Names | None = None
-) -> Run:
+) -> EngineRun:
     """Return the scores that an engine, or a reference of it, gives with the files of an export.
 
     Parameters
@@ -95,16 +95,16 @@ def run_export(
     if dialect is not None:
         files = {**files, "dialect": dialect.encode()}
     features = names_of(model, names)
-    documents = Documents(
+    documents = EngineDocuments(
         X=np.ascontiguousarray(X, dtype=np.float64),
         names=tuple(features),
         used=places_in(model, features) or (0,),
     )
-    run: Run = target.runner()(files, documents)
+    run: EngineRun = target.runner()(files, documents)
     return replace(run, target=target, largest_sum=_largest_sum(model, documents))
 
 
-def _largest_sum(model: Model, documents: Documents) -> float:
+def _largest_sum(model: Model, documents: EngineDocuments) -> float:
     """Return the largest sum of absolute terms of a kernel model, 0 for other models."""
     if not isinstance(model, KernelModel):
         return 0.0
@@ -112,7 +112,7 @@ def _largest_sum(model: Model, documents: Documents) -> float:
     return float(np.max(np.abs(sums), initial=0.0))
 
 
-def verify(run: Run, scores: Floats, qid: ArrayLike | None = None) -> Verification:
+def verify(run: EngineRun, scores: Floats, qid: ArrayLike | None = None) -> Verification:
     """Compare the scores of a run with those of the model, any offset included.
 
     Two documents of equal scores are in the order of the rows, in both.
@@ -144,11 +144,11 @@ def verify(run: Run, scores: Floats, qid: ArrayLike | None = None) -> Verificati
     )
 
 
-def _is_lucene(run: Run) -> bool:
+def _is_lucene(run: EngineRun) -> bool:
     return run.target is not None and run.target.lucene_scores
 
 
-def _given_scores(run: Run) -> Floats:
+def _given_scores(run: EngineRun) -> Floats:
     """Return the scores that the engine ranks by: Lucene rounds them to float32."""
     if not _is_lucene(run):
         return run.scores
@@ -156,7 +156,7 @@ def _given_scores(run: Run) -> Floats:
         return run.scores.astype(np.float32).astype(np.float64)
 
 
-def _allowed_difference(run: Run, spread: float, largest_score: float) -> float:
+def _allowed_difference(run: EngineRun, spread: float, largest_score: float) -> float:
     """Return the documented accuracy of a target."""
     if run.target is not None and run.target.scores_in_float32:
         return FLOAT32_ACCURACY * (spread or largest_score)

@@ -9,15 +9,12 @@ from marginrank._utils.parameters import (
     Mention,
     ParameterError,
     Wording,
-    check_choice,
-    check_number,
     given,
 )
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import check_weights
-from marginrank.fit.declarations import NORMALIZATIONS, PAIR_SELECTIONS
 from marginrank.objective.backends import matrix_of
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.level_pairs import LevelPairs
@@ -74,7 +71,6 @@ def choose_pairs(
     threads : int
         Number of threads.
     """
-    check_choice("pair_selection", pair_selection, PAIR_SELECTIONS)
     if pairs is not None:
         refuse_selection(pair_selection)
         _refuse_labels(pair_cost, margin, propensity, data.cost)
@@ -176,8 +172,6 @@ def objective_on(
     matrix : Matrix, optional
         X, as a backend holds it; in memory by default.
     """
-    check_number("C", C)
-    check_choice("normalization", normalization, NORMALIZATIONS)
     return Objective(
         matrix=matrix_of(data) if matrix is None else matrix,
         pairs=preferences.pairs.weighted(C, normalization),

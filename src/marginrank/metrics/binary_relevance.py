@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Booleans, Floats
-from marginrank.metrics.options import (
-    TIES,
-    Value,
-    check_cutoff,
-    check_real,
-    report,
-    settle,
-)
+from marginrank.metrics.options import TIES, check_cutoff, check_real, from_values_by_query, settle
 from marginrank.metrics.ranking import Ranking
 
 
+@from_values_by_query
 def average_precision(
-    y: ArrayLike,
-    scores: ArrayLike,
+    ranking: Ranking,
     *,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
     k: int | None = None,
     threshold: float = 0.0,
     ties: str = "order",
     no_relevant: float | str = 0.0,
-    per_query: bool = False,
-    n_jobs: int | None = None,
-) -> Value:
+) -> Floats:
     """Return the average precision; its mean over queries is MAP.
 
     AP = (1 / R) · Σ over relevant documents of rank r ≤ k of (relevant documents up to r) / r, with
@@ -40,10 +28,8 @@ def average_precision(
 
     Parameters
     ----------
-    y, scores : array-like of shape (n_documents,)
-        Labels, and the scores to judge.
-    qid, group : array-like, optional
-        Queries, as in :class:`~marginrank.RankingData`.
+    y, scores, qid, group, per_query, n_jobs
+        As in :func:`ndcg`.
     k : int, optional
         Cut-off; all documents by default.
     threshold : float, default=0.0
@@ -54,10 +40,6 @@ def average_precision(
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query without a relevant document, where the metric is 0 / 0. "skip" makes it nan
         and leaves it out of the mean. A query of one relevant document has AP 1.
-    per_query : bool, default=False
-        Return values by query, in order of first appearance, instead of their mean.
-    n_jobs : int, optional
-        Number of threads; all by default.
 
     Returns
     -------
@@ -70,38 +52,31 @@ def average_precision(
     >>> average_precision([2, 0, 0, 1], [4.0, 3.0, 2.0, 1.0])  # (1/1 + 2/4) / 2
     0.75
     """
-    ranking = Ranking.of(y, scores, qid, group, n_jobs)
     relevant, n_relevant = _relevance(ranking, threshold)
     chance, others = _chances(ranking, relevant, ties)
     precision_there = (1.0 + others) / ranking.rank
     values = ranking.total(chance * precision_there * _top(ranking, k)) / np.maximum(n_relevant, 1)
-    return report(settle(values, n_relevant > 0, no_relevant), per_query)
+    return settle(values, n_relevant > 0, no_relevant)
 
 
+@from_values_by_query
 def reciprocal_rank(
-    y: ArrayLike,
-    scores: ArrayLike,
+    ranking: Ranking,
     *,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
     k: int | None = None,
     threshold: float = 0.0,
     ties: str = "order",
     no_relevant: float | str = 0.0,
-    per_query: bool = False,
-    n_jobs: int | None = None,
-) -> Value:
+) -> Floats:
     """Return 1 / r for the rank r of the first relevant document, 0 if r > k; the mean is MRR.
 
     As in trec_eval (``recip_rank``), ranx, and MS MARCO's MRR@10 with k = 10.
 
     Parameters
     ----------
-    y, scores : array-like of shape (n_documents,)
-        Labels, and the scores to judge.
-    qid, group : array-like, optional
-        Queries, as in :class:`~marginrank.RankingData`.
-    k, threshold, ties, no_relevant, per_query, n_jobs
+    y, scores, qid, group, per_query, n_jobs
+        As in :func:`ndcg`.
+    k, threshold, ties, no_relevant
         As in :func:`average_precision`. The reciprocal rank of a query without a relevant document
         is 0 by definition; `no_relevant` can say otherwise.
 
@@ -118,7 +93,6 @@ def reciprocal_rank(
     >>> reciprocal_rank([0, 1], [1.0, 1.0], ties="average")  # 1/1 or 1/2
     0.75
     """
-    ranking = Ranking.of(y, scores, qid, group, n_jobs)
     relevant, n_relevant = _relevance(ranking, threshold)
     inverse = _top(ranking, k) / ranking.rank
     check_choice("ties", ties, TIES)
@@ -126,22 +100,18 @@ def reciprocal_rank(
         values = ranking.total(_chance_of_first(ranking, relevant) * inverse)
     else:
         values = np.maximum.reduceat(relevant * inverse, ranking.offsets[:-1])
-    return report(settle(values, n_relevant > 0, no_relevant), per_query)
+    return settle(values, n_relevant > 0, no_relevant)
 
 
+@from_values_by_query
 def precision(
-    y: ArrayLike,
-    scores: ArrayLike,
+    ranking: Ranking,
     *,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
     k: int | None = None,
     threshold: float = 0.0,
     ties: str = "order",
     no_relevant: float | str = 0.0,
-    per_query: bool = False,
-    n_jobs: int | None = None,
-) -> Value:
+) -> Floats:
     """Return the precision, P@k = (relevant documents of rank ≤ k) / k.
 
     The divisor is k also where the query has fewer documents, as in LETOR, trec_eval and ranx;
@@ -149,11 +119,9 @@ def precision(
 
     Parameters
     ----------
-    y, scores : array-like of shape (n_documents,)
-        Labels, and the scores to judge.
-    qid, group : array-like, optional
-        Queries, as in :class:`~marginrank.RankingData`.
-    k, threshold, ties, no_relevant, per_query, n_jobs
+    y, scores, qid, group, per_query, n_jobs
+        As in :func:`ndcg`.
+    k, threshold, ties, no_relevant
         As in :func:`average_precision`. The precision of a query without a relevant document is 0
         by definition; `no_relevant` can say otherwise.
 
@@ -170,37 +138,30 @@ def precision(
     >>> precision([1, 0, 1], [3.0, 2.0, 1.0], k=4)
     0.5
     """
-    ranking = Ranking.of(y, scores, qid, group, n_jobs)
     relevant, n_relevant = _relevance(ranking, threshold)
     found = ranking.total(_chances(ranking, relevant, ties)[0] * _top(ranking, k))
     values = found / (ranking.sizes if k is None else k)
-    return report(settle(values, n_relevant > 0, no_relevant), per_query)
+    return settle(values, n_relevant > 0, no_relevant)
 
 
+@from_values_by_query
 def recall(
-    y: ArrayLike,
-    scores: ArrayLike,
+    ranking: Ranking,
     *,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
     k: int | None = None,
     threshold: float = 0.0,
     ties: str = "order",
     no_relevant: float | str = 0.0,
-    per_query: bool = False,
-    n_jobs: int | None = None,
-) -> Value:
+) -> Floats:
     """Return the recall, R@k = (relevant documents of rank ≤ k) / (relevant documents).
 
     As in trec_eval and ranx. Without k all documents are found, so that it is 1.
 
     Parameters
     ----------
-    y, scores : array-like of shape (n_documents,)
-        Labels, and the scores to judge.
-    qid, group : array-like, optional
-        Queries, as in :class:`~marginrank.RankingData`.
-    k, threshold, ties, no_relevant, per_query, n_jobs
+    y, scores, qid, group, per_query, n_jobs
+        As in :func:`ndcg`.
+    k, threshold, ties, no_relevant
         As in :func:`average_precision`.
 
     Returns
@@ -214,23 +175,18 @@ def recall(
     >>> recall([1, 0, 1], [3.0, 2.0, 1.0], k=2)
     0.5
     """
-    ranking = Ranking.of(y, scores, qid, group, n_jobs)
     relevant, n_relevant = _relevance(ranking, threshold)
     found = ranking.total(_chances(ranking, relevant, ties)[0] * _top(ranking, k))
     values = found / np.maximum(n_relevant, 1)
-    return report(settle(values, n_relevant > 0, no_relevant), per_query)
+    return settle(values, n_relevant > 0, no_relevant)
 
 
+@from_values_by_query
 def auc(
-    y: ArrayLike,
-    scores: ArrayLike,
+    ranking: Ranking,
     *,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
     threshold: float = 0.0,
-    per_query: bool = False,
-    n_jobs: int | None = None,
-) -> Value:
+) -> Floats:
     """Return the area under the ROC curve, a query at a time.
 
     AUC is the share of pairs of a relevant document and another one that the scores put in order;
@@ -238,11 +194,9 @@ def auc(
 
     Parameters
     ----------
-    y, scores : array-like of shape (n_documents,)
-        Labels, and the scores to judge.
-    qid, group : array-like, optional
-        Queries, as in :class:`~marginrank.RankingData`.
-    threshold, per_query, n_jobs
+    y, scores, qid, group, per_query, n_jobs
+        As in :func:`ndcg`.
+    threshold
         As in :func:`average_precision`. For all grades at once, see :func:`pairwise_accuracy`.
 
     Returns
@@ -257,7 +211,6 @@ def auc(
     >>> auc([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0])
     0.75
     """
-    ranking = Ranking.of(y, scores, qid, group, n_jobs)
     relevant, n_relevant = _relevance(ranking, threshold)
     n_others = ranking.sizes - n_relevant
     chance, above = _chances(ranking, relevant, "average")
@@ -265,7 +218,7 @@ def auc(
     n_pairs = n_relevant * n_others
     in_order = ranking.total(chance * others_below)
     values = np.divide(in_order, n_pairs, out=np.full_like(in_order, np.nan), where=n_pairs > 0)
-    return report(values, per_query)
+    return values
 
 
 def _relevance(ranking: Ranking, threshold: float) -> tuple[Floats, Floats]:

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Booleans, Floats
 from marginrank.metrics.gains import LARGEST_EXPONENT, gains
-from marginrank.metrics.options import (
-    TIES,
-    Value,
-    check_cutoff,
-    check_real,
-    report,
-    settle,
-)
+from marginrank.metrics.options import TIES, check_cutoff, check_real, from_values_by_query, settle
 from marginrank.metrics.ranking import Ranking
 
 LARGE = 500  # documents of a group of ties that are worth a computation of their own
 NEGLIGIBLE = 40.0  # readers in a group of ties who go on beyond exp(−40) do not count
 
 
+@from_values_by_query
 def err(
-    y: ArrayLike,
-    scores: ArrayLike,
+    ranking: Ranking,
     *,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
     k: int | None = None,
     max_label: float | None = None,
     ties: str = "order",
     no_relevant: float | str = 0.0,
-    per_query: bool = False,
-    n_jobs: int | None = None,
-) -> Value:
+) -> Floats:
     """Return the expected reciprocal rank of Chapelle et al. (2009).
 
     ERR@k = Σ_{r ≤ k} (1/r) · R_r · Π_{i < r} (1 − R_i) with R = (2^y − 1) / 2^max_label, the chance
@@ -43,10 +31,8 @@ def err(
 
     Parameters
     ----------
-    y, scores : array-like of shape (n_documents,)
-        Labels of zero or more, and the scores to judge.
-    qid, group : array-like, optional
-        Queries, as in :class:`~marginrank.RankingData`.
+    y, scores, qid, group, per_query, n_jobs
+        As in :func:`ndcg`.
     k : int, optional
         Cut-off; all documents by default.
     max_label : float, optional
@@ -57,10 +43,6 @@ def err(
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query in which no label is above 0; its ERR is 0. "skip" makes it nan and leaves
         it out of the mean.
-    per_query : bool, default=False
-        Return values by query, in order of first appearance, instead of their mean.
-    n_jobs : int, optional
-        Number of threads; all by default.
 
     Returns
     -------
@@ -75,7 +57,6 @@ def err(
     >>> err([0, 1], [1.0, 1.0], ties="average")  # 1/1 · 1/2 or 1/2 · 1/2
     0.375
     """
-    ranking = Ranking.of(y, scores, qid, group, n_jobs)
     top = check_cutoff(k)
     check_choice("ties", ties, TIES)
     gain_of = gains(ranking, "exponential")
@@ -86,7 +67,7 @@ def err(
         reached = ranking.ties.spread(reached[ranking.ties.starts])
         satisfied = _expected_ends(ranking, satisfied, within)
     values = ranking.total(within * reached * satisfied / ranking.rank)
-    return report(settle(values, ranking.total(gain_of) > 0, no_relevant), per_query)
+    return settle(values, ranking.total(gain_of) > 0, no_relevant)
 
 
 def _reached(ranking: Ranking, satisfied: Floats) -> Floats:

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Booleans, Floats
 from marginrank.metrics.gains import discounts, gains
-from marginrank.metrics.options import TIES, Value, check_cutoff, report, settle
+from marginrank.metrics.options import TIES, check_cutoff, from_values_by_query, settle
 from marginrank.metrics.ranking import Ranking
 
 
+@from_values_by_query
 def dcg(
-    y: ArrayLike,
-    scores: ArrayLike,
+    ranking: Ranking,
     *,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
     k: int | None = None,
     gain: str = "exponential",
     discount: str = "standard",
     ties: str = "order",
     no_relevant: float | str = 0.0,
-    per_query: bool = False,
-    n_jobs: int | None = None,
-) -> Value:
+) -> Floats:
     """Return the discounted cumulative gain, DCG@k = Σ_{r ≤ k} gain(y_r) · discount(r).
 
     Parameters
     ----------
-    y, scores : array-like of shape (n_documents,)
-        Labels of zero or more, and the scores to judge.
-    qid, group : array-like, optional
-        Queries, as in :class:`~marginrank.RankingData`.
+    y, scores, qid, group, per_query, n_jobs
+        As in :func:`ndcg`.
     k : int, optional
         Cut-off; all documents by default.
     gain, discount, ties : str
@@ -41,10 +34,6 @@ def dcg(
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query in which no label is above 0; its DCG is 0. "skip" makes it nan and leaves
         it out of the mean.
-    per_query : bool, default=False
-        Return values by query, in order of first appearance, instead of their mean.
-    n_jobs : int, optional
-        Number of threads; all by default.
 
     Returns
     -------
@@ -56,28 +45,23 @@ def dcg(
     >>> dcg([2, 0, 1], [0.3, 0.2, 0.1])  # 3 / log2(2) + 1 / log2(4)
     3.5
     """
-    ranking = Ranking.of(y, scores, qid, group, n_jobs)
     gain_of = gains(ranking, gain)
     values = ranking.total(
         _ranked(ranking, gain_of, ties) * discounts(ranking, discount, check_cutoff(k))
     )
-    return report(settle(values, _any_gain(ranking, gain_of), no_relevant), per_query)
+    return settle(values, _any_gain(ranking, gain_of), no_relevant)
 
 
+@from_values_by_query
 def ndcg(
-    y: ArrayLike,
-    scores: ArrayLike,
+    ranking: Ranking,
     *,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
     k: int | None = None,
     gain: str = "exponential",
     discount: str = "standard",
     ties: str = "order",
     no_relevant: float | str = 0.0,
-    per_query: bool = False,
-    n_jobs: int | None = None,
-) -> Value:
+) -> Floats:
     """Return the normalised discounted cumulative gain, NDCG@k = DCG@k / (DCG@k of the best order).
 
     NDCG is not one metric; these are the options of other tools:
@@ -96,7 +80,7 @@ def ndcg(
     Parameters
     ----------
     y, scores : array-like of shape (n_documents,)
-        Labels of zero or more, and the scores to judge.
+        Labels (zero or more for gains), and the scores to evaluate.
     qid, group : array-like, optional
         Queries, as in :class:`~marginrank.RankingData`.
     k : int, optional
@@ -130,26 +114,21 @@ def ndcg(
     >>> ndcg(y, [2.0, 1.0, 2.0, 1.0], qid=qid, discount="letor", no_relevant="skip")
     1.0
     """
-    ranking = Ranking.of(y, scores, qid, group, n_jobs)
     gain_of = gains(ranking, gain)
     weight = discounts(ranking, discount, check_cutoff(k))
     actual = ranking.total(_ranked(ranking, gain_of, ties) * weight)
     ideal = ranking.total(ranking.descending(gain_of) * weight)
     values = np.divide(actual, ideal, out=np.zeros_like(ideal), where=ideal > 0)
-    return report(settle(values, ideal > 0, no_relevant), per_query)
+    return settle(values, ideal > 0, no_relevant)
 
 
+@from_values_by_query
 def letor_mean_ndcg(
-    y: ArrayLike,
-    scores: ArrayLike,
+    ranking: Ranking,
     *,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
     ties: str = "order",
     no_relevant: float | str = 0.0,
-    per_query: bool = False,
-    n_jobs: int | None = None,
-) -> Value:
+) -> Floats:
     """Return LETOR's mean NDCG: the mean of NDCG@m over m = 1 … number of documents of the query.
 
     It is the "MeanNDCG" of LETOR's script and the "mean NDCG" of LIBLINEAR-ranksvm: exponential
@@ -157,18 +136,12 @@ def letor_mean_ndcg(
 
     Parameters
     ----------
-    y, scores : array-like of shape (n_documents,)
-        Labels of zero or more, and the scores to judge.
-    qid, group : array-like, optional
-        Queries, as in :class:`~marginrank.RankingData`.
+    y, scores, qid, group, per_query, n_jobs
+        As in :func:`ndcg`.
     ties : {"order", "average"}, default="order"
         As in :func:`ndcg`.
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         As in :func:`ndcg`; LETOR and LIBLINEAR-ranksvm take 0.
-    per_query : bool, default=False
-        Return values by query, in order of first appearance, instead of their mean.
-    n_jobs : int, optional
-        Number of threads; all by default.
 
     Returns
     -------
@@ -181,14 +154,13 @@ def letor_mean_ndcg(
     >>> letor_mean_ndcg([0, 1], [2.0, 1.0])  # NDCG@1 = 0, NDCG@2 = 1
     0.5
     """
-    ranking = Ranking.of(y, scores, qid, group, n_jobs)
     gain_of = gains(ranking, "exponential")
     weight = discounts(ranking, "letor", None)
     actual = ranking.running(np.add, _ranked(ranking, gain_of, ties) * weight)
     ideal = ranking.running(np.add, ranking.descending(gain_of) * weight)
     at_each_rank = np.divide(actual, ideal, out=np.zeros_like(ideal), where=ideal > 0)
     values = ranking.total(at_each_rank) / ranking.sizes
-    return report(settle(values, _any_gain(ranking, gain_of), no_relevant), per_query)
+    return settle(values, _any_gain(ranking, gain_of), no_relevant)
 
 
 def _ranked(ranking: Ranking, gain_of: Floats, ties: str) -> Floats:

@@ -31,7 +31,7 @@ FEATURE_BYTES = 160  # of the name and the values of a feature; about
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureRanking(ResultTable):
-    """The features of a data set, each judged as a ranking of its own.
+    """The features of a data set, each evaluated as a ranking of its own.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def rank_features(
     feature_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
 ) -> FeatureRanking:
-    """Judge every feature as a ranking of its own: by metric(y, x_j) and metric(y, −x_j).
+    """Evaluate each feature as a ranking of its own: by metric(y, x_j) and metric(y, −x_j).
 
     Lai et al. (2013, Fig. 1) find that a few strong features can do most of a ranking's work; this
     shows which. It takes O(n_features · l log l), a column at a time.
@@ -98,7 +98,7 @@ def rank_features(
     ----------
     X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
         float32 and float64 with contiguous rows and CSR are not copied. A RankingData brings
-        labels, queries and names; its weights are not looked at.
+        labels, queries and names; its weights are ignored.
     y : array-like of shape (n_documents,)
         Labels.
     qid, group : array-like, optional
@@ -136,10 +136,10 @@ def rank_features(
     function = get_metric(metric)
     data = as_ranking_data(X, y, qid, group, feature_names=feature_names, n_jobs=n_jobs)
     check_n_features(data.n_features)
-    judge = _Judge.of(function, data)
-    chance = judge(np.zeros(data.n_documents))
-    threads = effective_threads(n_jobs) if judge.is_ours else 1
-    values = _judge_features(judge, data.X, threads, chance)
+    measure = _ColumnMetric.of(function, data)
+    chance = measure(np.zeros(data.n_documents))
+    threads = effective_threads(n_jobs) if measure.is_ours else 1
+    values = _score_features(measure, data.X, threads, chance)
     descending, ascending = values[:, 0], values[:, 1]
     best = np.fmax(descending, ascending)
     return FeatureRanking(
@@ -170,7 +170,7 @@ def best_first(values: Floats) -> Integers:
 
 
 @dataclass(frozen=True)
-class _Judge:
+class _ColumnMetric:
     """A metric with everything but the scores.
 
     For our own metrics the rows are grouped by query, so that this is not done for each column.
@@ -183,7 +183,7 @@ class _Judge:
     is_ours: bool
 
     @classmethod
-    def of(cls, metric: Metric, data: RankingData) -> _Judge:
+    def of(cls, metric: Metric, data: RankingData) -> _ColumnMetric:
         function, options = parts(metric)
         if function not in METRICS.values():
             return cls(metric, data.y, data.qid, None, False)
@@ -191,7 +191,7 @@ class _Judge:
         if function is pairwise_accuracy and "ties" not in options:
             metric = partial(metric, ties="half")
         y, qid, queries = data.y, data.qid, data.queries
-        metric(y, np.zeros(y.size), qid=qid)  # refuses labels by their place in the user's y
+        metric(y, np.zeros(y.size), qid=qid)  # checks labels by their place in the user's y
         return cls(metric, queries.grouped(y), queries.grouped(qid), queries, True)
 
     def __call__(self, scores: Floats) -> float:
@@ -199,33 +199,33 @@ class _Judge:
         return float(self.metric(self.y, scores, qid=self.qid))
 
 
-def _judge_features(
-    judge: Callable[[Floats], float], X: Any, threads: int, chance: float
+def _score_features(
+    measure: Callable[[Floats], float], X: Any, threads: int, chance: float
 ) -> Floats:
     """Return the values of each column and of its negative; columns without entries have chance."""
     if not sp.issparse(X) or X.shape[1] <= X.nnz:
-        return np.array(list(_judge_columns(judge, X, threads)), dtype=np.float64)
+        return np.array(list(_score_columns(measure, X, threads)), dtype=np.float64)
     values = np.full((X.shape[1], 2), chance)
     used, codes = np.unique(X.indices[: X.nnz], return_inverse=True)
     if used.size:
         filled = sp.csr_array((X.data[: X.nnz], codes, X.indptr), shape=(X.shape[0], used.size))
-        values[used] = list(_judge_columns(judge, filled, threads))
+        values[used] = list(_score_columns(measure, filled, threads))
     return values
 
 
-def _judge_columns(
-    judge: Callable[[Floats], float], X: Any, threads: int
+def _score_columns(
+    measure: Callable[[Floats], float], X: Any, threads: int
 ) -> Iterator[tuple[float, float]]:
     """Yield the values of each column and of its negative."""
 
-    def judge_both(block: Any, j: int) -> tuple[float, float]:
+    def score_both(block: Any, j: int) -> tuple[float, float]:
         column = _column(block, j)
-        return judge(column), judge(-column)
+        return measure(column), measure(-column)
 
     with ThreadPoolExecutor(threads) as pool:
         share = pool.map if threads > 1 else map
         for block in _blocks(X):
-            yield from share(partial(judge_both, block), range(block.shape[1]))
+            yield from share(partial(score_both, block), range(block.shape[1]))
 
 
 def _blocks(X: Any) -> Iterator[Any]:

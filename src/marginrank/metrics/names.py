@@ -46,7 +46,7 @@ ALIASES = {
 
 
 def get_metric(metric: str | Metric, **options: Any) -> Metric:
-    """Return a metric with its options filled in, and refuse unknown ones at once.
+    """Return a metric with its options filled in; unknown ones raise ValueError.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def _check_options(metric: Metric, options: dict[str, Any]) -> None:
         if option not in known:
             allowed = ", ".join(known)
             raise ValueError(f"{metric.__name__} has no option {option!r}; it has {allowed}.")
-    metric([0, 0], [1.0, 0.0], **options)  # refuses bad values
+    metric([0, 0], [1.0, 0.0], **options)  # checks the values
 
 
 def metric_name(metric: Metric) -> str:

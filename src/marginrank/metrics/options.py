@@ -1,17 +1,72 @@
-"""Options that metrics share, and how values by query become a result."""
+"""Arguments that metrics share, and how values by query become a result."""
 
+from __future__ import annotations
+
+import inspect
 import numbers
+from collections.abc import Callable
+from functools import wraps
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marginrank._utils.types import Booleans, Floats
+from marginrank.metrics.ranking import Ranking
 
 Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
 
 TIES = ("order", "average")
 ROUNDING = 1e-12  # relative; values that differ by less may do so by the order of the rows
+
+
+class RankingMetric(Protocol):
+    """A metric as users call it; `options` are its own."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        y: ArrayLike,
+        scores: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        per_query: bool = False,
+        n_jobs: int | None = None,
+        **options: Any,
+    ) -> Value:
+        """Return the mean over queries, or with `per_query` the value of each."""
+
+
+def from_values_by_query(values_of: Callable[..., Floats]) -> RankingMetric:
+    """Make a metric of a function that returns a value per query of a Ranking, nan for none.
+
+    The metric has the arguments of :class:`RankingMetric` and those of the function.
+    """
+    shared = inspect.signature(RankingMetric.__call__).parameters
+    options = [*inspect.signature(values_of).parameters.values()][1:]
+    data = [shared[name] for name in ("y", "scores", "qid", "group")]
+    output = [shared[name] for name in ("per_query", "n_jobs")]
+
+    @wraps(values_of)
+    def metric(
+        y: ArrayLike,
+        scores: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        per_query: bool = False,
+        n_jobs: int | None = None,
+        **options: Any,
+    ) -> Value:
+        ranking = Ranking.of(y, scores, qid, group, n_jobs)
+        return report(values_of(ranking, **options), per_query)
+
+    signature = inspect.Signature([*data, *options, *output], return_annotation=Value)
+    metric.__signature__ = signature  # type: ignore[attr-defined]
+    return metric
 
 
 def check_cutoff(k: Any) -> int | None:

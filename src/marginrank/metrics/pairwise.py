@@ -37,7 +37,7 @@ def pairwise_accuracy(
     Parameters
     ----------
     y, scores : array-like of shape (n_documents,)
-        Labels, any real numbers, and the scores to judge.
+        Labels, any real numbers, and the scores to evaluate.
     qid, group : array-like, optional
         Queries, as in :class:`~marginrank.RankingData`.
     sample_weight : array-like of shape (n_documents,), optional
@@ -90,7 +90,7 @@ def kendall_tau(
     Parameters
     ----------
     y, scores : array-like of shape (n_documents,)
-        Labels, any real numbers, and the scores to judge.
+        Labels, any real numbers, and the scores to evaluate.
     qid, group : array-like, optional
         Queries, as in :class:`~marginrank.RankingData`.
     per_query : bool, default=False

@@ -1,4 +1,4 @@
-"""What every metric starts from: documents grouped by query, in the order of their scores."""
+"""Documents grouped by query, in the order of their scores: the input of every metric."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -153,3 +153,30 @@ class TieGroups:
     def mean(self, values: Floats) -> Floats:
         """Replace each value by the mean of its group: its expectation in a random order."""
         return self.spread(self.total(values) / self.sizes)
+
+
+def ranks(
+    scores: Floats,
+    *,
+    qid: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> Integers:
+    """Return the rank of each document inside its query, 1 for the best.
+
+    Documents with equal scores are ranked in the order of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.metrics.ranking import ranks
+    >>> ranks(np.array([0.1, 0.7, 0.4]), qid=["a", "b", "a"])
+    array([2, 1, 1])
+    """
+    documents, _ = group_rows(len(scores), qid, group)
+    order = _core.rank_documents(
+        documents.grouped(scores), documents.offsets, effective_threads(n_jobs)
+    )
+    rank = np.empty(len(scores), dtype=np.int64)
+    rank[order] = np.arange(1, len(scores) + 1) - np.repeat(documents.offsets[:-1], documents.sizes)
+    return documents.by_row(rank)

@@ -16,16 +16,10 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.fit.linear import (
-    Parameters,
-    fit_linear,
-    preferences_of,
-    seed_from,
-    unfinished_message,
-)
+from marginrank.fit.linear import Parameters, fit_linear, preferences_of, seed_from
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.scorers import metric_of
-from marginrank.models.fit_report import StopReason
+from marginrank.models.fit_report import StopReason, report_of, unfinished_message
 from marginrank.selection.folds import (
     cost_by_label,
     folds_of,
@@ -205,7 +199,6 @@ def learning_curve_ranking(
     asked = metric_of(metric)
     _refuse_unknown(parameters)
     settings = Parameters(**parameters)
-    settings.check()
     n_jobs = settings.n_jobs
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)
@@ -351,14 +344,15 @@ class _Run:
         for size in sizes:
             rows = np.flatnonzero(place_of_row < size)
             train = rows_of(data, rows, n_jobs=self.parameters.n_jobs)
-            fit = fit_linear(train, self.parameters, seed=self.seed, w0=w)
-            if fit.result.stop is StopReason.INTERRUPTED:
+            model = fit_linear(train, self.parameters, seed=self.seed, w0=w)
+            report = report_of(model)
+            if report.stop_reason is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
-            self.stops.append(fit.result.stop)
-            w = fit.result.w
+            self.stops.append(report.stop_reason)
+            w = model.coef
             held_out, by_query = curve.held_out, curve.is_judged_by_query
             yield _Point(
-                fit.n_pairs,
+                report.n_pairs,
                 float(self._judge(train, w)),
                 np.nan if held_out is None else float(self._judge(held_out, w)),
                 self._judge(held_out, w, per_query=True) if held_out and by_query else np.empty(0),

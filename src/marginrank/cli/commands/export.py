@@ -22,7 +22,7 @@ from marginrank.export.registry import TARGETS, find_target
 
 if TYPE_CHECKING:
     from marginrank import RankingData
-    from marginrank.export.engines._documents import Run
+    from marginrank.export.engines.run import EngineRun
     from marginrank.export.exporting import Model
 
 EXAMPLE = """\
@@ -181,7 +181,7 @@ def _offset(wanted: str, scores: Any) -> float:
 
 def _run(
     model: "Model", to: str, files: dict[str, bytes], documents: "RankingData", names: Any
-) -> "Run":
+) -> "EngineRun":
     """Return the scores that the export gives to the documents."""
     from marginrank.export.verification import run_export
 
@@ -189,7 +189,7 @@ def _run(
     return run_export(model, to, files, X, names)
 
 
-def _verified(run: "Run", scores: Any, offset: float, qid: Any) -> dict[str, Any]:
+def _verified(run: "EngineRun", scores: Any, offset: float, qid: Any) -> dict[str, Any]:
     """Return the figures of a verification; raise CheckFailed if it fails."""
     from dataclasses import asdict
 

@@ -15,7 +15,7 @@ from marginrank.cli.support.options import DataFiles, OneMetric, Reading, Traini
 from marginrank.cli.support.output import print_line, print_table
 from marginrank.cli.support.plots import check_plot, save_plot
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.task import Fitted, Task
+from marginrank.cli.support.task import Task
 from marginrank.cli.support.ties import decided_by_ties
 from marginrank.cli.support.training import fit
 from marginrank.cli.support.tuned import Reporter, called, describe, print_tuning, train_command
@@ -80,7 +80,7 @@ def tune(
     if test is not None:
         with task.phases.phase("evaluate", judging.test):
             more |= _evaluate(model, test, metric, reading.n_jobs)
-    _tell(task, Fitted(model, None, data_summary(documents)), more)
+    _tell(task, model, task.summary(model, None, data_summary(documents), **more))
     if tuning.is_interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -182,12 +182,11 @@ def _evaluate(
     return {"test": values, "ties": decided_by_ties(chosen, values, data, scores)}
 
 
-def _tell(task: Task, fitted: Fitted, more: dict[str, Any]) -> None:
+def _tell(task: Task, model: "LinearModel | AdditiveModel", result: dict[str, Any]) -> None:
     """Print candidates, choice, fit and test."""
-    result = task.summary(fitted, **more)
     if not task.training.json:
         print_tuning(result["selection"])
-    task.tell(result, fitted)
+    task.tell(result, model)
     if task.training.json:
         return
     if "test" in result:

@@ -8,9 +8,6 @@ from typer.core import TyperCommand
 
 from marginrank.cli.support.errors import BAD_INPUT, complain
 
-# Flags of train before these learners had commands of their own.
-FORMER = {"--additive": "train-additive", "--l1": "train-sparse", "--online": "train-online"}
-
 
 class Command(TyperCommand):
     """A command whose help lists its flags under headings.
@@ -46,24 +43,19 @@ class TrainingCommand(Command):
     others: Callable[[], Iterable[Command]] = tuple
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse a flag of another learner by naming the command that has it."""
+        """Report a flag of another learner with the command that has it."""
         own = self.flags()
         words = args[: args.index("--")] if "--" in args else args
         for word in words:
             flag = word.partition("=")[0]
             if flag.startswith("--") and flag not in own:
-                self._refuse(flag)
+                self._check_flag(flag)
         return super().parse_args(ctx, args)
 
-    def _refuse(self, flag: str) -> None:
-        """End the command if the flag is known to be of another one."""
-        if self.name == "train" and flag in FORMER:
-            sentence = f"train {flag} is a command of its own now: marginrank {FORMER[flag]}."
-        else:
-            able = [str(other.name) for other in self.others() if flag in other.flags()]
-            if not able:
-                return
+    def _check_flag(self, flag: str) -> None:
+        """End the command if another one has the flag."""
+        able = [str(other.name) for other in self.others() if flag in other.flags()]
+        if able:
             commands = " and ".join(filter(None, [", ".join(able[:-1]), able[-1]]))
-            sentence = f"{flag} is a flag of {commands}, not of {self.name}."
-        complain(sentence)
-        raise typer.Exit(BAD_INPUT)
+            complain(f"{flag} is a flag of {commands}, not of {self.name}.")
+            raise typer.Exit(BAD_INPUT)

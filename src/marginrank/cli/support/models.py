@@ -82,6 +82,6 @@ def _scores(model: "Model", data: "RankingData", n_jobs: int | None) -> Any:
 
 def ranks(model: "Model", data: "RankingData", n_jobs: int | None = None) -> Any:
     """Return the rank of each document."""
-    from marginrank.metrics.ranks import ranks as ranks_of
+    from marginrank.metrics.ranking import ranks as ranks_of
 
     return ranks_of(scores(model, data, n_jobs), qid=data.qid)

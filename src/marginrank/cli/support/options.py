@@ -17,7 +17,7 @@ from marginrank._utils.parameters import (
     or_none,
 )
 from marginrank.cli.support.dask_client import check_cluster
-from marginrank.fit.declarations import N_JOBS, RANDOM_STATE
+from marginrank.models.parameters import N_JOBS, RANDOM_STATE
 
 DATA = "Data"
 EVALUATION = "Evaluation"

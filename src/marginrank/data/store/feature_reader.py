@@ -2,6 +2,7 @@
 
 import errno
 import mmap
+import os
 import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -13,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank._utils.types import Integers
-from marginrank.data.store.checksums import joined_crc32
 from marginrank.data.store.read_ahead import ReadAhead
-from marginrank.data.store.stored_features import StoredFeatures, damaged
-from marginrank.data.store.uncached_file import UncachedFile
+from marginrank.data.store.stored_features import StoredFeatures, StoredFile, damaged
 
 Bytes = NDArray[np.uint8]
 Rows = tuple[int, int]  # the first one of a block, and the one after its last
 
 BUFFERS = 4  # one is computed on, one is read, two make up for uneven speed
 ALIGNMENT = 64  # bytes; of each array in a buffer
+PIECE = 1 << 23  # bytes read at a time
+FIX = "restore the store from a copy, or convert the data again"
 
 
 class Pinned(NamedTuple):
@@ -55,8 +56,8 @@ class FeatureReader:
 
     A thread reads into a few buffers while the consumer is busy. The first blocks, as many as fit
     in `pinned_bytes`, stay in memory: they are read by the first sweep that passes them. Nothing is
-    left in the page cache. As soon as every block was read once, by whichever sweeps, the checksums
-    of the files are compared.
+    left in the page cache. The checksums of the files are compared as soon as every block was read
+    once in order.
 
     Parameters
     ----------
@@ -107,12 +108,15 @@ class FeatureReader:
         self.bytes_read = 0
         self._rows: dict[int, Any] = {}  # of the pinned blocks that were read
         self._ahead: ReadAhead[Bytes, _Filled] | None = None
+        # The block up to which the checksums are known; None if blocks do not have all rows.
+        rows = (self._blocks[0][0], self._blocks[-1][1]) if self._blocks else None
+        self._summed: int | None = 0 if rows == (0, features.shape[0]) else None
         self._pin(pinned_bytes)
         self._files: list[UncachedFile] = []
         try:
             for stored in features.files:
                 self._files.append(UncachedFile(stored))
-            self._checksums = _Checksums(features, self._files, self._blocks)
+            self._checksums = [zlib.crc32(file.header()) for file in self._files]
         except BaseException:
             self.close()
             raise
@@ -223,23 +227,31 @@ class FeatureReader:
         stays = block < self.pinned.n_blocks and self._features.packed is None
         buffer = None if stays else ahead.take()
         place = self._places[block] if buffer is None else buffer
-        contents, checksums = [], []
+        contents, checksums = [], list(self._checksums)
         at = 0
         for k, (begin, end) in enumerate(self._features.spans(*self._blocks[block])):
             content = place[at : at + end - begin]
             at += _aligned(content.size)
-            checksum = 0
-            position = self._features.files[k].start + begin
-            for piece in self._files[k].read(position, content):
+            for piece in self._files[k].read(self._features.files[k].start + begin, content):
                 self.bytes_read += len(piece)
                 ahead.check()
-                if block in self._checksums.due:
-                    checksum = zlib.crc32(piece, checksum)
+                if block == self._summed:
+                    checksums[k] = zlib.crc32(piece, checksums[k])
             content.flags.writeable = False
             contents.append(content)
-            checksums.append(checksum)
-        self._checksums.add(block, checksums)
+        if block == self._summed:
+            self._check_sums(checksums)
         return _Filled(contents, buffer)
+
+    def _check_sums(self, checksums: list[int]) -> None:
+        """Keep the checksums up to a block; raise if it is the last one and a file is damaged."""
+        assert self._summed is not None
+        if self._summed == len(self._blocks) - 1:
+            for stored, checksum in zip(self._features.files, checksums, strict=True):
+                if checksum != stored.crc32:
+                    raise damaged(stored.path, "its checksum is not that of the manifest")
+        self._checksums = checksums
+        self._summed += 1
 
     def _end_sweep(self) -> None:
         """End the sweep under way, if there is one."""
@@ -274,42 +286,67 @@ class FeatureReader:
         self.close()
 
 
-class _Checksums:
-    """CRC-32 of the blocks that were read, and of whole files when all of them were.
+class UncachedFile:
+    """A file of X, of which no more than a piece stays in the page cache.
 
-    Attributes
-    ----------
-    due : set of int
-        The blocks whose checksums are not known; none if blocks do not have all rows.
+    Raises
+    ------
+    OSError
+        If the file cannot be opened; the message names it.
+    ValueError
+        If it has not as many bytes as it should.
     """
 
-    def __init__(
-        self, features: StoredFeatures, files: list[UncachedFile], blocks: list[Rows]
-    ) -> None:
-        self._features = features
-        self._blocks = blocks
-        self._headers = [file.header() for file in files]
-        whole = bool(blocks) and blocks[0][0] == 0 and blocks[-1][1] == features.shape[0]
-        self.due = set(range(len(blocks))) if whole else set()
-        self._known: dict[int, list[int]] = {}
+    def __init__(self, stored: StoredFile) -> None:
+        self._stored = stored
+        self._end = 0  # of the last read
+        try:
+            self._file = open(stored.path, "rb", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            what = f"{stored.path} cannot be opened: {error.strerror}"
+            raise type(error)(f"{what}; {FIX}.") from error
+        n_bytes = os.fstat(self._file.fileno()).st_size
+        if n_bytes != stored.n_bytes:
+            self._file.close()
+            raise damaged(stored.path, f"it has {n_bytes} bytes and should have {stored.n_bytes}")
+        self.drop()
 
-    def add(self, block: int, checksums: list[int]) -> None:
-        """Take in a block if it is due; raise if it is the last one and a file is damaged."""
-        if block not in self.due:
-            return
-        self._known[block] = checksums
-        if len(self.due) == 1:
-            self._compare()
-        self.due.remove(block)
+    def read(self, position: int, content: Bytes) -> Iterator[memoryview]:
+        """Fill `content` with the bytes from `position` on; yield each piece when it is there.
 
-    def _compare(self) -> None:
-        spans = [self._features.spans(*rows) for rows in self._blocks]
-        for k, header in enumerate(self._headers):
-            checksums = [zlib.crc32(header), *(self._known[b][k] for b in range(len(spans)))]
-            sizes = [len(header), *(span[k][1] - span[k][0] for span in spans)]
-            stored = self._features.files[k]
-            if joined_crc32(checksums, sizes) != stored.crc32:
-                raise damaged(stored.path, "its checksum is not that of the manifest")
+        The system reads on while the caller is busy with a piece.
+        """
+        if position < self._end:
+            self.drop()
+        view = content.data
+        while view:
+            try:
+                n_bytes = os.preadv(self._file.fileno(), [view[:PIECE]], position)
+            except OSError as error:
+                what = f"{self._stored.path} cannot be read at byte {position}: {error.strerror}"
+                raise OSError(f"{what}; {FIX}.") from error
+            if n_bytes == 0:
+                end = min(os.fstat(self._file.fileno()).st_size, position)
+                what = f"{self._stored.path} ended at byte {end} of {self._stored.n_bytes}"
+                raise OSError(f"{what} while it was read; {FIX}.")
+            position += n_bytes
+            self.drop(position)
+            yield view[:n_bytes]
+            view = view[n_bytes:]
+
+    def header(self) -> bytes:
+        """Return the bytes before the array."""
+        return b"".join(self.read(0, np.empty(self._stored.start, dtype=np.uint8)))
+
+    def drop(self, end: int = 0) -> None:
+        """Drop the file up to `end`, 0 for all of it, from the page cache."""
+        if hasattr(os, "posix_fadvise"):  # not on macOS
+            os.posix_fadvise(self._file.fileno(), 0, end, os.POSIX_FADV_DONTNEED)
+        self._end = end
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 def _blocks(bounds: Integers) -> list[Rows]:

@@ -150,8 +150,7 @@ def _cumulated(lengths: NDArray[Any]) -> Integers:
 
 
 def _rows_of_store(stored: StoredFeatures) -> FeatureRows:
-    threads = effective_threads(None)
-    contents = [file.mapped(threads) for file in stored.files]
+    contents = [file.mapped() for file in stored.files]
     shape, dtype, columns = stored.shape, stored.dtype, stored.packed
     if stored.indptr is not None:
         indices = contents[1].view(stored.indptr.dtype)
@@ -162,6 +161,6 @@ def _rows_of_store(stored: StoredFeatures) -> FeatureRows:
     packed = contents[0].reshape(shape[0], columns.row_bytes)
 
     def take(rows: Some) -> NDArray[Any]:
-        return columns.unpack(np.asarray(packed[rows]), threads=threads)
+        return columns.unpack(np.asarray(packed[rows]), threads=effective_threads(None))
 
     return FeatureRows(take, shape, dtype)

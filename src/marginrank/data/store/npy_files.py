@@ -2,18 +2,17 @@
 
 import math
 import os
+import zlib
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginrank.data.store.checksums import Checksummed
-
 HEADER = 10 + (1 << 16)  # bytes of a file in which its header ends
 
 
-class Header(NamedTuple):
-    """What a file says of its array."""
+class NpyHeader(NamedTuple):
+    """Position, shape and type of the array in a file."""
 
     start: int
     shape: tuple[int, ...]
@@ -33,14 +32,14 @@ class Header(NamedTuple):
         return array
 
 
-def read_header(stream: IO[bytes]) -> Header:
-    """Read how a file begins; refuse arrays of objects and what is of another version."""
+def read_header(stream: IO[bytes]) -> NpyHeader:
+    """Read the header; raise ValueError for arrays of objects and other versions."""
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError("another version of the format")
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
     if dtype.hasobject:
         raise ValueError("an array of objects")
-    return Header(stream.tell(), shape, fortran, dtype)
+    return NpyHeader(stream.tell(), shape, fortran, dtype)
 
 
 class ArrayWriter:
@@ -59,26 +58,32 @@ class ArrayWriter:
     def __init__(self, folder: str, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
         self._dtype, self._shape = np.dtype(dtype), shape
         self._file = open(os.path.join(folder, f"{name}.npy"), "xb")  # noqa: SIM115
-        self._out = Checksummed(self._file)
+        self._n_bytes = self._crc = 0
         header = {
             "descr": np.lib.format.dtype_to_descr(self._dtype),
             "fortran_order": False,
             "shape": shape,
         }
-        np.lib.format.write_array_header_1_0(self._out, header)
+        np.lib.format.write_array_header_1_0(self, header)
+
+    def write(self, content: bytes | memoryview) -> int:
+        """Write some bytes, counted and summed."""
+        self._n_bytes += len(content)
+        self._crc = zlib.crc32(content, self._crc)
+        return self._file.write(content)
 
     def append(self, rows: NDArray[Any]) -> None:
         """Write the next rows."""
         assert rows.dtype == self._dtype
-        self._out.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
+        self.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
 
     def entry(self) -> dict[str, Any]:
         """Return the entry of the file in the manifest of a store."""
         return {
             "dtype": self._dtype.str,
             "shape": list(self._shape),
-            "bytes": self._out.n_bytes,
-            "crc32": f"{self._out.crc:08x}",
+            "bytes": self._n_bytes,
+            "crc32": f"{self._crc:08x}",
         }
 
     def __enter__(self) -> "ArrayWriter":

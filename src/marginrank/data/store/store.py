@@ -10,6 +10,7 @@ import json
 import operator
 import os
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
@@ -17,14 +18,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginrank._utils.atomic_files import FolderReplaced, hidden_folder, open_folder
+from marginrank._utils.atomic_files import FolderReplaced, open_folder
 from marginrank._utils.memory import require_memory
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.parts import DataParts
 from marginrank.data.queries import Documents, Queries, exact_sum, rank_labels
-from marginrank.data.store.checksums import crc32
-from marginrank.data.store.npy_files import HEADER, Header, read_header
+from marginrank.data.store.npy_files import HEADER, NpyHeader, read_header
 from marginrank.data.store.packed import TYPES, PackedColumns
 from marginrank.data.store.stored_features import StoredFeatures, StoredFile, damaged
 from marginrank.data.store.stored_text import StoredText
@@ -32,9 +32,7 @@ from marginrank.data.store.stored_text import StoredText
 Path = str | os.PathLike[str]
 
 FORMAT = "marginrank-data"
-VERSION = 2
-GROUPED_WEIGHTS = 1  # the version in which sample_weight is in grouped order, not by row
-PACKED = 3  # the version of stores whose layout is "packed"; others stay readable for older ones
+VERSIONS = {"dense": 2, "csr": 2, "packed": 3}  # by layout
 MANIFEST = "manifest.json"
 SMALL = 1 << 20  # bytes; the checksums of such files are compared whenever a store is opened
 MOST_FEATURES = 2**63 - 1
@@ -80,10 +78,7 @@ def open_store(folder: Path, *, verify: bool = True, map_features: bool = True) 
         except FolderReplaced:
             time.sleep(0.001)
         except (FileNotFoundError, NotADirectoryError) as error:
-            hidden = hidden_folder(path)
             hint = "give one that RankingData.save wrote"
-            if hidden is not None:
-                hint = f"a save that was interrupted has left it as {hidden}: rename that"
             raise type(error)(f"{path} is not a folder; {hint}.") from None
     raise ValueError(
         f"{path} is replaced by another process again and again while it is opened; open it when "
@@ -137,11 +132,11 @@ class _Store:
                 f"{path} is not of a marginrank store: its format is not {FORMAT!r}; give a folder "
                 "that RankingData.save wrote."
             )
-        self._version = manifest.get("version")
-        if self._version not in (GROUPED_WEIGHTS, VERSION, PACKED):
+        version = manifest.get("version")
+        if version not in VERSIONS.values():
             raise ValueError(
-                f"{path} has version {self._version!r} and this marginrank reads versions up to "
-                f"{PACKED}; update marginrank, or save the data again with this one."
+                f"{path} has version {version!r} and this marginrank reads versions 2 and 3; "
+                "update marginrank, or save the data again with this one."
             )
         return manifest
 
@@ -161,7 +156,7 @@ class _Store:
         self._packed = self._read_columns(manifest) if self._layout == "packed" else None
         valid = (
             self._layout in FEATURES
-            and (self._layout == "packed") == (self._version == PACKED)
+            and manifest["version"] == VERSIONS[self._layout]
             and self._dtype in (np.float32, np.float64)
             and 1 <= self._counts["queries"] <= self._counts["documents"] == self._shape[0]
             and 1 <= self._shape[1] <= MOST_FEATURES
@@ -188,14 +183,13 @@ class _Store:
         indptr = self._row_starts() if self._layout == "csr" else None
         X = self._mapped_features(indptr) if map_features else None
         stored = self._stored_features(indptr)
-        y = self._labels(n_documents)
         queries = self._queries(n_documents, n_queries)
         data = DataParts(
             X=X if map_features else stored,
-            y=y,
+            y=self._labels(n_documents),
             queries=queries,
             query_ids=self._query_ids(n_queries),
-            sample_weight=self._document_weights(queries),
+            sample_weight=self._weights("sample_weight", n_documents),
             query_weight=self._weights("query_weight", n_queries),
             feature_names=self._feature_names,
             comments=self._comments(n_documents),
@@ -226,7 +220,9 @@ class _Store:
         self._check_header(file, header, shape, dtypes)
         return array
 
-    def _check_header(self, file: str, header: Header, shape: Any, dtypes: Sequence[Any]) -> None:
+    def _check_header(
+        self, file: str, header: NpyHeader, shape: Any, dtypes: Sequence[Any]
+    ) -> None:
         shape = shape if shape is None or isinstance(shape, tuple) else (shape,)
         if shape is not None and header.shape != shape:
             should = shape[0] if len(shape) == 1 else shape
@@ -259,7 +255,7 @@ class _Store:
                 if small
                 else np.memmap(stream, dtype=np.uint8, mode="r")
             )
-        if (small or self._verify) and crc32(content, self._threads) != int(entry["crc32"], 16):
+        if (small or self._verify) and zlib.crc32(content.data) != int(entry["crc32"], 16):
             raise self.damaged(file, "its checksum is not that of the manifest")
         return content
 
@@ -342,16 +338,6 @@ class _Store:
             raise self.damaged(f"{name}.npy", "a weight is not a finite number of zero or more")
         return weights
 
-    def _document_weights(self, queries: Queries) -> Floats | None:
-        """Return the weights of the documents by row."""
-        weights = self._weights("sample_weight", queries.n_documents)
-        if weights is None or queries.rows is None or self._version != GROUPED_WEIGHTS:
-            return weights
-        self._check_rows(queries.rows)
-        weights = queries.by_row(weights)
-        weights.flags.writeable = False
-        return weights
-
     def _queries(self, n_documents: int, n_queries: int) -> Queries:
         """Return the grouping, none of it computed."""
         offsets = self._array("offsets", n_queries + 1, [np.int64])
@@ -375,13 +361,10 @@ class _Store:
             return None
         rows = self._array("rows", n_documents, [np.int64])
         if self._verify:
-            self._check_rows(rows)
+            inside = rows.min() >= 0 and rows.max() < rows.size
+            if not inside or np.bincount(rows, minlength=rows.size).max() > 1:
+                raise self.damaged("rows.npy", "a row number is outside the data or there twice")
         return rows
-
-    def _check_rows(self, rows: Integers) -> None:
-        inside = rows.min() >= 0 and rows.max() < rows.size
-        if not inside or np.bincount(rows, minlength=rows.size).max() > 1:
-            raise self.damaged("rows.npy", "a row number is outside the data or there twice")
 
     def _check_levels(self, data: DataParts) -> None:
         """Compare what is derived from the labels with what they say."""

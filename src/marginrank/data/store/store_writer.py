@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginrank._utils.atomic_files import atomic_folder, restore_folder
+from marginrank._utils.atomic_files import atomic_folder
 from marginrank._utils.types import Integers
 from marginrank.data.parts import DataParts
 from marginrank.data.queries import exact_sum
@@ -21,9 +21,8 @@ from marginrank.data.store.store import (
     FORMAT,
     GROUPING,
     MANIFEST,
-    PACKED,
     TEXTS,
-    VERSION,
+    VERSIONS,
     Path,
 )
 from marginrank.data.store.stored_text import Reordered, encode_texts
@@ -72,7 +71,6 @@ def save_store(
 @contextmanager
 def new_store(folder: Path, overwrite: bool) -> Iterator[str]:
     """Make a folder that takes the place of `folder` when the block ends well; yield its name."""
-    restore_folder(folder)
     _check_target(os.fspath(folder), overwrite)
     with atomic_folder(folder) as temporary:
         yield temporary
@@ -101,10 +99,11 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
     if data.comments is not None:
         texts = data.comments if order is None else Reordered(data.comments, order)
         files |= _write_texts(texts, folder)
+    layout = "packed" if columns else "csr" if rows.indptr is not None else "dense"
     manifest = {
         "format": FORMAT,
-        "version": VERSION if columns is None else PACKED,
-        "layout": "packed" if columns else "csr" if rows.indptr is not None else "dense",
+        "version": VERSIONS[layout],
+        "layout": layout,
         "shape": list(rows.shape),
         "dtype": rows.dtype.name,
         "counts": {

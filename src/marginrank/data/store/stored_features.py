@@ -1,6 +1,7 @@
 """X of a store that is left on disk: where its rows are, and how its bytes become a matrix."""
 
 import os
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank._utils.types import Integers
-from marginrank.data.store.checksums import crc32
 from marginrank.data.store.packed import PackedColumns
 
 
@@ -34,12 +34,12 @@ class StoredFile:
     n_bytes: int
     crc32: int
 
-    def mapped(self, threads: int) -> NDArray[np.uint8]:
+    def mapped(self) -> NDArray[np.uint8]:
         """Map the bytes of the array, after the checksum of the file has been compared."""
         if os.path.getsize(self.path) != self.n_bytes:
             raise damaged(self.path, f"it should have {self.n_bytes} bytes")
         content = np.asarray(np.memmap(self.path, dtype=np.uint8, mode="r"))
-        if crc32(content, threads) != self.crc32:
+        if zlib.crc32(content.data) != self.crc32:
             raise damaged(self.path, "its checksum is not that of the manifest")
         return content[self.start :]
 

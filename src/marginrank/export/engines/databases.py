@@ -7,15 +7,15 @@ import numpy as np
 
 from marginrank._utils.optional import require
 from marginrank._utils.types import Floats
-from marginrank.export.engines._documents import Documents, Files, Run
+from marginrank.export.engines.run import EngineDocuments, EngineRun, Files
 from marginrank.export.names import check_distinct, sql_quoted
 
 TABLE = "documents"
 FLOAT_IS_DOUBLE = {"tsql", "fabric"}  # dialects whose FLOAT has 64 bits, which sqlglot forgets
 
 
-def sqlite(files: Files, documents: Documents) -> Run:
-    """Run the statement in SQLite."""
+def sqlite(files: Files, documents: EngineDocuments) -> EngineRun:
+    """EngineRun the statement in SQLite."""
     columns = [sql_quoted(documents.names[place]) for place in documents.used]
     rows = documents.X[:, documents.used].tolist()  # NaN is NULL to SQLite
     database = sqlite3.connect(":memory:")
@@ -26,21 +26,21 @@ def sqlite(files: Files, documents: Documents) -> Run:
         found = database.execute(files[""].decode()).fetchall()
     finally:
         database.close()
-    return Run(f"SQLite {sqlite3.sqlite_version}", _last_column(found))
+    return EngineRun(f"SQLite {sqlite3.sqlite_version}", _last_column(found))
 
 
-def duckdb(files: Files, documents: Documents) -> Run:
-    """Run the statement in DuckDB."""
+def duckdb(files: Files, documents: EngineDocuments) -> EngineRun:
+    """EngineRun the statement in DuckDB."""
     return _in_duckdb(files[""].decode(), documents)
 
 
-def postgresql(files: Files, documents: Documents) -> Run:
-    """Run the statement in DuckDB, which reads what it has of PostgreSQL's language."""
+def postgresql(files: Files, documents: EngineDocuments) -> EngineRun:
+    """EngineRun the statement in DuckDB, which reads what it has of PostgreSQL's language."""
     return _in_duckdb(files[""].decode(), documents, instead_of="PostgreSQL")
 
 
-def dialect(files: Files, documents: Documents) -> Run:
-    """Run the statement in DuckDB, by way of sqlglot."""
+def dialect(files: Files, documents: EngineDocuments) -> EngineRun:
+    """EngineRun the statement in DuckDB, by way of sqlglot."""
     sqlglot = require("sqlglot", "sql")
     written_for = files["dialect"].decode()
     tree = sqlglot.parse_one(files[""].decode(), read=written_for)
@@ -50,7 +50,9 @@ def dialect(files: Files, documents: Documents) -> Run:
     return _in_duckdb(tree.sql("duckdb"), documents, instead_of=written_for)
 
 
-def _in_duckdb(statement: str, documents: Documents, instead_of: str | None = None) -> Run:
+def _in_duckdb(
+    statement: str, documents: EngineDocuments, instead_of: str | None = None
+) -> EngineRun:
     duckdb = require("duckdb", "verify")
     label = f"DuckDB {duckdb.__version__}"
     if instead_of is not None:
@@ -61,7 +63,7 @@ def _in_duckdb(statement: str, documents: Documents, instead_of: str | None = No
         database.register("columns", columns)
         database.execute(f'CREATE TABLE "{TABLE}" AS SELECT * FROM columns')  # NaN becomes NULL
         database.execute(statement)
-        return Run(label, _last_column(database.fetchall()))
+        return EngineRun(label, _last_column(database.fetchall()))
 
 
 def _last_column(rows: list[Any]) -> Floats:

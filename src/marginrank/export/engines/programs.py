@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from marginrank._utils.types import Floats
-from marginrank.export.engines._documents import Documents, Files, Run
+from marginrank.export.engines.run import EngineDocuments, EngineRun, Files
 
 JAVA_MAIN = """\
 import java.io.*;
@@ -41,7 +41,7 @@ fs.writeSync(1, new Uint8Array(scores.buffer));
 """
 
 
-def c(files: Files, documents: Documents) -> Run:
+def c(files: Files, documents: EngineDocuments) -> EngineRun:
     """Compile the function and call it."""
     compiler = _find("cc", "a C compiler")
     (name,) = re.findall(r"^double (\w+)_score\(", files[""].decode(), re.MULTILINE)
@@ -54,10 +54,10 @@ def c(files: Files, documents: Documents) -> Run:
     X = np.ascontiguousarray(documents.X, np.float64)
     at = X.ctypes.data
     scores = [score(ctypes.c_void_p(at + k * X.strides[0])) for k in range(len(X))]
-    return Run("C compiler", np.array(scores))
+    return EngineRun("C compiler", np.array(scores))
 
 
-def java(files: Files, documents: Documents) -> Run:
+def java(files: Files, documents: EngineDocuments) -> EngineRun:
     """Compile the class and run it."""
     compiler, machine = _find("javac", "a JDK"), _find("java", "a JDK")
     (name,) = re.findall(r"^public final class (\w+) ", files[""].decode(), re.MULTILINE)
@@ -69,11 +69,11 @@ def java(files: Files, documents: Documents) -> Run:
         shape = map(str, reversed(documents.X.shape))
         given = documents.X.astype(">f8").tobytes()
         out = _run(machine, "-cp", folder, "MarginrankRun_", *shape, given=given)
-    return Run("Java", np.frombuffer(out, ">f8").astype(np.float64))
+    return EngineRun("Java", np.frombuffer(out, ">f8").astype(np.float64))
 
 
-def javascript(files: Files, documents: Documents) -> Run:
-    """Run the function in node."""
+def javascript(files: Files, documents: EngineDocuments) -> EngineRun:
+    """EngineRun the function in node."""
     node = _find("node", "node")
     with tempfile.TemporaryDirectory() as folder:
         model, main = Path(folder, "model.js"), Path(folder, "main.js")
@@ -81,17 +81,17 @@ def javascript(files: Files, documents: Documents) -> Run:
         main.write_text(NODE_MAIN)
         given = documents.X.astype("<f8").tobytes()
         out = _run(node, str(main), str(model), str(documents.X.shape[1]), given=given)
-    return Run("node", np.frombuffer(out, "<f8"))
+    return EngineRun("node", np.frombuffer(out, "<f8"))
 
 
-def python(files: Files, documents: Documents) -> Run:
-    """Run the function of the module, in a namespace of its own."""
+def python(files: Files, documents: EngineDocuments) -> EngineRun:
+    """EngineRun the function of the module, in a namespace of its own."""
     namespace: dict[str, object] = {}
     exec(compile(files[""], "model.py", "exec"), namespace)
     score = namespace["score"]
     assert callable(score)
     scores: Floats = np.array([score(row) for row in documents.X.tolist()], dtype=np.float64)
-    return Run("Python", scores)
+    return EngineRun("Python", scores)
 
 
 def _find(program: str, what: str) -> str:

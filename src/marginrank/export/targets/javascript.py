@@ -6,8 +6,7 @@ from typing import Any
 from marginrank.export.curve_sum import CurveSum
 from marginrank.export.names import javascript_quoted
 from marginrank.export.numbers import exact
-from marginrank.export.targets._lists import curve_list, grid_list
-from marginrank.export.targets._text import WRITTEN_BY
+from marginrank.export.targets._text import WRITTEN_BY, curve_list, grid_list
 from marginrank.export.weighted_sum import Sum, WeightedSum
 
 TEXT = """\

@@ -3,9 +3,7 @@
 from marginrank.export.curve_sum import CurveSum
 from marginrank.export.kernel_sum import KernelSum
 from marginrank.export.targets._onnx import Graph, write_graph
-from marginrank.export.targets._onnx_curves import add_curves
-from marginrank.export.targets._onnx_float32 import in_float32
-from marginrank.export.targets._onnx_grids import add_grids
+from marginrank.export.targets._onnx_curves import add_curves, add_grids, in_float32
 from marginrank.export.targets._onnx_kernel import add_kernel
 from marginrank.export.weighted_sum import WeightedSum
 

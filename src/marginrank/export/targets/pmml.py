@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from marginrank._utils.version import __version__
 from marginrank.export.curve_sum import CurveSum
-from marginrank.export.names import NOT_IN_XML, refuse, unused, xml_quoted
+from marginrank.export.names import NOT_IN_XML, check_not_found, unused, xml_quoted
 from marginrank.export.numbers import exact
 from marginrank.export.weighted_sum import WeightedSum
 from marginrank.models.additive_model import Curve
@@ -46,7 +46,7 @@ def _document(
     predictors: Sequence[str],
     derived: Sequence[str] = (),
 ) -> dict[str, bytes]:
-    refuse(model.used, NOT_IN_XML, "XML has no way to write one of its characters")
+    check_not_found(model.used, NOT_IN_XML, "XML has no way to write one of its characters")
     score = unused("score", {name.casefold() for name in model.used})
     fields = [xml_quoted(name) for name in model.used]
     lines = [

@@ -16,8 +16,8 @@ from marginrank.export.names import (
     NOT_PLAIN,
     check_distinct,
     check_longest,
-    refuse,
-    refuse_reordering,
+    check_no_reordering,
+    check_not_found,
     sql_quoted,
     unused,
 )
@@ -79,7 +79,7 @@ def write_dialect(model: WeightedSum) -> dict[str, bytes]:
     Dialects differ in what ends a quoted name, so that plain names are all they are trusted with.
     """
     sqlglot = require("sqlglot", "sql")
-    refuse(
+    check_not_found(
         model.used,
         NOT_PLAIN,
         "names for sqlglot's dialects are letters, digits, '_', '-' and spaces",
@@ -198,7 +198,7 @@ def _shares(knots: Floats, column: Column) -> list[str]:
 
 
 def _adding(terms: list[str], model: WeightedSum | CurveSum) -> str:
-    refuse_reordering(model.used)
+    check_no_reordering(model.used)
     if model.offset:
         terms = [*terms, scientific(model.offset)]
     total = sum_of(terms, empty="0e0")

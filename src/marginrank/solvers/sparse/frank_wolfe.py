@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.backends.interface import Scores
@@ -27,7 +26,6 @@ from marginrank.solvers.progress import Progress, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 
-VARIANTS = ("plain", "away", "pairwise")
 SLOPE_TOL = 1e-3  # of the exact step
 CENTRE = -1  # stands for the vertex 0
 
@@ -90,7 +88,6 @@ def fenchel(
     seed : int
         Not used: nothing here is random.
     """
-    check_choice("variant", variant, VARIANTS)
     progress = Progress(objective, callback)
     first = start_inside(objective, regularizer, w0, scores0)
     point = Composite(objective, regularizer).wrap(first)
@@ -117,7 +114,7 @@ def fenchel(
 
 
 def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> Step:
-    objective, gradient = point.objective, point.loss.gradient
+    objective, gradient = point.objective, point.base.gradient
     towards = _best_vertex(gradient, ball)
     if variant == "plain":
         return _towards(point, towards)

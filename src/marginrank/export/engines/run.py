@@ -13,7 +13,7 @@ Files = dict[str, bytes]
 
 
 @dataclass(frozen=True)
-class Documents:
+class EngineDocuments:
     """Features of documents, as an engine gets them.
 
     Attributes
@@ -23,7 +23,7 @@ class Documents:
     names : tuple of str
         Names of the features.
     used : tuple of int
-        Places of the features with weights, at least one.
+        BinPositions of the features with weights, at least one.
     """
 
     X: Floats
@@ -46,7 +46,7 @@ class Documents:
 
 
 @dataclass(frozen=True)
-class Run:
+class EngineRun:
     """Scores of an export, and what computed them.
 
     Attributes
