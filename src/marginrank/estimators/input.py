@@ -13,8 +13,8 @@ from marginrank.data import RankingData
 from marginrank.data.frames import split_columns, without_columns
 from marginrank.data.held_out import check_same_names
 from marginrank.data.ranking_data import as_ranking_data, columns_of
-from marginrank.data.tensors import on_host, refuse_mixed_devices
-from marginrank.data.validation import as_matrix, check_features, refuse_lazy
+from marginrank.data.tensors import check_same_device, on_host
+from marginrank.data.validation import as_matrix, check_features, check_not_lazy
 
 
 def training_data(
@@ -41,7 +41,7 @@ def training_data(
         sample_weight=sample_weight,
         query_weight=query_weight,
     )
-    refuse_mixed_devices(X=X, **values)
+    check_same_device(X=X, **values)
     X = on_host(X, "X")
     return as_ranking_data(
         X,
@@ -63,7 +63,7 @@ def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
             f"{role}={name!r} names a column, but X is a {type(X).__name__} without columns. Pass "
             f"a data frame as X, or an array as {role}."
         )
-    refuse_lazy(X, "X")
+    check_not_lazy(X, "X")
     X, columns = split_columns(X, named)
     return X, values | columns
 
