@@ -63,7 +63,7 @@ def test_value_and_derivatives_are_those_of_the_basis_functions(loss):
     assert one.value == pytest.approx(other.value, rel=1e-12)
     assert_allclose(one.gradient, other.gradient, rtol=1e-10, atol=1e-10)
     assert_allclose(curves.scores(v), explicit.scores(v), rtol=1e-12, atol=1e-12)
-    assert_allclose(curves.column(3), explicit.column(3), atol=1e-12)
+    assert_allclose(curves.design.column(3), explicit.design.column(3), atol=1e-12)
     assert_allclose(one.by_group(3).gradients, other.by_group(3).gradients, atol=1e-10)
     if LOSSES[loss].smooth:
         assert_allclose(one.hess_vec(v)[0], other.hess_vec(v)[0], rtol=1e-9, atol=1e-9)
