@@ -17,7 +17,7 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from core import FEATURES, Rows, make
-from marginrank import RankingData, RankSVM, RankSVMCV, _core, rank_path
+from marginrank import RankingData, RankSVM, RankSVMCV, _core, linear_path
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank.fit.linear import Parameters, make_objective
 from marginrank.metrics import make_ranking_scorer
@@ -64,17 +64,17 @@ def shared_sweep_rows(data: RankingData, problems: list[Objective], threads: int
     rng = np.random.default_rng(0)
     ws, vs = 0.1 * rng.normal(size=(2, count, FEATURES))
     points = points_at(problems, list(ws), [None] * count)
-    one, kernels = problems[0], problems[0].kernels
-    shared = one.matrix.share([o.kernels for o in problems])
+    one, design = problems[0], problems[0].design
+    shared = design.share([o.design for o in problems])
     slopes = [point.score_gradient for point in points]
     sweep, product, products, dot, dots, sum_, sums, look, looks = best(
         lambda: data.matrix.sum(threads),
         lambda: points[0].hess_vec(vs[0]),
         lambda: hess_vecs(points, list(vs)),
-        lambda: kernels.scores(vs[0]),
+        lambda: design.dot(vs[0]),
         lambda: scores_of(problems, list(vs)),
-        lambda: kernels.combine(slopes[0]),
-        lambda: shared.combine(slopes),
+        lambda: design.transpose_dot(slopes[0]),
+        lambda: shared.transpose_dot(slopes),
         lambda: one.at(ws[0], like=points[0]),
         lambda: points_at(problems, list(ws), points),
         repeats=15,
@@ -104,7 +104,7 @@ def selection_rows(scale: int, normalization: str) -> Rows:
     search = RankSVMCV(Cs=CS, cv=GroupKFold(5), refit=False, **options)
     fit, path, cv = best(
         lambda: RankSVM(**options).fit(data),
-        lambda: rank_path(data, Cs=CS, **options),
+        lambda: linear_path(data, Cs=CS, **options),
         lambda: search.fit(data),
         repeats=5,
     )

@@ -9,7 +9,8 @@ import pytest
 
 from marginrank import RankingData, load_letor, load_model
 from marginrank.cli.support.inspection import describe_data
-from marginrank.io import chunks, stored_chunks
+from marginrank.data import stored_data
+from marginrank.io import chunks
 
 
 def test_data_as_json(run, train_txt):
@@ -63,9 +64,9 @@ def test_a_packed_store_is_inspected_without_being_unpacked(packed, monkeypatch)
     data = RankingData.open(packed)
     expected = describe_data(data)
     assert expected["constant_in_queries"] == {"features": 1, "first": ["f4"]}
-    monkeypatch.setattr(stored_chunks, "available_memory", lambda: 100)
+    monkeypatch.setattr(stored_data, "available_memory", lambda: 100)
     monkeypatch.setattr(chunks, "CHUNK_DOCUMENTS", 30)
-    left = stored_chunks.open_if_it_fits(packed)
+    left = stored_data.open_if_it_fits(packed)
     assert left.X is left.stored
     assert describe_data(left) == expected
 

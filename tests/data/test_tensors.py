@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from marginrank import RankSVM
-from marginrank.data.tensors import on_host, refuse_mixed_devices
+from marginrank.estimators.input import check_same_device, on_host
 
 X = torch.tensor([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
 Y = torch.tensor([0.0, 2.0, 1.0])
@@ -48,12 +48,12 @@ def test_tensors_that_are_negatives_or_conjugates_of_their_memory():
     ("tensor", "message"),
     [
         (X.clone().requires_grad_(), r"X requires grad, .* give X\.detach\(\)"),
-        (X.half(), r"X is torch.float16, half precision, .* give X\.float\(\)"),
-        (X.bfloat16(), "X is torch.bfloat16, half precision"),
+        (X.half(), r"X has dtype torch.float16, .* pass X\.float\(\)"),
+        (X.bfloat16(), "X has dtype torch.bfloat16"),
         (X.repeat(1, 2)[:, ::2], r"X is not contiguous in memory; give X\.contiguous\(\)"),
         (X.T.contiguous().T, r"X is not contiguous"),
         (X.to_sparse_coo(), r"X has the layout torch.sparse_coo; give X\.to_sparse_csr\(\)"),
-        (X.to("meta"), "X is on meta"),
+        (X.to("meta"), "X is a meta tensor"),
         (torch.where(X == 2.0, torch.nan, X), r"X\[1, 0\] is NaN"),
         (torch.where(X == 2.0, torch.inf, X), r"X\[1, 0\] is infinity"),
         (X.to(torch.complex64), "Complex data not supported"),
@@ -80,7 +80,7 @@ def test_a_device_without_float64():
 def test_tensors_on_two_devices_are_refused():
     with pytest.raises(ValueError, match="X is on cpu and y on meta; bring all tensors to one"):
         RankSVM().fit(X, Y.to("meta"))
-    refuse_mixed_devices(X=X, y=Y.numpy(), qid=None, sample_weight=Y)
+    check_same_device(X=X, y=Y.numpy(), qid=None, sample_weight=Y)
 
 
 def test_weights_and_groups_may_be_tensors():

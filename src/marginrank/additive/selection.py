@@ -9,7 +9,7 @@ Hessian.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,69 +26,40 @@ from marginrank.fit.linear import preferences_of
 from marginrank.models.additive_model import scores
 from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.objective.curvature import Curvature
-from marginrank.objective.gram import GramStore
 from marginrank.selection.folds import cost_by_label, rows_of
-from marginrank.selection.learners import Learner
+from marginrank.selection.learner import PathLearner, PathModel
+from marginrank.solvers.result import SolverResult
 
 KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
 
 
-class LearnedCurves(NamedTuple):
-    """The model of one part of the documents for one C.
-
-    Attributes
-    ----------
-    part, step : int
-        Which of the parts, and which C of the grid.
-    result : FitReport
-        How it was found.
-    model : callable
-        Returns the scores of features, given these and a number of threads.
-    """
-
-    part: int
-    step: int
-    result: FitReport
-    model: Any
-
-
-class Curves(Learner):
-    """Additive models.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix, optional
-        Checked features of the documents, which may be missing; those of the data by default.
-    feature_names : sequence of str, optional
-        Their names; those of the data by default.
-    """
+class AdditiveLearner(PathLearner):
+    """Additive models."""
 
     search_tol = 1e-3  # closer fits would not change what is chosen
     n_points = 3
     room = (0.1, 100.0)
 
-    def __init__(self, X: Any = None, feature_names: Sequence[str] | None = None) -> None:
-        self._X = X
-        self._names = feature_names
-        self._parts: dict[tuple[Any, ...], _Part] = {}
+    def __init__(self) -> None:
+        self._parts: dict[tuple[Any, ...], FoldCurves] = {}
 
-    def solve(
+    def fit_paths(
         self,
         data: RankingData,
         parameters: AdditiveParameters,
-        Cs: Floats,
+        values: Floats,
         parts: Sequence[Integers | None],
         *,
-        seed: int,
-    ) -> Iterator[LearnedCurves]:
+        seed: int = 0,
+    ) -> Iterator[PathModel]:
         """Learn from one part after the other."""
         parameters = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
         for number, rows in enumerate(parts):
             part = self._part(data, parameters, rows)
-            for step, (result, model) in enumerate(part.along(parameters, Cs, seed)):
-                yield LearnedCurves(number, step, result, model)
+            for step, (result, model) in enumerate(part.along(parameters, values, seed)):
+                yield PathModel(number, step, result, model)
 
-    def default_Cs(
+    def default_grid(
         self,
         data: RankingData,
         parameters: AdditiveParameters,
@@ -105,29 +76,24 @@ class Curves(Learner):
         powers = np.arange(n_points) - n_points // 2
         return np.array([float(f"{middle * 10.0**k:.4g}") for k in powers])  # numbers for people
 
-    def scores(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
+    def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
         """Return the sum of the curves."""
-        X = self._features(data)
-        scores: Floats = model(X if rows is None else X[rows], threads=threads)
+        scores: Floats = model(data.X if rows is None else data.X[rows], threads=threads)
         return scores
-
-    def _features(self, data: RankingData) -> Any:
-        return data.X if self._X is None else self._X
 
     def _part(
         self, data: RankingData, parameters: AdditiveParameters, rows: Integers | None
-    ) -> "_Part":
+    ) -> "FoldCurves":
         """Return what models of a part share, which may be there already."""
         scale = parameters.scale if isinstance(parameters.scale, str) else None
         key = id(data), id(rows), parameters.max_bins, scale
         if key not in self._parts:
             train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
-            X = self._features(data)
-            own = train.X if X is data.X else X if rows is None else X[rows]
-            names = data.feature_names if self._names is None else self._names
-            layout = lay_out(train, parameters, X=own, feature_names=names)
+            layout = lay_out(train, parameters)
+            if rows is not None:  # a fit reads the codes, so that the copy of X can go
+                train = train._from_parts(train._parts()._replace(X=layout.hats.X.codes))
             kept = sum(part.n_bytes for part in self._parts.values())
-            part = _Part(data, rows, train, layout)
+            part = FoldCurves(data, rows, train, layout)
             if kept + part.n_bytes > KEPT_BYTES:
                 self._parts.clear()
             self._parts[key] = part
@@ -141,7 +107,7 @@ def _pair_weight(data: RankingData, parameters: AdditiveParameters) -> float:
 
 
 @dataclass
-class _Part:
+class FoldCurves:
     """A part of the documents, and the last model of it for each C."""
 
     data: RankingData  # kept, as is `rows`, so that nothing else has their identity
@@ -183,13 +149,20 @@ class _Part:
         objective = problem.objective(self.train, parameters)
         if not alone and self.found:
             start = self.found[min(self.found, key=lambda other: abs(np.log(other / C)))]
+        solve = problem.solver(parameters, objective.loss)
         if not alone and self.curvature is not None:
-            objective = replace(objective, grams=GramStore(curvature=self.curvature.scaled(C)))
-        w, report = problem.minimise(objective, parameters, seed=seed, w0=start)
+            solve = partial(solve, curvature=self.curvature.scaled(C))
+        results: list[SolverResult] = []
+
+        def remember(*given: Any, **options: Any) -> SolverResult:
+            results.append(solve(*given, **options))
+            return results[0]
+
+        w, report = problem.minimise(objective, parameters, seed=seed, w0=start, solve=remember)
         if report.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         if not alone:
-            known = objective.grams.curvature
+            known = results[0].curvature
             self.found[C] = w
             self.curvature = None if known is None else known.scaled(1.0 / C)
         model = problem.model(w, report, parameters)

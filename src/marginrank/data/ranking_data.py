@@ -11,13 +11,11 @@ from numpy.typing import ArrayLike
 
 from marginrank import _core
 from marginrank._utils.alignment import AlignedWhenUnpickled
-from marginrank._utils.cached import cached_property
-from marginrank._utils.threads import effective_threads
+from marginrank._utils.threads import cached_property, effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.frames import from_frame
-from marginrank.data.grouping import group_rows
 from marginrank.data.parts import DataParts
-from marginrank.data.queries import exact_sum, rank_labels
+from marginrank.data.queries import exact_sum, group_rows, rank_labels
 from marginrank.data.store.store import open_store
 from marginrank.data.store.store_writer import save_store
 from marginrank.data.store.stored_features import StoredFeatures
@@ -26,8 +24,8 @@ from marginrank.data.validation import (
     check_exact_labels,
     check_features,
     check_finite,
+    check_not_path,
     check_weights,
-    refuse_path,
 )
 
 
@@ -381,7 +379,7 @@ def as_ranking_data(
         if X.has_nan and not allow_nan:
             check_finite(X.X, X.matrix, effective_threads(n_jobs))
         return X
-    refuse_path(X)
+    check_not_path(X)
     if y is None:
         raise ValueError(
             "y is None: a matrix X requires y to be passed, but the target y is None; give labels, "

@@ -36,13 +36,17 @@ from marginrank.fit.scaling import (
 )
 from marginrank.fit.streams import OnRead, facts_of, matrix_for
 from marginrank.models.fit_report import FitReport, StopReason
-from marginrank.models.linear_model import LinearModel, recorded_parameters
-from marginrank.models.parameters import DeviceDeclaration, LinearDeclaration, ndcg_cutoff
-from marginrank.objective.backends.interface import Matrix, Scores
-from marginrank.objective.gram import GramStore
+from marginrank.models.linear_model import LinearModel
+from marginrank.models.parameters import (
+    DeviceDeclaration,
+    LinearDeclaration,
+    ndcg_cutoff,
+    recorded_parameters,
+)
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_weights import PairFactors
+from marginrank.objective.protocols import Matrix, Scores
 from marginrank.solvers import find_solver
 from marginrank.solvers.progress import closeness
 from marginrank.solvers.registry import state_bytes
@@ -127,7 +131,7 @@ def fit_linear(
     """
     check_ndcg_inputs(parameters, pairs, memory_limit)
     threads = effective_threads(parameters.n_jobs)
-    place = Place.of(parameters.device, tensor)
+    place = Place(parameters.device, tensor)
     with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
         objective = make_objective(
             data, parameters, pairs=pairs, propensity=propensity, matrix=matrix
@@ -260,7 +264,7 @@ def _evaluated_on_host(
     matrix = objective.matrix.on_host()
     if matrix is None:
         return result
-    point = replace(objective, matrix=matrix, grams=GramStore()).at(result.w)
+    point = objective.on(matrix).at(result.w)
     value = point.value + parameters.penalty(result.w)
     if objective.loss.smooth and objective.ridge > 0:
         return replace(result, objective=value, gap=point.gap)
@@ -279,7 +283,7 @@ def _so_far(objective: Objective) -> SolverResult | None:
     return SolverResult(
         w=w,
         scores=Scores(None),
-        travelled=np.abs(w),
+        accumulated_update=np.abs(w),
         objective=best.objective,
         gap=best.gap,
         estimate=best.estimate,

@@ -31,11 +31,11 @@ from marginrank.fit.scaling import (
     with_scale,
 )
 from marginrank.fit.streams import OnRead, matrix_for
-from marginrank.models.linear_model import LinearModel, recorded_parameters
-from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
-from marginrank.objective.backends.interface import Matrix
+from marginrank.models.linear_model import LinearModel
+from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration, recorded_parameters
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
+from marginrank.objective.protocols import Matrix
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers import find_solver
 from marginrank.solvers.registry import state_bytes
@@ -132,7 +132,7 @@ def fit_sparse(
     See :func:`~marginrank.fit.linear.fit_linear` for data that are left on disk, and tensors.
     """
     threads = effective_threads(parameters.n_jobs)
-    place = Place.of(parameters.device, tensor)
+    place = Place(parameters.device, tensor)
     with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
         objective = parameters.objective(data, matrix)
         check_start(w0)

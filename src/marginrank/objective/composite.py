@@ -5,14 +5,13 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.derived_point import DerivedPoint
 from marginrank.objective.duality import scaled_bound
-from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.protocols import GroupedLoss, Scores
 from marginrank.objective.regularizers import L1Regularizer, Regularizer
 
 R_co = TypeVar("R_co", bound=Regularizer, covariant=True)
@@ -36,10 +35,10 @@ class Composite(Generic[R_co]):
             )
 
     def at(
-        self, w: Floats, scores: Scores | None = None, travelled: Floats | None = None
+        self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
-        return self.wrap(self.objective.at(w, scores, travelled=travelled))
+        return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
         """Add the regulariser to a point of the objective."""

@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.protocols import Scores
 
 
 class DerivedPoint:
@@ -38,9 +38,9 @@ class DerivedPoint:
         return self.base.scores
 
     @property
-    def travelled(self) -> Floats:
+    def accumulated_update(self) -> Floats:
         """The accumulated update of each weight in steps along which scores were updated."""
-        return self.base.travelled
+        return self.base.accumulated_update
 
     @property
     def sum_rounding(self) -> float:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import Iteration, StopReason
-from marginrank.objective.backends.interface import Scores
+from marginrank.objective.curvature import Curvature
+from marginrank.objective.protocols import Scores
 
 Callback = Callable[[Iteration], None]
 
@@ -20,7 +21,7 @@ class SolverResult:
         The weights.
     scores : Scores
         Xw, for a warm start on the same documents.
-    travelled : ndarray of shape (n_features,)
+    accumulated_update : ndarray of shape (n_features,)
         How far each weight has gone in steps along which the scores were updated.
     objective, gap, estimate : float
         F(w); a certified upper bound on F(w) − F*; the solver's estimate of it.
@@ -29,18 +30,21 @@ class SolverResult:
     stop : StopReason
         Why the solver stopped.
     history : list of Iteration
-        One entry an iteration, those on samples included.
+        One entry per iteration, those on samples included.
+    curvature : Curvature or None
+        For a warm start of a problem that has nearly the same.
     """
 
     w: Floats
     scores: Scores
-    travelled: Floats
+    accumulated_update: Floats
     objective: float
     gap: float
     estimate: float
     n_iter: int
     stop: StopReason
     history: list[Iteration] = field(default_factory=list)
+    curvature: Curvature | None = None
 
     def times(self, factor: float) -> "SolverResult":
         """Return the same result with the objective multiplied by a number."""

@@ -1,0 +1,279 @@
+"""X on a device: products in float64, in an order that depends on X alone.
+
+Values stay float32 where they are; tiles of rows are made float64 for their products, as nothing
+here multiplies in single precision.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from marginrank._utils.types import Integers
+from marginrank.operators.torch.fixed_point import prefix_sums
+
+TILE_ENTRIES = 1 << 24  # made float64 at a time: 128 MiB
+BLOCK_ROWS = 512  # with a sum of their own
+
+
+class DeviceFeatures(ABC):
+    """X, or some of its columns."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    @abstractmethod
+    def n_entries(self) -> int:
+        """Number of stored entries."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where it is."""
+
+    @abstractmethod
+    def dot(self, v: Tensor) -> Tensor:
+        """Return X v."""
+
+    @abstractmethod
+    def transpose_dot(self, z: Tensor) -> Tensor:
+        """Return Xᵀz."""
+
+    @abstractmethod
+    def column(self, j: int) -> Tensor:
+        """Return a column as float64."""
+
+    @abstractmethod
+    def magnitudes(self) -> Tensor:
+        """Return the largest absolute value of each column, NaN if it holds one."""
+
+    @abstractmethod
+    def restrict(self, columns: Integers) -> "DeviceFeatures":
+        """Return some columns alone (ascending), which are copied."""
+
+    @abstractmethod
+    def take_rows(self, rows: Integers) -> Any:
+        """Return some rows (ascending), as an array or as CSR of the host."""
+
+    @abstractmethod
+    def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
+        """Return Σ_q weight_q · max x_ij² over the rows i of each query q, or more."""
+
+
+class DenseFeatures(DeviceFeatures):
+    """A matrix of float32 or float64."""
+
+    def __init__(self, X: Tensor) -> None:
+        self.X = X
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape[0], self.X.shape[1]
+
+    @property
+    def n_entries(self) -> int:
+        return self.X.numel()
+
+    @property
+    def device(self) -> torch.device:
+        return self.X.device
+
+    def dot(self, v: Tensor) -> Tensor:
+        parts = [self._double(rows) @ v for rows in self._tiles()]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def transpose_dot(self, z: Tensor) -> Tensor:
+        """Return Xᵀz: sums of blocks of rows, added in their order."""
+        total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
+        for rows in self._tiles():
+            total = total + _sum_of_blocks(self._double(rows), z[rows])
+        return total
+
+    def column(self, j: int) -> Tensor:
+        return self.X[:, j].to(torch.float64)
+
+    def magnitudes(self) -> Tensor:
+        parts = [self.X[rows].abs().amax(0) for rows in self._tiles()]
+        return torch.stack(parts).amax(0).to(torch.float64)
+
+    def restrict(self, columns: Integers) -> "DenseFeatures":
+        chosen = torch.as_tensor(columns, device=self.device)
+        return DenseFeatures(self.X.index_select(1, chosen))
+
+    def take_rows(self, rows: Integers) -> Any:
+        chosen = torch.as_tensor(rows, device=self.device)
+        return self.X.index_select(0, chosen).cpu().numpy()
+
+    def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
+        """Return Σ_q weight_q · max x_ij², query by query."""
+        total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
+        for first, last in _runs(offsets, TILE_ENTRIES // max(self.shape[1], 1)):
+            begin, end = int(offsets[first]), int(offsets[last])
+            block = self.X[begin:end] if rows is None else self.X.index_select(0, rows[begin:end])
+            bounds = torch.as_tensor(offsets[first : last + 1] - begin, device=self.device)
+            squares = block.to(torch.float64).square()
+            largest = torch.segment_reduce(
+                squares, "max", offsets=bounds, axis=0, initial=0.0, unsafe=True
+            )
+            total = total + weight[first:last] @ largest
+        return total
+
+    def _tiles(self) -> Iterator[slice]:
+        """Yield ranges of rows."""
+        height = max(TILE_ENTRIES // max(self.shape[1], 1), BLOCK_ROWS)
+        height -= height % BLOCK_ROWS
+        for first in range(0, max(self.shape[0], 1), height):
+            yield slice(first, first + height)
+
+    def _double(self, rows: slice) -> Tensor:
+        return self.X[rows].to(torch.float64)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Rows or columns of a sparse matrix: entries, line by line."""
+
+    offsets: Tensor
+    index: Tensor
+    values: Tensor
+    bounds: Integers  # the offsets on the host
+
+    @classmethod
+    def of(cls, offsets: Tensor, index: Tensor, values: Tensor) -> "_Lines":
+        """Keep indices in 32 bits."""
+        return cls(offsets, index.to(torch.int32), values, offsets.cpu().numpy())
+
+    def dot(self, v: Tensor) -> Tensor:
+        """Return the sum of entries times v, for each line, in order."""
+        parts = []
+        for first, last in _runs(self.bounds, TILE_ENTRIES):
+            some = slice(int(self.bounds[first]), int(self.bounds[last]))
+            products = self.values[some] * v.index_select(0, self.index[some])
+            parts.append(self._reduce(products, "sum", first, last))
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def largest(self) -> Tensor:
+        """Return the largest absolute value of each line."""
+        values = self.values.abs().to(torch.float64)
+        return self._reduce(values, "max", 0, self.bounds.size - 1)
+
+    def _reduce(self, values: Tensor, how: str, first: int, last: int) -> Tensor:
+        offsets = self.offsets[first : last + 1] - int(self.bounds[first])
+        return torch.segment_reduce(values, how, offsets=offsets, initial=0.0, unsafe=True)
+
+
+class SparseFeatures(DeviceFeatures):
+    """A CSR matrix of float32 or float64, and its transpose: both products add line by line."""
+
+    def __init__(self, rows: _Lines, n_columns: int) -> None:
+        self._rows = rows
+        self._n_columns = n_columns
+        counts = torch.diff(rows.offsets)
+        row = torch.repeat_interleave(torch.arange(counts.numel(), device=counts.device), counts)
+        order = torch.argsort(rows.index, stable=True)
+        per_column = torch.bincount(rows.index, minlength=n_columns)
+        self._columns = _Lines.of(prefix_sums(per_column), row[order], rows.values[order])
+
+    @classmethod
+    def of(cls, X: Any, device: torch.device) -> "SparseFeatures":
+        """Bring a CSR matrix of the host to a device."""
+        offsets = torch.as_tensor(X.indptr.astype(np.int64), device=device)
+        used = slice(int(X.indptr[-1]))  # there may be room behind the entries
+        index = torch.as_tensor(X.indices[used], device=device)
+        values = torch.as_tensor(X.data[used], device=device)
+        return cls(_Lines.of(offsets, index, values), X.shape[1])
+
+    @classmethod
+    def of_tensor(cls, X: Tensor) -> "SparseFeatures":
+        """Take a sparse tensor in CSR layout as it is."""
+        rows = _Lines.of(X.crow_indices().to(torch.int64), X.col_indices(), X.values())
+        return cls(rows, X.shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._rows.bounds.size - 1, self._n_columns
+
+    @property
+    def n_entries(self) -> int:
+        return self._rows.values.numel()
+
+    @property
+    def device(self) -> torch.device:
+        return self._rows.values.device
+
+    def dot(self, v: Tensor) -> Tensor:
+        return self._rows.dot(v)
+
+    def transpose_dot(self, z: Tensor) -> Tensor:
+        return self._columns.dot(z)
+
+    def column(self, j: int) -> Tensor:
+        some = slice(int(self._columns.bounds[j]), int(self._columns.bounds[j + 1]))
+        column = torch.zeros(self.shape[0], dtype=torch.float64, device=self.device)
+        entries = self._columns.values[some].to(torch.float64)
+        return column.index_copy_(0, self._columns.index[some].long(), entries)
+
+    def magnitudes(self) -> Tensor:
+        return self._columns.largest()
+
+    def restrict(self, columns: Integers) -> "SparseFeatures":
+        number = torch.full((self._n_columns,), -1, dtype=torch.int32, device=self.device)
+        chosen = torch.as_tensor(columns, device=self.device)
+        number[chosen] = torch.arange(chosen.numel(), dtype=torch.int32, device=self.device)
+        index = number.index_select(0, self._rows.index)
+        kept = index >= 0
+        before = prefix_sums(kept.to(torch.int64))
+        offsets = before.index_select(0, self._rows.offsets)
+        return SparseFeatures(
+            _Lines.of(offsets, index[kept], self._rows.values[kept]), chosen.numel()
+        )
+
+    def take_rows(self, rows: Integers) -> Any:
+        parts = self._rows.values, self._rows.index, self._rows.offsets
+        return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=self.shape)[rows]
+
+    def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
+        """Return Σ_q weight_q · Σ x_ij² over the rows i of each query q."""
+        by_document = torch.repeat_interleave(
+            weight, torch.as_tensor(np.diff(offsets), device=self.device)
+        )
+        lines = self._columns
+        squares = _Lines(
+            lines.offsets, lines.index, lines.values.to(torch.float64).square(), lines.bounds
+        )
+        return squares.dot(by_row(by_document, rows, self.shape[0]))
+
+
+def by_row(values: Tensor, rows: Tensor | None, n_rows: int) -> Tensor:
+    """Bring what has an entry for each document into the order of the rows of X."""
+    if rows is None:
+        return values
+    return torch.zeros(n_rows, dtype=values.dtype, device=values.device).index_copy_(
+        0, rows, values
+    )
+
+
+def _sum_of_blocks(rows: Tensor, z: Tensor) -> Tensor:
+    """Return rowsᵀz, summed inside blocks, then over the blocks."""
+    whole = rows.shape[0] - rows.shape[0] % BLOCK_ROWS
+    blocks = rows[:whole].view(-1, BLOCK_ROWS, rows.shape[1])
+    sums = torch.bmm(z[:whole].view(-1, 1, BLOCK_ROWS), blocks).sum((0, 1))
+    return sums if whole == rows.shape[0] else sums + z[whole:] @ rows[whole:]
+
+
+def _runs(bounds: Integers, size: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of neighbouring lines that have about `size` entries together."""
+    first, n = 0, bounds.size - 1
+    while first < n:
+        last = int(np.searchsorted(bounds, bounds[first] + size, side="right")) - 1
+        last = min(max(last, first + 1), n)
+        yield first, last
+        first = last

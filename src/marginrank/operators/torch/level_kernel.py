@@ -1,0 +1,204 @@
+"""Loss and derivatives in score space, for pairs that come from labels."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from marginrank.objective.level_pairs import LevelPairs
+from marginrank.objective.losses import Loss, Piece
+from marginrank.operators.torch.documents import DeviceDocuments, ScoreLoss
+from marginrank.operators.torch.fixed_point import Segments
+from marginrank.operators.torch.levels import AdjacentLevels, AllLevels, Leaves, Levels
+from marginrank.operators.torch.ranges import Ranges, gather
+from marginrank.operators.torch.windows import find_window, sort
+
+Factors = tuple[Tensor, Tensor]  # of the weights of pairs: of the preferred side, of the other
+
+
+class LevelState(NamedTuple):
+    """What products need: the ranges of the quadratic pieces, the diagonal of the Hessian."""
+
+    ranges: list[Ranges]
+    curvature: Tensor
+
+
+class _Sides(NamedTuple):
+    """Sums over the preferred partners of each document, and over the others."""
+
+    above: Tensor
+    below: Tensor
+
+
+class LevelPlan:
+    """What the pairs are, on a device: it does not depend on scores, nor on the loss."""
+
+    def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
+        self.documents = DeviceDocuments.of(pairs, pairs.queries.n_levels > 1, device)
+        leaves = Leaves.of(pairs, device)
+        self.levels: Levels = AdjacentLevels(leaves) if pairs.adjacent else AllLevels(leaves)
+        self.factors: list[Factors] = []
+        if pairs.factors is not None:
+            preferred, other = (torch.as_tensor(side, device=device) for side in pairs.factors)
+            self.factors = [
+                (preferred[:, r].contiguous(), other[:, r].contiguous())
+                for r in range(preferred.shape[1])
+            ]
+        queries = self.documents.queries
+        # Values that a document has as the preferred side, then those that it has as the other.
+        self.sides = Segments(
+            torch.cat([queries.offsets, queries.offsets[1:] + queries.offsets[-1]]),
+            torch.cat([queries.segment, queries.segment + (queries.offsets.numel() - 1)]),
+        )
+
+
+class LevelKernel:
+    """Sums over the pairs of a plan, for a loss."""
+
+    def __init__(self, plan: LevelPlan, loss: Loss) -> None:
+        self.plan = plan
+        self.pieces = loss.pieces
+        self._curved = [k for k, piece in enumerate(loss.pieces) if piece.power == 2]
+
+    def evaluate(self, scores: Tensor) -> ScoreLoss:
+        """Look at some scores."""
+        documents = self.plan.documents
+        key = documents.keys(scores)
+        order = sort(documents, key)
+        windows = [find_window(documents, order, piece.theta) for piece in self.pieces]
+        passes = self.plan.levels.passes(order, windows)
+        ranges = gather(self.plan.levels, passes, by_side=bool(self.plan.factors))
+        sums = _LossSums(key)
+        ranks: Sequence[Factors | None] = self.plan.factors or [None]
+        for factors in ranks:
+            counts = self._all_digits(ranges, factors, None)
+            keys = self._all_digits(ranges, factors, key)
+            for piece, count, of_keys in zip(self.pieces, counts, keys, strict=True):
+                sums.add(piece, count, of_keys, factors)
+        table = [documents.queries.sum(column) for column in (sums.value, *sums.sizes)]
+        table[0] = table[0].clamp(min=0.0)
+        by_query = torch.stack([column * documents.query_weight for column in table], dim=1)
+        curvature = documents.weighted(sums.curvature)
+        state = LevelState([some.keep(self._curved) for some in ranges], curvature)
+        return ScoreLoss(by_query, documents.weighted(sums.slopes), state)
+
+    def _all_digits(
+        self, ranges: list[Ranges], factors: Factors | None, key: Tensor | None
+    ) -> list[_Sides]:
+        """Return sums over the partners of weights, or of weights times keys, for each piece."""
+        queries = self.plan.documents.queries
+        if factors is None:
+            if key is None:
+                return self._counts(ranges)
+            encoded = queries.encode_all_digits(key)
+        else:
+            values = torch.cat([side if key is None else side * key for side in factors])
+            encoded = self.plan.sides.encode_all_digits(values)
+        found = []
+        for window in range(len(self.pieces)):
+            high, low = (self._by_side(ranges, *limb, window) for limb in encoded)
+            found.append(_Sides(high.above + low.above, high.below + low.below))
+        return found
+
+    def _counts(self, ranges: list[Ranges]) -> list[_Sides]:
+        ones = torch.ones_like(self.plan.documents.queries.segment, dtype=torch.int64)
+        unit = torch.ones_like(self.plan.documents.query_weight)
+        return [self._by_side(ranges, ones, unit, w) for w in range(len(self.pieces))]
+
+    def _by_side(self, ranges: list[Ranges], values: Tensor, unit: Tensor, window: int) -> _Sides:
+        """Return sums over the partners in a window, as numbers."""
+        queries = self.plan.documents.queries
+        totals = [torch.zeros_like(queries.segment, dtype=torch.int64) for _ in range(2)]
+        for some in ranges:
+            found = some.sums_by_side(some.prefix_sums(values), window)
+            totals = [total + part for total, part in zip(totals, found, strict=True)]
+        n_queries = self.plan.documents.query_weight.numel()
+        above, below = totals
+        return _Sides(above * queries.spread(unit), below * queries.spread(unit[-n_queries:]))
+
+    def hess_vec(self, state: LevelState, u: Tensor) -> Tensor:
+        """Return H u, with the Hessian H in score space."""
+        queries = self.plan.documents.queries
+        # H maps constants to zero; taking one off keeps a common offset from drowning the digits.
+        u = u - queries.spread(u.index_select(0, queries.offsets[:-1]))
+        if self.plan.factors:
+            return torch.addcmul(self._weighted(state, u), state.curvature, u)
+        encoded = queries.encode(u)
+        images = [
+            total * queries.spread(encoded.unit * self._factor(k))
+            for k, total in enumerate(self._totals(state, encoded.integers))
+        ]
+        if not images:  # no pairs, or no curvature
+            return torch.zeros_like(u)
+        return torch.addcmul(sum(images[1:], images[0]), state.curvature, u)
+
+    def _factor(self, k: int) -> Tensor:
+        """Return what multiplies the sums of a quadratic piece, by query."""
+        piece = self.pieces[self._curved[k]]
+        return self.plan.documents.query_weight * (-2.0 * piece.coefficient)
+
+    def _totals(self, state: LevelState, values: Tensor) -> list[Tensor]:
+        """Return sums over all partners for each quadratic piece, as integers."""
+        totals: list[Tensor] = []
+        for some in state.ranges:
+            prefix_sums = some.prefix_sums(values)
+            found = [some.sums(prefix_sums, k) for k in range(len(self._curved))]
+            totals = [a + b for a, b in zip(totals, found, strict=True)] if totals else found
+        return totals
+
+    def _weighted(self, state: LevelState, u: Tensor) -> Tensor:
+        """Return what the Hessian has beside its diagonal times u, with weights of pairs."""
+        image = torch.zeros_like(u)
+        for preferred, other in self.plan.factors:
+            encoded = self.plan.sides.encode(torch.cat([preferred * u, other * u]))
+            for k in range(len(self._curved)):
+                above, below = self._by_side(state.ranges, *encoded, k)
+                factor = self.plan.documents.queries.spread(self._factor(k))
+                image = image + factor * (other * above + preferred * below)
+        return image
+
+
+class _LossSums:
+    """Sums over the pairs of each document, piece by piece.
+
+    The slack of a pair is at most its reach |θ| + |key of i| + |key of j|, which is what its
+    rounding is measured by.
+    """
+
+    def __init__(self, key: Tensor) -> None:
+        self.key = key
+        self.value, self.slopes, self.curvature = (torch.zeros_like(key) for _ in range(3))
+        self.sizes = [torch.zeros_like(key) for _ in range(2)]
+
+    def add(self, piece: Piece, count: _Sides, of_keys: _Sides, factors: Factors | None) -> None:
+        """Add a piece, with one rank of the weights of pairs."""
+        key, theta, a = self.key, piece.theta, piece.coefficient
+        preferred, other = factors or (1.0, 1.0)
+        pairs_lost, pairs_won = preferred * count.below, other * count.above
+        keys_lost, keys_won = preferred * of_keys.below, other * of_keys.above
+        # Slack of the active pairs of a document: as their preferred side, then as their other.
+        lost = pairs_lost * (theta - key) + keys_lost
+        won = pairs_won * (theta + key) - keys_won
+        pairs = pairs_won.abs() + pairs_lost.abs()
+        reach = abs(theta) + key.abs()
+        if piece.power == 1:
+            self.value += a * lost
+            self.slopes += a * (pairs_won - pairs_lost)
+            self.sizes[0] += 2.0 * abs(a) * pairs * reach
+            self.sizes[1] += abs(a) * pairs
+            return
+        self.value += a * (lost * (theta - key) + won * key)
+        self.slopes += 2.0 * a * (won - lost)
+        self.curvature += 2.0 * a * (pairs_won + pairs_lost)
+        self.sizes[0] += 2.0 * abs(a) * pairs * reach * reach
+        self.sizes[1] += (
+            2.0
+            * abs(a)
+            * (
+                (pairs_won * (theta + key)).abs()
+                + (pairs_lost * (theta - key)).abs()
+                + keys_won.abs()
+                + keys_lost.abs()
+            )
+        )
