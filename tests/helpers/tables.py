@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import reprlib
 
 
 def each(names, cells):
@@ -23,7 +24,7 @@ def each(names, cells):
                 try:
                     test(**fixtures, **values)
                 except Exception as error:
-                    error.add_note(f"in the case {values}")
+                    error.add_note(f"in the case {reprlib.repr(values)}")
                     raise
 
         run.__signature__ = inspect.Signature([p for p in parameters if p.name not in names])

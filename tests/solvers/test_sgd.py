@@ -96,7 +96,7 @@ def test_a_batch_of_queries_against_brute_force(name, loss, monkeypatch):
     )
 
 
-@each("features", LAYOUTS.values())
+@pytest.mark.parametrize("features", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_diagonal_metric_is_used_for_many_features(features, name, monkeypatch):
     problem = steps(pair_kind(name, Y, QID), features)
