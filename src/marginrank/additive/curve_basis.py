@@ -38,7 +38,7 @@ from marginrank.operators.transformed import Transformation
 
 STEP = 1.0 / WHOLE
 SEED = 1  # of the sample
-BLOCK_ENTRIES = 1 << 20  # of places that are looked at together
+BLOCK_ENTRIES = 1 << 20  # of codes that are read together
 LEAST, MOST = 1e-290, 1e290  # variances of features, that products with others stay numbers
 FEW = 1e-6  # documents that each knot has beside its own, so that none has no weight
 
@@ -135,25 +135,6 @@ def _block_diagonal(blocks: Sequence[Floats]) -> Any:
     return sp.csr_array((data, indices, np.concatenate([[0], ends])), shape=shape)
 
 
-def make_basis(
-    knots: Knots, codes: HatCodes, smoothness: float, scale: Floats | None = None
-) -> CurveBasis:
-    """Return the basis of the curves of all features.
-
-    Parameters
-    ----------
-    knots : Knots
-        The knots of the features.
-    codes : HatCodes
-        The values of the documents among them.
-    smoothness : float
-        λ, the weight of roughness; infinite for lines alone.
-    scale : ndarray of shape (n_features,), optional
-        σ, what features are divided by; without it, they are not.
-    """
-    return CurveShapes.of(knots, codes).basis(smoothness, scale)
-
-
 class BasisBlock(NamedTuple):
     """Basis functions of a feature, or grid, by their values at its columns; how much they vary."""
 
@@ -182,7 +163,7 @@ class CurveShapes:
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
-        """Return those of features with some knots, and of documents with values at some places."""
+        """Return those of features with some knots, and of documents with some values."""
         sums = HatSums.of(sample(codes), knots)
         missing = _with_gaps(codes)
         blocks: list[BasisBlock] = [BasisBlock(np.empty((0, 0)), np.empty(0))] * knots.n_features
@@ -216,7 +197,15 @@ class CurveShapes:
         return np.select([place < 0, place == 0], [1.0, 1.0 / sigma], of_curve)
 
     def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
-        """Return functions with the penalty ½‖u‖²; the arguments are those of make_basis."""
+        """Return the basis of the curves of all features, with the penalty ½‖u‖².
+
+        Parameters
+        ----------
+        smoothness : float
+            λ, the weight of roughness; infinite for lines alone.
+        scale : ndarray of shape (n_features,), optional
+            σ, what features are divided by; without it, they are not.
+        """
         sizes = self.sizes(smoothness, scale)
         starts = np.cumsum([block.variances.size for block in self.blocks])[:-1]
         by_feature = zip(self.blocks, np.split(sizes, starts), strict=True)
@@ -229,7 +218,7 @@ class CurveShapes:
 
 
 def sample(codes: HatCodes) -> HatCodes:
-    """Return the places of the documents that tell means and covariances."""
+    """Return the values of the documents from which means and covariances are computed."""
     n_documents = codes.codes.shape[0]
     if n_documents <= SAMPLE:
         return codes
