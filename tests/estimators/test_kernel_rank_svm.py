@@ -272,11 +272,12 @@ def test_memory_of_predictions_is_bounded(monkeypatch):
 def test_float32_stays_float32_and_is_close(monkeypatch):
     kinds = []
     fit = maps.fit_linear
-    monkeypatch.setattr(
-        maps,
-        "fit_linear",
-        lambda data, *a, **k: (kinds.append(data.X.dtype), fit(data, *a, **k))[1],
-    )
+
+    def spy(data, *args, **options):
+        kinds.append(data.X.dtype)
+        return fit(data, *args, **options)
+
+    monkeypatch.setattr(maps, "fit_linear", spy)
     for n_components in (None, 50):
         model = plain_kernel(C=0.1, n_components=n_components)
         single = clone(model).fit(X.astype(np.float32), Y, qid=QID).predict(NEW)

@@ -466,7 +466,7 @@ def test_a_cost_matrix_is_saved(tmp_path):
     model.save(tmp_path / "m.json")
     again = load_model(tmp_path / "m.json")
     np.testing.assert_array_equal(again.pair_cost, matrix)
-    with pytest.raises(ValueError, match="margin was a callable .sqrt."):
+    with pytest.raises(ValueError, match=r"margin was a callable \(sqrt\)"):
         again.fit(X, Y - Y.min(), qid=QID)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
