@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from marginrank import RankSVM
-from marginrank.data.tensors import on_host, refuse_mixed_devices
+from marginrank.data.tensors import check_same_device, on_host
 
 X = torch.tensor([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
 Y = torch.tensor([0.0, 2.0, 1.0])
@@ -80,7 +80,7 @@ def test_a_device_without_float64():
 def test_tensors_on_two_devices_are_refused():
     with pytest.raises(ValueError, match="X is on cpu and y on meta; bring all tensors to one"):
         RankSVM().fit(X, Y.to("meta"))
-    refuse_mixed_devices(X=X, y=Y.numpy(), qid=None, sample_weight=Y)
+    check_same_device(X=X, y=Y.numpy(), qid=None, sample_weight=Y)
 
 
 def test_weights_and_groups_may_be_tensors():

@@ -161,7 +161,7 @@ def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray
     dtype = np.result_type(*(_feature_dtype(table, at) for at in chosen))
     null = {at: table.is_null(at) for at in chosen} if allow_nan else {}
     for at in chosen if not allow_nan else ():
-        _refuse_nulls(table, at)
+        _check_nulls(table, at)
     if chosen == list(range(chosen[0], chosen[-1] + 1)):
         block = table.block(chosen[0], chosen[-1] + 1)
         if block is not None:
@@ -175,7 +175,7 @@ def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray
             gone = null.get(at)
             if gone is not None:
                 values = _with_nan(values, gone[first : first + len(rows)])
-            _refuse_inexact(table, at, first, values)
+            _check_exact(table, at, first, values)
             rows[:, k] = values
     return X
 
@@ -202,13 +202,13 @@ def _feature_dtype(table: Table, at: int) -> Any:
     return np.float32 if np.can_cast(dtype, np.float32) else np.float64
 
 
-def _refuse_nulls(table: Table, at: int) -> None:
+def _check_nulls(table: Table, at: int) -> None:
     null = table.is_null(at)
     if null is not None and null.any():
         raise _bad_value(table, at, int(null.argmax()), "null")
 
 
-def _refuse_inexact(table: Table, at: int, first: int, values: NDArray[Any]) -> None:
+def _check_exact(table: Table, at: int, first: int, values: NDArray[Any]) -> None:
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8:
         return
     if values.max() > EXACT_INTEGERS or values.min() < -EXACT_INTEGERS:
@@ -245,7 +245,7 @@ def _non_finite(value: float) -> str:
 
 def _numbers(table: Table, at: int) -> NDArray[Any]:
     """Return a column of finite numbers."""
-    _refuse_nulls(table, at)
+    _check_nulls(table, at)
     if table.dtype(at) is None:
         raise ValueError(
             f"column {table.names[at]!r} holds {table.type_name(at)}, not numbers; convert it."
@@ -271,5 +271,5 @@ def _texts(table: Table, at: int) -> list[str]:
 
 
 def _objects(table: Table, at: int) -> NDArray[Any]:
-    _refuse_nulls(table, at)
+    _check_nulls(table, at)
     return table.rows(at, 0, table.n_rows)

@@ -26,8 +26,8 @@ from marginrank.data.validation import (
     check_exact_labels,
     check_features,
     check_finite,
+    check_not_path,
     check_weights,
-    refuse_path,
 )
 
 
@@ -381,7 +381,7 @@ def as_ranking_data(
         if X.has_nan and not allow_nan:
             check_finite(X.X, X.matrix, effective_threads(n_jobs))
         return X
-    refuse_path(X)
+    check_not_path(X)
     if y is None:
         raise ValueError(
             "y is None: a matrix X requires y to be passed, but the target y is None; give labels, "

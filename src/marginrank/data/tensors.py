@@ -32,7 +32,7 @@ def on_host(values: Any, name: str) -> Any:
 
 
 def check_tensor(values: Any, name: str) -> None:
-    """Refuse a tensor that cannot be computed with as it is."""
+    """Raise ValueError for a tensor that cannot be computed with as it is."""
     torch = _torch()
     if values.device.type == NO_FLOAT64:
         raise ValueError(
@@ -58,8 +58,8 @@ def check_tensor(values: Any, name: str) -> None:
         raise ValueError(f"{name} is not contiguous in memory; give {name}.contiguous().")
 
 
-def refuse_mixed_devices(**given: Any) -> None:
-    """Refuse tensors that are on several devices; arrays go with any."""
+def check_same_device(**given: Any) -> None:
+    """Raise ValueError for tensors that are on several devices; arrays go with any."""
     places = {name: str(value.device) for name, value in given.items() if is_tensor(value)}
     for name, place in places.items():
         first = next(iter(places))

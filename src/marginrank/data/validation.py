@@ -27,9 +27,9 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
     """
     if sp.issparse(X):
         return _check_sparse(X)
-    refuse_path(X)
-    refuse_lazy(X, "X")
-    _refuse_dates(X)
+    check_not_path(X)
+    check_not_lazy(X, "X")
+    _check_dates(X)
     # The type of errors is what scikit-learn's checks want.
     X = real_array(X, "X", wrong_type=TypeError, missing=missing)
     if X.ndim != 2:
@@ -39,15 +39,15 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
         )
     check_not_empty(X.shape)
     if X.dtype not in (np.float32, np.float64):
-        _refuse_inexact(X.ravel(), lambda at: divmod(at, X.shape[1]))
+        _check_exact(X.ravel(), lambda at: divmod(at, X.shape[1]))
         X = X.astype(np.float64)
     if X.strides[1] != X.itemsize or not _is_plain(X):
         X = _plain(X)
     return X
 
 
-def refuse_path(X: Any) -> None:
-    """Refuse the name of a file in the place of its content."""
+def check_not_path(X: Any) -> None:
+    """Raise ValueError for the name of a file instead of its content."""
     if isinstance(X, (str, os.PathLike)):
         raise TypeError(
             f"X={os.fspath(X)!r} is a path; give its content: RankingData.open of a store, or "
@@ -55,7 +55,7 @@ def refuse_path(X: Any) -> None:
         )
 
 
-def refuse_lazy(values: Any, name: str) -> None:
+def check_not_lazy(values: Any, name: str) -> None:
     """Raise TypeError if these are a query of polars that was not run."""
     if hasattr(values, "collect_schema") and hasattr(values, "collect"):
         raise TypeError(
@@ -64,7 +64,7 @@ def refuse_lazy(values: Any, name: str) -> None:
         )
 
 
-def _refuse_dates(X: Any) -> None:
+def _check_dates(X: Any) -> None:
     """Raise ValueError if a column of a frame holds dates, of which polars makes numbers."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
@@ -165,8 +165,8 @@ def _place(name: str, index: Iterable[Any]) -> str:
     return f"{name}[{', '.join(str(int(i)) for i in index)}]"
 
 
-def _refuse_inexact(entries: NDArray[Any], index: Callable[[int], tuple[int, int]]) -> None:
-    """Refuse integers that float64 would round, which mostly are ids; `index` tells their place."""
+def _check_exact(entries: NDArray[Any], index: Callable[[int], tuple[int, int]]) -> None:
+    """Raise ValueError for integers that float64 would round: most are ids."""
     if entries.dtype.kind == "O":
         entries = np.array([v if isinstance(v, Integral) else 0 for v in entries], dtype=object)
     elif entries.dtype.kind not in "iu" or entries.size == 0:
@@ -200,7 +200,7 @@ def _check_sparse(X: Any) -> Any:
     original, X = X, X.tocsr()
     check_not_empty(X.shape)
     if X.dtype not in (np.float32, np.float64):
-        _refuse_inexact(X.data[: X.indptr[-1]], partial(_index_of_entry, X))
+        _check_exact(X.data[: X.indptr[-1]], partial(_index_of_entry, X))
         X = X.astype(np.float64)
     if X.indices.dtype != X.indptr.dtype or X.indices.dtype not in (np.int32, np.int64):
         X = X.copy() if X is original else X
@@ -233,7 +233,7 @@ def _with_plain_parts(X: Any) -> Any:
 
 
 def check_indices(X: Any, name: str) -> None:
-    """Refuse index arrays that point outside the matrix, on which scipy itself would crash."""
+    """Raise ValueError for indices outside the matrix, on which scipy itself would crash."""
     try:
         if hasattr(X, "check_format"):
             X.check_format(full_check=True)
@@ -249,7 +249,7 @@ def check_indices(X: Any, name: str) -> None:
 
 
 def check_not_empty(shape: tuple[int, ...]) -> None:
-    """Refuse features without rows or columns."""
+    """Raise ValueError for features without rows or columns."""
     for axis, name in enumerate(("sample", "feature")):
         if shape[axis] == 0:
             raise ValueError(f"X has 0 {name}(s) (shape={shape}) while a minimum of 1 is required.")
@@ -382,8 +382,8 @@ def in_order(labels: NDArray[Any]) -> Floats:
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)
 
 
-def refuse_wide_labels(labels: NDArray[Any], path: str) -> None:
-    """Refuse to write integers that no type of NumPy holds."""
+def check_label_width(labels: NDArray[Any], path: str) -> None:
+    """Raise ValueError for integers that no type of NumPy holds."""
     if labels.dtype.kind == "O":
         raise ValueError(f"{path}: labels beyond 64 bits cannot be written; use their ranks.")
 

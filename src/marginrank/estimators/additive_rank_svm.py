@@ -28,11 +28,11 @@ from marginrank.data.validation import check_features
 from marginrank.estimators.base import check_seed, warn_of
 from marginrank.estimators.hints import KeywordHints
 from marginrank.estimators.input import (
+    check_features_of_fit,
     column_names,
     feature_names_of,
     features_of,
     queries_of,
-    refuse_other_features,
     remember_columns,
     set_features,
     take_columns,
@@ -338,7 +338,7 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
             texts = {k: c.categories for k, c in enumerate(self.curves_) if c.categories}
             X = with_numbers(without_used_columns(self, X), texts)
         checked = X.X if isinstance(X, RankingData) else check_features(X, missing=True)
-        refuse_other_features(self, X)
+        check_features_of_fit(self, X)
         threads = effective_threads(self.n_jobs)
         return additive_model.scores(self.curves_, checked, threads, self.interactions_)
 
@@ -412,7 +412,7 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         )
 
     def _require_model(self) -> None:
-        """Refuse to go on without curves."""
+        """Raise NotFittedError without curves."""
         check_is_fitted(self)
 
     @classmethod

@@ -236,7 +236,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         return self.best_estimator_.to_additive_model()
 
     def _require_model(self) -> None:
-        """Refuse to go on without curves, also after a fit that left out the last one."""
+        """Raise NotFittedError without curves, also after a fit that left out the last one."""
         super()._require_model()
         if not hasattr(self, "best_estimator_"):
             raise NotFittedError(NO_MODEL.format("AdditiveRankSVM"))

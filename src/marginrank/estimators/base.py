@@ -217,7 +217,7 @@ class LinearRanker(KeywordHints, BaseEstimator):
         )
 
     def _require_model(self) -> None:
-        """Refuse to go on without weights."""
+        """Raise NotFittedError without weights."""
         check_is_fitted(self)
 
     @classmethod

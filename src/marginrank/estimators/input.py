@@ -13,8 +13,8 @@ from marginrank.data import RankingData
 from marginrank.data.frames import split_columns, without_columns
 from marginrank.data.held_out import check_same_names
 from marginrank.data.ranking_data import as_ranking_data, columns_of
-from marginrank.data.tensors import on_host, refuse_mixed_devices
-from marginrank.data.validation import as_matrix, check_features, refuse_lazy
+from marginrank.data.tensors import check_same_device, on_host
+from marginrank.data.validation import as_matrix, check_features, check_not_lazy
 
 
 def training_data(
@@ -41,7 +41,7 @@ def training_data(
         sample_weight=sample_weight,
         query_weight=query_weight,
     )
-    refuse_mixed_devices(X=X, **values)
+    check_same_device(X=X, **values)
     X = on_host(X, "X")
     return as_ranking_data(
         X,
@@ -63,7 +63,7 @@ def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
             f"{role}={name!r} names a column, but X is a {type(X).__name__} without columns. Pass "
             f"a data frame as X, or an array as {role}."
         )
-    refuse_lazy(X, "X")
+    check_not_lazy(X, "X")
     X, columns = split_columns(X, named)
     return X, values | columns
 
@@ -163,16 +163,16 @@ def documents_to_score(estimator: BaseEstimator, X: Any) -> tuple[Any, _core.Mat
     Other features than those of the fit are refused, by number and by name.
     """
     if isinstance(X, RankingData):
-        refuse_other_features(estimator, X)
+        check_features_of_fit(estimator, X)
         return X.X, X.matrix
     X = without_used_columns(estimator, on_host(X, "X"))
     checked = check_features(X)
-    refuse_other_features(estimator, X)
+    check_features_of_fit(estimator, X)
     return checked, as_matrix(checked)
 
 
-def refuse_other_features(estimator: BaseEstimator, X: Any) -> None:
-    """Refuse documents that do not have the features of the fit."""
+def check_features_of_fit(estimator: BaseEstimator, X: Any) -> None:
+    """Raise ValueError for documents that do not have the features of the fit."""
     X = without_used_columns(estimator, X)
     given = _names_only_we_see(X)
     expected = feature_names_of(estimator)

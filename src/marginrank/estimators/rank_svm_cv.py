@@ -219,7 +219,7 @@ class RankSVMCV(LinearRanker):
         return self.best_estimator_.to_linear_model()
 
     def _require_model(self) -> None:
-        """Refuse to go on without weights, also after a fit that left out the last one."""
+        """Raise NotFittedError without weights, also after a fit that left out the last one."""
         super()._require_model()
         if not hasattr(self, "best_estimator_"):
             raise NotFittedError(NO_MODEL.format("RankSVM"))

@@ -166,7 +166,7 @@ def places_of(terms: Iterable[CurveTerm | GridTerm]) -> tuple[int, ...]:
 
 
 def check_curves(model: AdditiveModel) -> None:
-    """Refuse curves and pairs of features that no text can hold."""
+    """Raise ValueError for curves and pairs of features that no text can hold."""
     for k, curve in enumerate(model.curves):
         if not _has_finite_steps([curve.knots], np.append(curve.missing, curve.values)):
             raise ValueError(

@@ -78,7 +78,7 @@ def kernel_of(model: KernelModel) -> dict[str, str | float | Floats]:
 
 
 def check_kernel(model: KernelModel) -> None:
-    """Refuse kernels that are no functions of inner products."""
+    """Raise ValueError for kernels that are no functions of inner products."""
     function = model.kernel().function
     if function not in KERNELS:
         called = "a function" if callable(function) else repr(function)

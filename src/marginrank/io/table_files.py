@@ -15,7 +15,7 @@ from marginrank._utils.memory import require_memory
 from marginrank._utils.optional import require
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.data.validation import refuse_wide_labels
+from marginrank.data.validation import check_label_width
 
 Path = str | os.PathLike[str]
 
@@ -138,7 +138,7 @@ def write_frame(
     """
     path = os.fspath(path)
     ending = _ending(path, ENDINGS, compressed=())
-    refuse_wide_labels(data.y, path)
+    check_label_width(data.y, path)
     if data.cost is not None:
         raise ValueError(f"{path}: a table cannot hold costs; write a store or LETOR text.")
     require_memory(
@@ -148,7 +148,7 @@ def write_frame(
     )
     names = names_of_all(data.feature_names, data.n_features)
     comments = None if data.comments is None else comments
-    _refuse_twice([label, qid, comments, *_weights(data), *names])
+    _check_unique_names([label, qid, comments, *_weights(data), *names])
     tables = _tables(data, names, label=label, qid=qid, comments=comments)
     first = next(tables)  # raises before there is a file
     with atomic_write(path) as file, _writer(ending, file, first.schema, names) as writer:
@@ -156,7 +156,7 @@ def write_frame(
             writer.write(table)
 
 
-def _refuse_twice(names: list[str | None]) -> None:
+def _check_unique_names(names: list[str | None]) -> None:
     seen = set()
     for name in names:
         if name is not None and name in seen:

@@ -125,7 +125,7 @@ def _kernel_of(parameters: dict[str, Any]) -> Kernel:
 
 
 def _check_parameters(parameters: dict[str, Any]) -> None:
-    """Refuse parameters that the estimator does not have, or values it does not take."""
+    """Raise ValueError for unknown parameters of the estimator, or wrong values."""
     if "kernel" not in parameters:
         raise ValueError("'kernel' is missing")
     unknown = parameters.keys() - KNOWN_PARAMETERS
@@ -187,7 +187,7 @@ def is_kernel_model(path: str) -> bool:
 def read(path: str) -> KernelModel:
     """Read a model; nothing in it is ever executed."""
     try:
-        _refuse_compressed(path)
+        _check_uncompressed(path)
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         text = arrays[HEADER].tobytes()
@@ -200,8 +200,8 @@ def read(path: str) -> KernelModel:
     return _parse(_header_fields(path, parse_object(path, text)), arrays)
 
 
-def _refuse_compressed(path: str) -> None:
-    """Refuse what could take far more memory than the file is long; these are not compressed."""
+def _check_uncompressed(path: str) -> None:
+    """Raise ValueError for compressed arrays, which could take far more memory than the file."""
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             if entry.compress_type != zipfile.ZIP_STORED:

@@ -179,7 +179,7 @@ def _all_parameters(parameters: AnyParameters, random_state: int) -> dict[str, A
 
 
 def check_parameters(estimator: str, parameters: dict[str, Any]) -> None:
-    """Refuse parameters that an estimator does not have, or values it does not take."""
+    """Raise ValueError for unknown parameters of an estimator, or wrong values."""
     kind = PARAMETERS[estimator]
     known = declared(kind)
     unknown = set(parameters) - {*known, *ESTIMATOR_ONLY[estimator]}
@@ -189,7 +189,7 @@ def check_parameters(estimator: str, parameters: dict[str, Any]) -> None:
 
 
 def check_weights(model: LinearModel) -> None:
-    """Refuse weights that no format holds."""
+    """Raise ValueError for weights that no format holds."""
     if model.coef.ndim != 1 or model.coef.size == 0:
         raise ValueError(f"coef_ has shape {model.coef.shape} and must be a vector of weights.")
     if not np.isfinite(model.coef).all():

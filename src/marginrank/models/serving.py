@@ -181,7 +181,7 @@ class LinearScorer:
         return as_matrix(np.ascontiguousarray(table.T)).dot(self._weights, None, 1)
 
     def _require_columns(self, given: Iterable[str]) -> None:
-        """Refuse to do without a feature that the model weighs."""
+        """Raise ValueError for a missing feature that the model weighs."""
         if self.feature_names is None:
             raise ValueError(
                 "the model has no names of features, so that columns cannot be found by name; give "

@@ -40,7 +40,7 @@ def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats | None
 
 
 def check_margin(margin: Any) -> None:
-    """Refuse what is no margin."""
+    """Raise ValueError for an unknown margin."""
     if not callable(margin) and not (isinstance(margin, str) and margin in MARGINS):
         names = ", ".join(map(repr, MARGINS))
         takes = f"{names} or a callable of labels"

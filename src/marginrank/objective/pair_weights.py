@@ -268,7 +268,7 @@ def pair_cost(
 
 
 def check_cost(cost: Any) -> None:
-    """Refuse a name that is no preset."""
+    """Raise ValueError for an unknown preset."""
     if isinstance(cost, str) and cost not in COSTS:
         names = ", ".join(map(repr, COSTS))
         takes = f"None, {names}, a matrix or a callable of two labels"

@@ -59,7 +59,7 @@ def train(
     train-online learns roughly, from text as it is read.
     """
     task = Task(data, reading, validation, training)
-    task.refuse_flags(conflicts=CONFLICTS)
+    task.check_flags(conflicts=CONFLICTS)
 
     def make() -> "Parameters":
         from marginrank.fit.linear import Parameters

@@ -37,7 +37,7 @@ def train_additive(
     The flags are named as the parameters of marginrank.AdditiveRankSVM and marginrank.load_letor.
     """
     task = Task(data, reading, validation, training)
-    task.refuse_flags(conflicts=CONFLICTS)
+    task.check_flags(conflicts=CONFLICTS)
 
     def make() -> "AdditiveParameters":
         from marginrank.additive.fit import AdditiveParameters

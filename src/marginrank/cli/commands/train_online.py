@@ -60,7 +60,7 @@ def train_online(
     as the parameters of marginrank.SGDRankSVM and marginrank.iter_letor.
     """
     task = Task(data, reading, validation, training)
-    task.refuse_flags(needs=NEEDS, conflicts=CONFLICTS)
+    task.check_flags(needs=NEEDS, conflicts=CONFLICTS)
 
     def make() -> "OnlineParameters":
         from marginrank.fit.online import OnlineParameters

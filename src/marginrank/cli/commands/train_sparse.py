@@ -71,7 +71,7 @@ class Path:
     ).field(None)
 
     def check(self, l1_ratio: float) -> None:
-        """Refuse a path that there is not with such a penalty."""
+        """Raise ValueError for a path that there is not with such a penalty."""
         check_parameters(self)
         if self.path is None:
             return
@@ -101,7 +101,7 @@ def train_sparse(
     and marginrank.load_letor.
     """
     task = Task(data, reading, validation, training)
-    task.refuse_flags(needs=NEEDS, conflicts=CONFLICTS)
+    task.check_flags(needs=NEEDS, conflicts=CONFLICTS)
     path.check(parameters.l1_ratio)
     check_plot(path.plot)
 

@@ -10,9 +10,9 @@ from marginrank.cli.support.checks import (
     check_flags_of_both,
     check_needs,
     check_only_with,
+    check_stdin_once,
     check_stored,
     check_writable,
-    refuse_stdin_twice,
 )
 from marginrank.cli.support.data import Wanted, open_judged
 from marginrank.cli.support.files import naming
@@ -55,8 +55,8 @@ class Task:
         self.training = training
         self.phases = Phases()
 
-    def refuse_flags(self, *, needs: Flags = (), conflicts: Flags = ()) -> None:
-        """Refuse flags of other data, and such that need or contradict another flag."""
+    def check_flags(self, *, needs: Flags = (), conflicts: Flags = ()) -> None:
+        """Raise ValueError for flags of other data, or that need or contradict another flag."""
         given = self.reading.given
         check_conflicts(given, conflicts)
         check_needs(given, (*needs, *NEEDS))
@@ -79,7 +79,7 @@ class Task:
         """
         read = [*self.files, *inputs, self.validation.valid]
         check_writable(self.training.model)
-        refuse_stdin_twice(read)
+        check_stdin_once(read)
         with self.phases.importing():
             parameters: Any = make()
             parameters.check()

@@ -26,7 +26,7 @@ from marginrank.data.store.store import (
     Path,
 )
 from marginrank.data.store.stored_text import Reordered, encode_texts
-from marginrank.data.validation import refuse_wide_labels
+from marginrank.data.validation import check_label_width
 
 TEXTS_AT_A_TIME = 1 << 16
 ENTRIES_AT_A_TIME = 1 << 18  # of labels and weights, where they are not in order
@@ -64,7 +64,7 @@ def save_store(
         If the folder holds something that is no store, or query ids are neither numbers nor text.
     """
     with new_store(folder, overwrite) as temporary:
-        refuse_wide_labels(data.y, os.fspath(folder))
+        check_label_width(data.y, os.fspath(folder))
         write_parts(data, temporary, packed=packed, grouped=grouped)
 
 

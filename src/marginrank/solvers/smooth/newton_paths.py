@@ -27,7 +27,7 @@ from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.together import make_gradients, points_at, scores_of
-from marginrank.solvers.progress import Progress, refuse_huge
+from marginrank.solvers.progress import Progress, check_magnitude
 from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import (
@@ -95,7 +95,7 @@ def newton_paths(
     starts = [problem.with_ridge(first) for problem in problems]
     points = points_at(starts, [w] * len(starts), [None] * len(starts))
     for point in points:
-        refuse_huge(point)
+        check_magnitude(point)
     walkers = [
         Walker(number, point, ridges, tol=tol, max_iter=max_iter, seed=seed)
         for number, point in enumerate(points)

@@ -110,7 +110,7 @@ class PartsMatrix(Matrix):
             sweep=True,
         )
         self._magnitudes = np.max([part.magnitudes for part in found], axis=0)
-        _refuse_nan(self._magnitudes)
+        _check_nan(self._magnitudes)
         drawn = [part for part in found if part.pairs.n_documents] or found[:1]
         sample = type(drawn[0].pairs).join([part.pairs for part in drawn])
         X = stacked([part.X for part in drawn])
@@ -118,7 +118,7 @@ class PartsMatrix(Matrix):
         return as_native(X), sample.standing_for(covered)
 
 
-def _refuse_nan(magnitudes: Floats) -> None:
+def _check_nan(magnitudes: Floats) -> None:
     bad = np.flatnonzero(~np.isfinite(magnitudes))
     if bad.size:
         raise ValueError(f"X[:, {bad[0]}] has NaN or infinity; replace or impute such values.")
