@@ -42,8 +42,8 @@ from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_letor, make_r
 from marginrank._utils.threads import effective_threads
 from marginrank.additive.fit import AdditiveParameters, prepare
 from marginrank.additive.selection import Curves
-from marginrank.fit.declarations import SMOOTHNESS_TRIED
 from marginrank.fit.linear import Parameters, make_objective
+from marginrank.models.parameters import SMOOTHNESS_TRIED
 from marginrank.selection.exploration import Count, Exploration
 from marginrank.selection.judges import HeldOutJudge
 from marginrank.selection.selection import Search, grids_of

@@ -29,11 +29,12 @@ def timed(data: RankingData, limit: float = np.inf, **parameters) -> tuple[float
         if time.perf_counter() - start > limit:
             raise OutOfTime
 
-    result = fit_sparse(data, SparseParameters(scale=None, **parameters), callback=check).result
+    model = fit_sparse(data, SparseParameters(scale=None, **parameters), callback=check)
     seconds = time.perf_counter() - start
-    stopped = result.stop is StopReason.INTERRUPTED
-    assert stopped or result.stop.converged, result.stop
-    return seconds, result.gap / (result.objective - result.gap), result.gap
+    report = model.report
+    stopped = report.stop_reason is StopReason.INTERRUPTED
+    assert stopped or report.stop_reason.converged, report.stop_reason
+    return seconds, report.gap / (report.objective - report.gap), report.gap
 
 
 def against_fenchel(data: RankingData) -> None:

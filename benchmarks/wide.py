@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from marginrank import RankingData, make_ranking
 from marginrank.fit.linear import Parameters, fit_linear
 from marginrank.fit.sparse import SparseParameters, fit_sparse
-from marginrank.solvers.result import SolverResult
+from marginrank.models.fit_report import FitReport
 
 SIZES = (500, 700, 1000, 1024, 1025, 1500, 2000, 3000, 5000, 7000, 10_000, 14_000, 20_000)
 DOCUMENTS = (44, 1000, 10_000)
@@ -29,7 +29,7 @@ class Cost(NamedTuple):
     n_features: int
     seconds: float  # of the processors
     sweeps: float
-    result: SolverResult
+    report: FitReport
 
 
 def data_set(n_documents: int, n_features: int, layout: str) -> RankingData:
@@ -49,20 +49,20 @@ def measure(data: RankingData, fit: Any, parameters: Any, longest: float) -> Cos
         if time.process_time() - start > longest:
             raise KeyboardInterrupt
 
-    result = fit(data, parameters, callback=check).result
+    report = fit(data, parameters, callback=check).report
     seconds = time.process_time() - start
-    sweeps = result.history[-1].sweeps if result.history else 0.0
-    return Cost(data.n_features, seconds, sweeps, result)
+    sweeps = report.history[-1].sweeps if report.history else 0.0
+    return Cost(data.n_features, seconds, sweeps, report)
 
 
 def line(name: str, cost: Cost, jump: float | None = None) -> str:
     """Return a row of the table."""
-    result = cost.result
-    flag = "" if result.stop.converged else "   NOT CONVERGED"
+    report = cost.report
+    flag = "" if report.stop_reason.converged else "   NOT CONVERGED"
     ratio = " " * 7 if jump is None else f"{jump:6.2f} x"
     return (
-        f"{name:36s} {cost.n_features:8d} {result.n_iter:5d} {cost.sweeps:9.0f} "
-        f"{cost.seconds:8.2f} s {ratio}  {result.stop.name.lower()}{flag}"
+        f"{name:36s} {cost.n_features:8d} {report.n_iter:5d} {cost.sweeps:9.0f} "
+        f"{cost.seconds:8.2f} s {ratio}  {report.stop_reason.name.lower()}{flag}"
     )
 
 
@@ -82,7 +82,7 @@ def grid(sizes: tuple[int, ...], full: bool) -> tuple[float, int]:
                 before, after = (max(cost.seconds, LEAST_SECONDS) for cost in costs[-2:])
                 jump = after / before
                 worst = max(worst, jump)
-            failures += not costs[-1].result.stop.converged
+            failures += not costs[-1].report.stop_reason.converged
             print(line(name, costs[-1], jump), flush=True)
     return worst, failures
 
@@ -128,7 +128,7 @@ def relatives(full: bool) -> int:
     failures = 0
     for name, data, fit, parameters in problems:
         cost = measure(data, fit, parameters, np.inf if full else LONGEST)
-        failures += not cost.result.stop.converged
+        failures += not cost.report.stop_reason.converged
         print(line(name, cost), flush=True)
     return failures
 

@@ -44,7 +44,7 @@ def test_a_new_solver_is_one_line(monkeypatch):
 
 
 def test_a_new_backend_is_one_line(monkeypatch):
-    monkeypatch.setitem(BACKENDS, "toy", "toy_backend:ToyMatrix.of")
+    monkeypatch.setitem(BACKENDS, "toy", "helpers.toy_backend:ToyMatrix.of")
     data = RankingData(X, Y, QID)
     values = [
         newton(make_objective(data, LOSSES["huber"], C=0.1, backend=backend)).objective

@@ -12,10 +12,10 @@ from helpers.plain_defaults import plain_curve_parameters
 from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
-from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
+from marginrank.additive.fit import AdditiveParameters, prepare
 from marginrank.data import RankingData
 from marginrank.data.pair_lists import check_pairs
-from marginrank.fit.linear import is_close
+from marginrank.models.fit_report import is_close
 from marginrank.objective.groups import Groups
 from marginrank.objective.losses import get_loss
 
@@ -24,7 +24,7 @@ N_PROBLEMS = 300
 
 
 def fitted(seed):
-    """Draw a problem and fit it; return the outcome, what it saw, the parameters and the problem.
+    """Draw a problem and fit it; return the solution, what it saw, the parameters and the problem.
 
     None where there is no pair.
     """
@@ -49,7 +49,8 @@ def fitted(seed):
     largest = Groups(1.0, seen.matrix.basis.starts).lengths(objective.at_zero().gradient).max()
     l1 = float(10.0 ** rng.uniform(-4, 0.1)) * (float(largest) or 1.0)
     parameters = replace(parameters, group_l1=l1)
-    return fit_additive(data, parameters, pairs=listed), seen, parameters, problem
+    objective = seen.objective(data, parameters, pairs=listed)
+    return seen.minimise(objective, parameters, seed=0), seen, parameters, problem
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -58,7 +59,9 @@ def test_hinge_with_a_small_penalty_and_a_large_C(seed):
     rng = np.random.default_rng(seed)
     data = RankingData(rng.normal(size=(20, 2)), rng.integers(0, 3, 20))
     parameters = plain_curve_parameters(loss="hinge", group_l1=0.1, C=1e4, tol=1e-3)
-    outcome, matrix = fit_additive(data, parameters), prepare(data, parameters).matrix
+    seen = prepare(data, parameters)
+    matrix = seen.matrix
+    w, report = seen.minimise(seen.objective(data, parameters), parameters, seed=0)
     judge = GroupOracle(
         matrix.values(np.arange(matrix.n_features)),
         explicit_pairs(data.y, np.zeros(20)),
@@ -67,9 +70,8 @@ def test_hinge_with_a_small_penalty_and_a_large_C(seed):
         weight=0.1,
         starts=matrix.basis.starts,
     )
-    result = outcome.fit.result
-    assert result.stop.converged
-    assert judge.value(result.w) <= (1 + 1e-3) * judge.solution[1]
+    assert report.stop_reason.converged
+    assert judge.value(w) <= (1 + 1e-3) * judge.solution[1]
 
 
 @pytest.mark.parametrize("first", range(0, N_PROBLEMS, CHUNK))
@@ -81,8 +83,8 @@ def test_no_false_claim(first):
             found = fitted(seed)
         if found is None:
             continue
-        outcome, seen, parameters, problem = found
-        result, matrix = outcome.fit.result, seen.matrix
+        (w, report), seen, parameters, problem = found
+        matrix = seen.matrix
         judge = GroupOracle(
             matrix.values(np.arange(matrix.n_features)),
             problem.judge.pairs,
@@ -92,15 +94,15 @@ def test_no_false_claim(first):
             starts=matrix.basis.starts,
         )
         model = SimpleNamespace(
-            coef_=result.w,
-            gap_=result.gap,
-            objective_=result.objective,
-            stop_reason_=result.stop,
-            history_=result.history,
+            coef_=w,
+            gap_=report.gap,
+            objective_=report.objective,
+            stop_reason_=report.stop_reason,
+            history_=report.history,
         )
-        warned = not is_close(result, parameters.tol)
+        warned = not is_close(report, parameters.tol)
         assert not wrong_claims(model, judge, parameters.tol, warned), seed
-        lengths = Groups(1.0, matrix.basis.starts).lengths(result.w)
+        lengths = Groups(1.0, matrix.basis.starts).lengths(w)
         n_left += np.any(lengths == 0)
         n_stayed += np.any(lengths > 0)
     assert min(n_left, n_stayed) > 0.1 * CHUNK

@@ -9,11 +9,11 @@ from helpers.oracle import ConeOracle
 from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
-from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
+from marginrank.additive.fit import AdditiveParameters, prepare
 from marginrank.additive.monotone_curves import monotone_cone
 from marginrank.data import RankingData
 from marginrank.data.pair_lists import check_pairs
-from marginrank.fit.linear import is_close
+from marginrank.models.fit_report import is_close
 
 CHUNK = 50
 N_PROBLEMS = 300
@@ -37,13 +37,17 @@ def monotone_problem(seed):
 
 
 def fitted(problem, parameters):
-    """Return the outcome of a fit, the matrix that it saw and the cone."""
+    """Return the solution of a fit, the matrix that it saw and the cone."""
     weight, pairs = problem.fit_parameters["sample_weight"], problem.fit_parameters.get("pairs")
     data = RankingData(problem.X, problem.y, problem.qid, sample_weight=weight)
     listed = None if pairs is None else check_pairs(pairs, None, len(problem.y))
-    outcome = fit_additive(data, parameters, pairs=listed)
     seen = prepare(data, parameters)
-    return outcome, seen, monotone_cone(seen.matrix.basis, seen.signs)
+    objective = seen.objective(data, parameters, pairs=listed)
+    return (
+        seen.minimise(objective, parameters, seed=0),
+        seen,
+        monotone_cone(seen.matrix.basis, seen.signs),
+    )
 
 
 @pytest.mark.parametrize("first", range(0, N_PROBLEMS, CHUNK))
@@ -55,25 +59,26 @@ def test_no_false_claim(first):
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            outcome, seen, cone = fitted(problem, parameters)
+            (w, report), seen, cone = fitted(problem, parameters)
         if not cone.blocks:  # these features are constant
             continue
-        result, matrix = outcome.fit.result, seen.matrix
+        matrix = seen.matrix
+        curves = seen.model(w, report, parameters).curves
         B = matrix.values(np.arange(matrix.n_features))
         judge = ConeOracle(B, problem.judge.pairs, problem.judge.loss, problem.judge.C, cone=cone)
         model = SimpleNamespace(
-            coef_=result.w,
-            gap_=result.gap,
-            objective_=result.objective,
-            stop_reason_=result.stop,
-            history_=result.history,
+            coef_=w,
+            gap_=report.gap,
+            objective_=report.objective,
+            stop_reason_=report.stop_reason,
+            history_=report.history,
         )
-        warned = not is_close(result, parameters.tol)
+        warned = not is_close(report, parameters.tol)
         assert not wrong_claims(model, judge, parameters.tol, warned), seed
-        n_held += min(cone.conditions(result.w)) <= 1e-12
-        values = matrix.basis.inner(result.w)
-        assert np.abs(values - outcome.values).max() <= 1e-12 * np.abs(values).max(), seed
+        n_held += min(cone.conditions(w)) <= 1e-12
+        values = matrix.basis.inner(w)
+        kept = np.concatenate([[curve.missing, *curve.values] for curve in curves])
+        assert np.abs(values - kept).max() <= 1e-12 * np.abs(values).max(), seed
         for k, sign in seen.signs.items():
-            at = outcome.values[outcome.knots.columns(k)][1:]
-            assert np.all(sign * np.diff(at) >= 0), seed
+            assert np.all(sign * np.diff(curves[k].values) >= 0), seed
     assert n_held > 0.2 * CHUNK

@@ -27,7 +27,7 @@ def test_text_equals_the_python_api_bitwise(run, tmp_path, train_txt):
         "features": data.n_features,
         "pairs": data.n_pairs,
     }
-    assert "improves by --tol, by estimate" in done.stderr
+    assert "improves by --tol; the estimated" in done.stderr
     fix = "; increase --n-iter-no-change or --tol, or use marginrank train.\n"
     assert fix in done.stderr
     passes = [line for line in done.stderr.splitlines() if line.startswith("pass ")]

@@ -93,7 +93,7 @@ def test_a_path_that_says_little_is_a_warning(run, tmp_path, train_txt):
     done = run(*flags, "--path", "3", "--metrics", "auc", code=2)
     assert "auc has no value on the validation data" in done.stderr
     done = run(*flags, "--path", "3", "--max-iter", "1", "--metrics", "ndcg@3", "--json")
-    assert done.stderr.count("of the 3 models of the path did not come as close") == 1
+    assert done.stderr.count("of 3 models of the path did not reach") == 1
     assert "; increase --max-iter, or scale the features.\n" in done.stderr
     assert not all(point["converged"] for point in json.loads(done.stdout)["path"]["points"])
 

@@ -267,7 +267,7 @@ def test_a_C_at_the_end_of_its_grid_is_a_warning(tune, train_txt):
 def test_fits_that_stop_early_are_one_warning(tune):
     flags = "--loss hinge --solver bmrm --max-iter 2 --folds 2 --nested -C 0.1,1 --tol 1e-8"
     told = tune(flags).stderr
-    assert told.count("12 of the 12 fits of the search did not come as close") == 1
+    assert told.count("12 of 12 fits of the search did not reach") == 1
     assert "increase --max-iter or --tol, or scale the features.\n" in told
 
 

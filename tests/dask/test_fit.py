@@ -255,8 +255,8 @@ def test_workers_killed_in_mid_fit_leave_no_trace(new_cluster, expected, monkeyp
     monkeypatch.setattr(clusters, "PATIENCE", 300.0)  # a busy machine starts them slowly
     client = new_cluster(2)
     fit = fit_and_then(lambda: kill_workers(client, n_killed), client)
-    np.testing.assert_array_equal(fit.result.w, expected.coef_)
-    assert fit.result.gap == expected.gap_
+    np.testing.assert_array_equal(fit.coef, expected.coef_)
+    assert fit.report.gap == expected.gap_
 
 
 def test_without_workers_a_fit_ends_with_an_error(new_cluster, monkeypatch):
@@ -274,17 +274,17 @@ def test_without_workers_a_fit_ends_with_an_error(new_cluster, monkeypatch):
         lose_patience(monkeypatch)
 
     fit = fit_and_then(kill_workers, client)
-    assert isinstance(fit.error, ClusterError)
-    assert "has had no workers" in str(fit.error)
-    assert fit.result.stop is StopReason.FAILED
-    assert fit.result.w.any()
+    assert isinstance(fit.report.error, ClusterError)
+    assert "has had no workers" in str(fit.report.error)
+    assert fit.report.stop_reason is StopReason.FAILED
+    assert fit.coef.any()
 
 
 def test_a_client_closed_in_mid_fit_is_an_error(new_cluster):
     client = new_cluster(1)
     fit = fit_and_then(client.close, client)
-    assert isinstance(fit.error, ClusterError)
-    assert "the Dask client is closed" in str(fit.error)
+    assert isinstance(fit.report.error, ClusterError)
+    assert "the Dask client is closed" in str(fit.report.error)
 
 
 def test_a_scheduler_that_is_gone_is_an_error(new_cluster, monkeypatch):
@@ -295,7 +295,7 @@ def test_a_scheduler_that_is_gone_is_an_error(new_cluster, monkeypatch):
         lose_patience(monkeypatch)
 
     fit = fit_and_then(close_cluster, client)
-    assert isinstance(fit.error, ClusterError)
+    assert isinstance(fit.report.error, ClusterError)
 
 
 def test_questions_to_a_cluster_that_was_closed_are_errors(new_cluster):

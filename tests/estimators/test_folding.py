@@ -154,7 +154,7 @@ def test_every_linear_ranker(ranker):
     pipeline = fitted(make_pipeline(StandardScaler(), ranker), X, y, qid)
     model = assert_folds(pipeline, X)
     assert model.scale is None
-    assert model.training is not None
+    assert model.report is not None
 
 
 def test_names_of_features_are_kept_and_files_hold_the_model(tmp_path):

@@ -84,8 +84,8 @@ def test_the_optimum_is_that_of_rank_svm_on_the_basis_functions():
     found = fit_additive(data, parameters, X=features)
     line = RankSVM(C=0.01, tol=1e-10).fit(functions, Y, qid=QID)
     assert len(found.interactions) == 2
-    assert found.fit.result.objective == pytest.approx(line.objective_, rel=1e-8)
-    assert 0.0 <= found.fit.result.gap <= 1e-8 * line.objective_
+    assert found.report.objective == pytest.approx(line.objective_, rel=1e-8)
+    assert 0.0 <= found.report.gap <= 1e-8 * line.objective_
 
 
 def ranking_data(features):

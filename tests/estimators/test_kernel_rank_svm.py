@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import KernelRankSVM, RankSVM, StopReason, load_model, make_ranking
 from marginrank.estimators import base as _linear
-from marginrank.fit import kernel_map as maps
+from marginrank.fit import kernel as maps
 
 X, Y, QID = make_ranking(30, (5, 15), 6, random_state=0)
 NEW = make_ranking(10, 12, 6, random_state=1)[0]

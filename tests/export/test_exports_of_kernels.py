@@ -29,7 +29,7 @@ def random_kernel_model(kernel, n_features=5, n_landmarks=30, seed=0, names=None
         landmarks=rng.normal(size=(n_landmarks, n_features)) * scale,
         n_features=n_features,
         feature_names=names,
-        training=None,
+        report=None,
         scale=scale,
     )
 

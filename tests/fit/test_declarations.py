@@ -20,16 +20,14 @@ from marginrank import (
 )
 from marginrank._utils.parameters import ParameterError, declared
 from marginrank.additive.fit import AdditiveParameters
-from marginrank.fit.declarations import LinearDeclaration
-from marginrank.fit.kernel_map import Kernel
 from marginrank.fit.linear import Parameters
 from marginrank.fit.online import OnlineParameters
 from marginrank.fit.sparse import SparseParameters
-from marginrank.models.linear_model import ESTIMATOR_ONLY, PARAMETERS
+from marginrank.models.kernels import Kernel
+from marginrank.models.parameters import ESTIMATOR_ONLY, MARGINS, PAIR_COSTS, LinearDeclaration
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.margins import MARGINS
-from marginrank.objective.pair_weights import COSTS
 from marginrank.selection.path import SHARED_WITH_A_FIT
+from marginrank.solvers import solver_names
 
 KINDS = (Parameters, SparseParameters, OnlineParameters)
 ESTIMATORS = (RankSVM, SparseRankSVM, SGDRankSVM)
@@ -39,9 +37,10 @@ def defaults(kind):
     return {field.name: field.default for field in fields(kind)}
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.__name__)
-def test_estimators_have_the_declared_names_and_defaults(estimator):
-    kind = PARAMETERS[estimator.__name__]
+@pytest.mark.parametrize(
+    ("estimator", "kind"), list(zip(ESTIMATORS, KINDS, strict=True)), ids=lambda kind: kind.__name__
+)
+def test_estimators_have_the_declared_names_and_defaults(estimator, kind):
     arguments = inspect.signature(estimator.__init__).parameters
     shown = {name: p.default for name, p in arguments.items() if name != "self"}
     assert shown == defaults(kind) | ESTIMATOR_ONLY[estimator.__name__]
@@ -85,7 +84,7 @@ def test_paths_over_C_have_the_parameters_of_linear_models(function):
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_parameter_is_declared_and_its_default_is_right(kind):
     assert list(declared(kind)) == [field.name for field in fields(kind)]
-    kind().check()
+    kind()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -95,13 +94,14 @@ def test_every_parameter_is_checked_by_name(kind):
             continue
         wrong = -1 if name != "n_jobs" else 0
         with pytest.raises(ParameterError, match=name) as refused:
-            kind(**{name: wrong}).check()
+            kind(**{name: wrong})
         assert refused.value.parameter == name
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_help_names_what_there_is_to_choose_from(kind):
-    functions = {"pair_cost": COSTS, "margin": MARGINS, "loss": LOSSES}
+    solvers = () if kind is OnlineParameters else solver_names(regularized=kind is SparseParameters)
+    functions = {"pair_cost": PAIR_COSTS, "margin": MARGINS, "loss": LOSSES, "solver": solvers}
     for name, parameter in declared(kind).items():
         assert parameter.help.endswith("."), name
         choices = {*parameter.constraint.names(), *functions.get(name, ())}
@@ -112,7 +112,7 @@ def test_help_names_what_there_is_to_choose_from(kind):
 
 def test_declarations_need_no_numpy():
     code = (
-        "import sys, marginrank.fit.declarations; "
+        "import sys, marginrank.models.parameters; "
         "sys.exit(any(name in sys.modules for name in ('numpy', 'scipy', 'sklearn')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,8 +5,8 @@ import pytest
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank._utils.parameters import ParameterError
 from marginrank.data.pair_lists import check_pairs
-from marginrank.fit.goals import cutoff_of
 from marginrank.fit.linear import Parameters, fit_linear
+from marginrank.models.parameters import ndcg_cutoff
 
 X, Y, QID = make_ranking(6, 10, 3, random_state=0)
 
@@ -15,7 +15,7 @@ X, Y, QID = make_ranking(6, 10, 3, random_state=0)
     ("objective", "k"), [("pairs", None), ("ndcg@1", 1), ("ndcg@10", 10), ("ndcg@1000", 1000)]
 )
 def test_cutoffs(objective, k):
-    assert cutoff_of(objective) == k
+    assert ndcg_cutoff(objective) == k
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_cutoffs(objective, k):
 )
 def test_anything_else_is_refused(wrong):
     with pytest.raises(ParameterError, match=r"objective=.* must be 'pairs', or 'ndcg@'"):
-        Parameters(objective=wrong).check()
+        Parameters(objective=wrong)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ import pytest
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from marginrank.fit.kernel_map import Kernel, KernelMap, Landmarks
+from marginrank.fit.kernel import KernelMap, choose_landmarks
+from marginrank.models.kernels import Kernel
 
 X = np.random.default_rng(0).normal(size=(120, 5))
 
 
 def fitted(kernel, n_components=None):
-    landmarks = Landmarks.choose(kernel, X, n_components, seed=0)
+    landmarks = choose_landmarks(kernel, X, n_components, seed=0)
     return KernelMap.of(landmarks, X)
 
 
@@ -48,5 +49,5 @@ def test_the_expansion_scores_as_the_map_does():
 def test_a_float32_kernel_matrix_keeps_what_is_above_its_rounding():
     values = (X @ X.T).astype(np.float32)
     kernel = Kernel("precomputed")
-    landmarks = Landmarks.choose(kernel, values, None, seed=0)
+    landmarks = choose_landmarks(kernel, values, None, seed=0)
     assert KernelMap.of(landmarks, values).roots.size == 5

@@ -137,7 +137,7 @@ def test_real_data(real_data, name, C):
         files = ["MSLR-sample/train.txt.gz"]
     data = RankingData(*real_data(*files))
     optimum = batch_optimum(data, C=C)
-    assert fit_online(lambda: [data], OnlineParameters(C=C)).objective <= 1.02 * optimum
+    assert fit_online(lambda: [data], OnlineParameters(C=C))[0].report.objective <= 1.02 * optimum
 
 
 # Pieces

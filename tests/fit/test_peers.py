@@ -36,7 +36,7 @@ def test_svm_rank_divides_c_by_the_number_of_queries(c, seed):
     data = problem(seed)
     pairs = explicit_pairs(data.y, data.qid)
     pairs.weight *= c / data.n_queries
-    w = fit_like_svm_rank(data, c=c).result.w
+    w = fit_like_svm_rank(data, c=c).coef
     assert above_optimum(w, data, "hinge", pairs) <= CLOSE
 
 
@@ -47,7 +47,7 @@ def test_svm_rank_with_shares_divides_by_the_pairs_of_each_query_too(c, seed):
     pairs = explicit_pairs(data.y, data.qid)
     pairs.weight *= c / data.n_queries
     pairs.weight /= data.queries.n_pairs[data.qid[pairs.preferred]]
-    w = fit_like_svm_rank(data, c=c, by_query=True).result.w
+    w = fit_like_svm_rank(data, c=c, by_query=True).coef
     assert above_optimum(w, data, "hinge", pairs) <= CLOSE
 
 
@@ -57,7 +57,7 @@ def test_liblinear_sums_over_all_pairs(c, seed):
     data = problem(seed)
     pairs = explicit_pairs(data.y, data.qid)
     pairs.weight *= c
-    w = fit_like_liblinear(data, c=c).result.w
+    w = fit_like_liblinear(data, c=c).coef
     assert above_optimum(w, data, "squared_hinge", pairs) <= CLOSE
 
 
@@ -70,7 +70,7 @@ def test_liblinear_equals_linear_svc_on_differences():
     sign = np.where(np.arange(len(differences)) % 2, 1, -1)
     svc = LinearSVC(C=0.5, loss="squared_hinge", fit_intercept=False, tol=1e-10, max_iter=10**6)
     svc.fit(sign[:, None] * differences, sign)
-    w = fit_like_liblinear(data, c=0.5, epsilon=1e-8).result.w
+    w = fit_like_liblinear(data, c=0.5, epsilon=1e-8).coef
     np.testing.assert_allclose(w, svc.coef_[0], rtol=1e-6, atol=1e-8)
 
 
@@ -79,7 +79,7 @@ def test_liblinear_bounds_the_gradient(epsilon):
     data = problem(1, n_queries=40, n_features=8)
     pairs = explicit_pairs(data.y, data.qid)
     judge = Oracle(data.X, pairs, LOSSES["squared_hinge"], 3.0)
-    w = fit_like_liblinear(data, c=3.0, epsilon=epsilon).result.w
+    w = fit_like_liblinear(data, c=3.0, epsilon=epsilon).coef
     start, end = (np.linalg.norm(judge.gradient(v).astype(float)) for v in (0 * w, w))
     assert end <= epsilon * start
 

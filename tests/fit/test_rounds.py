@@ -8,8 +8,7 @@ import pytest
 from helpers.brute_force import BruteForce, ExplicitPairs, explicit_pairs
 
 from marginrank import RankingData, learning_curve_ranking, make_ranking
-from marginrank.fit.linear import Parameters, fit_linear, preferences_of
-from marginrank.fit.minimisation import minimise
+from marginrank.fit.linear import Parameters, fit_linear, minimise, preferences_of
 from marginrank.fit.pairs import objective_on
 from marginrank.fit.rounds import MOST_ROUNDS, PATIENCE, Problems, Top, fit_in_rounds
 from marginrank.metrics import ndcg
@@ -43,7 +42,7 @@ def problems_that_tell(asked, parameters, data=DATA):
     def solve(chosen, w0, callback):
         objective = objective_on(data, chosen, C=parameters.C)
         found = minimise(objective, parameters, scale=None, seed=0, w0=w0, callback=callback)
-        asked.append((chosen, w0, found.result))
+        asked.append((chosen, w0, *found))
         return found
 
     return Problems(partial(preferences_of, data, parameters), solve, lambda w: data.X @ w)
@@ -68,15 +67,15 @@ def test_every_problem_is_certified_over_the_pairs_that_the_mean_discounts_weigh
     parameters = Parameters(objective=f"ndcg@{K}", C=C, loss=loss, n_jobs=1)
     fit_in_rounds(problems_that_tell(asked, parameters), Top(DATA, K, 1), w0=None, callback=None)
     total = float(np.sum(preferences_of(DATA, Parameters(pair_cost="ndcg")).pairs.weights))
-    discounts = [discounts_of(result.w) for _, _, result in asked]
+    discounts = [discounts_of(w) for _, _, w, _ in asked]
     assert len(asked) > 2
-    for n, (_, w0, result) in enumerate(asked[1:], 1):
+    for n, (_, w0, w, report) in enumerate(asked[1:], 1):
         brute = BruteForce(X, weighted_by(np.mean(discounts[:n], axis=0), total), LOSSES[loss], C)
-        assert result.objective == pytest.approx(brute.value(result.w), rel=1e-9)
-        gradient = brute.gradient(result.w)
-        assert 0.5 * gradient @ gradient <= result.gap + 1e-12 * result.objective
-        assert result.stop.converged
-        np.testing.assert_array_equal(w0, asked[n - 1][2].w)
+        assert report.objective == pytest.approx(brute.value(w), rel=1e-9)
+        gradient = brute.gradient(w)
+        assert 0.5 * gradient @ gradient <= report.gap + 1e-12 * report.objective
+        assert report.stop_reason.converged
+        np.testing.assert_array_equal(w0, asked[n - 1][2])
 
 
 def test_the_first_problem_is_that_of_the_fixed_cost():
@@ -84,24 +83,21 @@ def test_the_first_problem_is_that_of_the_fixed_cost():
     problems = problems_that_tell(first, Parameters(objective=f"ndcg@{K}", C=C, n_jobs=1))
     fit_in_rounds(problems, Top(DATA, K, 1), w0=None, callback=None)
     plain = fit(objective="pairs", pair_cost="ndcg")
-    np.testing.assert_array_equal(first[0][2].w, plain.result.w)
-    assert plain.n_rounds is None
+    np.testing.assert_array_equal(first[0][2], plain.coef)
+    assert plain.report.n_rounds is None
 
 
 def test_the_best_ranking_of_the_training_queries_is_kept():
     asked = []
     parameters = Parameters(objective=f"ndcg@{K}", C=C, n_jobs=1)
-    found = fit_in_rounds(
+    w, report = fit_in_rounds(
         problems_that_tell(asked, parameters), Top(DATA, K, 1), w0=None, callback=None
     )
-    values = [training_ndcg(result.w) for _, _, result in asked]
+    values = [training_ndcg(w) for _, _, w, _ in asked]
     best = int(np.argmax(values))
-    np.testing.assert_array_equal(found.result.w, asked[best][2].w)
-    assert (found.result.objective, found.result.gap) == (
-        asked[best][2].objective,
-        asked[best][2].gap,
-    )
-    assert found.n_rounds == len(asked) == min(best + 1 + PATIENCE, MOST_ROUNDS)
+    np.testing.assert_array_equal(w, asked[best][2])
+    assert (report.objective, report.gap) == (asked[best][3].objective, asked[best][3].gap)
+    assert report.n_rounds == len(asked) == min(best + 1 + PATIENCE, MOST_ROUNDS)
     assert values[best] > values[0]
 
 
@@ -111,13 +107,13 @@ def test_the_ranking_is_no_worse_than_that_of_the_fixed_cost(loss, normalization
     C = {"none": 0.1, "pairs": 10.0, "query": 10.0}[normalization]
     how = {"loss": loss, "normalization": normalization, "C": C, "tol": 1e-4}
     start = fit(objective="pairs", pair_cost="ndcg", **how)
-    assert training_ndcg(fit(**how).result.w) >= training_ndcg(start.result.w)
+    assert training_ndcg(fit(**how).coef) >= training_ndcg(start.coef)
 
 
 def test_C_weighs_the_weight_of_the_first_problem_in_all():
     total = float(np.sum(preferences_of(DATA, Parameters(pair_cost="ndcg")).pairs.weights))
     mean = fit(normalization="pairs", C=C * total, tol=1e-10)
-    np.testing.assert_allclose(mean.result.w, fit(tol=1e-10).result.w, rtol=1e-4)
+    np.testing.assert_allclose(mean.coef, fit(tol=1e-10).coef, rtol=1e-4)
 
 
 def test_a_learning_curve_ends_with_the_fit_to_all_queries():
@@ -127,37 +123,37 @@ def test_a_learning_curve_ends_with_the_fit_to_all_queries():
     )
     some = np.isin(QID, [q for q in np.unique(QID) if len(np.unique(Y[q == QID])) > 1])
     paired = RankingData(X[some], Y[some], QID[some])
-    expected = training_ndcg(fit(tol=1e-10).result.w, paired)
+    expected = training_ndcg(fit(tol=1e-10).coef, paired)
     assert curve.train_mean[-1] == pytest.approx(expected, abs=1e-6)
 
 
 def test_history_and_callback_count_on():
     told = []
     found = fit(callback=told.append)
-    history = found.result.history
+    history = found.report.history
     assert [line.iteration for line in history] == list(range(1, len(history) + 1))
     assert all(a.seconds <= b.seconds and a.sweeps <= b.sweeps for a, b in pairwise(history))
-    assert found.result.n_iter == sum(line.fraction == 1.0 for line in history)
+    assert found.report.n_iter == sum(line.fraction == 1.0 for line in history)
     assert told == history
 
 
 def test_the_same_bits_again_and_with_other_threads():
-    first = fit().result.w
-    np.testing.assert_array_equal(fit().result.w, first)
-    np.testing.assert_array_equal(fit(n_jobs=2).result.w, first)
+    first = fit().coef
+    np.testing.assert_array_equal(fit().coef, first)
+    np.testing.assert_array_equal(fit(n_jobs=2).coef, first)
 
 
 def test_the_order_of_rows_does_not_matter():
     order = np.random.default_rng(0).permutation(len(Y))
     shuffled = fit(RankingData(X[order], Y[order], QID[order]), tol=1e-10)
-    np.testing.assert_allclose(shuffled.result.w, fit(tol=1e-10).result.w, rtol=1e-4)
+    np.testing.assert_allclose(shuffled.coef, fit(tol=1e-10).coef, rtol=1e-4)
 
 
 def test_queries_without_relevant_documents_or_with_one_document_say_nothing():
     more = np.concatenate([X, np.random.default_rng(0).normal(size=(9, X.shape[1]))])
     labels = np.concatenate([Y, np.zeros(8), [3.0]])
     data = RankingData(more, labels, np.concatenate([QID, np.full(8, 100), [101]]))
-    np.testing.assert_allclose(fit(data).result.w, fit().result.w, rtol=1e-6)
+    np.testing.assert_allclose(fit(data).coef, fit().coef, rtol=1e-6)
 
 
 def test_queries_of_no_weight_say_nothing():
@@ -165,21 +161,21 @@ def test_queries_of_no_weight_say_nothing():
     found = fit(RankingData(X, Y, QID, query_weight=weight), tol=1e-10)
     some = np.isin(QID, np.unique(QID)[:10])
     alone = fit(RankingData(X[some], Y[some], QID[some]), tol=1e-10)
-    np.testing.assert_allclose(found.result.w, alone.result.w, rtol=1e-4)
-    assert found.n_rounds == alone.n_rounds
+    np.testing.assert_allclose(found.coef, alone.coef, rtol=1e-4)
+    assert found.report.n_rounds == alone.report.n_rounds
 
 
 def test_a_cutoff_beyond_all_queries_is_that_of_the_longest():
-    np.testing.assert_array_equal(fit(k=1000).result.w, fit(k=12).result.w)
+    np.testing.assert_array_equal(fit(k=1000).coef, fit(k=12).coef)
 
 
 def test_margins_and_propensities_go_with_it():
     propensity = np.random.default_rng(0).uniform(0.5, 1.0, len(Y))
-    plain = fit().result.w
+    plain = fit().coef
     for how in ({"margin": "label"}, {"propensity": propensity}):
         found = fit(**how)
-        assert found.result.stop.converged
-        assert not np.allclose(found.result.w, plain)
+        assert found.report.stop_reason.converged
+        assert not np.allclose(found.coef, plain)
 
 
 class TestTop:
@@ -219,11 +215,11 @@ class Interrupting:
 
 def test_an_interrupt_keeps_the_best_problem_so_far():
     start = fit(objective="pairs", pair_cost="ndcg")
-    n_lines = len(start.result.history) + 1
+    n_lines = len(start.report.history) + 1
     found = fit(callback=Interrupting(n_lines))
-    assert found.result.stop is StopReason.INTERRUPTED
-    assert found.n_rounds == 2
-    np.testing.assert_array_equal(found.result.w, start.result.w)
+    assert found.report.stop_reason is StopReason.INTERRUPTED
+    assert found.report.n_rounds == 2
+    np.testing.assert_array_equal(found.coef, start.coef)
 
 
 def test_an_interrupt_between_problems_keeps_the_best_so_far():
@@ -234,6 +230,7 @@ def test_an_interrupt_between_problems_keeps_the_best_so_far():
 
     asked = []
     problems = problems_that_tell(asked, Parameters(objective=f"ndcg@{K}", C=C, n_jobs=1))
-    found = fit_in_rounds(problems._replace(score=score), Top(DATA, K, 1), w0=None, callback=None)
-    assert found.result.stop is StopReason.INTERRUPTED
-    np.testing.assert_array_equal(found.result.w, asked[0][2].w)
+    problems = problems._replace(score=score)
+    w, report = fit_in_rounds(problems, Top(DATA, K, 1), w0=None, callback=None)
+    assert report.stop_reason is StopReason.INTERRUPTED
+    np.testing.assert_array_equal(w, asked[0][2])

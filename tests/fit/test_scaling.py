@@ -20,7 +20,8 @@ from marginrank import (
     make_ranking,
 )
 from marginrank._utils.parameters import ParameterError
-from marginrank.fit.scaling import ScaleSearch, check_scale, effect_message, find_scale
+from marginrank.fit.scaling import ScaleSearch, effect_message, find_scale, without_effect
+from marginrank.models.parameters import check_scale
 
 LAYOUTS = {"dense": np.asarray, "float32": lambda X: X.astype(np.float32), "csr": sp.csr_array}
 SCALERS = {"standard": StandardScaler, "range": MinMaxScaler}
@@ -219,9 +220,9 @@ def test_names_of_features_that_no_pair_sees():
     X, y, qid = problem()
     X[:, 3] = 7.0
     data = RankingData(X, y, qid, feature_names=list("abcdef"))
-    message = effect_message(find_scale(data, "query"), data.feature_names)
+    message = effect_message(without_effect(find_scale(data, "query")), data.feature_names)
     assert message.endswith("query: d; drop them.")
-    plain = effect_message(find_scale(data, "query"), None)
+    plain = effect_message(without_effect(find_scale(data, "query")), None)
     assert plain.spelled(str).endswith("query: f4; drop them.")
 
 
@@ -263,7 +264,7 @@ def test_wrong_scales_are_refused_by_name(scale):
 
 def test_an_array_has_a_number_for_each_feature():
     X, y, qid = problem()
-    with pytest.raises(ParameterError, match="scale has 2 entries and needs 6"):
+    with pytest.raises(ParameterError, match=r"scale has 2 entries .* 6"):
         RankSVM(scale=[1.0, 2.0]).fit(X, y, qid=qid)
 
 

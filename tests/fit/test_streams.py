@@ -105,13 +105,13 @@ def test_a_fit_tells_what_was_read(store, fit, parameters):
         on_read=lambda *read: reads.append(read),
     )
     n_bytes = opened.data.X.memory_bytes
-    assert found.stream.n_parts == -(-n_bytes // (1 << 13))
-    assert found.stream.pinned_bytes >= n_bytes  # aligned
-    assert found.stream.bytes_read == sum(n_bytes for _, n_bytes in reads) == n_bytes
+    assert found.report.stream.n_parts == -(-n_bytes // (1 << 13))
+    assert found.report.stream.pinned_bytes >= n_bytes  # aligned
+    assert found.report.stream.bytes_read == sum(n_bytes for _, n_bytes in reads) == n_bytes
     rows = sum(n_rows for n_rows, _ in reads)
     assert rows > 2 * opened.data.n_documents
     assert rows % opened.data.n_documents == 0
 
 
 def test_a_fit_in_memory_reads_nothing(store):
-    assert fit_linear(RankingData.open(store), Parameters(C=0.1)).stream is None
+    assert fit_linear(RankingData.open(store), Parameters(C=0.1)).report.stream is None

@@ -163,5 +163,5 @@ def test_a_file_of_another_format_than_said_is_refused(written, format):
 
 
 def test_json_of_others_is_still_refused_as_such(written):
-    with pytest.raises(ValueError, match="is JSON but no marginrank model"):
+    with pytest.raises(ValueError, match="is no linear model"):
         read_model(written({"model": {"type": "model/ranklib"}}))

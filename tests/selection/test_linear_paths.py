@@ -47,8 +47,8 @@ def test_each_model_is_that_of_a_fit_alone(options, layout):
         rows = np.arange(len(Y)) if rows is None else rows
         own = RankingData(layout(X)[rows], Y[rows], QID[rows], sample_weight=WEIGHTS[rows])
         alone = fit_linear(own, Parameters(C=CS[solution.step], tol=1e-9, **options))
-        assert solution.result.objective == pytest.approx(alone.result.objective, rel=1e-7)
-        np.testing.assert_allclose(solution.result.w, alone.result.w, rtol=1e-2, atol=1e-4)
+        assert solution.result.objective == pytest.approx(alone.report.objective, rel=1e-7)
+        np.testing.assert_allclose(solution.result.w, alone.coef, rtol=1e-2, atol=1e-4)
         assert solution.result.gap >= 0
         if alone.scale is not None:
             np.testing.assert_allclose(solution.scale.values, alone.scale.values, rtol=1e-12)

@@ -28,12 +28,11 @@ def test_every_model_is_the_one_fitted_alone(options):
     assert path.stop_reasons == [StopReason.CERTIFIED] * 8
     parameters = {name: value for name, value in options.items() if name != "parameter"}
     for k, value in enumerate(path.values):
-        alone = fit_sparse(
-            DATA, plain_problem(tol=1e-9, **{path.parameter: value}, **parameters)
-        ).result
-        assert path.objectives[k] == pytest.approx(alone.objective, rel=1e-7)
+        alone = fit_sparse(DATA, plain_problem(tol=1e-9, **{path.parameter: value}, **parameters))
+        assert path.objectives[k] == pytest.approx(alone.report.objective, rel=1e-7)
         w = path.coefs[[k]].toarray()[0]
-        np.testing.assert_allclose(w, alone.w, atol=1e-3 * max(np.abs(alone.w).max(), 1e-9))
+        largest = max(np.abs(alone.coef).max(), 1e-9)
+        np.testing.assert_allclose(w, alone.coef, atol=1e-3 * largest)
         assert path.gaps[k] <= 1e-8 * path.objectives[k]
         assert path.sparsity[k] == np.count_nonzero(w) / 12
         assert path.norms[k] == pytest.approx(np.abs(w).sum())
@@ -117,7 +116,7 @@ def test_a_path_costs_less_than_its_models_alone():
     grid = np.geomspace(1.01 * first_C(objective), 1000 * first_C(objective), 20)
     _walk(objective, parameters, grid, 0, None)
     path_sweeps = objective.sweeps - before
-    histories = [fit_sparse(data, plain_problem(C=C, tol=1e-4)).result.history for C in grid[3:]]
+    histories = [fit_sparse(data, plain_problem(C=C, tol=1e-4)).report.history for C in grid[3:]]
     alone = [history[-1].sweeps for history in histories]
     assert path_sweeps <= 12 * max(alone)
     assert path_sweeps <= 0.8 * sum(alone)
@@ -130,7 +129,7 @@ def test_many_features():
     assert path.coefs.shape == (5, 2000)
     for k in (1, 3):
         alone = fit_sparse(RankingData(X, y, qid), plain_problem(C=path.values[k], tol=1e-8))
-        assert path.objectives[k] == pytest.approx(alone.result.objective, rel=2e-6)
+        assert path.objectives[k] == pytest.approx(alone.report.objective, rel=2e-6)
 
 
 @pytest.mark.parametrize(

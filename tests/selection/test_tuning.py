@@ -37,7 +37,7 @@ def test_the_best_of_all_candidates_is_chosen():
     folds = query_folds(DATA, 3, seed=seed_from(0))
     for candidate, mean in zip(tuning.selection.candidates, tuning.selection.mean, strict=True):
         scores = [
-            ndcg(DATA, f.test, fit_linear(rows_of(DATA, f.train), candidate.parameters).result.w)
+            ndcg(DATA, f.test, fit_linear(rows_of(DATA, f.train), candidate.parameters).coef)
             for f in folds
         ]
         assert mean == pytest.approx(np.mean(scores), abs=5e-3)
@@ -220,7 +220,7 @@ class TestNested:
             chosen = tune(own, space, n_folds=3).parameters
             assert nested.parameters[fold.number - 1].C == chosen.C
             assert nested.parameters[fold.number - 1].scale == chosen.scale
-            score = ndcg(DATA, fold.test, fit_linear(own, chosen).result.w)
+            score = ndcg(DATA, fold.test, fit_linear(own, chosen).coef)
             assert nested.scores[fold.number - 1] == pytest.approx(score, abs=5e-3)
         assert nested.mean == pytest.approx(nested.scores.mean())
         assert nested.error == pytest.approx(nested.scores.std(ddof=1) / np.sqrt(3))
@@ -305,7 +305,7 @@ def test_mq2008_is_ranked_as_well_as_by_the_protocol_of_the_papers(real_data, fi
     by_protocol = max(models, key=lambda model: ndcg(valid, slice(None), model.coef_))
     for grid, allowed in ((Cs.tolist(), 0.0), (None, 0.002)):
         chosen = tune(data, Space(Parameters(), {}, grid), validation=valid).parameters
-        w = fit_linear(data, chosen, seed=seed_from(0)).result.w
+        w = fit_linear(data, chosen, seed=seed_from(0)).coef
         expected = ndcg(test, slice(None), by_protocol.coef_)
         assert ndcg(test, slice(None), w) >= expected - allowed
 

@@ -18,22 +18,23 @@ from marginrank.additive.knots import choose_knots, encode
 from marginrank.additive.missing_values import with_filled
 from marginrank.additive.monotone_curves import exactly_monotone, monotone_cone
 from marginrank.data.feature_choice import columns_of, directions, signs_of
-from marginrank.data.grids import Interaction
-from marginrank.data.grids import scores_of as scores_of_interactions
 from marginrank.data.knots import Knots
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.declarations import AdditiveDeclaration
 from marginrank.fit.linear import (
     RidgeParameters,
+    check_ndcg_inputs,
     make_objective,
-    refuse_for_goal,
+    minimise,
     require_pairs,
-    solve_for_goal,
+    solve_in_rounds,
 )
-from marginrank.fit.minimisation import Fit, minimise
-from marginrank.fit.scaling import Scale, find_scale, no_scale, values_of
-from marginrank.models.fit_report import StopReason
+from marginrank.fit.rounds import Solution
+from marginrank.fit.scaling import Scale, find_scale, values_of
+from marginrank.models.additive_model import AdditiveModel, curves_of
+from marginrank.models.fit_report import FitReport, StopReason
+from marginrank.models.linear_model import recorded_parameters
+from marginrank.models.parameters import AdditiveDeclaration, no_scale
 from marginrank.objective.cones import Cone
 from marginrank.objective.groups import Groups
 from marginrank.objective.losses import get_loss
@@ -76,41 +77,9 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
         return (knots.starts.size - 1) / FEATURES_AT_ONE
 
 
-class AdditiveFit(NamedTuple):
-    """What came out of a fit.
-
-    Attributes
-    ----------
-    fit : Fit
-        The weights of the basis of curves, and how they were found.
-    knots : Knots
-        The knots of the curves.
-    values : ndarray of shape (n_columns,)
-        Their values there; those of a feature have a mean of zero over the documents.
-    interactions : list of Interaction
-        The functions of pairs of features that were chosen, the most promising first.
-    """
-
-    fit: Fit
-    knots: Knots
-    values: Floats
-    interactions: list[Interaction]
-
-    def scores(self, X: Any, threads: int) -> Floats:
-        """Return the scores of checked features."""
-        return scores_of(X, *self[1:], threads=threads)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether all functions are zero."""
-        return not any(
-            values.any() for values in (self.values, *(one.values for one in self.interactions))
-        )
-
-
-def empty_message(outcome: AdditiveFit, parameters: AdditiveParameters) -> Message | None:
+def empty_message(model: AdditiveModel, parameters: AdditiveParameters) -> Message | None:
     """Return the warning that the penalty `group_l1` has made all curves zero, or None."""
-    if parameters.group_l1 == 0 or not outcome.is_empty:
+    if parameters.group_l1 == 0 or not model.is_zero:
         return None
     return Message(
         "All curves are zero, so all documents have the same score. Decrease ",
@@ -119,19 +88,6 @@ def empty_message(outcome: AdditiveFit, parameters: AdditiveParameters) -> Messa
         given("C", parameters.loss_weight),
         ".",
     )
-
-
-def scores_of(
-    X: Any,
-    knots: Knots,
-    values: Floats,
-    interactions: list[Interaction],
-    *,
-    threads: int,
-) -> Floats:
-    """Return the scores of checked features by curves and functions on grids."""
-    of_curves = knots.scores(X, values, threads)
-    return of_curves + scores_of_interactions(interactions, X, threads)
 
 
 def fit_additive(
@@ -144,7 +100,7 @@ def fit_additive(
     propensity: Floats | None = None,
     seed: int = 0,
     callback: Callback | None = None,
-) -> AdditiveFit:
+) -> AdditiveModel:
     """Minimise the objective that the parameters name, over all curves of the features.
 
     Parameters
@@ -160,15 +116,14 @@ def fit_additive(
     pairs, propensity, seed, callback
         As in :func:`~marginrank.fit.linear.fit_linear`.
     """
-    parameters.check()
-    refuse_for_goal(parameters, pairs)
+    check_ndcg_inputs(parameters, pairs)
     names = data.feature_names if feature_names is None else feature_names
     problem = prepare(data, parameters, X=X, feature_names=names)
     problem = problem.with_interactions(
         data, parameters, pairs=pairs, propensity=propensity, seed=seed
     )
     objective = problem.objective(data, parameters, pairs=pairs, propensity=propensity)
-    fit = solve_for_goal(
+    w, report = solve_in_rounds(
         data,
         parameters,
         objective,
@@ -178,7 +133,8 @@ def fit_additive(
         w0=None,
         callback=callback,
     )
-    return problem.outcome(fit._replace(smoothness=parameters.smoothness_for(problem.matrix.knots)))
+    report = replace(report, smoothness=parameters.smoothness_for(problem.matrix.knots))
+    return problem.model(w, report, parameters, names)
 
 
 class AdditiveProblem(NamedTuple):
@@ -211,7 +167,7 @@ class AdditiveProblem(NamedTuple):
         seed: int,
         w0: Floats | None = None,
         callback: Callback | None = None,
-    ) -> Fit:
+    ) -> Solution:
         """Solve a problem on the curves."""
         basis = self.matrix.basis
         cone = monotone_cone(basis, self.signs)
@@ -255,10 +211,10 @@ class AdditiveProblem(NamedTuple):
     ) -> Floats:
         """Return the weights of a fit on the way, unless it was interrupted."""
         there = self._replace(matrix=cast(CurveMatrix, objective.matrix))
-        fit = there.minimise(objective, parameters, seed=seed, w0=w0)
-        if fit.result.stop is StopReason.INTERRUPTED:
+        w, report = there.minimise(objective, parameters, seed=seed, w0=w0)
+        if report.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        return fit.result.w
+        return w
 
     def scores(self, weights: Floats, threads: int) -> Floats:
         """Return the scores of the documents, by row, for weights of the basis."""
@@ -266,17 +222,25 @@ class AdditiveProblem(NamedTuple):
         scores: Floats = self.matrix.hats.view.dot(values, None, threads)
         return scores
 
-    def outcome(self, fit: Fit) -> AdditiveFit:
-        """Return the curves of a fit."""
-        matrix, values = self.matrix, self.matrix.basis.inner(fit.result.w)
+    def model(
+        self,
+        w: Floats,
+        report: FitReport,
+        parameters: AdditiveParameters,
+        feature_names: Sequence[str] | None = None,
+    ) -> AdditiveModel:
+        """Return the record of a fit that found the weights w of the basis."""
+        matrix, values = self.matrix, self.matrix.basis.inner(w)
         for k, sign in self.signs.items():
             at = slice(matrix.knots.columns(k).start + 1, matrix.knots.columns(k).stop)
             values[at] = exactly_monotone(values[at], sign)
-        return AdditiveFit(
-            fit._replace(scale=self.scale),
-            matrix.knots,
-            values[: matrix.knots.n_columns],
-            interactions_of(matrix, values),
+        return AdditiveModel(
+            curves=curves_of(matrix.knots, values[: matrix.knots.n_columns]),
+            parameters=recorded_parameters("AdditiveRankSVM", parameters),
+            feature_names=None if feature_names is None else list(feature_names),
+            report=report,
+            interactions=interactions_of(matrix, values),
+            scale=values_of(self.scale),
         )
 
 

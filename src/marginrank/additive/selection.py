@@ -20,16 +20,15 @@ from marginrank.additive.fit import (
     AdditiveProblem,
     Layout,
     lay_out,
-    scores_of,
 )
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import preferences_of
-from marginrank.models.fit_report import StopReason
+from marginrank.models.additive_model import scores
+from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.gram import GramStore
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learners import Learner
-from marginrank.solvers.result import SolverResult
 
 KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
 
@@ -41,7 +40,7 @@ class LearnedCurves(NamedTuple):
     ----------
     part, step : int
         Which of the parts, and which C of the grid.
-    result : SolverResult
+    result : FitReport
         How it was found.
     model : callable
         Returns the scores of features, given these and a number of threads.
@@ -49,7 +48,7 @@ class LearnedCurves(NamedTuple):
 
     part: int
     step: int
-    result: SolverResult
+    result: FitReport
     model: Any
 
 
@@ -160,7 +159,7 @@ class _Part:
 
     def along(
         self, parameters: AdditiveParameters, Cs: Floats, seed: int
-    ) -> Iterator[tuple[SolverResult, Any]]:
+    ) -> Iterator[tuple[FitReport, Any]]:
         """Yield the models of all C."""
         smoothness = parameters.smoothness_for(self.layout.knots)
         problem = self.layout.problem(smoothness)
@@ -178,7 +177,7 @@ class _Part:
 
     def _fit(
         self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
-    ) -> tuple[SolverResult, Any]:
+    ) -> tuple[FitReport, Any]:
         """Return a model; unless it is alone, from what others tell, and keep what it tells."""
         C, start = parameters.C, None
         objective = problem.objective(self.train, parameters)
@@ -186,14 +185,12 @@ class _Part:
             start = self.found[min(self.found, key=lambda other: abs(np.log(other / C)))]
         if not alone and self.curvature is not None:
             objective = replace(objective, grams=GramStore(curvature=self.curvature.scaled(C)))
-        fit = problem.minimise(objective, parameters, seed=seed, w0=start)
-        if fit.result.stop is StopReason.INTERRUPTED:
+        w, report = problem.minimise(objective, parameters, seed=seed, w0=start)
+        if report.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         if not alone:
             known = objective.grams.curvature
-            self.found[C] = fit.result.w
+            self.found[C] = w
             self.curvature = None if known is None else known.scaled(1.0 / C)
-        # Without the fit, which has a number for each document.
-        curves: Any = problem.outcome(fit)._asdict()
-        del curves["fit"]
-        return fit.result, partial(scores_of, **curves)
+        model = problem.model(w, report, parameters)
+        return report, partial(scores, model.curves, interactions=model.interactions)

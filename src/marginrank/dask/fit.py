@@ -1,5 +1,6 @@
 """From documents on a cluster to weights: what the estimators and the command line share."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,14 +22,14 @@ from marginrank.dask.problems import (
     make_problems,
     weigh_problems,
 )
-from marginrank.fit.goals import refuse_goal
-from marginrank.fit.linear import Parameters, check_start
-from marginrank.fit.minimisation import Fit, minimise
+from marginrank.fit.linear import Parameters, check_alone, check_start, minimise
 from marginrank.fit.pairs import no_pairs, no_weight
-from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, no_scale
+from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, values_of
 from marginrank.fit.sparse import SparseParameters, with_default_C
 from marginrank.fit.stream_progress import StreamProgress
 from marginrank.fit.streams import OnRead
+from marginrank.models.linear_model import LinearModel, recorded_parameters
+from marginrank.models.parameters import no_scale
 from marginrank.objective.backends.parts.matrix import PartsMatrix
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairCounts, check_C
@@ -115,32 +116,42 @@ def fit_on_dask(
     w0: Floats | None = None,
     callback: Callback | None = None,
     on_read: OnRead | None = None,
-) -> Fit:
+) -> LinearModel:
     """Minimise the objective that the parameters name on documents of a cluster.
 
-    Workers may let go of the parts as they were loaded; `on_read` is told of the rows that they
-    compute with.
+    Workers may let go of the parts as they were loaded; `on_read` is called with the numbers of
+    rows that they compute with.
     """
     check_for_dask(parameters)
     check_start(w0)
     require_vectors(loaded.n_features)
     scale = _find_scale(client, loaded, parameters.scale)
     objective = dask_objective(client, loaded, parameters, on_read)
+    chosen = parameters
     if isinstance(parameters, SparseParameters) and parameters.leaves_C_open:
-        parameters = with_default_C(parameters, objective, scale)
         with blaming_features(C=None):
-            objective = dask_objective(client, loaded, parameters, on_read)
+            chosen = with_default_C(parameters, objective, scale)
+            objective = dask_objective(client, loaded, chosen, on_read)
     loaded.release()
     objective.matrix.survey(objective.pairs, objective.threads)
-    fit = minimise(objective, parameters, scale=scale, seed=seed, w0=w0, callback=callback)
-    return fit._replace(C=parameters.C) if isinstance(parameters, SparseParameters) else fit
+    w, report = minimise(objective, chosen, scale=scale, seed=seed, w0=w0, callback=callback)
+    estimator = "RankSVM"
+    if isinstance(chosen, SparseParameters):
+        estimator, report = "SparseRankSVM", replace(report, C=chosen.C)
+    return LinearModel(
+        coef=w,
+        parameters=recorded_parameters(estimator, parameters),
+        feature_names=loaded.feature_names,
+        report=report,
+        estimator=estimator,
+        scale=values_of(scale),
+    )
 
 
 def check_for_dask(parameters: AnyParameters) -> None:
-    """Raise ValueError for wrong parameters, and those of fits in one process."""
-    parameters.check()
+    """Refuse wrong parameters, and those of fits in one process."""
     if isinstance(parameters, Parameters):
-        refuse_goal(parameters.objective, "dask", "as it ranks documents that are in memory")
+        check_alone(parameters.objective, "dask", "as it ranks documents that are in memory")
 
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:

@@ -106,8 +106,8 @@ feature_names_in_
         parameters = self._parameters()
         check_for_dask(parameters)
         seed = check_seed(self.random_state)
-        fit, loaded = self._fit(X, columns, parameters, seed, client, partitions)
-        self._store(fit, loaded)
+        model, loaded = self._fit(X, columns, parameters, seed, client, partitions)
+        self._take_over(model, loaded)
         return self
 
 
@@ -167,10 +167,8 @@ n_features_in_, feature_names_in_
             "query_weight": query_weight,
         }
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
-        fit, loaded = self._fit(X, columns, parameters, seed, client, partitions)
-        self._set_sparsity(fit)
-        self._store(fit, loaded)
+        model, loaded = self._fit(X, columns, parameters, seed, client, partitions)
+        self._take_over(model, loaded)
         warn_of(empty_message(self.coef_, parameters))
         return self

@@ -20,7 +20,6 @@ from marginrank.dask.sources import is_array, is_frame, open_source, store_paths
 from marginrank.data.stored_data import open_stored
 from marginrank.estimators.base import BatchRanker
 from marginrank.estimators.input import feature_names_of
-from marginrank.fit.minimisation import Fit
 from marginrank.fit.stream_progress import Watch
 from marginrank.metrics import pairwise_accuracy
 from marginrank.models import LinearModel
@@ -54,11 +53,11 @@ class DaskRanker(BatchRanker):
         seed: int,
         client: Any,
         partitions: str,
-    ) -> tuple[Fit, LoadedParts]:
+    ) -> tuple[LinearModel, LoadedParts]:
         """Learn the weights."""
         client = find_client(client)
         loaded = load_parts(client, open_source(client, X, **columns), partitions)
-        fit = fit_on_dask(
+        model = fit_on_dask(
             client,
             loaded,
             parameters,
@@ -66,7 +65,7 @@ class DaskRanker(BatchRanker):
             w0=self._start(loaded.n_features),
             **self._watch_on(client, loaded)._asdict(),
         )
-        return fit, loaded
+        return model, loaded
 
     def _watch_on(self, client: Any, loaded: LoadedParts) -> Watch:
         """Return what a fit tells while it goes on."""

@@ -8,25 +8,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
-from marginrank.additive.fit import (
-    AdditiveFit,
-    AdditiveParameters,
-    empty_message,
-    fit_additive,
-)
+from marginrank.additive.fit import AdditiveParameters, empty_message, fit_additive
 from marginrank.data import RankingData
 from marginrank.data.categories import categorical_columns, text_categories, with_numbers
 from marginrank.data.feature_choice import columns_of
 from marginrank.data.validation import check_features
-from marginrank.estimators.base import check_seed, warn_of
-from marginrank.estimators.hints import KeywordHints
+from marginrank.estimators.base import BaseRanker, check_seed, finish, warn_of
 from marginrank.estimators.input import (
     check_features_of_fit,
     column_names,
@@ -40,12 +32,8 @@ from marginrank.estimators.input import (
     without_used_columns,
 )
 from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
-from marginrank.estimators.rank_svm import RankSVM
-from marginrank.fit.linear import convergence_message
-from marginrank.fit.scaling import values_of
-from marginrank.models import AdditiveModel, Training, additive_model
-from marginrank.models.additive_model import Reason, curves_of
-from marginrank.models.fit_report import StopReason, print_iteration
+from marginrank.models import AdditiveModel, additive_model, write_model
+from marginrank.models.fit_report import print_iteration, report_of
 
 
 class AdditiveInput(NamedTuple):
@@ -101,7 +89,7 @@ def documents_and_features(
     return AdditiveInput(data, features, named, categorical, texts)
 
 
-class AdditiveRankSVM(KeywordHints, BaseEstimator):
+class AdditiveRankSVM(BaseRanker):
     """RankSVM with a curve for each feature, in the place of a weight.
 
     Scores are f(x) = Σ_k f_k(x_k), and what some pairs of features add with `interactions`. Each
@@ -194,10 +182,6 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
     True
     """
 
-    # With metadata routing enabled, queries reach fit and score without being asked for.
-    __metadata_request__fit = {"qid": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True}  # noqa: RUF012
-
     def __init__(
         self,
         *,
@@ -274,13 +258,12 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
             The fitted estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         labels, group = labels_beside(pairs, X, y, qid, group)
         weights = (qid, group, sample_weight, query_weight)
         given = documents_and_features(X, labels, *weights, n_jobs=self.n_jobs)
         data, names = given.data, given.names
-        outcome = fit_additive(
+        model = fit_additive(
             data,
             given.with_categories(parameters),
             X=given.features,
@@ -290,36 +273,29 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
             seed=seed,
             callback=print_iteration if self.verbose else None,
         )
-        self._store(outcome, given)
+        self._take_over(model, given)
         remember_columns(self, y, qid, sample_weight, query_weight)
-        warn_of(empty_message(outcome, parameters))
+        warn_of(empty_message(model, parameters))
         return self
 
     def _parameters(self) -> AdditiveParameters:
         names = [field.name for field in fields(AdditiveParameters)]
         return AdditiveParameters(**{name: getattr(self, name) for name in names})
 
-    def _store(self, outcome: AdditiveFit, given: AdditiveInput) -> None:
-        result = outcome.fit.result
-        curves = curves_of(outcome.knots, outcome.values)
+    def _take_over(self, model: AdditiveModel, given: AdditiveInput) -> None:
+        """Set the attributes of a fit; raise what has ended it, or warn of its result."""
         for k, texts in given.texts.items():
-            curves[k] = curves[k]._replace(categories=tuple(texts))
-        model = AdditiveModel(curves, {}, given.names)
+            model.curves[k] = model.curves[k]._replace(categories=tuple(texts))
         set_features(self, features_of(model) | queries_of(given.data))
+        self._set_model(model)
+        finish(report_of(model), self.tol, None)
+
+    def _set_model(self, model: AdditiveModel) -> None:
         self.curves_ = model.curves
-        self.interactions_ = outcome.interactions
-        self.scale_ = values_of(outcome.fit.scale)
-        self.n_pairs_ = outcome.fit.n_pairs
-        self.objective_ = result.objective
-        self.gap_ = result.gap
-        self.stop_reason_ = result.stop
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        self.n_rounds_ = outcome.fit.n_rounds
-        self.smoothness_ = outcome.fit.smoothness
-        if result.stop is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
-        warn_of(convergence_message(result, self.tol), ConvergenceWarning)
+        self.interactions_ = list(model.interactions)
+        self.scale_ = model.scale
+        self._set_report(model.report)
+        self.n_rounds_ = None if model.report is None else model.report.n_rounds
 
     def predict(self, X: Any) -> Floats:
         """Return the scores f(x); a higher score ranks higher.
@@ -342,37 +318,6 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         threads = effective_threads(self.n_jobs)
         return additive_model.scores(self.curves_, checked, threads, self.interactions_)
 
-    # They need nothing but predict, n_jobs and _plain_model.
-    rank = RankSVM.rank
-    score = RankSVM.score
-    export = RankSVM.export
-
-    def explain(self, preferred: ArrayLike, other: ArrayLike) -> list[Reason]:
-        """Tell why one document is above another, feature by feature, the strongest first.
-
-        Parameters
-        ----------
-        preferred, other : array-like of shape (n_features,)
-            The two documents; also sparse rows, and rows of a data frame, whose names must be those
-            of the features.
-
-        Returns
-        -------
-        list of Reason
-            With `feature`, `name`, the values `preferred` and `other`, and the `difference` that
-            the feature makes; these sum to the difference of the scores. A pair of features that
-            act together is a reason of its own, with both columns and values.
-
-        Examples
-        --------
-        >>> from marginrank import AdditiveRankSVM
-        >>> model = AdditiveRankSVM().fit([[0, 1], [1, 2], [2, 0], [3, 1]], [0, 1, 2, 3])
-        >>> reasons = model.explain([3, 1], [0, 1])
-        >>> reasons[0].feature, reasons[0].difference > 0
-        (0, True)
-        """
-        return self.to_additive_model().explain(preferred, other)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
 
@@ -381,35 +326,22 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
         path : str or path
             The file, JSON with the curves and the parameters; it appears only when it is complete.
         """
-        additive_model.write(self.to_additive_model(), path)
-
-    def _plain_model(self) -> AdditiveModel:
-        """Return what is exported."""
-        return self.to_additive_model()
+        write_model(self.to_additive_model(), path)
 
     def to_additive_model(self) -> AdditiveModel:
         """Return the fitted model as plain data, as model files hold it."""
         self._require_model()
-        training = None
-        if hasattr(self, "objective_"):  # which models from elsewhere may not have
-            training = Training(
-                self.objective_,
-                self.gap_,
-                self.stop_reason_,
-                self.n_iter_,
-                self.n_pairs_,
-                self.n_rounds_,
-                smoothness=getattr(self, "smoothness_", None),
-            )
         return AdditiveModel(
             curves=self.curves_,
             parameters=self.get_params(deep=False),
             feature_names=feature_names_of(self),
-            training=training,
-            history=getattr(self, "history_", None),
+            report=self._report(),
             interactions=self.interactions_,
             scale=getattr(self, "scale_", None),
         )
+
+    def _plain_model(self) -> AdditiveModel:
+        return self.to_additive_model()
 
     def _require_model(self) -> None:
         """Raise NotFittedError without curves."""
@@ -419,22 +351,12 @@ class AdditiveRankSVM(KeywordHints, BaseEstimator):
     def from_additive_model(cls, model: AdditiveModel) -> Self:
         """Return a fitted estimator that predicts what the saved one did."""
         self = cls(**model.parameters)
-        self.curves_ = model.curves
-        self.interactions_ = list(model.interactions)
-        self.scale_ = model.scale
         set_features(self, features_of(model))
-        if model.training is not None:
-            for name, value in vars(model.training).items():
-                if value is not None or name == "n_rounds":
-                    setattr(self, f"{name}_", value)
-        if model.history is not None:
-            self.history_ = model.history
+        self._set_model(model)
         return self
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags

@@ -17,9 +17,10 @@ from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_a
 from marginrank.estimators.base import check_seed, warn_of
 from marginrank.estimators.input import features_of, queries_of, remember_columns, set_features
 from marginrank.estimators.search_base import NO_MODEL, SearchLog, forget_model, keep_selection
-from marginrank.fit.declarations import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
-from marginrank.fit.linear import RidgeParameters, unfinished_message
+from marginrank.fit.linear import RidgeParameters
 from marginrank.models import AdditiveModel
+from marginrank.models.fit_report import unfinished_message
+from marginrank.models.parameters import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
 from marginrank.selection.exploration import Count, Exploration
 from marginrank.selection.folds import folds_of
 from marginrank.selection.judges import FoldJudge
@@ -187,7 +188,6 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
         axes = {name: self._values(name) for name in ("max_bins", "smoothness")}
         base = AdditiveParameters(**self._shared())
-        base.check()
         seed = check_seed(self.random_state)
         documents = documents_and_features(
             X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs

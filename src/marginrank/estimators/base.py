@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -22,7 +24,7 @@ from marginrank.data.ranking_data import check_beside_data
 from marginrank.data.validation import check_finite
 from marginrank.estimators.hints import KeywordHints
 from marginrank.estimators.input import (
-    Features,
+    FeatureInfo,
     documents_to_score,
     feature_names_of,
     features_of,
@@ -34,56 +36,47 @@ from marginrank.estimators.input import (
 )
 from marginrank.export.exporting import Model, export_files, name_for, write_files
 from marginrank.export.names import Names
-from marginrank.fit.linear import convergence_message
-from marginrank.fit.minimisation import Fit
-from marginrank.fit.scaling import effect_message, values_of
+from marginrank.fit.scaling import effect_message
 from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.fit.streams import Opened, is_path, open_documents
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranking import ranks
-from marginrank.models import LinearModel, Training, write_model
-from marginrank.models.fit_report import StopReason, print_iteration
+from marginrank.models import LinearModel, write_model
+from marginrank.models.features import Reason
+from marginrank.models.fit_report import (
+    FitReport,
+    StopReason,
+    convergence_message,
+    print_iteration,
+    report_of,
+)
+
+# The parts of a report that are attributes, with an underscore at the end.
+REPORTED = (
+    "objective",
+    "gap",
+    "stop_reason",
+    "n_iter",
+    "n_pairs",
+    "n_rounds",
+    "C",
+    "smoothness",
+    "history",
+)
 
 
-class LinearRanker(KeywordHints, BaseEstimator):
-    """An estimator that scores documents by Xw, with w in ``coef_``."""
+class BaseRanker(KeywordHints, BaseEstimator):
+    """What all rankers share: ranks, scores and exports of what ``predict`` returns."""
+
+    n_jobs: int | None
 
     # With metadata routing enabled, queries reach fit and score without being asked for.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
-    def _data(
-        self,
-        X: Any,
-        y: ArrayLike | None,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_weight: ArrayLike | None,
-    ) -> RankingData:
-        """Return what a fit was given, checked and grouped."""
-        remember_columns(self, y, qid, sample_weight, query_weight)
-        return training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
-
+    @abstractmethod
     def predict(self, X: Any) -> Floats:
-        """Return the scores Xw; a higher score ranks higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-        """
-        self._require_model()
-        X_checked, matrix = documents_to_score(self, X)
-        threads = effective_threads(self.n_jobs)
-        scores: Floats = matrix.dot(self.coef_, None, threads)
-        if not np.isfinite(scores.sum()):
-            check_finite(X_checked, matrix, threads)
-        return scores
+        """Return the score of each document; a higher score ranks higher."""
 
     def rank(
         self, X: Any, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
@@ -140,18 +133,22 @@ class LinearRanker(KeywordHints, BaseEstimator):
         group = one_query_if_forgotten(self, scores.size, qid, group)
         return pairwise_accuracy(values.pop("y"), scores, **values, group=group, n_jobs=self.n_jobs)
 
-    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
-        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
+    def explain(self, preferred: Any, other: Any) -> list[Reason]:
+        """Return what each feature adds to the difference of two scores, the strongest first.
 
         Parameters
         ----------
-        path : str or path
-            The file; it appears only when it is complete.
-        format : {"json", "liblinear", "svmrank"}, default="json"
-            JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
-            SVM^rank keep the weights.
+        preferred, other : array-like of shape (n_features,)
+            The two documents; also sparse rows, and rows of a data frame, whose names must be those
+            of the features.
+
+        Returns
+        -------
+        list of Reason
+            With `feature`, `name`, the values `preferred` and `other`, and the `difference` that
+            the feature makes; these sum to the difference of the scores.
         """
-        write_model(self.to_linear_model(), path, format)
+        return self._plain_model().explain(preferred, other)
 
     def export(
         self,
@@ -184,37 +181,100 @@ class LinearRanker(KeywordHints, BaseEstimator):
         list of str
             The files.
         """
-        model = self._plain_model()
+        model: Model = self._plain_model()
         files = export_files(model, to, name=name or name_for(path), names=names, offset=offset)
         return write_files(path, files)
 
+    @abstractmethod
     def _plain_model(self) -> Model:
-        """Return what is exported."""
-        return self.to_linear_model()
+        """Return the fitted model as plain data, which is exported and explained."""
+
+    def _set_report(self, report: FitReport | None) -> None:
+        """Set the attributes that describe the fit, and drop those of an earlier one."""
+        for name in REPORTED:
+            value = getattr(report, name, None)
+            self.__dict__.pop(f"{name}_", None)
+            if value is not None:
+                setattr(self, f"{name}_", value)
+
+    def _report(self) -> FitReport | None:
+        """Return how the fit ended; None for models from elsewhere."""
+        if not hasattr(self, "objective_"):
+            return None
+        reported: dict[str, Any] = {name: getattr(self, f"{name}_", None) for name in REPORTED}
+        return FitReport(**reported)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the estimator to scikit-learn."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+class LinearRanker(BaseRanker):
+    """An estimator that scores documents by Xw, with w in ``coef_``."""
+
+    def _data(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        qid: ArrayLike | None,
+        group: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_weight: ArrayLike | None,
+    ) -> RankingData:
+        """Return what a fit was given, checked and grouped."""
+        remember_columns(self, y, qid, sample_weight, query_weight)
+        return training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
+
+    def predict(self, X: Any) -> Floats:
+        """Return the scores Xw; a higher score ranks higher.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+        """
+        self._require_model()
+        X_checked, matrix = documents_to_score(self, X)
+        threads = effective_threads(self.n_jobs)
+        scores: Floats = matrix.dot(self.coef_, None, threads)
+        if not np.isfinite(scores.sum()):
+            check_finite(X_checked, matrix, threads)
+        return scores
+
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it appears only when it is complete.
+        format : {"json", "liblinear", "svmrank"}, default="json"
+            JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
+            SVM^rank keep the weights.
+        """
+        write_model(self.to_linear_model(), path, format)
 
     def to_linear_model(self) -> LinearModel:
         """Return the fitted model as plain data, as model files hold it."""
         self._require_model()
-        training = None
-        if hasattr(self, "objective_"):
-            training = Training(
-                self.objective_,
-                self.gap_,
-                self.stop_reason_,
-                self.n_iter_,
-                self.n_pairs_,
-                getattr(self, "n_rounds_", None),
-                getattr(self, "C_", None),
-            )
         return LinearModel(
             coef=self.coef_,
             parameters=self.get_params(deep=False),
             feature_names=feature_names_of(self),
-            training=training,
-            history=getattr(self, "history_", None),
+            report=self._report(),
             estimator=type(self).__name__,
             scale=getattr(self, "scale_", None),
         )
+
+    def _plain_model(self) -> LinearModel:
+        return self.to_linear_model()
 
     def _require_model(self) -> None:
         """Raise NotFittedError without weights."""
@@ -224,25 +284,15 @@ class LinearRanker(KeywordHints, BaseEstimator):
     def from_linear_model(cls, model: LinearModel) -> Self:
         """Return a fitted estimator that predicts what `model` does."""
         self = cls(**model.parameters)
-        self.coef_ = model.coef
-        self.scale_ = model.scale
-        self.n_features_in_ = model.coef.size
-        if model.feature_names is not None:
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        if model.training is not None:
-            for name, value in vars(model.training).items():
-                if value is not None:
-                    setattr(self, f"{name}_", value)
-        if model.history is not None:
-            self.history_ = model.history
+        set_features(self, features_of(model))
+        self._set_model(model)
         return self
 
-    def __sklearn_tags__(self) -> Tags:
-        """Describe the estimator to scikit-learn."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        return tags
+    def _set_model(self, model: LinearModel) -> None:
+        """Set the attributes of a fitted estimator, but for the features."""
+        self.coef_ = model.coef
+        self.scale_ = model.scale
+        self._set_report(model.report)
 
 
 class BatchRanker(LinearRanker):
@@ -276,27 +326,21 @@ class BatchRanker(LinearRanker):
             )
         return coef
 
-    def _store(self, fit: Fit, data: Features) -> None:
-        result = fit.result
+    def _take_over(self, model: LinearModel, data: FeatureInfo) -> None:
+        """Set the attributes of a fit; raise what has ended it, or warn of its result."""
         set_features(self, features_of(data))
-        self.n_pairs_ = fit.n_pairs
-        self.coef_ = result.w
-        self.scale_ = values_of(fit.scale)
-        self.objective_ = result.objective
-        self.gap_ = result.gap
-        self.stop_reason_ = result.stop
-        self.n_iter_ = result.n_iter
-        self.history_ = result.history
-        if fit.n_rounds is not None:
-            self.n_rounds_ = fit.n_rounds
-        elif hasattr(self, "n_rounds_"):  # of an earlier fit
-            del self.n_rounds_
-        if result.stop is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
-        if fit.error is not None:
-            raise copy(fit.error)  # a copy: its traceback leads to `fit`, which holds the error
-        warn_of(effect_message(fit.scale, data.feature_names))
-        warn_of(convergence_message(result, self.tol), ConvergenceWarning)
+        self._set_model(model)
+        finish(report_of(model), self.tol, data.feature_names)
+
+
+def finish(report: FitReport, tol: float, names: Sequence[str] | None) -> None:
+    """Raise what has ended a fit, or warn of what is wrong with its result."""
+    if report.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    if report.error is not None:
+        raise copy(report.error)  # a copy: its traceback leads to `report`, which holds the error
+    warn_of(effect_message(report.without_effect, names))
+    warn_of(convergence_message(report, tol), ConvergenceWarning)
 
 
 def warn_of(message: Message | None, category: type[Warning] = UserWarning) -> None:

@@ -94,7 +94,7 @@ def column_names(X: Any) -> Any:
     return getattr(seen, "feature_names_in_", None)
 
 
-class Features(Protocol):
+class FeatureInfo(Protocol):
     """What knows how many features there are, and perhaps their names."""
 
     @property
@@ -106,7 +106,7 @@ class Features(Protocol):
         """Names of the features."""
 
 
-def features_of(data: Features) -> dict[str, Any]:
+def features_of(data: FeatureInfo) -> dict[str, Any]:
     """Return the attributes in which scikit-learn keeps number and names of the features.
 
     An estimator gets them together with its weights, by :func:`set_features`: if a fit fails, both

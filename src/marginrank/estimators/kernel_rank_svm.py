@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from marginrank._utils.parameters import declared
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
-from marginrank.data import RankingData
 from marginrank.data.validation import check_finite
-from marginrank.estimators.base import check_seed
-from marginrank.estimators.hints import KeywordHints
+from marginrank.estimators.base import BaseRanker, check_seed, finish
 from marginrank.estimators.input import (
     documents_to_score,
     feature_names_of,
@@ -26,16 +23,16 @@ from marginrank.estimators.input import (
     training_data,
 )
 from marginrank.estimators.rank_svm import RankSVM
-from marginrank.fit.kernel_map import AUTO, PRECOMPUTED, Kernel, KernelMap, Landmarks
-from marginrank.fit.scaling import find_scale, values_of
-from marginrank.models import Training, kernel_model
+from marginrank.fit.kernel import fit_kernel
+from marginrank.fit.linear import Parameters
+from marginrank.models import kernel_model
+from marginrank.models.fit_report import print_iteration, report_of
 from marginrank.models.kernel_model import KernelModel
+from marginrank.models.kernels import AUTO, PRECOMPUTED, Kernel, Landmarks
+from marginrank.models.parameters import LinearDeclaration
 
-# What a fit of the linear part found, and is told of the whole.
-RESULTS = ("objective_", "gap_", "stop_reason_", "n_iter_", "history_", "n_pairs_")
 
-
-class KernelRankSVM(KeywordHints, BaseEstimator):
+class KernelRankSVM(BaseRanker):
     """RankSVM with a kernel: a non-linear ranking function.
 
     Minimises ½‖f‖² + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs, where f lies in the space of
@@ -118,10 +115,6 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
     True
     """
 
-    # With metadata routing enabled, queries reach fit and score without being asked for.
-    __metadata_request__fit = {"qid": True}  # noqa: RUF012
-    __metadata_request__score = {"qid": True}  # noqa: RUF012
-
     def __init__(
         self,
         *,
@@ -191,28 +184,27 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
         KernelRankSVM
             The fitted estimator.
         """
-        kernel = self._kernel()
-        linear = self._linear()
+        kernel, parameters = self._kernel(), self._parameters()
         seed = check_seed(self.random_state)
         remember_columns(self, y, qid, sample_weight, query_weight)
-        # Wrong labels or queries are refused before the eigenvectors are computed.
         data = training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
-        kernel = kernel.with_gamma(data.n_features)
-        scale = values_of(find_scale(data, self._scale()))
-        landmarks = Landmarks.choose(kernel, data.X, self.n_components, seed, scale)
-        map = KernelMap.of(landmarks, data.X)
-        mapped = map.features(data.X, effective_threads(self.n_jobs))
-        try:
-            linear.fit(data.with_features(mapped, n_jobs=self.n_jobs))
-        finally:
-            if hasattr(linear, "coef_"):  # also if it was interrupted
-                self._store(map, linear, data)
+        model, linear = fit_kernel(
+            data,
+            kernel,
+            parameters,
+            n_components=self.n_components,
+            seed=seed,
+            callback=print_iteration if self.verbose else None,
+        )
+        set_features(self, features_of(data))
+        self._set_model(model)
+        self.linear_ = RankSVM.from_linear_model(linear)
+        finish(report_of(model), self.tol, None)
         return self
 
     def _kernel(self) -> Kernel:
         kernel = Kernel(self.kernel, self.gamma, self.degree, self.coef0)
         kernel.check()
-        kernel.refuse_scale(self._scale())
         return kernel
 
     def _scale(self) -> Any:
@@ -225,25 +217,18 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
         """Return the kernel of the fit."""
         return self._kernel().with_gamma(self.n_features_in_)
 
-    def _linear(self) -> RankSVM:
-        """Return the linear part, with all parameters that both classes have."""
-        shared = RankSVM().get_params().keys() & self.get_params(deep=False).keys()
-        linear = RankSVM(**{name: getattr(self, name) for name in shared})
-        linear.scale = self._scale()
-        linear._parameters().check()
-        linear.scale = None  # of features, which are in front of the kernel
-        return linear
+    def _parameters(self) -> Parameters:
+        """Return the parameters of the linear fit behind the kernel."""
+        own = {name: getattr(self, name) for name in declared(LinearDeclaration)}
+        return Parameters(**own | {"scale": self._scale()})
 
-    def _store(self, map: KernelMap, linear: RankSVM, data: RankingData) -> None:
-        set_features(self, features_of(data))
-        self.linear_ = linear
-        self.dual_coef_ = map.expansion(linear.coef_)
-        self.landmarks_ = map.landmarks.documents
-        self.landmark_rows_ = map.landmarks.rows
-        self.scale_ = map.landmarks.scale
-        self.gamma_ = map.landmarks.kernel.gamma
-        for name in RESULTS:
-            setattr(self, name, getattr(linear, name))
+    def _set_model(self, model: KernelModel) -> None:
+        self.dual_coef_ = model.dual_coef
+        self.landmarks_ = model.landmarks
+        self.landmark_rows_ = model.landmark_rows
+        self.scale_ = model.scale
+        self.gamma_ = model.parameters["gamma"]
+        self._set_report(model.report)
 
     def predict(self, X: Any) -> Floats:
         """Return the scores f(x); a higher score ranks higher.
@@ -269,11 +254,6 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
         )
         return landmarks.product(X_checked, self.dual_coef_, threads)
 
-    # They need nothing but predict, n_jobs and _plain_model.
-    rank = RankSVM.rank
-    score = RankSVM.score
-    export = RankSVM.export
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
 
@@ -288,7 +268,7 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
     def _plain_model(self) -> KernelModel:
         """Return what is saved and exported."""
         check_is_fitted(self)
-        self._linear()
+        self._parameters()
         settled = {"gamma": self._fitted_kernel().gamma, "scale": self._scale()}
         return KernelModel(
             parameters=self.get_params(deep=False) | settled,
@@ -298,9 +278,7 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
             scale=self.scale_,
             n_features=self.n_features_in_,
             feature_names=feature_names_of(self),
-            training=Training(
-                self.objective_, self.gap_, self.stop_reason_, self.n_iter_, self.n_pairs_
-            ),
+            report=self._report(),
         )
 
     @classmethod
@@ -309,28 +287,14 @@ class KernelRankSVM(KeywordHints, BaseEstimator):
 
         It has no `linear_` and no `history_`: predictions need neither.
         """
-        self = cls()
-        self.set_params(**model.parameters)
-        self._kernel()
-        self._linear()
-        self.dual_coef_ = model.dual_coef
-        self.landmark_rows_ = model.landmark_rows
-        self.landmarks_ = model.landmarks
-        self.scale_ = model.scale
-        self.n_features_in_ = model.n_features
+        self = cls(**model.parameters)
+        set_features(self, features_of(model))
+        self._set_model(model)
         self.gamma_ = self._fitted_kernel().gamma
-        if model.feature_names is not None:
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        if model.training is not None:
-            for name, value in vars(model.training).items():
-                if value is not None:
-                    setattr(self, f"{name}_", value)
         return self
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the estimator to scikit-learn."""
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED
         return tags

@@ -8,7 +8,7 @@ from marginrank.estimators.kernel_rank_svm import KernelRankSVM
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
-from marginrank.models import additive_model, kernel_model, read_model
+from marginrank.models import json_model, kernel_model, read_model
 
 LinearRankSVM: TypeAlias = RankSVM | SGDRankSVM | SparseRankSVM
 
@@ -62,7 +62,7 @@ def load_model(
     path = os.fspath(path)
     if format is None and kernel_model.is_kernel_model(path):
         return KernelRankSVM.from_kernel_model(kernel_model.read(path))
-    if format in (None, "json") and additive_model.is_additive_model(path):
-        return AdditiveRankSVM.from_additive_model(additive_model.read(path))
+    if format in (None, "json") and json_model.is_additive_model(path):
+        return AdditiveRankSVM.from_additive_model(json_model.read_additive(path))
     model = read_model(path, format)
     return LINEAR[model.estimator].from_linear_model(model)

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from marginrank.data.pair_lists import PairList, check_pairs
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import check_features
+from marginrank.fit.pairs import check_pair_selection
 from marginrank.fit.pairs import check_propensity as check_propensity
-from marginrank.fit.pairs import refuse_selection
 from marginrank.fit.streams import is_path
 
 
@@ -18,7 +18,7 @@ def check_listed(
 ) -> PairList | None:
     """Return the pairs that a fit was given; None if labels make them."""
     if pairs is not None:
-        refuse_selection(pair_selection)
+        check_pair_selection(pair_selection)
         return check_pairs(pairs, pair_weight, n_documents)
     if pair_weight is not None:
         raise ValueError("pair_weight is given, but no pairs; give both or neither.")

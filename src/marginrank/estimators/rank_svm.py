@@ -210,7 +210,6 @@ class RankSVM(BatchRanker):
             The fitted estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         labels, group = labels_beside(pairs, X, y, qid, group)
         data, limit, _ = self._open(
@@ -222,7 +221,7 @@ class RankSVM(BatchRanker):
             sample_weight=sample_weight,
             query_weight=query_weight,
         )
-        fit = fit_linear(
+        model = fit_linear(
             data,
             parameters,
             pairs=check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
@@ -233,7 +232,7 @@ class RankSVM(BatchRanker):
             tensor=X,
             **self._watch(data, limit)._asdict(),
         )
-        self._store(fit, data)
+        self._take_over(model, data)
         return self
 
     def _parameters(self) -> Parameters:

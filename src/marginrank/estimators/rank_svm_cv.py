@@ -13,9 +13,10 @@ from marginrank.estimators.base import LinearRanker, check_seed, warn_of
 from marginrank.estimators.input import features_of, set_features
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.search_base import NO_MODEL, SearchLog, forget_model, keep_selection
-from marginrank.fit.declarations import LINES_TRIED
-from marginrank.fit.linear import Parameters, RidgeParameters, unfinished_message
+from marginrank.fit.linear import Parameters, RidgeParameters
 from marginrank.models import LinearModel
+from marginrank.models.fit_report import unfinished_message
+from marginrank.models.parameters import LINES_TRIED
 from marginrank.selection.folds import folds_of
 from marginrank.selection.judges import FoldJudge
 from marginrank.selection.path import check_grid

@@ -26,15 +26,14 @@ from marginrank.estimators.preferences import check_listed, check_propensity, la
 from marginrank.fit.online import (
     Learner,
     OnlineParameters,
-    Outcome,
     fit_online,
     stalled_message,
     step_problem,
 )
-from marginrank.fit.scaling import effect_message, scale_of_part, values_of
+from marginrank.fit.scaling import effect_message, scale_of_part
 from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models import LinearModel
-from marginrank.models.fit_report import Pass, StopReason, print_pass
+from marginrank.models.fit_report import StopReason, print_pass, report_of
 from marginrank.models.json_model import COUNTS
 
 OF_A_FIT = ("objective_", "gap_", "stop_reason_", "history_")  # not true of later weights
@@ -252,7 +251,6 @@ class SGDRankSVM(LinearRanker):
             The fitted estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         held_out = evaluation_data(
             eval_set, eval_qid, eval_group, n_jobs=self.n_jobs, make=training_data
@@ -332,7 +330,6 @@ class SGDRankSVM(LinearRanker):
             The estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         parameters.check_stream()
         total = 0.0 if n_pairs_total is None else check_number("n_pairs_total", n_pairs_total)
         coef = getattr(self, "coef_", None)  # of a model from a file, which keeps nothing else
@@ -389,13 +386,10 @@ class SGDRankSVM(LinearRanker):
             return model
         return replace(model, counts={name: getattr(self, f"{name}_") for name in COUNTS})
 
-    @classmethod
-    def from_linear_model(cls, model: LinearModel) -> Self:
-        """Return a fitted estimator that predicts what `model` does."""
-        self = super().from_linear_model(model)
+    def _set_model(self, model: LinearModel) -> None:
+        super()._set_model(model)
         for name, value in (model.counts or {}).items():
             setattr(self, f"{name}_", value)
-        return self
 
     def _fit(
         self,
@@ -408,7 +402,7 @@ class SGDRankSVM(LinearRanker):
         seed: int,
         **given: Any,
     ) -> Self:
-        outcome = fit_online(
+        model, learner = fit_online(
             chunks,
             parameters,
             **given,
@@ -417,30 +411,19 @@ class SGDRankSVM(LinearRanker):
             validation=validation,
             callback=print_pass if self.verbose else None,
         )
-        self._store(outcome, features)
+        set_features(self, {"n_features_in_": model.n_features, **features})
+        self._learner = learner
+        self._set_model(model)
+        report = report_of(model)
+        if report.stop_reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        warn_of(effect_message(report.without_effect, features.get("feature_names_in_")))
+        warn_of(stalled_message(report), ConvergenceWarning)
         return self
 
     def _parameters(self) -> OnlineParameters:
         names = [field.name for field in fields(OnlineParameters)]
         return OnlineParameters(**{name: getattr(self, name) for name in names})
-
-    def _store(self, outcome: Outcome, features: dict[str, Any]) -> None:
-        set_features(self, {"n_features_in_": outcome.w.size, **features})
-        self._learner = outcome.learner
-        self.coef_ = outcome.w
-        self.scale_ = values_of(outcome.found.scale)
-        self.objective_ = outcome.objective
-        self.gap_ = outcome.gap
-        self.stop_reason_ = outcome.stop
-        self.n_iter_ = outcome.n_iter
-        self.n_pairs_ = outcome.found.n_pairs
-        self.t_ = outcome.learner.sgd.steps
-        self.history_: list[Pass] = outcome.history
-        if outcome.stop is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
-        names = features.get("feature_names_in_")
-        warn_of(effect_message(outcome.found.scale, names))
-        warn_of(stalled_message(outcome), ConvergenceWarning)
 
 
 def _is_file(X: Any) -> bool:

@@ -8,9 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._utils.types import Floats
 from marginrank.estimators.base import BatchRanker, check_seed, warn_of
-from marginrank.fit.minimisation import Fit
 from marginrank.fit.sparse import SparseParameters, empty_message, fit_sparse
 from marginrank.models import LinearModel
 
@@ -185,7 +183,6 @@ class SparseRankSVM(BatchRanker):
             The fitted estimator.
         """
         parameters = self._parameters()
-        parameters.check()
         seed = check_seed(self.random_state)
         data, limit, _ = self._open(
             X,
@@ -196,7 +193,7 @@ class SparseRankSVM(BatchRanker):
             sample_weight=sample_weight,
             query_weight=query_weight,
         )
-        fit = fit_sparse(
+        model = fit_sparse(
             data,
             parameters,
             seed=seed,
@@ -205,28 +202,15 @@ class SparseRankSVM(BatchRanker):
             tensor=X,
             **self._watch(data, limit)._asdict(),
         )
-        self._set_sparsity(fit)
-        self._store(fit, data)
+        self._take_over(model, data)
         warn_of(empty_message(self.coef_, parameters))
         return self
 
-    def _set_sparsity(self, fit: Fit) -> None:
-        self.sparsity_ = _share_in_use(fit.result.w)
-        self.C_ = fit.C
-
-    @classmethod
-    def from_linear_model(cls, model: LinearModel) -> Self:
-        """Return a fitted estimator that predicts what `model` does."""
-        self = super().from_linear_model(model)
-        self.sparsity_ = _share_in_use(model.coef)
-        self.C_ = None if model.training is None else model.training.C
-        return self
+    def _set_model(self, model: LinearModel) -> None:
+        super()._set_model(model)
+        self.sparsity_ = float(np.count_nonzero(model.coef) / model.coef.size)
+        self.C_ = None if model.report is None else model.report.C
 
     def _parameters(self) -> SparseParameters:
         names = [field.name for field in fields(SparseParameters)]
         return SparseParameters(**{name: getattr(self, name) for name in names})
-
-
-def _share_in_use(w: Floats) -> float:
-    """Return the share of the weights that are not zero."""
-    return float(np.count_nonzero(w) / w.size)

@@ -15,11 +15,11 @@ from marginrank.data import RankingData
 from marginrank.estimators.base import LinearRanker, check_seed, warn_of
 from marginrank.estimators.input import features_of, set_features
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
-from marginrank.fit.linear import unfinished_message
 from marginrank.fit.sparse import SparseParameters
 from marginrank.metrics.names import metric_name
 from marginrank.metrics.scorers import metric_of
 from marginrank.models import LinearModel
+from marginrank.models.fit_report import unfinished_message
 from marginrank.selection.folds import (
     cost_by_label,
     folds_of,

@@ -1,32 +1,18 @@
 """Where a fit computes: on the host with the native kernels, or with PyTorch on a device."""
 
-import re
 from typing import Any, NamedTuple
 
 from marginrank._utils.memory import readable
 from marginrank._utils.optional import require
 from marginrank._utils.parameters import Mention, ParameterError, given
 from marginrank.data.ranking_data import RankingData
-from marginrank.data.tensors import NO_FLOAT64, is_tensor
+from marginrank.data.tensors import is_tensor
 from marginrank.objective.backends import matrix_of
 from marginrank.objective.backends.interface import Matrix
 
-NAMES = re.compile(r"cpu|cuda(:\d+)?")
 # Launching the operations of a product takes a card about a millisecond, in which the native
 # kernels read about this much of X.
 SMALL_BYTES = 16 << 20
-
-
-def check_device(device: Any) -> None:
-    """Refuse what is no name of a device; whether there is such a one is for a fit to find out."""
-    if isinstance(device, str) and device.partition(":")[0] == NO_FLOAT64:
-        raise ParameterError(
-            given("device", device), " has no float64 to sum in; use a CUDA or ROCm card, or None."
-        )
-    if not isinstance(device, str) or not NAMES.fullmatch(device):
-        raise ParameterError(
-            given("device", device), " must be None, 'cpu', 'cuda' or 'cuda:1' and so on."
-        )
 
 
 class Place(NamedTuple):
@@ -74,7 +60,7 @@ def matrix_at(data: RankingData, place: Place) -> Matrix:
     from marginrank.objective.backends.torch.memory import bytes_needed
 
     device = _existing(torch, place.name)
-    _refuse_another(device, place)
+    _check_device(device, place)
     needed = bytes_needed(data, has_features=place.tensor is not None)
     free = free_bytes(torch, device)
     if free is not None and needed > free:
@@ -85,7 +71,7 @@ def matrix_at(data: RankingData, place: Place) -> Matrix:
     return TorchMatrix.of(data, device, place.tensor)
 
 
-def refuse_limit(place: Place) -> None:
+def check_no_memory_limit(place: Place) -> None:
     """Refuse to leave X on disk and to bring it to a device."""
     if place.device is not None:
         raise ParameterError(
@@ -119,7 +105,7 @@ def _existing(torch: Any, name: str) -> Any:
     return torch.device("cuda", number)
 
 
-def _refuse_another(device: Any, place: Place) -> None:
+def _check_device(device: Any, place: Place) -> None:
     """Refuse a tensor that is on another card than the one to compute on."""
     tensor = place.tensor
     if tensor is not None and tensor.device.type != "cpu" and tensor.device != device:

@@ -4,39 +4,47 @@ It does not know scikit-learn, whose import takes longer than many a fit.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from marginrank._utils.memory import require_vectors
 from marginrank._utils.parameters import (
     Mention,
-    Message,
     ParameterError,
     check_integer,
     check_parameters,
     given,
 )
-from marginrank._utils.threads import effective_threads
+from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.declarations import DeviceDeclaration, LinearDeclaration
 from marginrank.fit.devices import Place
-from marginrank.fit.goals import cutoff_of, refuse_beside_goal, refuse_goal
-from marginrank.fit.minimisation import Fit, minimise
 from marginrank.fit.pairs import Preferences, choose_pairs, no_pairs, no_weight, objective_on
-from marginrank.fit.rounds import Problems, Top, fit_in_rounds
-from marginrank.fit.scaling import find_linear_scale
-from marginrank.fit.streams import OnRead, matrix_for
-from marginrank.models.fit_report import StopReason
-from marginrank.objective.backends.interface import Matrix
+from marginrank.fit.rounds import Problems, Solution, Top, fit_in_rounds
+from marginrank.fit.scaling import (
+    Scale,
+    find_linear_scale,
+    to_raw,
+    to_scaled,
+    values_of,
+    with_scale,
+    without_effect,
+)
+from marginrank.fit.streams import OnRead, facts_of, matrix_for
+from marginrank.models.fit_report import FitReport, StopReason
+from marginrank.models.linear_model import LinearModel, recorded_parameters
+from marginrank.models.parameters import DeviceDeclaration, LinearDeclaration, ndcg_cutoff
+from marginrank.objective.backends.interface import Matrix, Scores
+from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_weights import PairFactors
 from marginrank.solvers import find_solver
+from marginrank.solvers.progress import closeness
 from marginrank.solvers.registry import state_bytes
 from marginrank.solvers.result import Callback, SolverResult
 
@@ -52,6 +60,10 @@ class RidgeParameters(LinearDeclaration):
         """C, or what λ stands for: λ‖w‖² + L is 2λ times ½‖w‖² + L / 2λ."""
         return self.C if self.lam is None else 0.5 / self.lam
 
+    def __post_init__(self) -> None:
+        """Check the values."""
+        self.check()
+
     def check(self) -> None:
         """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
         check_parameters(self)
@@ -59,7 +71,10 @@ class RidgeParameters(LinearDeclaration):
             raise ParameterError(
                 given("lam", self.lam), " is too small: C = 1 / (2 lam) is infinite."
             )
-        refuse_beside_goal(self.objective, self.pair_cost, self.pair_selection)
+        if self.pair_cost is not None:
+            check_alone(self.objective, "pair_cost", "as it weighs the pairs itself")
+        if self.pair_selection != "all":
+            check_alone(self.objective, "pair_selection", "as it needs all pairs of the first k")
         self.minimiser(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
@@ -69,7 +84,7 @@ class RidgeParameters(LinearDeclaration):
     @property
     def cost(self) -> Any:
         """What multiplies the loss of a pair, at first if the goal is NDCG."""
-        return self.pair_cost if cutoff_of(self.objective) is None else "ndcg"
+        return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
 
     @property
     def state_bytes(self) -> int:
@@ -104,14 +119,13 @@ def fit_linear(
     memory_limit: int | None = None,
     on_read: OnRead | None = None,
     tensor: Any = None,
-) -> Fit:
+) -> LinearModel:
     """Minimise the objective that the parameters name on the data, or on a list of its pairs.
 
-    X of the data is left on disk where there is a `memory_limit`, the bytes that the process may
-    have; `on_read` is then told of rows and bytes. `tensor` is X, where that was given as one.
+    With a `memory_limit`, the bytes that the process may have, X stays on disk, and `on_read` is
+    called with the numbers of rows and bytes read. `tensor` is X, if it was given as one.
     """
-    parameters.check()
-    refuse_for_goal(parameters, pairs, memory_limit)
+    check_ndcg_inputs(parameters, pairs, memory_limit)
     threads = effective_threads(parameters.n_jobs)
     place = Place.of(parameters.device, tensor)
     with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
@@ -122,7 +136,7 @@ def fit_linear(
         check_start(w0)
         matrix.survey(objective.pairs, threads)
         scale = find_linear_scale(data, parameters.scale, matrix)
-        return solve_for_goal(
+        w, report = solve_in_rounds(
             data,
             parameters,
             objective,
@@ -132,24 +146,31 @@ def fit_linear(
             w0=w0,
             callback=callback,
         )
+    return LinearModel(
+        coef=w,
+        parameters=recorded_parameters("RankSVM", parameters),
+        feature_names=data.feature_names,
+        report=report,
+        scale=values_of(scale),
+    )
 
 
-def solve_for_goal(
+def solve_in_rounds(
     data: RankingData,
     parameters: RidgeParameters,
     objective: Objective,
-    solve: Callable[..., Fit],
+    solve: Callable[..., Solution],
     score: Callable[[Floats], Floats],
     *,
     propensity: Floats | None,
     w0: Floats | None,
     callback: Callback | None,
-) -> Fit:
-    """Minimise an objective, and then others on the same matrix if the goal is NDCG.
+) -> Solution:
+    """Minimise an objective, and then others on the same matrix if it is to be NDCG.
 
     `solve` takes an objective, a start and a callback; `score` returns scores by row of the data.
     """
-    k = cutoff_of(parameters.objective)
+    k = ndcg_cutoff(parameters.objective)
     if k is None:
         return solve(objective, w0=w0, callback=callback)
     problems = Problems(
@@ -162,15 +183,132 @@ def solve_for_goal(
     return fit_in_rounds(problems, Top(data, k, objective.threads), w0=w0, callback=callback)
 
 
-def refuse_for_goal(
+class Minimised(Protocol):
+    """Parameters of a fit that a solver makes."""
+
+    @property
+    def tol(self) -> float:
+        """How close to the optimum."""
+
+    @property
+    def max_iter(self) -> int:
+        """In how many iterations."""
+
+    def penalty(self, w: Floats) -> float:
+        """Return what is added to the objective."""
+
+    def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
+        """Return the solver, as a function of an objective."""
+
+
+def minimise(
+    objective: Objective,
+    parameters: Minimised,
+    *,
+    scale: Scale | None,
+    seed: int,
+    w0: Floats | None,
+    callback: Callback | None,
+    solve: Callable[..., SolverResult] | None = None,
+) -> Solution:
+    """Solve a problem on scaled features, and return the weights of the unscaled ones.
+
+    `solve` is the solver, by default that of the parameters.
+    """
+    error = None
+    scaled = with_scale(objective, scale)
+    with serial_blas():
+        try:
+            result = (solve or parameters.minimiser(objective.loss))(
+                scaled,
+                w0=to_scaled(w0, scale),
+                tol=parameters.tol,
+                max_iter=parameters.max_iter,
+                seed=seed,
+                callback=callback,
+            )
+            result = _evaluated_on_host(scaled, parameters, result)
+        except OSError as reason:
+            so_far = _so_far(objective)
+            if so_far is None:
+                raise
+            result = so_far
+            error = reason.with_traceback(None)  # its frames would keep all of this alive
+    report = FitReport(
+        objective=result.objective,
+        gap=result.gap,
+        stop_reason=result.stop,
+        n_iter=result.n_iter,
+        n_pairs=objective.n_pairs,
+        history=result.history,
+        estimate=result.estimate,
+        without_effect=without_effect(scale),
+        stream=facts_of(objective.matrix),
+        error=error,
+    )
+    return to_raw(result.w, scale), report
+
+
+def _evaluated_on_host(
+    objective: Objective, parameters: Minimised, result: SolverResult
+) -> SolverResult:
+    """Return a result of another device with the objective and gap of the native kernels.
+
+    A gap that does not follow from the gradient alone is the solver's bound on the optimum,
+    compared with the value that they find.
+    """
+    matrix = objective.matrix.on_host()
+    if matrix is None:
+        return result
+    point = replace(objective, matrix=matrix, grams=GramStore()).at(result.w)
+    value = point.value + parameters.penalty(result.w)
+    if objective.loss.smooth and objective.ridge > 0:
+        return replace(result, objective=value, gap=point.gap)
+    bound = result.objective - result.gap
+    return replace(result, objective=value, gap=max(value - bound, 0.0) + point.sum_rounding)
+
+
+def _so_far(objective: Objective) -> SolverResult | None:
+    """Return the best weights before something went wrong, if there are any."""
+    w, history = objective.journal.w, objective.journal.history
+    if w is None or not history:
+        return None
+    best = min(history, key=closeness)
+    if best.fraction < 1.0:  # what a sample says of F is no bound
+        best = best._replace(objective=np.inf, gap=np.inf, estimate=np.inf)
+    return SolverResult(
+        w=w,
+        scores=Scores(None),
+        travelled=np.abs(w),
+        objective=best.objective,
+        gap=best.gap,
+        estimate=best.estimate,
+        n_iter=sum(line.fraction == 1.0 for line in history),
+        stop=StopReason.FAILED,
+        history=history,
+    )
+
+
+def check_ndcg_inputs(
     parameters: RidgeParameters, pairs: PairList | None, memory_limit: int | None = None
 ) -> None:
     """Refuse what a goal cannot have: pairs without labels, and documents that stay on disk."""
     if pairs is not None:
-        refuse_goal(parameters.objective, "pairs", "which have no labels")
+        check_alone(parameters.objective, "pairs", "which have no labels")
     if memory_limit is not None:
-        refuse_goal(
+        check_alone(
             parameters.objective, "memory_limit", "as it ranks documents that are in memory"
+        )
+
+
+def check_alone(objective: str, other: str, why: str) -> None:
+    """Raise ParameterError if `objective` is NDCG, which does not go with something given."""
+    if ndcg_cutoff(objective) is not None:
+        raise ParameterError(
+            given("objective", objective),
+            " does not go with ",
+            Mention(other),
+            f", {why}; drop one of them.",
         )
 
 
@@ -225,59 +363,6 @@ def preferences_of(
     )
 
 
-def relative_distance(result: SolverResult) -> float:
-    """Return how far above the optimum a result may be, relatively; its objective may be zero."""
-    distance = min(result.estimate, result.gap)
-    if result.objective > 0.0:
-        return distance / result.objective
-    return 0.0 if distance == 0.0 else np.inf
-
-
-def is_close(result: SolverResult, tol: float) -> bool:
-    """Tell whether a fit came as close to the optimum as was asked for."""
-    at_limit = result.stop is StopReason.PRECISION
-    return result.stop.converged or (at_limit and relative_distance(result) <= tol)
-
-
-def convergence_message(result: SolverResult, tol: float) -> Message | None:
-    """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
-    if is_close(result, tol):
-        return None
-    return Message(
-        "The fit stopped because ",
-        result.stop.value,
-        f", at most about {relative_distance(result):.1e} above the optimum, relatively; increase ",
-        Mention("max_iter"),
-        " or ",
-        Mention("tol"),
-        ", or scale the features.",
-    )
-
-
-def unfinished_message(
-    n_unfinished: int, n_fits: int, fits: str = "fits", *, has_tol: bool = True
-) -> Message | None:
-    """Return what to warn of, if some of many fits did not come as close as was asked for.
-
-    Parameters
-    ----------
-    n_unfinished, n_fits : int
-        How many these are, and all.
-    fits : str
-        What they are called.
-    has_tol : bool
-        Whether whoever reads it can change `tol`.
-    """
-    if not n_unfinished:
-        return None
-    told = (
-        f"{n_unfinished} of the {n_fits} {fits} did not come as close to the optimum as they "
-        "should; increase "
-    )
-    or_tol = (" or ", Mention("tol")) if has_tol else ()
-    return Message(told, Mention("max_iter"), *or_tol, ", or scale the features.")
-
-
 def check_start(w0: Floats | None) -> None:
     """Refuse weights to start from that are no numbers."""
     if w0 is not None and not np.isfinite(w0).all():
@@ -294,11 +379,11 @@ def require_pairs(objective: Objective, data: RankingData) -> None:
         raise no_pairs(data.n_documents, data.n_queries)
     if not objective.has_weight:
         for name in ("sample_weight", "query_weight"):
-            _refuse_vanishing(name, getattr(data, name))
+            _check_vanishing(name, getattr(data, name))
         raise no_weight(data.cost)
 
 
-def _refuse_vanishing(name: str, weights: Floats | None) -> None:
+def _check_vanishing(name: str, weights: Floats | None) -> None:
     """Refuse weights that are positive and of which no product is."""
     if weights is None or not weights.any():
         return

@@ -9,15 +9,12 @@ from marginrank._utils.parameters import (
     Mention,
     ParameterError,
     Wording,
-    check_choice,
-    check_number,
     given,
 )
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import check_weights
-from marginrank.fit.declarations import NORMALIZATIONS, PAIR_SELECTIONS
 from marginrank.objective.backends import matrix_of
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.level_pairs import LevelPairs
@@ -74,15 +71,14 @@ def choose_pairs(
     threads : int
         Number of threads.
     """
-    check_choice("pair_selection", pair_selection, PAIR_SELECTIONS)
     if pairs is not None:
-        refuse_selection(pair_selection)
-        _refuse_labels(pair_cost, margin, propensity, data.cost)
+        check_pair_selection(pair_selection)
+        _check_labels(pair_cost, margin, propensity, data.cost)
         return Preferences(ListedPairs.from_data(data, pairs, margins=None, threads=threads), loss)
     if factors is None:
         factors = pair_factors(pair_cost, data.y, data.qid, labels)
     if propensity is not None:
-        _refuse_both(data.cost)
+        _check_one_cost(data.cost)
         factors = with_propensity(factors, propensity)
     elif data.cost is not None:
         factors = with_preferred(factors, data.cost)
@@ -97,7 +93,7 @@ def choose_pairs(
     return Preferences(chosen, loss if margins is None else loss.shifted(-loss.margin))
 
 
-def _refuse_both(cost: Floats | None) -> None:
+def _check_one_cost(cost: Floats | None) -> None:
     """Refuse propensities where the data have their inverse."""
     if cost is not None:
         raise ValueError(
@@ -106,7 +102,7 @@ def _refuse_both(cost: Floats | None) -> None:
         )
 
 
-def _refuse_labels(
+def _check_labels(
     pair_cost: Any, margin: Any, propensity: Floats | None, cost: Floats | None
 ) -> None:
     """Refuse what needs labels."""
@@ -134,7 +130,7 @@ def check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats |
     return values
 
 
-def refuse_selection(pair_selection: str) -> None:
+def check_pair_selection(pair_selection: str) -> None:
     """Refuse what has no meaning for pairs that are listed."""
     if pair_selection != "all":
         raise ParameterError(
@@ -176,8 +172,6 @@ def objective_on(
     matrix : Matrix, optional
         X, as a backend holds it; in memory by default.
     """
-    check_number("C", C)
-    check_choice("normalization", normalization, NORMALIZATIONS)
     return Objective(
         matrix=matrix_of(data) if matrix is None else matrix,
         pairs=preferences.pairs.weighted(C, normalization),

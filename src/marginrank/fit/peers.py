@@ -9,7 +9,7 @@ import numpy as np
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import Parameters, fit_linear, make_objective
-from marginrank.fit.minimisation import Fit
+from marginrank.models.linear_model import LinearModel
 
 CLOSE = 1e-6  # (F − F*) / F*, at most
 TIGHTER = 1e-2  # what a tolerance that was not enough is multiplied by
@@ -18,7 +18,7 @@ ATTEMPTS = 4  # then it is below what float64 can tell
 
 def fit_like_svm_rank(
     data: RankingData, *, c: float, epsilon: float = 1e-3, by_query: bool = False
-) -> Fit:
+) -> LinearModel:
     """Minimise the objective of SVM^rank, ½‖w‖² + c/q Σ hinge(pair), over q queries.
 
     Parameters
@@ -47,7 +47,7 @@ def svm_rank_parameters(
     return Parameters(C=c / data.n_queries, loss="hinge", tol=tol)
 
 
-def fit_like_liblinear(data: RankingData, *, c: float, epsilon: float = 1e-3) -> Fit:
+def fit_like_liblinear(data: RankingData, *, c: float, epsilon: float = 1e-3) -> LinearModel:
     """Minimise the objective of LIBLINEAR-ranksvm, ½‖w‖² + c Σ max(0, 1 − t)² over pairs.
 
     Parameters
@@ -62,13 +62,15 @@ def fit_like_liblinear(data: RankingData, *, c: float, epsilon: float = 1e-3) ->
     parameters = Parameters(C=c, tol=CLOSE)
     start = make_objective(data, parameters).at(np.zeros(data.n_features))
     bound = 0.5 * (epsilon * float(np.linalg.norm(start.gradient))) ** 2
-    fit = fit_linear(data, parameters)
+    model = fit_linear(data, parameters)
     for _ in range(ATTEMPTS):
-        if fit.result.gap <= bound or not fit.result.stop.converged:  # the gap is ½‖∇F‖²
+        report = model.report
+        assert report is not None
+        if report.gap <= bound or not report.stop_reason.converged:  # the gap is ½‖∇F‖²
             break
         parameters = Parameters(C=c, tol=TIGHTER * parameters.tol)
-        fit = fit_linear(data, parameters, w0=fit.result.w)
-    return fit
+        model = fit_linear(data, parameters, w0=model.coef)
+    return model
 
 
 def scores_by(coef: Floats, data: RankingData, threads: int = 1) -> Floats:

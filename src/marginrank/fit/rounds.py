@@ -12,21 +12,22 @@ weights, how to solve, and how to score.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.minimisation import Fit
 from marginrank.fit.pairs import Preferences
 from marginrank.metrics.cumulative_gain import ndcg
 from marginrank.metrics.gains import discounts
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.ranking import Ranking
-from marginrank.models.fit_report import Iteration, StopReason
+from marginrank.models.fit_report import FitReport, Iteration, StopReason
 from marginrank.objective.pair_weights import PairFactors, top_difference
 from marginrank.solvers.result import Callback
+
+Solution = tuple[Floats, FitReport]  # weights of the unscaled features, and how they were found
 
 MOST_ROUNDS = 10
 PATIENCE = 3  # problems in a row that rank no better, after which there is no other
@@ -43,7 +44,7 @@ class Choose(Protocol):
 class Solve(Protocol):
     """Minimises the loss on some pairs."""
 
-    def __call__(self, chosen: Preferences, w0: Floats | None, callback: Callback) -> Fit:
+    def __call__(self, chosen: Preferences, w0: Floats | None, callback: Callback) -> Solution:
         """Start from `w0`."""
 
 
@@ -127,7 +128,7 @@ class Log:
         if self._callback is not None:
             self._callback(self._counted_on(line))
 
-    def add(self, history: list[Iteration]) -> None:
+    def add(self, history: Any) -> None:
         """Take the lines of a problem that has come to its end."""
         self.lines = self.lines + [self._counted_on(line) for line in history]
 
@@ -144,7 +145,7 @@ class Log:
 
 def fit_in_rounds(
     problems: Problems, top: Top, *, w0: Floats | None, callback: Callback | None
-) -> Fit:
+) -> Solution:
     """Solve problems until the ranking of the training queries gets no better; keep the best.
 
     Objective, gap and reason to stop are those of the problem whose weights are kept; iterations
@@ -163,7 +164,7 @@ class _Rounds:
     """The problems that were solved, how good their rankings are, and the one to solve next."""
 
     def __init__(self, problems: Problems, top: Top, callback: Callback | None) -> None:
-        self.fits: list[Fit] = []
+        self.solutions: list[Solution] = []
         self.values: list[float] = []
         self._problems = problems
         self._top = top
@@ -174,35 +175,37 @@ class _Rounds:
     @property
     def go_on(self) -> bool:
         """Whether another problem may rank better."""
-        if self.fits and self.fits[-1].result.stop in CUT_SHORT:
+        if self.solutions and self.solutions[-1][1].stop_reason in CUT_SHORT:
             return False
         settled = len(self.values) - 1 - _best(self.values) >= PATIENCE
-        return len(self.fits) < MOST_ROUNDS and not settled
+        return len(self.solutions) < MOST_ROUNDS and not settled
 
     def solve(self, w0: Floats | None) -> Floats:
         """Solve the next problem; return its weights."""
-        self.fits.append(self._problems.solve(self._next, w0, self._log.report))
-        result = self.fits[-1].result
-        self._log.add(result.history)
-        if result.stop not in CUT_SHORT:
-            scores = self._problems.score(result.w)
+        w, report = self._problems.solve(self._next, w0, self._log.report)
+        self.solutions.append((w, report))
+        self._log.add(report.history)
+        if report.stop_reason not in CUT_SHORT:
+            scores = self._problems.score(w)
             self.values.append(self._top.ndcg(scores))
             chosen = self._problems.choose(self._top.weigh(scores))
             self._next = chosen._replace(pairs=chosen.pairs.weighing(self._weight))
-        return result.w
+        return w
 
-    def together(self, stop: StopReason | None = None) -> Fit:
-        """Return the best fit with what all have cost, and with why the last was cut short."""
-        best, last = self.fits[_best(self.values)], self.fits[-1]
-        if last.result.stop in CUT_SHORT:
-            stop = last.result.stop
-        result = replace(
-            best.result,
-            n_iter=sum(fit.result.n_iter for fit in self.fits),
-            stop=best.result.stop if stop is None else stop,
+    def together(self, stop: StopReason | None = None) -> Solution:
+        """Return the best solution, with the iterations of all, and why the last was cut short."""
+        w, best = self.solutions[_best(self.values)]
+        last = self.solutions[-1][1]
+        if last.stop_reason in CUT_SHORT:
+            stop = last.stop_reason
+        return w, replace(
+            best,
+            n_iter=sum(report.n_iter for _, report in self.solutions),
+            stop_reason=best.stop_reason if stop is None else stop,
             history=self._log.lines,
+            error=last.error,
+            n_rounds=len(self.solutions),
         )
-        return best._replace(result=result, error=last.error, n_rounds=len(self.fits))
 
 
 def _best(values: list[float]) -> int:

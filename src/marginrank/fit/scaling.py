@@ -15,25 +15,23 @@ import scipy.sparse as sp
 
 from marginrank._utils.feature_names import name_of
 from marginrank._utils.memory import require_vectors
-from marginrank._utils.parameters import Mention, Message, ParameterError, Wording, given
+from marginrank._utils.parameters import Message, ParameterError, given
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.stored_data import between
 from marginrank.fit.spread import QuerySpread, RangeSpread, Spread, TotalSpread
+from marginrank.models.parameters import LEAST_SCALE, MOST_SCALE, check_scale_values, no_scale
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.backends.parts.streamed import StreamedMatrix
 from marginrank.objective.backends.scaled import ScaledMatrix
 from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective
-from marginrank.solvers.result import SolverResult
 
 SPREADS: dict[str, type[Spread]] = {
     "standard": TotalSpread,
     "range": RangeSpread,
     "query": QuerySpread,
 }
-NO_SCALE = "none"  # the same as None, which has no name on the command line
-LEAST, MOST = 1e-150, 1e150  # their squares are numbers
 HUGE = 1e10  # a constant of this size leaves six digits of the gradients of other features
 SHOWN = 10  # features that a message names
 
@@ -83,7 +81,7 @@ def find_linear_scale(data: RankingData, scale: Any, matrix: Matrix | None = Non
 
 def _without_huge_constants(scale: Scale | None, data: RankingData) -> Scale | None:
     magnitudes = data.matrix.magnitudes(1)
-    candidates = np.flatnonzero((magnitudes > HUGE) & (magnitudes <= MOST)).tolist()
+    candidates = np.flatnonzero((magnitudes > HUGE) & (magnitudes <= MOST_SCALE)).tolist()
     huge = [k for k in candidates if _is_constant(data, k)]  # larger ones raise, as they overflow
     if not huge:
         return scale
@@ -151,71 +149,21 @@ class ScaleSearch:
             with np.errstate(over="ignore"):
                 values = _positive(self._spread.values())
         else:
-            values = checked_values(self._scale, inside.size)
+            values = check_scale_values(self._scale, inside.size)
         return Scale(values, np.flatnonzero(inside == 0))
 
 
 def _positive(spread: Floats) -> Floats:
     """Return a spread with 1 for what does not vary."""
     values = np.where(spread == 0, 1.0, spread)
-    odd = np.flatnonzero(~((values >= LEAST) & (values <= MOST)))
+    odd = np.flatnonzero(~((values >= LEAST_SCALE) & (values <= MOST_SCALE)))
     if odd.size:
-        size = "small" if values[odd[0]] < LEAST else "large"
+        size = "small" if values[odd[0]] < LEAST_SCALE else "large"
         raise ValueError(
             f"X[:, {odd[0]}] has values so {size} that its scale is no number to divide by; "
             "multiply the feature by a number."
         )
     return values
-
-
-def no_scale(scale: Any) -> bool:
-    """Tell whether a parameter asks for no scale."""
-    return scale is None or (isinstance(scale, str) and scale == NO_SCALE)
-
-
-def check_scale(scale: Any) -> None:
-    """Refuse what is no name of a scale and no vector of positive numbers."""
-    if scale is None:
-        return
-    if isinstance(scale, str):
-        if scale not in (NO_SCALE, *SPREADS):
-            raise _no_such_scale(scale)
-        return
-    checked_values(scale)
-
-
-def _no_such_scale(scale: Any) -> ParameterError:
-    names = ", ".join(map(repr, SPREADS))
-    return ParameterError(
-        given("scale", scale),
-        " must be ",
-        Wording(f"None, {names} or an array with a number a feature", f"one of 'none', {names}"),
-        ".",
-    )
-
-
-def checked_values(scale: Any, n_features: int | None = None) -> Floats:
-    """Return an array of scales as positive numbers, one for each feature if it is known."""
-    try:
-        values = np.asarray(scale, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise _no_such_scale(scale) from None
-    if values.ndim != 1:
-        raise _no_such_scale(scale)
-    if n_features is not None and values.size != n_features:
-        raise ParameterError(
-            Mention("scale"),
-            f" has {values.size} entries and needs {n_features}, a number a feature; make the "
-            "lengths agree.",
-        )
-    wrong = np.flatnonzero(~((values >= LEAST) & (values <= MOST)))
-    if wrong.size:
-        raise ParameterError(
-            Mention("scale"),
-            f"[{wrong[0]}] is {values[wrong[0]]:g}; it must be positive, from {LEAST:g} to "
-            f"{MOST:g}, and 1 leaves a feature as it is.",
-        )
-    return values.copy()
 
 
 def scale_of_part(scale: Any, n_features: int) -> Floats | None:
@@ -228,7 +176,7 @@ def scale_of_part(scale: Any, n_features: int) -> Floats | None:
             " needs all documents, and partial_fit sees a part of them at a time; give an array, "
             "such as scale_ of another fit, or call fit first.",
         )
-    return checked_values(scale, n_features)
+    return check_scale_values(scale, n_features)
 
 
 def with_scale(objective: Objective, scale: Scale | None) -> Objective:
@@ -244,11 +192,9 @@ def to_scaled(w: Floats | None, scale: Scale | None) -> Floats | None:
     return w if w is None or scale is None else w * scale.values
 
 
-def to_raw(result: SolverResult, scale: Scale | None) -> SolverResult:
-    """Return a result with w = u / σ, the weights of the features as they are."""
-    if scale is None:
-        return result
-    return replace(result, w=result.w / scale.values, travelled=result.travelled / scale.values)
+def to_raw(u: Floats, scale: Scale | None) -> Floats:
+    """Return w = u / σ, the weights of the features as they are."""
+    return u if scale is None else u / scale.values
 
 
 def values_of(scale: Scale | None) -> Floats | None:
@@ -256,14 +202,17 @@ def values_of(scale: Scale | None) -> Floats | None:
     return None if scale is None else scale.values
 
 
-def effect_message(scale: Scale | None, names: Sequence[str] | None) -> Message | None:
-    """Return what to warn of, if features have no effect on any pair."""
-    if scale is None or not scale.without_effect.size:
+def without_effect(scale: Scale | None) -> tuple[int, ...]:
+    """Return the features that are constant inside every query, if they were looked for."""
+    return () if scale is None else tuple(scale.without_effect.tolist())
+
+
+def effect_message(features: Sequence[int], names: Sequence[str] | None) -> Message | None:
+    """Return the warning that some features have no effect on any pair, or None."""
+    if not features:
         return None
-    numbers = scale.without_effect.tolist()
-    more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
-    shown = numbers[:SHOWN]
-    listed = ", ".join(name_of(k, names) for k in shown)
+    more = f" and {len(features) - SHOWN} more" if len(features) > SHOWN else ""
+    listed = ", ".join(name_of(k, names) for k in features[:SHOWN])
     return Message(
         f"Features without effect, as they are constant inside every query: {listed}{more}; drop "
         "them."

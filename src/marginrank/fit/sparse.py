@@ -20,13 +20,19 @@ from marginrank._utils.parameters import (
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.declarations import DeviceDeclaration, SparseDeclaration
 from marginrank.fit.devices import Place
-from marginrank.fit.linear import check_start, require_pairs
-from marginrank.fit.minimisation import Fit, minimise
+from marginrank.fit.linear import check_start, minimise, require_pairs
 from marginrank.fit.pairs import choose_pairs, objective_on
-from marginrank.fit.scaling import Scale, blaming_features, find_linear_scale, with_scale
+from marginrank.fit.scaling import (
+    Scale,
+    blaming_features,
+    find_linear_scale,
+    values_of,
+    with_scale,
+)
 from marginrank.fit.streams import OnRead, matrix_for
+from marginrank.models.linear_model import LinearModel, recorded_parameters
+from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
 from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
@@ -42,8 +48,8 @@ DEFAULT_OVER_FIRST = 50.0  # the default C over the one at which the first weigh
 class SparseParameters(SparseDeclaration, DeviceDeclaration):
     """The parameters of a sparse RankSVM; see :class:`~marginrank.SparseRankSVM`."""
 
-    def check(self) -> None:
-        """Refuse a wrong value by its name."""
+    def __post_init__(self) -> None:
+        """Raise ParameterError for a wrong value, or a solver that cannot minimise the loss."""
         check_parameters(self)
         if self.radius is not None and self.l1_ratio != 1:
             raise ParameterError(
@@ -120,12 +126,11 @@ def fit_sparse(
     memory_limit: int | None = None,
     on_read: OnRead | None = None,
     tensor: Any = None,
-) -> Fit:
+) -> LinearModel:
     """Minimise the sparse objective that the parameters name on the data.
 
     See :func:`~marginrank.fit.linear.fit_linear` for data that are left on disk, and tensors.
     """
-    parameters.check()
     threads = effective_threads(parameters.n_jobs)
     place = Place.of(parameters.device, tensor)
     with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
@@ -133,12 +138,20 @@ def fit_sparse(
         check_start(w0)
         matrix.survey(objective.pairs, threads)
         scale = find_linear_scale(data, parameters.scale, matrix)
+        chosen = parameters
         if parameters.leaves_C_open:
-            parameters = with_default_C(parameters, objective, scale)
             with blaming_features(C=None):
-                objective = parameters.objective(data, matrix)
-        fit = minimise(objective, parameters, scale=scale, seed=seed, w0=w0, callback=callback)
-        return fit._replace(C=parameters.C)
+                chosen = with_default_C(parameters, objective, scale)
+                objective = chosen.objective(data, matrix)
+        w, report = minimise(objective, chosen, scale=scale, seed=seed, w0=w0, callback=callback)
+    return LinearModel(
+        coef=w,
+        parameters=recorded_parameters("SparseRankSVM", parameters),
+        feature_names=data.feature_names,
+        report=replace(report, C=chosen.C),
+        estimator="SparseRankSVM",
+        scale=values_of(scale),
+    )
 
 
 def with_default_C(

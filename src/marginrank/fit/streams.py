@@ -10,7 +10,7 @@ from marginrank._utils.parameters import Mention, Message, ParameterError
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import left_on_disk, open_stored
-from marginrank.fit.devices import HERE, Place, matrix_at, refuse_limit
+from marginrank.fit.devices import HERE, Place, check_no_memory_limit, matrix_at
 from marginrank.fit.fit_memory import Keeping, fit_memory
 from marginrank.models.fit_report import StreamFacts
 from marginrank.objective.backends.interface import Matrix
@@ -69,7 +69,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
             "give its path.",
         )
     if limit is not None:
-        _refuse_scattered(data)
+        _check_contiguous(data)
         return Opened(left_on_disk(data), limit)
     needed, free = _still_needed(data, stored), available_memory()
     if needed <= free or data.queries.rows is not None:  # rows that are apart can only be mapped
@@ -94,7 +94,7 @@ def _streams_by_itself(stored: StoredFeatures, needed: int, free: int, limit: in
     )
 
 
-def _refuse_scattered(data: RankingData) -> None:
+def _check_contiguous(data: RankingData) -> None:
     if data.queries.rows is None:
         return
     folder = "the store" if data.stored is None else data.stored.folder
@@ -125,7 +125,7 @@ def matrix_for(
     if memory_limit is None:
         yield matrix_at(data, place)
         return
-    refuse_limit(place)
+    check_no_memory_limit(place)
     matrix = StreamedMatrix(
         data.X,
         data.queries.offsets,

@@ -12,14 +12,13 @@ if TYPE_CHECKING:
     from marginrank.models.foreign import foreign_scores
     from marginrank.models.formats import is_model, read_any_model, read_model, write_model
     from marginrank.models.kernel_model import KernelModel
-    from marginrank.models.linear_model import LinearModel, Training
+    from marginrank.models.linear_model import LinearModel
 
 __all__ = [
     "AdditiveModel",
     "FitReport",
     "KernelModel",
     "LinearModel",
-    "Training",
     "foreign_scores",
     "is_model",
     "read_any_model",
@@ -32,7 +31,6 @@ _MODULES = {
     "FitReport": "fit_report",
     "KernelModel": "kernel_model",
     "LinearModel": "linear_model",
-    "Training": "linear_model",
     "foreign_scores": "foreign",
     "is_model": "formats",
     "read_any_model": "formats",

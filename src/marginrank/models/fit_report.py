@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from marginrank._utils.parameters import Mention, Message
 
@@ -113,6 +113,8 @@ class FitReport:
         What was read, if X was left on disk.
     error : OSError or None
         Why the fit could not go on; the model is the best one up to then.
+    note : str or None
+        What the fit could not do as asked for.
     """
 
     objective: float
@@ -128,6 +130,86 @@ class FitReport:
     without_effect: tuple[int, ...] = ()
     stream: StreamFacts | None = None
     error: OSError | None = None
+    note: str | None = None
+
+
+class Reported(Protocol):
+    """A model that may come from a fit."""
+
+    @property
+    def report(self) -> FitReport | None:
+        """How the fit ended."""
+
+
+def report_of(model: Reported) -> FitReport:
+    """Return the report of a model that comes from a fit."""
+    if model.report is None:
+        raise ValueError("the model has no report: it does not come from a fit.")
+    return model.report
+
+
+class Closeness(Protocol):
+    """How close to the optimum a fit, or a solver, came; see FitReport."""
+
+    @property
+    def objective(self) -> float:
+        """F of the model."""
+
+    @property
+    def gap(self) -> float:
+        """A certified bound on F − F*."""
+
+    @property
+    def estimate(self) -> float:
+        """An estimate of F − F*."""
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why it stopped."""
+
+
+def relative_distance(result: Closeness) -> float:
+    """Return the distance to the optimal objective, relative to an objective that may be zero."""
+    distance = min(result.estimate, result.gap)
+    if result.objective > 0.0:
+        return distance / result.objective
+    return 0.0 if distance == 0.0 else math.inf
+
+
+def is_close(result: Closeness, tol: float) -> bool:
+    """Whether a fit came as close to the optimum as asked for."""
+    at_limit = result.stop_reason is StopReason.PRECISION
+    return result.stop_reason.converged or (at_limit and relative_distance(result) <= tol)
+
+
+def convergence_message(result: Closeness, tol: float) -> Message | None:
+    """Return the warning that a fit did not come as close to the optimum as asked for, or None."""
+    if is_close(result, tol):
+        return None
+    return Message(
+        "The solver did not converge (",
+        result.stop_reason.value,
+        f"); the objective is within a relative {relative_distance(result):.1e} of the optimum. "
+        "Increase ",
+        Mention("max_iter"),
+        " or ",
+        Mention("tol"),
+        ", or scale the features.",
+    )
+
+
+def unfinished_message(
+    n_unfinished: int, n_fits: int, fits: str = "fits", *, has_tol: bool = True
+) -> Message | None:
+    """Return the warning that some of many fits did not come close enough, or None.
+
+    `fits` is what they are called, and `has_tol` whether the reader can change `tol`.
+    """
+    if not n_unfinished:
+        return None
+    told = f"{n_unfinished} of {n_fits} {fits} did not reach the tolerance. Increase "
+    or_tol = (" or ", Mention("tol")) if has_tol else ()
+    return Message(told, Mention("max_iter"), *or_tol, ", or scale the features.")
 
 
 def print_iteration(line: Iteration) -> None:

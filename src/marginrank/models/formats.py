@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from marginrank.models import additive_model, json_model, kernel_model, search_engines, text_formats
+from marginrank.models import json_model, kernel_model, search_engines, text_formats
 from marginrank.models.additive_model import AdditiveModel
 from marginrank.models.kernel_model import KernelModel
 from marginrank.models.linear_model import LinearModel, check_weights
@@ -61,7 +61,7 @@ def write_model(model: LinearModel | AdditiveModel, path: Path, format: str | No
     if isinstance(model, AdditiveModel):
         if format not in (None, "json"):
             raise ValueError(f"format={format!r} holds no curves; save the model as 'json'.")
-        additive_model.write(model, path)
+        json_model.write(model, path)
         return
     writers = {name: known.write for name, known in FORMATS.items() if known.write is not None}
     name = "json" if format is None else format
@@ -91,8 +91,8 @@ def read_any_model(path: Path) -> LinearModel | AdditiveModel | KernelModel:
     path = os.fspath(path)
     if kernel_model.is_kernel_model(path):
         return kernel_model.read(path)
-    if additive_model.is_additive_model(path):
-        return additive_model.read(path)
+    if json_model.is_additive_model(path):
+        return json_model.read_additive(path)
     return read_model(path)
 
 
@@ -111,7 +111,7 @@ def _check_name(
 
 def _recognize(path: str) -> ModelFormat:
     for kind, is_one in (
-        ("an additive", additive_model.is_additive_model),
+        ("an additive", json_model.is_additive_model),
         ("a kernel", kernel_model.is_kernel_model),
     ):
         if is_one(path):

@@ -7,7 +7,6 @@ import os
 import zipfile
 import zlib
 from dataclasses import dataclass
-from dataclasses import fields as fields_of
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,33 +18,26 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
 from marginrank._utils.version import __version__
 from marginrank.data.validation import as_matrix, check_features, check_finite
-from marginrank.fit.linear import RidgeParameters
-from marginrank.models._features import require_features
-from marginrank.models.json_model import (
-    _encode_parameters,
-    _Fields,
-    _is_count,
-    _read_training,
-    _training,
-    decode_parameters,
+from marginrank.models.features import Reason, check_rows, reasons_by_feature, require_features
+from marginrank.models.fit_report import FitReport
+from marginrank.models.json_fields import (
+    Fields,
+    is_count,
+    is_object,
+    parameters_to_json,
     parse_object,
-    read_names,
+    training_to_json,
 )
-from marginrank.models.linear_model import Training
 
 if TYPE_CHECKING:
-    from marginrank.fit.kernel_map import Kernel, Landmarks
+    from marginrank.models.kernels import Kernel, Landmarks
 
 FORMAT = "marginrank-kernel-model"
 VERSION = 1
 HEADER = "marginrank"  # the array that tells these files from other .npz files
 
-# The parameters of the estimator, by what they belong to.
 KERNEL_OPTIONS = frozenset(["gamma", "degree", "coef0"])
-LINEAR_PARAMETERS = frozenset(field.name for field in fields_of(RidgeParameters))
-KNOWN_PARAMETERS = (
-    {"kernel", "n_components", "random_state", "verbose"} | KERNEL_OPTIONS | LINEAR_PARAMETERS
-)
+KERNEL_PARAMETERS = KERNEL_OPTIONS | {"kernel", "n_components"}
 
 # What NumPy and zipfile raise of a damaged file; MemoryError is that of an absurd shape.
 UNREADABLE = (
@@ -74,7 +66,7 @@ class KernelModel:
         Number of features.
     feature_names : list of str or None
         Names of the features.
-    training : Training
+    report : FitReport or None
         How the fit ended.
     scale : ndarray of shape (n_features,), or None
         What features are divided by before the kernel sees them.
@@ -86,7 +78,7 @@ class KernelModel:
     landmarks: Any
     n_features: int
     feature_names: list[str] | None
-    training: Training | None
+    report: FitReport | None
     scale: Floats | None = None
 
     def __repr__(self) -> str:
@@ -110,30 +102,39 @@ class KernelModel:
         check_finite(X, as_matrix(X), threads)
         return self.compared().product(X, self.dual_coef, threads)
 
+    def explain(self, preferred: Any, other: Any) -> list[Reason]:
+        """Return what each feature adds to the difference of two scores, the strongest first.
+
+        The kernel is "linear", or "precomputed", where a feature is the kernel with a document:
+        with other kernels, features do not act one by one.
+        """
+        X = check_rows(preferred, other, self.n_features, self.feature_names, missing=False)
+        function = self.parameters["kernel"]
+        if function == "precomputed":
+            weights = np.zeros(self.n_features)
+            np.add.at(weights, self.landmark_rows, self.dual_coef)
+        elif function == "linear":
+            weights = self.dual_coef @ self.landmarks
+            weights = weights if self.scale is None else weights / self.scale**2
+        else:
+            raise ValueError(
+                f"kernel={function!r} has no exact contributions by feature; use a linear kernel, "
+                "RankSVM or AdditiveRankSVM to explain scores."
+            )
+        return reasons_by_feature(X, ((X[0] - X[1]) * weights).tolist(), self.feature_names)
+
     def compared(self) -> Landmarks:
         """Return what documents are compared with."""
-        from marginrank.fit.kernel_map import Landmarks  # late: it imports scikit-learn
+        from marginrank.models.kernels import Landmarks  # late: it imports scikit-learn
 
         return Landmarks(self.kernel(), self.landmark_rows, self.landmarks, self.scale)
 
 
 def _kernel_of(parameters: dict[str, Any]) -> Kernel:
-    from marginrank.fit.kernel_map import Kernel  # late: it imports scikit-learn
+    from marginrank.models.kernels import Kernel  # late: it imports scikit-learn
 
     options = {name: parameters[name] for name in KERNEL_OPTIONS & parameters.keys()}
     return Kernel(parameters["kernel"], **options)
-
-
-def _check_parameters(parameters: dict[str, Any]) -> None:
-    """Raise ValueError for unknown parameters of the estimator, or wrong values."""
-    if "kernel" not in parameters:
-        raise ValueError("'kernel' is missing")
-    unknown = parameters.keys() - KNOWN_PARAMETERS
-    if unknown:
-        raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
-    _kernel_of(parameters).check()
-    given = {name: parameters[name] for name in LINEAR_PARAMETERS & parameters.keys()}
-    RidgeParameters(**given).check()
 
 
 def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
@@ -147,10 +148,10 @@ def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "written_by": f"marginrank {__version__}",
-        "parameters": _encode_parameters(model.parameters),
+        "parameters": parameters_to_json(model.parameters),
         "n_features": model.n_features,
         "feature_names": model.feature_names,
-        "training": None if model.training is None else _training(model.training),
+        "training": training_to_json(model.report),
     }
     arrays: dict[str, Any] = {
         HEADER: np.frombuffer(json.dumps(header, allow_nan=False).encode("ascii"), np.uint8),
@@ -160,7 +161,7 @@ def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
     }
     if model.scale is not None:
         arrays["scale"] = model.scale
-    _parse(_Fields.to_write(header), arrays)
+    _parse(Fields.to_write(header), arrays)
     with atomic_write(path) as file:
         np.savez(file, **arrays)
 
@@ -192,12 +193,15 @@ def read(path: str) -> KernelModel:
             arrays = {name: archive[name] for name in archive.files}
         text = arrays[HEADER].tobytes()
     except UNREADABLE as error:
-        raise _Fields(path, {}).damaged(str(error)) from error
+        raise Fields(path, {}).damaged(str(error)) from error
     except OSError as error:
         if error.filename is not None:  # the file cannot be opened
             raise
-        raise _Fields(path, {}).damaged(str(error)) from error
-    return _parse(_header_fields(path, parse_object(path, text)), arrays)
+        raise Fields(path, {}).damaged(str(error)) from error
+    header = parse_object(path, text)
+    fields = Fields(path, header if isinstance(header, dict) else {})
+    fields.require_format(FORMAT, VERSION, "kernel")
+    return _parse(fields, arrays)
 
 
 def _check_uncompressed(path: str) -> None:
@@ -208,8 +212,8 @@ def _check_uncompressed(path: str) -> None:
                 raise ValueError(f"{entry.filename} is compressed")
 
 
-def _parse(fields: _Fields, arrays: dict[str, NDArray[Any]]) -> KernelModel:
-    n_features = fields.get("n_features", _is_count, "a positive integer")
+def _parse(fields: Fields, arrays: dict[str, NDArray[Any]]) -> KernelModel:
+    n_features = fields.get("n_features", is_count, "a positive integer")
     _check_vectors(fields, arrays)
     return KernelModel(
         parameters=_read_parameters(fields),
@@ -217,33 +221,24 @@ def _parse(fields: _Fields, arrays: dict[str, NDArray[Any]]) -> KernelModel:
         landmark_rows=arrays["landmark_rows"],
         landmarks=_read_landmarks(fields, arrays, n_features),
         n_features=n_features,
-        feature_names=read_names(fields, n_features),
-        training=_read_training(fields),
+        feature_names=fields.names(n_features),
+        report=fields.report(),
         scale=_read_scale(fields, arrays, n_features),
     )
 
 
-def _read_parameters(fields: _Fields) -> dict[str, Any]:
-    parameters = decode_parameters(fields)
+def _read_parameters(fields: Fields) -> dict[str, Any]:
+    parameters = fields.parameters("KernelRankSVM", KERNEL_PARAMETERS)
     try:
-        _check_parameters(parameters)
+        if "kernel" not in parameters:
+            raise ValueError("'kernel' is missing")
+        _kernel_of(parameters).check()
     except (ValueError, TypeError) as error:
         raise fields.damaged(f"'parameters' are not those of a KernelRankSVM ({error})") from error
     return parameters
 
 
-def _header_fields(path: str, header: Any) -> _Fields:
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(f"{path} is no kernel model: its format is not {FORMAT!r}.")
-    if header.get("version") != VERSION:
-        raise ValueError(
-            f"{path} has version {header.get('version')!r} and this marginrank reads version "
-            f"{VERSION}; update marginrank."
-        )
-    return _Fields(path, header)
-
-
-def _check_vectors(fields: _Fields, arrays: dict[str, NDArray[Any]]) -> None:
+def _check_vectors(fields: Fields, arrays: dict[str, NDArray[Any]]) -> None:
     for name, kind in (("dual_coef", "f8"), ("landmark_rows", "i8")):
         array = arrays.get(name)
         if array is None or array.ndim != 1 or array.dtype != kind:
@@ -253,7 +248,7 @@ def _check_vectors(fields: _Fields, arrays: dict[str, NDArray[Any]]) -> None:
         raise fields.damaged("'dual_coef' and 'landmark_rows' are not one entry a landmark")
 
 
-def _read_landmarks(fields: _Fields, arrays: dict[str, NDArray[Any]], n_features: int) -> Any:
+def _read_landmarks(fields: Fields, arrays: dict[str, NDArray[Any]], n_features: int) -> Any:
     shape = (arrays["dual_coef"].size, n_features)
     try:
         if "indptr" in arrays:
@@ -274,7 +269,7 @@ def _read_landmarks(fields: _Fields, arrays: dict[str, NDArray[Any]], n_features
     return landmarks
 
 
-def _read_scale(fields: _Fields, arrays: dict[str, NDArray[Any]], n_features: int) -> Floats | None:
+def _read_scale(fields: Fields, arrays: dict[str, NDArray[Any]], n_features: int) -> Floats | None:
     scale = arrays.get("scale")
     if scale is None:
         return None
@@ -285,8 +280,8 @@ def _read_scale(fields: _Fields, arrays: dict[str, NDArray[Any]], n_features: in
     return scale
 
 
-def _no_landmarks(fields: _Fields, rows: NDArray[np.int64], n_features: int) -> None:
+def _no_landmarks(fields: Fields, rows: NDArray[np.int64], n_features: int) -> None:
     """Check that a precomputed kernel has the columns that the model takes."""
-    parameters = fields.get("parameters", lambda v: isinstance(v, dict), "an object")
+    parameters = fields.get("parameters", is_object, "an object")
     if parameters.get("kernel") != "precomputed" or rows.max() >= n_features:
         raise fields.damaged("the landmarks are missing")

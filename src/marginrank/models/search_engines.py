@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from marginrank.models.json_model import FORMAT, parse_object
+from marginrank.models.json_fields import parse_object
+from marginrank.models.json_model import FORMAT
 from marginrank.models.linear_model import LinearModel
 
 SOLR_CLASS = "org.apache.solr.ltr.model.LinearModel"

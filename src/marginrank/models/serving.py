@@ -13,8 +13,8 @@ from marginrank._utils.ordering import places_of_largest
 from marginrank._utils.parameters import check_integer
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import as_matrix, check_features, real_array
-from marginrank.models._features import require_features
 from marginrank.models.arrow_scores import column_names, is_arrow, scores_of_columns, vectors_of
+from marginrank.models.features import require_features
 from marginrank.models.formats import read_model
 from marginrank.models.linear_model import LinearModel, check_weights
 

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginrank._utils.parameters import ParameterError, Wording, given
 from marginrank._utils.types import Floats, Integers
 from marginrank.objective.pair_weights import exponential_gain
-
-MARGINS = ("unit", "label", "gain")
 
 
 def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats | None:
@@ -22,7 +19,6 @@ def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats | None
     Only their differences inside a query count, so one of them is subtracted there from all: beside
     scores, large numbers would lose the digits in which they differ.
     """
-    check_margin(margin)
     if not callable(margin) and margin == "unit":
         return None
     if callable(margin):
@@ -37,13 +33,3 @@ def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats | None
     one_of_query[qid] = offsets
     differences: Floats = (offsets - one_of_query[qid]).astype(np.float64)
     return differences
-
-
-def check_margin(margin: Any) -> None:
-    """Raise ValueError for an unknown margin."""
-    if not callable(margin) and not (isinstance(margin, str) and margin in MARGINS):
-        names = ", ".join(map(repr, MARGINS))
-        takes = f"{names} or a callable of labels"
-        raise ParameterError(
-            given("margin", margin), " must be ", Wording(takes, f"one of {names}"), "."
-        )

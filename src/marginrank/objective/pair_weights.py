@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from marginrank._utils.parameters import ParameterError, Wording, given
 from marginrank._utils.types import Booleans, Floats, Integers
 
-COSTS = ("gain", "ndcg")
 LARGEST_GAIN_LABEL = 500  # differences and products of gains up to 2**500 are finite
 LEAST_PROPENSITY = 1e-300
 MOST_LABELS = 64  # of a matrix or a callable, as the work grows with their number
@@ -254,7 +252,6 @@ def pair_cost(
     if cost is None:
         return None
     if isinstance(cost, str):
-        check_cost(cost)
         return gain_difference(y, exponential_gain) if cost == "gain" else ndcg_difference(y, qid)
     labels = np.unique(y) if labels is None else labels
     if labels.size > MOST_LABELS:
@@ -265,16 +262,6 @@ def pair_cost(
     if callable(cost):
         cost = [[float(cost(a, b)) if a > b else 0.0 for b in labels] for a in labels]
     return weight_matrix(y, cost, labels)
-
-
-def check_cost(cost: Any) -> None:
-    """Raise ValueError for an unknown preset."""
-    if isinstance(cost, str) and cost not in COSTS:
-        names = ", ".join(map(repr, COSTS))
-        takes = f"None, {names}, a matrix or a callable of two labels"
-        raise ParameterError(
-            given("pair_cost", cost), " must be ", Wording(takes, f"one of {names}"), "."
-        )
 
 
 def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFactors:

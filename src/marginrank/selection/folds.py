@@ -151,7 +151,7 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
         for name, rows in (("train", fold.train), ("test", fold.test)):
             if not rows.size:
                 raise ValueError(f"fold {fold.number} has no rows to {name}; check cv.")
-        _refuse_shared(data, query_of_row, fold)
+        _check_disjoint(data, query_of_row, fold)
         if not has_pairs(labels[fold.train], query_of_row[fold.train]):
             raise ValueError(
                 f"fold {fold.number} has no pair to learn from: in its training rows, no query has "
@@ -318,7 +318,7 @@ def _check_rows(rows: Any, n: int, number: int) -> Integers:
     return ascending
 
 
-def _refuse_shared(data: RankingData, query_of_row: Integers, fold: Fold) -> None:
+def _check_disjoint(data: RankingData, query_of_row: Integers, fold: Fold) -> None:
     """Refuse a query, or a document of the only query, that is in both parts of a fold."""
     if data.n_queries == 1:
         shared = np.intersect1d(fold.train, fold.test)

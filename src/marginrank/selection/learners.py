@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
+from marginrank.models.fit_report import Closeness
 from marginrank.selection.linear_paths import default_Cs, solve_paths
-from marginrank.solvers.result import SolverResult
 
 
 class Learned(Protocol):
@@ -22,7 +22,7 @@ class Learned(Protocol):
         """Which C of the grid."""
 
     @property
-    def result(self) -> SolverResult:
+    def result(self) -> Closeness:
         """How it was found."""
 
     @property

@@ -16,16 +16,10 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.fit.linear import (
-    Parameters,
-    fit_linear,
-    preferences_of,
-    seed_from,
-    unfinished_message,
-)
+from marginrank.fit.linear import Parameters, fit_linear, preferences_of, seed_from
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.scorers import metric_of
-from marginrank.models.fit_report import StopReason
+from marginrank.models.fit_report import StopReason, report_of, unfinished_message
 from marginrank.selection.folds import (
     cost_by_label,
     folds_of,
@@ -203,9 +197,8 @@ def learning_curve_ranking(
     ([3, 5, 10, 19, 38, 75], (6, 4))
     """
     asked = metric_of(metric)
-    _refuse_unknown(parameters)
+    _check_known(parameters)
     settings = Parameters(**parameters)
-    settings.check()
     n_jobs = settings.n_jobs
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)
@@ -226,7 +219,7 @@ def learning_curve_ranking(
     return _collect(points, steps, metric_name(asked))
 
 
-def _refuse_unknown(parameters: Mapping[str, Any]) -> None:
+def _check_known(parameters: Mapping[str, Any]) -> None:
     """Refuse what is no parameter of a fit, in the way that Python does."""
     known = [field.name for field in fields(Parameters)]
     for name in parameters:
@@ -269,7 +262,7 @@ def _curves(
             order = _order(data, everything, [seed, number])
             yield _Curve(order, judged, is_judged_by_query=True)
         return
-    _refuse_few(data.n_queries)
+    _check_n_queries(data.n_queries)
     for fold in folds_of(data, cv, seed):
         order = _order(data, data.qid[fold.train], [seed, fold.number])
         judged = _with_pairs(data, fold.test, n_jobs)
@@ -286,11 +279,11 @@ def _order(data: RankingData, queries: Integers, seed: list[int]) -> Integers:
     """Return those of the queries that have pairs, in an order that rows do not decide."""
     by_id = queries_by_id(data.query_ids)
     chosen = np.isin(by_id, queries) & (data.queries.n_pairs[by_id] > 0)
-    _refuse_few(int(chosen.sum()))
+    _check_n_queries(int(chosen.sum()))
     return np.random.default_rng(seed).permutation(by_id[chosen])
 
 
-def _refuse_few(n_queries: int) -> None:
+def _check_n_queries(n_queries: int) -> None:
     if n_queries < 2:
         raise ValueError(
             f"a learning curve is over queries, and there is {n_queries} to train on that has "
@@ -351,14 +344,15 @@ class _Run:
         for size in sizes:
             rows = np.flatnonzero(place_of_row < size)
             train = rows_of(data, rows, n_jobs=self.parameters.n_jobs)
-            fit = fit_linear(train, self.parameters, seed=self.seed, w0=w)
-            if fit.result.stop is StopReason.INTERRUPTED:
+            model = fit_linear(train, self.parameters, seed=self.seed, w0=w)
+            report = report_of(model)
+            if report.stop_reason is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
-            self.stops.append(fit.result.stop)
-            w = fit.result.w
+            self.stops.append(report.stop_reason)
+            w = model.coef
             held_out, by_query = curve.held_out, curve.is_judged_by_query
             yield _Point(
-                fit.n_pairs,
+                report.n_pairs,
                 float(self._judge(train, w)),
                 np.nan if held_out is None else float(self._judge(held_out, w)),
                 self._judge(held_out, w, per_query=True) if held_out and by_query else np.empty(0),

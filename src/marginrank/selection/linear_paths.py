@@ -21,11 +21,11 @@ from marginrank.fit.scaling import (
     Scale,
     ScaleSearch,
     find_linear_scale,
-    no_scale,
     to_raw,
     with_scale,
 )
 from marginrank.models.fit_report import StopReason
+from marginrank.models.parameters import no_scale
 from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import LOSSES, get_loss
 from marginrank.objective.objective import Objective
@@ -223,7 +223,8 @@ class Problems:
         found = self._together(Cs, seed) if minimise is newton else self._apart(minimise, Cs, seed)
         for k, step, result in found:
             scale = self._scales[k]
-            yield Solution(self._parts[k].number, step, to_raw(result, scale), scale)
+            raw = replace(result, w=to_raw(result.w, scale))
+            yield Solution(self._parts[k].number, step, raw, scale)
 
     def objective(self, k: int, C: float) -> Objective:
         """Return the objective of part k."""

@@ -25,13 +25,19 @@ from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.fit.linear import seed_from, unfinished_message
-from marginrank.fit.scaling import Scale, effect_message, find_linear_scale, with_scale
+from marginrank.fit.linear import seed_from
+from marginrank.fit.scaling import (
+    Scale,
+    effect_message,
+    find_linear_scale,
+    with_scale,
+    without_effect,
+)
 from marginrank.fit.sparse import SparseParameters, first_C, first_radius
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.scorers import metric_of
-from marginrank.models.fit_report import StopReason
+from marginrank.models.fit_report import StopReason, unfinished_message
 from marginrank.objective.objective import Objective
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers.result import Callback, SolverResult
@@ -247,7 +253,8 @@ def sparse_path(
         random_state=random_state,
         callback=callback,
     )
-    for message in (effect_message(divisor, data.feature_names), early_message(path)):
+    unseen = effect_message(without_effect(divisor), data.feature_names)
+    for message in (unseen, early_message(path)):
         if message is not None:
             warnings.warn(message, stacklevel=2)
     return path
@@ -279,7 +286,6 @@ def fit_path(
     metric, random_state, callback
         As in :func:`sparse_path`.
     """
-    parameters.check()
     asked = metric_of(metric)
     evaluate = order_free(asked)
     with serial_blas():

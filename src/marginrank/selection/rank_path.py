@@ -16,10 +16,10 @@ from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Floats
 from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
-from marginrank.fit.linear import Parameters, is_close, seed_from, unfinished_message
-from marginrank.fit.scaling import effect_message
+from marginrank.fit.linear import Parameters, seed_from
+from marginrank.fit.scaling import effect_message, without_effect
 from marginrank.metrics.names import Metric
-from marginrank.models.fit_report import StopReason
+from marginrank.models.fit_report import StopReason, is_close, unfinished_message
 from marginrank.selection.judges import HeldOutJudge
 from marginrank.selection.linear_paths import default_Cs, solve_paths
 from marginrank.selection.path import best_score, check_grid, path_columns, path_summary
@@ -151,7 +151,6 @@ def rank_path(
         scale=scale,
         n_jobs=n_jobs,
     )
-    parameters.check()
     given = None if Cs is None else check_grid("Cs", Cs)
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)
@@ -189,7 +188,7 @@ def _walk(
         stop_reasons=list(stop_reasons),
     )
     messages = (
-        effect_message(scale, data.feature_names),
+        effect_message(without_effect(scale), data.feature_names),
         unfinished_message(unfinished, grid.size, "models of the path"),
     )
     return path, [message for message in messages if message is not None]

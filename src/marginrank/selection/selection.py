@@ -11,9 +11,10 @@ from marginrank._utils.parameters import ParameterError, check_choice, given
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Booleans, Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.linear import RidgeParameters, is_close
+from marginrank.fit.linear import RidgeParameters
 from marginrank.metrics.comparison import Comparison
 from marginrank.metrics.options import exceeds
+from marginrank.models.fit_report import is_close
 from marginrank.selection.folds import over_folds
 from marginrank.selection.judges import Judge
 from marginrank.selection.learners import LINES, Learner
@@ -288,12 +289,9 @@ def grids_of(
 
 def combinations(base: RidgeParameters, axes: Mapping[str, Sequence[Any]]) -> list[RidgeParameters]:
     """Return the parameters of each combination of some values, checked; the last varies first."""
-    found = [
+    return [
         replace(base, **dict(zip(axes, values, strict=True))) for values in product(*axes.values())
     ]
-    for parameters in found:
-        parameters.check()
-    return found
 
 
 def named(parameters: RidgeParameters, names: Sequence[str]) -> str:

@@ -23,11 +23,12 @@ from marginrank._utils.parameters import (
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.held_out import check_same_features
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.linear import RidgeParameters, seed_from, unfinished_message
+from marginrank.fit.linear import RidgeParameters, seed_from
 from marginrank.fit.scaling import blaming_features
 from marginrank.metrics.comparison import Comparison
 from marginrank.metrics.names import Metric
 from marginrank.metrics.options import exceeds
+from marginrank.models.fit_report import unfinished_message
 from marginrank.selection.exploration import Count, Exploration, Space
 from marginrank.selection.folds import Fold, check_folds, over_folds, query_folds
 from marginrank.selection.judges import FoldJudge, HeldOutJudge, Judge

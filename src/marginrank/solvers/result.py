@@ -51,3 +51,8 @@ class SolverResult:
             estimate=factor * self.estimate,
             history=[line.times(factor) for line in self.history],
         )
+
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why the solver stopped, as a report of a fit calls it."""
+        return self.stop

@@ -15,7 +15,7 @@ from marginrank.cli.support.plots import check_plot, save_plot
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.streams import check_stdout
 from marginrank.cli.support.training import fit, fit_summary, print_fit
-from marginrank.fit.declarations import RANDOM_STATE
+from marginrank.models.parameters import RANDOM_STATE
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -72,6 +72,7 @@ def demo(
     check_plot(plot)
     check_files([], [plot])
     from marginrank.fit.linear import Parameters
+    from marginrank.models.fit_report import report_of
 
     phases = Phases()
     with phases.phase("make data"):
@@ -108,7 +109,7 @@ def demo(
         "plot": plot,
         "seconds": phases.seconds,
     }
-    reason = fitted.training.stop_reason.value if fitted.training else ""
+    reason = report_of(fitted).stop_reason.value
     print_json(result) if json else _print(result, reason)
 
 
@@ -152,11 +153,9 @@ def _make(n_queries: int, random_state: int) -> tuple["RankingData", "RankingDat
 def _fit_curves(train: "RankingData") -> "AdditiveModel":
     from marginrank.additive.fit import AdditiveParameters, fit_additive
     from marginrank.fit.linear import seed_from
-    from marginrank.models import AdditiveModel
 
     parameters = AdditiveParameters(C=10.0, smoothness=0.03, normalization="pairs", tol=1e-4)
-    outcome = fit_additive(train, parameters, seed=seed_from(0))
-    return AdditiveModel.from_fit(outcome, parameters, 0, train.feature_names)
+    return fit_additive(train, parameters, seed=seed_from(0))
 
 
 def _boosted_scores(train: "RankingData", test: "RankingData") -> dict[str, Any]:

@@ -26,7 +26,7 @@ from marginrank.cli.support.options import EVALUATION, DataFiles, Json, OneMetri
 from marginrank.cli.support.output import plus_minus, print_json, print_line, print_table
 from marginrank.cli.support.plots import check_plot, save_plot
 from marginrank.cli.support.progress import Phases
-from marginrank.fit.declarations import RANDOM_STATE, LinearDeclaration
+from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
 
 if TYPE_CHECKING:
     from marginrank.selection.learning_curve import LearningCurve
@@ -133,7 +133,7 @@ def _check(options: dict[str, Any]) -> None:
     """Refuse wrong parameters of the models."""
     from marginrank.fit.linear import Parameters
 
-    Parameters(**options).check()
+    Parameters(**options)  # checked before data are read
 
 
 def _plot(curve: "LearningCurve", path: str) -> None:

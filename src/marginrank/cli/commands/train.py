@@ -6,11 +6,11 @@ import typer
 
 from marginrank.cli.support.cluster import learn_on_cluster
 from marginrank.cli.support.data import Wanted, data_summary, open_to_fit
-from marginrank.cli.support.options import DATA, DataFiles, Reading, Room, Training, Validation
+from marginrank.cli.support.options import DATA, DataFiles, Reading, Room, Training, ValidationFlags
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.task import Fitted, Task
+from marginrank.cli.support.task import Task
 from marginrank.cli.support.training import fit_opened, stream_summary
-from marginrank.fit.declarations import DeviceDeclaration, LinearDeclaration
+from marginrank.models.parameters import DeviceDeclaration, LinearDeclaration
 
 if TYPE_CHECKING:
     from marginrank.data.pair_lists import PairList
@@ -41,7 +41,7 @@ def train(
     room: Room,
     parameters: LinearDeclaration,
     place: DeviceDeclaration,
-    validation: Validation,
+    validation: ValidationFlags,
     training: Training,
     pairs: Annotated[
         str | None,
@@ -73,7 +73,7 @@ def train(
     opened, listed = _open(data, pairs, reading, room, task.phases)
     documents = opened.data
     held_out = task.open_valid(Wanted(documents.n_features, documents.feature_names))
-    learned = fit_opened(
+    model = fit_opened(
         opened,
         checked,
         task.phases,
@@ -84,9 +84,9 @@ def train(
     counts = data_summary(documents)
     if listed is not None:
         counts["pairs"] = len(listed)
-    task.keep(learned)
-    fitted = Fitted(learned.model, held_out, counts)
-    task.tell(task.summary(fitted, **stream_summary(opened, learned)), fitted)
+    task.keep(model)
+    more = stream_summary(opened, model)
+    task.tell(task.summary(model, held_out, counts, **more), model)
 
 
 def _open(

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from marginrank.cli.support.data import Wanted, data_summary, open_data
-from marginrank.cli.support.options import DataFiles, Reading, Training, Validation
+from marginrank.cli.support.options import DataFiles, Reading, Training, ValidationFlags
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.task import Fitted, Task
-from marginrank.cli.support.training import warn_of, warn_of_outcome
-from marginrank.fit.declarations import AdditiveDeclaration
+from marginrank.cli.support.task import Task
+from marginrank.cli.support.training import warn_of, warn_of_report, with_seed
+from marginrank.models.parameters import AdditiveDeclaration
 
 if TYPE_CHECKING:
     from marginrank.additive.fit import AdditiveParameters
@@ -29,7 +29,7 @@ def train_additive(
     data: DataFiles,
     reading: Reading,
     parameters: AdditiveDeclaration,
-    validation: Validation,
+    validation: ValidationFlags,
     training: Training,
 ) -> None:
     """Train an additive model, a curve a feature, and write it to a file.
@@ -49,8 +49,7 @@ def train_additive(
     held_out = task.open_valid(Wanted(documents.n_features, documents.feature_names, missing=True))
     model = fit_curves(documents, checked, task.phases, training)
     task.write(model)
-    fitted = Fitted(model, held_out, data_summary(documents))
-    task.tell(task.summary(fitted), fitted)
+    task.tell(task.summary(model, held_out, data_summary(documents)), model)
 
 
 def fit_curves(
@@ -59,12 +58,12 @@ def fit_curves(
     """Fit to the labels of the data, and time it."""
     from marginrank.additive.fit import empty_message, fit_additive
     from marginrank.fit.linear import seed_from
-    from marginrank.models import AdditiveModel
+    from marginrank.models.fit_report import report_of
 
     with phases.phase("solve"), phases.solving(training.verbose) as callback:
-        outcome = fit_additive(
+        model = fit_additive(
             data, parameters, seed=seed_from(training.random_state), callback=callback
         )
-    warn_of_outcome(outcome.fit, parameters.tol, data.feature_names)
-    warn_of(empty_message(outcome, parameters))
-    return AdditiveModel.from_fit(outcome, parameters, training.random_state, data.feature_names)
+    warn_of_report(report_of(model), parameters.tol, data.feature_names)
+    warn_of(empty_message(model, parameters))
+    return with_seed(model, training.random_state)

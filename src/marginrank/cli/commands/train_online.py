@@ -1,20 +1,23 @@
 """marginrank train-online."""
 
-import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from marginrank.cli.support.data import Wanted, kind_of, missing_policy
 from marginrank.cli.support.files import is_pipe, name_of
-from marginrank.cli.support.options import DATA, Reading, Training, Validation
-from marginrank.cli.support.task import Fitted, Task
-from marginrank.fit.declarations import OnlineDeclaration
+from marginrank.cli.support.options import DATA, Reading, Training, ValidationFlags
+from marginrank.cli.support.task import Task
+from marginrank.cli.support.training import warn_of, with_seed
+from marginrank.models.parameters import OnlineDeclaration
 
 if TYPE_CHECKING:
+    from marginrank.data import RankingData
     from marginrank.fit.online import OnlineParameters
     from marginrank.io.chunks import ChunkSource
+    from marginrank.models import LinearModel
 
 EXAMPLE = """\
 train-online larger-than-memory.txt --model model.json
@@ -43,7 +46,7 @@ def train_online(
     ],
     reading: Reading,
     parameters: OnlineDeclaration,
-    validation: Validation,
+    validation: ValidationFlags,
     training: Training,
     chunk_documents: Annotated[
         int | None,
@@ -71,18 +74,19 @@ def train_online(
         )
 
     checked = task.prepare(make, only_with=ONLY_WITH)
-    fitted = _fit(task, checked, chunk_documents)
-    task.write(fitted.model)
-    task.tell(task.summary(fitted), fitted)
+    model, held_out, counts = _fit(task, checked, chunk_documents)
+    task.write(model)
+    task.tell(task.summary(model, held_out, counts), model)
 
 
-def _fit(task: Task, parameters: "OnlineParameters", chunk_documents: int | None) -> Fitted:
-    """Fit on files that need not fit in memory."""
+def _fit(
+    task: Task, parameters: "OnlineParameters", chunk_documents: int | None
+) -> tuple["LinearModel", "RankingData | None", dict[str, int]]:
+    """Fit on files that need not fit in memory; return the validation data and counts, too."""
     from marginrank.fit.linear import seed_from
     from marginrank.fit.online import contents, fit_online, stalled_message
     from marginrank.fit.scaling import effect_message
-    from marginrank.models import LinearModel
-    from marginrank.models.fit_report import StopReason
+    from marginrank.models.fit_report import StopReason, report_of
 
     phases, training = task.phases, task.training
     source = _source(task.files, task.reading, chunk_documents)
@@ -90,7 +94,7 @@ def _fit(task: Task, parameters: "OnlineParameters", chunk_documents: int | None
         found = contents(source, parameters)
     held_out = task.open_valid(Wanted(found.n_features, source.feature_names))
     with phases.phase("solve"), phases.solving(training.verbose) as callback:
-        outcome = fit_online(
+        model, _ = fit_online(
             source,
             parameters,
             stream=source.is_text,
@@ -99,20 +103,20 @@ def _fit(task: Task, parameters: "OnlineParameters", chunk_documents: int | None
             validation=held_out if parameters.early_stopping else None,
             callback=callback,
         )
-    if outcome.stop is StopReason.INTERRUPTED:
+    report = report_of(model)
+    if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
     names = source.feature_names
-    for message in (effect_message(found.scale, names), stalled_message(outcome)):
-        if message is not None:
-            warnings.warn(message, stacklevel=1)
-    model = LinearModel.from_online(outcome, parameters, training.random_state, names)
+    for message in (effect_message(report.without_effect, names), stalled_message(report)):
+        warn_of(message)
+    model = with_seed(replace(model, feature_names=names), training.random_state)
     counts = {
         "documents": found.n_documents,
         "queries": found.n_queries,
         "features": found.n_features,
         "pairs": found.n_pairs,
     }
-    return Fitted(model, held_out, counts)
+    return model, held_out, counts
 
 
 def _source(files: Sequence[str], reading: Reading, chunk_documents: int | None) -> "ChunkSource":

@@ -15,7 +15,7 @@ from marginrank._utils.parameters import (
 )
 from marginrank.cli.support.cluster import learn_on_cluster
 from marginrank.cli.support.data import Wanted, data_summary, open_data, open_to_fit
-from marginrank.cli.support.options import DataFiles, Reading, Room, Training, Validation
+from marginrank.cli.support.options import DataFiles, Reading, Room, Training, ValidationFlags
 from marginrank.cli.support.plots import check_plot
 from marginrank.cli.support.sparse_path import (
     best_parameters,
@@ -24,9 +24,9 @@ from marginrank.cli.support.sparse_path import (
     print_path,
     walk_path,
 )
-from marginrank.cli.support.task import Fitted, Task
+from marginrank.cli.support.task import Task
 from marginrank.cli.support.training import fit_opened, stream_summary
-from marginrank.fit.declarations import DeviceDeclaration, SparseDeclaration
+from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
 
 if TYPE_CHECKING:
     from marginrank.fit.sparse import SparseParameters
@@ -92,7 +92,7 @@ def train_sparse(
     parameters: SparseDeclaration,
     place: DeviceDeclaration,
     path: Path,
-    validation: Validation,
+    validation: ValidationFlags,
     training: Training,
 ) -> None:
     """Train a sparse linear model and write it to a file.
@@ -132,19 +132,20 @@ def train_sparse(
             **how,
         )
         checked = best_parameters(walked, checked)
-    learned = fit_opened(opened, checked, task.phases, **how)
-    task.keep(learned)
-    fitted = Fitted(learned.model, held_out, data_summary(documents))
+    model = fit_opened(opened, checked, task.phases, **how)
+    task.keep(model)
+    counts = data_summary(documents)
     if walked is None:
-        task.tell(task.summary(fitted, **stream_summary(opened, learned)), fitted)
+        more = stream_summary(opened, model)
+        task.tell(task.summary(model, held_out, counts, **more), model)
         return
     if path.plot is not None:
         with task.phases.phase("plot", path.plot):
             plot(walked, path.plot)
-    result = task.summary(fitted, path=describe_path(walked))
+    result = task.summary(model, held_out, counts, path=describe_path(walked))
     if not training.json:
         print_path(result["path"])
-    task.tell(result, fitted)
+    task.tell(result, model)
 
 
 def _open(task: Task, room: Room, path: Path) -> "Opened":

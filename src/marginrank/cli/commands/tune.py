@@ -11,11 +11,11 @@ from marginrank.cli.support.checks import check_conflicts, check_flags_of_both, 
 from marginrank.cli.support.data import Wanted, data_summary, open_data, open_judged
 from marginrank.cli.support.errors import INTERRUPTED, complain
 from marginrank.cli.support.metrics import DEFAULT, Metric, find_metric, find_metrics, measure
-from marginrank.cli.support.options import DataFiles, OneMetric, Reading, Training, Validation
+from marginrank.cli.support.options import DataFiles, OneMetric, Reading, Training, ValidationFlags
 from marginrank.cli.support.output import print_line, print_table
 from marginrank.cli.support.plots import check_plot, save_plot
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.task import Fitted, Task
+from marginrank.cli.support.task import Task
 from marginrank.cli.support.ties import decided_by_ties
 from marginrank.cli.support.training import fit
 from marginrank.cli.support.tuned import Reporter, called, describe, print_tuning, train_command
@@ -61,7 +61,7 @@ def tune(
     check_needs(reading.given, NEEDS)
     check_flags_of_both(reading.given, data, judging.valid, judging.test)
     check_plot(judging.plot)
-    task = Task(data, reading, Validation(), training)
+    task = Task(data, reading, ValidationFlags(), training)
     with task.phases.importing():
         chosen = find_metric(metric.metric, gain=metric.gain, discount=metric.discount)
     inputs = [judging.valid, judging.valid_group, judging.test, judging.test_group]
@@ -80,7 +80,7 @@ def tune(
     if test is not None:
         with task.phases.phase("evaluate", judging.test):
             more |= _evaluate(model, test, metric, reading.n_jobs)
-    _tell(task, Fitted(model, None, data_summary(documents)), more)
+    _tell(task, model, task.summary(model, None, data_summary(documents), **more))
     if tuning.is_interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -182,12 +182,11 @@ def _evaluate(
     return {"test": values, "ties": decided_by_ties(chosen, values, data, scores)}
 
 
-def _tell(task: Task, fitted: Fitted, more: dict[str, Any]) -> None:
+def _tell(task: Task, model: "LinearModel | AdditiveModel", result: dict[str, Any]) -> None:
     """Print candidates, choice, fit and test."""
-    result = task.summary(fitted, **more)
     if not task.training.json:
         print_tuning(result["selection"])
-    task.tell(result, fitted)
+    task.tell(result, model)
     if task.training.json:
         return
     if "test" in result:

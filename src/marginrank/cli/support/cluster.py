@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 from marginrank._utils.optional import require
 from marginrank.cli.support.dask_client import connecting
 from marginrank.cli.support.data import Wanted
-from marginrank.cli.support.task import Fitted, Task
-from marginrank.cli.support.training import Learned, learned_from
+from marginrank.cli.support.task import Task
+from marginrank.cli.support.training import warn_of_model, with_seed
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from marginrank.dask.fit import AnyParameters
     from marginrank.dask.loading import LoadedParts
+    from marginrank.models import LinearModel
 
 
 def learn_on_cluster(task: Task, parameters: "AnyParameters", where: str) -> None:
@@ -22,35 +23,35 @@ def learn_on_cluster(task: Task, parameters: "AnyParameters", where: str) -> Non
         from marginrank.dask.clusters import count_workers
         from marginrank.dask.loading import load_parts
         from marginrank.dask.sources import open_source
+        from marginrank.models.fit_report import report_of
 
         with task.phases.phase("load", ", ".join(task.files)):
             loaded = load_parts(client, open_source(client, list(task.files)))
         held_out = task.open_valid(Wanted(loaded.n_features, loaded.feature_names))
-        learned = _fit(client, loaded, parameters, task)
-        n_workers = count_workers(client) if learned.error is None else 0
-    task.keep(learned)
-    assert learned.model.training is not None
+        model = _fit(client, loaded, parameters, task)
+        n_workers = count_workers(client) if report_of(model).error is None else 0
+    task.keep(model)
     counts = {
         "documents": loaded.n_documents,
         "queries": loaded.n_queries,
         "features": loaded.n_features,
-        "pairs": learned.model.training.n_pairs,
+        "pairs": report_of(model).n_pairs,
     }
-    fitted = Fitted(learned.model, held_out, counts)
     cluster = {"scheduler": where, "workers": n_workers, "parts": len(loaded.facts)}
-    task.tell(task.summary(fitted, dask=cluster), fitted)
+    task.tell(task.summary(model, held_out, counts, dask=cluster), model)
 
 
 def _fit(
     client: "Client", loaded: "LoadedParts", parameters: "AnyParameters", task: Task
-) -> Learned:
+) -> "LinearModel":
     from marginrank.dask.fit import fit_on_dask, progress_on_dask
     from marginrank.fit.linear import seed_from
 
     random_state, verbose = task.training.random_state, task.training.verbose
     progress = progress_on_dask(client, loaded, parameters.tol)
     with task.phases.phase("solve"), task.phases.streaming(verbose, progress) as watch:
-        outcome = fit_on_dask(
+        model = fit_on_dask(
             client, loaded, parameters, seed=seed_from(random_state), **watch._asdict()
         )
-    return learned_from(outcome, parameters, random_state, loaded.feature_names)
+    warn_of_model(model, parameters)
+    return with_seed(model, random_state)

@@ -17,7 +17,7 @@ from marginrank._utils.parameters import (
     or_none,
 )
 from marginrank.cli.support.dask_client import check_cluster
-from marginrank.fit.declarations import N_JOBS, RANDOM_STATE
+from marginrank.models.parameters import N_JOBS, RANDOM_STATE
 
 DATA = "Data"
 EVALUATION = "Evaluation"
@@ -169,7 +169,7 @@ class Metrics:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Validation:
+class ValidationFlags:
     """Data that a model is judged on when it is made, and the metrics."""
 
     valid: str | None = _text("Data to evaluate the model on.", EVALUATION).field(None)

@@ -1,7 +1,7 @@
 """What the commands that learn have in common: everything before and after the fit."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from marginrank.cli.support import models as _models
 from marginrank.cli.support.checks import (
@@ -17,11 +17,11 @@ from marginrank.cli.support.checks import (
 from marginrank.cli.support.data import Wanted, open_judged
 from marginrank.cli.support.files import naming
 from marginrank.cli.support.metrics import Metric, find_metrics, measure
-from marginrank.cli.support.options import Reading, Training, Validation
+from marginrank.cli.support.options import Reading, Training, ValidationFlags
 from marginrank.cli.support.output import print_json
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.ties import decided_by_ties, print_ties
-from marginrank.cli.support.training import Learned, fit_summary, print_fit
+from marginrank.cli.support.training import fit_summary, print_fit
 
 if TYPE_CHECKING:
     from marginrank import RankingData
@@ -35,19 +35,15 @@ Parameters = TypeVar("Parameters")
 NEEDS = tuple((name, "valid") for name in ("valid_group", "metrics", "gain", "discount"))
 
 
-class Fitted(NamedTuple):
-    """A model, the data that it is judged on, and the counts of those it was trained on."""
-
-    model: "Model"
-    held_out: "RankingData | None"
-    counts: dict[str, int]
-
-
 class Task:
     """Files to learn from, what to judge the model by, and where to write it."""
 
     def __init__(
-        self, files: Sequence[str], reading: Reading, validation: Validation, training: Training
+        self,
+        files: Sequence[str],
+        reading: Reading,
+        validation: ValidationFlags,
+        training: Training,
     ) -> None:
         self.files = files
         self.reading = reading
@@ -82,7 +78,6 @@ class Task:
         check_stdin_once(read)
         with self.phases.importing():
             parameters: Any = make()
-            parameters.check()
             check_only_with(self.reading.given, parameters, only_with)
             self.metrics()
         groups = self.reading.group, self.validation.valid_group
@@ -108,21 +103,28 @@ class Task:
         with self.phases.phase("write", path), naming(path):
             write_model(model, path)
 
-    def keep(self, learned: Learned) -> None:
+    def keep(self, model: "LinearModel") -> None:
         """Write the model, also if the fit could not go on: then fail, and say where it is."""
-        self.write(learned.model)
-        if learned.error is not None:
-            sentence = str(learned.error).rstrip(".")
+        self.write(model)
+        error = None if model.report is None else model.report.error
+        if error is not None:
+            sentence = str(error).rstrip(".")
             raise OSError(
                 f"{sentence}; the best weights up to then are in {self.training.model}."
-            ) from learned.error
+            ) from error
 
-    def summary(self, fitted: Fitted, **more: Any) -> dict[str, Any]:
-        """Return what to tell of the fit, and how good the model is on the validation data."""
-        result = fit_summary(fitted.model, fitted.counts) | {"model": self.training.model, **more}
-        if fitted.held_out is not None:
+    def summary(
+        self,
+        model: "Model",
+        held_out: "RankingData | None",
+        counts: dict[str, int],
+        **more: Any,
+    ) -> dict[str, Any]:
+        """Return what to tell of a fit to data with some counts, and of the model on others."""
+        result = fit_summary(model, counts) | {"model": self.training.model, **more}
+        if held_out is not None:
             with self.phases.phase("evaluate", self.validation.valid):
-                result |= self._judge(fitted.model, fitted.held_out)
+                result |= self._judge(model, held_out)
         return result | {"seconds": self.phases.seconds}
 
     def _judge(self, model: "Model", data: "RankingData") -> dict[str, Any]:
@@ -131,11 +133,12 @@ class Task:
         values = measure(chosen, data, scores, skip=self.validation.metrics is None)
         return {"valid": values, "ties": decided_by_ties(chosen, values, data, scores)}
 
-    def tell(self, result: dict[str, Any], fitted: Fitted) -> None:
+    def tell(self, result: dict[str, Any], model: "Model") -> None:
         """Print the summary."""
+        from marginrank.models.fit_report import report_of
+
         if self.training.json:
             print_json(result)
             return
-        training = fitted.model.training
-        print_fit(result, training.stop_reason.value if training else "")
+        print_fit(result, report_of(model).stop_reason.value)
         print_ties(result.get("ties", {}))

@@ -2,8 +2,8 @@
 
 import warnings
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from marginrank.cli.support.output import print_table
 from marginrank.cli.support.progress import Phases
@@ -15,22 +15,15 @@ if TYPE_CHECKING:
     from marginrank.data import RankingData
     from marginrank.data.pair_lists import PairList
     from marginrank.fit.linear import Parameters
-    from marginrank.fit.minimisation import Fit
     from marginrank.fit.sparse import SparseParameters
     from marginrank.fit.stream_progress import Watch
     from marginrank.fit.streams import Opened
     from marginrank.models import AdditiveModel, LinearModel
-    from marginrank.models.fit_report import StreamFacts
+    from marginrank.models.fit_report import FitReport
 
     AnyParameters = Parameters | SparseParameters
 
-
-class Learned(NamedTuple):
-    """A model, what was read to learn it, and why that could not go on, if it could not."""
-
-    model: "LinearModel"
-    stream: "StreamFacts | None" = None
-    error: OSError | None = None
+Model = TypeVar("Model", "LinearModel", "AdditiveModel")
 
 
 def fit(
@@ -46,7 +39,7 @@ def fit(
     from marginrank.fit.streams import Opened
 
     how: Any = {"pairs": pairs, "random_state": random_state, "verbose": verbose}
-    return fit_opened(Opened(data), parameters, phases, **how).model
+    return fit_opened(Opened(data), parameters, phases, **how)
 
 
 def fit_opened(
@@ -57,7 +50,7 @@ def fit_opened(
     pairs: "PairList | None" = None,
     random_state: int = 0,
     verbose: bool = False,
-) -> Learned:
+) -> "LinearModel":
     """Fit to the labels of data in memory or on disk, or to a list of pairs, and time it."""
     from marginrank.fit.linear import fit_linear, seed_from
     from marginrank.fit.sparse import SparseParameters, fit_sparse
@@ -66,10 +59,11 @@ def fit_opened(
     with phases.phase("solve"), _watching(opened, parameters, phases, verbose) as watch:
         how: Any = {"seed": seed_from(random_state), "memory_limit": limit, **watch._asdict()}
         if isinstance(parameters, SparseParameters):
-            outcome = fit_sparse(data, parameters, **how)
+            model = fit_sparse(data, parameters, **how)
         else:
-            outcome = fit_linear(data, parameters, pairs=pairs, **how)
-    return learned_from(outcome, parameters, random_state, data.feature_names)
+            model = fit_linear(data, parameters, pairs=pairs, **how)
+    warn_of_model(model, parameters)
+    return with_seed(model, random_state)
 
 
 @contextmanager
@@ -88,39 +82,34 @@ def _watching(
         yield watch
 
 
-def learned_from(
-    outcome: "Fit",
-    parameters: "AnyParameters",
-    random_state: int,
-    feature_names: list[str] | None,
-) -> Learned:
-    """Return what a fit has learned, and warn of what is wrong with it."""
+def warn_of_model(model: "LinearModel", parameters: "AnyParameters") -> None:
+    """Warn of what is wrong with a linear model; raise what has ended the fit."""
     from marginrank.fit.sparse import SparseParameters, empty_message
-    from marginrank.models import LinearModel
+    from marginrank.models.fit_report import report_of
 
-    warn_of_outcome(outcome, parameters.tol, feature_names)
-    if outcome.error is None and isinstance(parameters, SparseParameters):
-        warn_of(empty_message(outcome.result.w, parameters))
-    model = LinearModel.from_fit(outcome, parameters, random_state, feature_names)
-    return Learned(model, outcome.stream, outcome.error)
+    report = report_of(model)
+    warn_of_report(report, parameters.tol, model.feature_names)
+    if report.error is None and isinstance(parameters, SparseParameters):
+        warn_of(empty_message(model.coef, parameters))
 
 
-def warn_of_outcome(outcome: "Fit", tol: float, feature_names: list[str] | None) -> None:
+def with_seed(model: "Model", random_state: int) -> "Model":
+    """Return a model whose parameters have the random_state that its fit began with."""
+    return replace(model, parameters=model.parameters | {"random_state": random_state})
+
+
+def warn_of_report(report: "FitReport", tol: float, feature_names: list[str] | None) -> None:
     """Warn of what is wrong with a fit; raise what has ended it."""
-    from marginrank.fit.linear import convergence_message
     from marginrank.fit.scaling import effect_message
-    from marginrank.models.fit_report import StopReason
+    from marginrank.models.fit_report import StopReason, convergence_message
 
-    if outcome.result.stop is StopReason.INTERRUPTED:
+    if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    if isinstance(outcome.error, BrokenPipeError):  # nobody reads what --verbose prints
-        raise outcome.error
-    if outcome.error is None:
-        for message in (
-            effect_message(outcome.scale, feature_names),
-            convergence_message(outcome.result, tol),
-        ):
-            warn_of(message)
+    if isinstance(report.error, BrokenPipeError):  # nobody reads what --verbose prints
+        raise report.error
+    if report.error is None:
+        warn_of(effect_message(report.without_effect, feature_names))
+        warn_of(convergence_message(report, tol))
 
 
 def warn_of(message: "Message | None") -> None:
@@ -131,25 +120,31 @@ def warn_of(message: "Message | None") -> None:
 
 def fit_summary(model: "LinearModel | AdditiveModel", counts: dict[str, int]) -> dict[str, Any]:
     """Return what came out of a fit on data with these counts."""
-    training = asdict(model.training) if model.training else {}
-    stop = training.pop("stop_reason")
-    for name in ("n_rounds", "C", "smoothness"):
-        if training[name] is None:
-            del training[name]
+    from marginrank.models.fit_report import report_of
+
+    report = report_of(model)
+    optional = {name: getattr(report, name) for name in ("n_rounds", "C", "smoothness")}
     return {
         "data": counts,
         "parameters": model.parameters,
-        **training,
-        "stop_reason": stop.name.lower(),
-        "converged": stop.converged,
+        "objective": report.objective,
+        "gap": report.gap,
+        "n_iter": report.n_iter,
+        "n_pairs": report.n_pairs,
+        **{name: value for name, value in optional.items() if value is not None},
+        "stop_reason": report.stop_reason.name.lower(),
+        "converged": report.stop_reason.converged,
     }
 
 
-def stream_summary(opened: "Opened", learned: Learned) -> dict[str, Any]:
+def stream_summary(opened: "Opened", model: "LinearModel") -> dict[str, Any]:
     """Return what was read of data that were left on disk, if they were."""
-    if learned.stream is None:
+    from marginrank.models.fit_report import report_of
+
+    stream = report_of(model).stream
+    if stream is None:
         return {}
-    return {"stream": {"memory_limit": opened.memory_limit, **learned.stream._asdict()}}
+    return {"stream": {"memory_limit": opened.memory_limit, **stream._asdict()}}
 
 
 def print_fit(result: "Mapping[str, Any]", stop_reason: str) -> None:

@@ -9,7 +9,7 @@ from marginrank.cli.support.flags import flag
 from marginrank.cli.support.options import Reading, Training
 from marginrank.cli.support.output import plus_minus, print_line, print_table
 from marginrank.cli.support.streams import write_err
-from marginrank.fit.declarations import AdditiveDeclaration, LinearDeclaration
+from marginrank.models.parameters import AdditiveDeclaration, LinearDeclaration
 
 if TYPE_CHECKING:
     from marginrank.fit.linear import RidgeParameters

@@ -19,11 +19,12 @@ from marginrank._utils.parameters import (
     or_none,
 )
 from marginrank.cli.support.options import EVALUATION, OUTPUT
-from marginrank.fit.declarations import (
+from marginrank.models.parameters import (
     BINS_TRIED,
     CURVES_TRIED,
     LINES_TRIED,
     LOSS_WEIGHT,
+    PAIR_COSTS,
     SMOOTHNESS_TRIED,
     AdditiveDeclaration,
 )
@@ -203,9 +204,7 @@ def _entries(name: str, listed: str) -> list[Any]:
     values: list[Any] = []
     for entry in _split(listed):
         if name == "pair_cost":
-            from marginrank.objective.pair_weights import COSTS
-
-            check_choice(name, entry, (NONE, *COSTS))
+            check_choice(name, entry, (NONE, *PAIR_COSTS))
         else:
             _OF_TRAIN[name].constraint.check(name, entry)
         is_none = entry == NONE and name in ("pair_cost", "scale")

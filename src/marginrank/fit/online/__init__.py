@@ -3,7 +3,7 @@
 It does not know scikit-learn, whose import takes longer than many a fit.
 """
 
-from marginrank.fit.online.fit import Outcome, fit_online, stalled_message
+from marginrank.fit.online.fit import fit_online, stalled_message
 from marginrank.fit.online.learner import Learner
 from marginrank.fit.online.parameters import OnlineParameters
 from marginrank.fit.online.problems import (
@@ -19,7 +19,6 @@ __all__ = [
     "Contents",
     "Learner",
     "OnlineParameters",
-    "Outcome",
     "contents",
     "fit_online",
     "stalled_message",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,11 +23,17 @@ from marginrank.fit.online.problems import (
     value_and_gradient,
 )
 from marginrank.fit.online.validation import hold_out
-from marginrank.fit.scaling import values_of
-from marginrank.models.fit_report import Pass, StopReason
+from marginrank.fit.scaling import values_of, without_effect
+from marginrank.models.fit_report import FitReport, Pass, StopReason
+from marginrank.models.linear_model import LinearModel, recorded_parameters
 from marginrank.solvers.stochastic.sgd import StepProblem
 
 Problems = Callable[[], Iterable[StepProblem]]
+
+NO_VALUE = (
+    "{} has no value on the validation data, check its labels; the fit stopped by its objective "
+    "instead."
+)
 
 # What to increase where a fit did not come as close to the optimum as was asked for.
 FIXES = {
@@ -43,25 +49,6 @@ FIXES = {
 }
 
 
-class Outcome(NamedTuple):
-    """What came out of an online fit.
-
-    `gap` is a certified bound on F − F*, `estimate` what the learned metric says of it; `unjudged`
-    tells why early stopping was not possible, if so.
-    """
-
-    w: Floats
-    objective: float
-    gap: float
-    estimate: float
-    n_iter: int
-    found: Contents
-    stop: StopReason
-    history: list[Pass]
-    learner: Learner
-    unjudged: str | None = None
-
-
 def fit_online(
     chunks: Chunks,
     parameters: OnlineParameters,
@@ -73,23 +60,22 @@ def fit_online(
     seed: int = 0,
     validation: RankingData | None = None,
     callback: Callable[[Pass], None] | None = None,
-) -> Outcome:
-    """Make passes over the data until it pays no more.
+) -> tuple[LinearModel, Learner]:
+    """Make passes over the data until it pays no more; return the model and what goes on learning.
 
     `chunks` is called once for each reading of the data. A `stream` is read once to count, unless
     it is known what is `found` there, once for each pass, where the objective is only estimated,
     and once more for objective and gap. A list of `pairs`, and a `propensity` by row, belong to
     data that comes in one chunk.
     """
-    parameters.check()
     if stream:
         parameters.check_stream()
     if parameters.early_stopping and validation is None:
         _check_hold_out(stream, pairs)
     held_out, judge = hold_out(chunks, parameters, seed, validation)
-    unjudged = None
+    asked, note = parameters, None
     if judge is not None and parameters.early_stopping and not judge.has_value:
-        unjudged = f"{parameters.scoring} has no value on the validation data, check its labels"
+        note = NO_VALUE.format(parameters.scoring)
         parameters, held_out, judge = replace(parameters, early_stopping=False), None, None
     given: dict[str, Any] = {"pairs": pairs, "propensity": propensity}
     found = found or contents(chunks, parameters, held_out, **given)
@@ -122,7 +108,24 @@ def fit_online(
     unsure = stop in (StopReason.STALLED, StopReason.MAX_ITER) and not parameters.early_stopping
     if unsure and seen.within(parameters.tol):
         stop = StopReason.ESTIMATED
-    return Outcome(w, *seen, len(fit.history), found, stop, fit.history, learner, unjudged)
+    facts: Any = {"n_pairs": found.n_pairs, "without_effect": without_effect(found.scale)}
+    facts |= {"n_iter": len(fit.history), "history": fit.history, "note": note}
+    report = FitReport(**seen._asdict(), stop_reason=stop, **facts)
+    return _model(w, asked, report, learner), learner
+
+
+def _model(
+    w: Floats, parameters: OnlineParameters, report: FitReport, learner: Learner
+) -> LinearModel:
+    counts = {"n_iter": report.n_iter, "n_pairs": report.n_pairs, "t": learner.sgd.steps}
+    return LinearModel(
+        coef=w,
+        parameters=recorded_parameters("SGDRankSVM", parameters),
+        report=report,
+        estimator="SGDRankSVM",
+        counts=counts,
+        scale=learner.scale,
+    )
 
 
 def _check_hold_out(stream: bool, pairs: PairList | None) -> None:
@@ -157,18 +160,18 @@ def _make_passes(
     return StopReason.MAX_ITER
 
 
-def stalled_message(outcome: Outcome) -> Message | None:
-    """Return what to warn of, if a fit did not come as close to the optimum as was asked for."""
-    unjudged = fix = Message()
-    if outcome.unjudged is not None:
-        unjudged = Message(f"{outcome.unjudged}; the fit stopped by its objective instead.")
-    if outcome.stop in FIXES:
-        distance = outcome.estimate / outcome.objective if outcome.objective > 0 else np.inf
+def stalled_message(report: FitReport) -> Message | None:
+    """Return the warning that a fit did not come as close to the optimum as asked for, or None."""
+    note = fix = Message()
+    if report.note is not None:
+        note = Message(report.note)
+    if report.stop_reason in FIXES:
+        distance = report.estimate / report.objective if report.objective > 0 else np.inf
         fix = Message(
             "The fit stopped because ",
-            outcome.stop.value,
-            f", by estimate {distance:.1e} above the optimum, relatively; increase ",
-            *FIXES[outcome.stop],
+            report.stop_reason.value,
+            f"; the estimated relative suboptimality is {distance:.1e}. Increase ",
+            *FIXES[report.stop_reason],
         )
-    between = " " if unjudged and fix else ""
-    return Message(unjudged, between, fix) or None
+    between = " " if note and fix else ""
+    return Message(note, between, fix) or None

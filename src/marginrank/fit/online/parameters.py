@@ -4,8 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginrank._utils.parameters import Mention, ParameterError, check_parameters, given
-from marginrank.fit.declarations import OnlineDeclaration
+from marginrank._utils.parameters import (
+    Mention,
+    ParameterError,
+    calling,
+    check_parameters,
+    given,
+)
+from marginrank.metrics import get_metric
+from marginrank.models.parameters import OnlineDeclaration
+from marginrank.objective.losses import get_loss
 from marginrank.solvers.stochastic.sgd import Rate, automatic_rate
 
 
@@ -13,9 +21,12 @@ from marginrank.solvers.stochastic.sgd import Rate, automatic_rate
 class OnlineParameters(OnlineDeclaration):
     """The parameters of online learning; see :class:`~marginrank.SGDRankSVM`."""
 
-    def check(self) -> None:
-        """Refuse a wrong value by its name."""
+    def __post_init__(self) -> None:
+        """Raise ParameterError for a wrong value."""
         check_parameters(self)
+        get_loss(self.loss)
+        with calling("metric", "scoring"):
+            get_metric(self.scoring)
         if np.isinf(1.0 / self.C):
             raise ParameterError(given("C", self.C), " is too small: 1 / C is infinite.")
 

@@ -10,7 +10,6 @@ from marginrank.cli.support.streams import write_out
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
-    from marginrank.fit.minimisation import Fit
     from marginrank.models import LinearModel
 
 
@@ -20,17 +19,16 @@ def tell_unused(given: Given) -> None:
         write_out(f"Without effect on the result: {', '.join(given.unused)}\n")
 
 
-def fitted(fit: "Fit", told: bool) -> "LinearModel":
-    """Return the weights of a fit, and tell how it ended."""
-    from marginrank.fit.linear import relative_distance
+def only_weights(model: "LinearModel", told: bool) -> "LinearModel":
+    """Return the weights of a fit without anything else, and tell how it ended."""
     from marginrank.fit.peers import CLOSE
     from marginrank.models import LinearModel
-    from marginrank.models.fit_report import StopReason
+    from marginrank.models.fit_report import StopReason, relative_distance, report_of
 
-    result = fit.result
-    if result.stop is StopReason.INTERRUPTED:
+    report = report_of(model)
+    if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    distance = relative_distance(result)
+    distance = relative_distance(report)
     if distance > CLOSE:
         warnings.warn(
             f"the fit is up to {distance:.1e} above the optimum, relatively, where {CLOSE:g} was "
@@ -39,11 +37,11 @@ def fitted(fit: "Fit", told: bool) -> "LinearModel":
         )
     if told:
         write_out(
-            f"Objective value: {result.objective:.10g}\n"
-            f"Upper bound on duality gap: {result.gap:.3g}\n"
-            f"Iterations: {result.n_iter}, pairs: {fit.n_pairs}\n"
+            f"Objective value: {report.objective:.10g}\n"
+            f"Upper bound on duality gap: {report.gap:.3g}\n"
+            f"Iterations: {report.n_iter}, pairs: {report.n_pairs}\n"
         )
-    return LinearModel(result.w, {})
+    return LinearModel(model.coef, {})
 
 
 def write_scores(

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from marginrank.cli.commands.compat._arguments import Flag, Given, Program, number, only, positive
-from marginrank.cli.commands.compat._models import fitted, write_scores
+from marginrank.cli.commands.compat._models import only_weights, write_scores
 from marginrank.cli.support.checks import check_files, check_writable
 from marginrank.cli.support.streams import write_out
 
@@ -29,7 +29,7 @@ def train(given: Given) -> None:
     if data.cost is not None:
         raise ValueError(f"{training_set} has cost:, which LIBLINEAR does not know; drop it.")
     fit = fit_like_liblinear(data, c=given.values["-c"], epsilon=given.values["-e"])
-    write_model(fitted(fit, not given.values["-q"]), model_file, "liblinear")
+    write_model(only_weights(fit, not given.values["-q"]), model_file, "liblinear")
 
 
 def predict(given: Given) -> None:

@@ -12,7 +12,7 @@ from marginrank.cli.commands.compat._arguments import (
     only,
     positive,
 )
-from marginrank.cli.commands.compat._models import fitted, tell_unused, write_scores
+from marginrank.cli.commands.compat._models import only_weights, tell_unused, write_scores
 from marginrank.cli.support.checks import check_files, check_writable
 from marginrank.cli.support.streams import write_out
 
@@ -47,9 +47,8 @@ def learn(given: Given) -> None:
         tell_unused(given)
     options = {name: given.values[flag] for name, flag in (("c", "-c"), ("epsilon", "-e"))}
     by_query = given.values["-l"] == 2
-    fit = fit_like_svm_rank(data, **options, by_query=by_query)
-    model = fitted(fit, told)
-    write_model(model, model_file, "svmrank")
+    fitted = fit_like_svm_rank(data, **options, by_query=by_query)
+    write_model(only_weights(fitted, told), model_file, "svmrank")
 
 
 def _properties(data: "RankingData") -> str:

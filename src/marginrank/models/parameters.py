@@ -1,34 +1,50 @@
 """The parameters of the learners, each declared once.
 
 Estimators, checks, flags of the command line and model files follow from the fields below: see
-:mod:`marginrank._utils.parameters`. What is computed from their values is in the modules of the
-learners. Help should be there at once: NumPy is not imported before a value is checked, and the
-dataclasses here are made without the methods that nobody calls.
+:mod:`marginrank._utils.parameters`. What is computed from their values, and the names of losses,
+solvers and metrics, which others may add to, are in the modules of the fits. Help should be there
+at once: NumPy is not imported before a value is checked, and the dataclasses here are made without
+the methods that nobody calls.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marginrank._utils.parameters import (
     FLAG,
+    TEXT,
+    Mention,
     Parameter,
+    ParameterError,
+    Wording,
     accepted_by,
-    calling,
     choice,
+    declared,
+    given,
     integer,
     number,
     or_none,
     share,
 )
 
+if TYPE_CHECKING:
+    from marginrank._utils.types import Floats
+
 MODEL = "Model"
 OPTIMISATION = "Optimisation"
 
 PAIR_SELECTIONS = ("all", "adjacent")
 NORMALIZATIONS = ("none", "pairs", "query")
+PAIR_COSTS = ("gain", "ndcg")
+MARGINS = ("unit", "label", "gain")
+SCALES = ("standard", "range", "query")
+NO_SCALE = "none"  # the same as None, which has no name on the command line
+LEAST_SCALE, MOST_SCALE = 1e-150, 1e150  # their squares are numbers
 LEARNING_RATES = ("auto", "inverse", "constant")
 METHODS = ("query", "pair")
+VARIANTS = ("plain", "away", "pairwise")
 SMOOTHNESS_TRIED = (0.03, 3.0)  # by a search
 BINS_TRIED = 32  # by a search
 CURVES_TRIED = "pairs"  # the normalization of additive models in a search
@@ -36,47 +52,106 @@ LINES_TRIED = ("none", "query")  # normalizations and scales of linear models, b
 LARGEST_SEED = 2**32 - 1  # that NumPy takes
 
 
-def _check_loss(value: Any) -> None:
-    from marginrank.objective.losses import get_loss
+def ndcg_cutoff(objective: Any) -> int | None:
+    """Return the k of "ndcg@k", or None for "pairs"; raise ParameterError for anything else.
 
-    get_loss(value)
-
-
-def _check_objective(value: Any) -> None:
-    from marginrank.fit.goals import cutoff_of
-
-    cutoff_of(value)
-
-
-def _check_cost(value: Any) -> None:
-    from marginrank.objective.pair_weights import check_cost
-
-    check_cost(value)
-
-
-def _check_margin(value: Any) -> None:
-    from marginrank.objective.margins import check_margin
-
-    check_margin(value)
+    Examples
+    --------
+    >>> from marginrank.models.parameters import ndcg_cutoff
+    >>> ndcg_cutoff("ndcg@10")
+    10
+    """
+    text = objective if isinstance(objective, str) else ""
+    match = re.fullmatch(r"ndcg@([1-9][0-9]*)", text, re.IGNORECASE)
+    if match is None and text != "pairs":
+        raise ParameterError(
+            given("objective", objective), " must be 'pairs', or 'ndcg@' and a cut-off: 'ndcg@10'."
+        )
+    return None if match is None else int(match[1])
 
 
-def _check_scale(value: Any) -> None:
-    from marginrank.fit.scaling import check_scale
-
-    check_scale(value)
-
-
-def _check_device(value: Any) -> None:
-    from marginrank.fit.devices import check_device
-
-    check_device(value)
+def check_pair_cost(cost: Any) -> None:
+    """Raise ParameterError for an unknown name; a matrix is checked with the labels."""
+    if isinstance(cost, str) and cost not in PAIR_COSTS:
+        names = ", ".join(map(repr, PAIR_COSTS))
+        takes = f"None, {names}, a matrix or a callable of two labels"
+        raise ParameterError(
+            given("pair_cost", cost), " must be ", Wording(takes, f"one of {names}"), "."
+        )
 
 
-def _check_metric(value: Any) -> None:
-    from marginrank.metrics import get_metric
+def check_margin(margin: Any) -> None:
+    """Raise ParameterError if `margin` is neither a known name nor a callable."""
+    if not callable(margin) and not (isinstance(margin, str) and margin in MARGINS):
+        names = ", ".join(map(repr, MARGINS))
+        takes = f"{names} or a callable of labels"
+        raise ParameterError(
+            given("margin", margin), " must be ", Wording(takes, f"one of {names}"), "."
+        )
 
-    with calling("metric", "scoring"):
-        get_metric(value)
+
+def no_scale(scale: Any) -> bool:
+    """Return True if features are to be left as they are."""
+    return scale is None or (isinstance(scale, str) and scale == NO_SCALE)
+
+
+def check_scale(scale: Any) -> None:
+    """Raise ParameterError if `scale` is neither a known name nor a vector of positive numbers."""
+    if isinstance(scale, str) and scale not in (NO_SCALE, *SCALES):
+        raise _wrong_scale(scale)
+    if scale is not None and not isinstance(scale, str):
+        check_scale_values(scale)
+
+
+def check_scale_values(scale: Any, n_features: int | None = None) -> "Floats":
+    """Return an array of scales as positive numbers, one for each feature if it is known."""
+    import numpy as np
+
+    try:
+        values = np.asarray(scale, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise _wrong_scale(scale) from None
+    if values.ndim != 1:
+        raise _wrong_scale(scale)
+    if n_features is not None and values.size != n_features:
+        raise ParameterError(
+            Mention("scale"),
+            f" has {values.size} entries and must have one per feature, {n_features}.",
+        )
+    wrong = np.flatnonzero(~((values >= LEAST_SCALE) & (values <= MOST_SCALE)))
+    if wrong.size:
+        raise ParameterError(
+            Mention("scale"),
+            f"[{wrong[0]}] is {values[wrong[0]]:g}; it must be positive, from {LEAST_SCALE:g} to "
+            f"{MOST_SCALE:g}. 1 leaves a feature as it is.",
+        )
+    return values.copy()
+
+
+def _wrong_scale(scale: Any) -> ParameterError:
+    names = ", ".join(map(repr, SCALES))
+    return ParameterError(
+        given("scale", scale),
+        " must be ",
+        Wording(
+            f"None, {names} or an array with one number per feature", f"one of 'none', {names}"
+        ),
+        ".",
+    )
+
+
+def check_device(device: Any) -> None:
+    """Raise ParameterError if `device` is no name of one; the fit finds out whether it exists."""
+    from marginrank.data.tensors import NO_FLOAT64
+
+    if isinstance(device, str) and device.partition(":")[0] == NO_FLOAT64:
+        raise ParameterError(
+            given("device", device), " has no float64 to sum in; use a CUDA or ROCm GPU, or None."
+        )
+    if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise ParameterError(
+            given("device", device), " must be None, 'cpu', 'cuda' or 'cuda:1' and so on."
+        )
 
 
 def _check_threads(value: Any) -> None:
@@ -97,43 +172,21 @@ def _check_monotonic(value: Any) -> None:
     check_monotonic(value)
 
 
-def _solvers() -> Iterable[str]:
-    from marginrank.solvers import solver_names
-
-    return ("auto", *solver_names(regularized=False))
-
-
-def _sparse_solvers() -> Iterable[str]:
-    from marginrank.solvers import solver_names
-
-    return solver_names(regularized=True)
-
-
-def _variants() -> Iterable[str]:
-    from marginrank.solvers.sparse.frank_wolfe import VARIANTS
-
-    return VARIANTS
-
-
 # Shared by several learners, which may have defaults of their own.
 LOSS_WEIGHT = Parameter(number(), "Weight of the loss.", MODEL, letter="-C")
-LOSS = Parameter(
-    accepted_by(_check_loss), "Loss of a pair: squared_hinge, hinge, huber or logistic.", MODEL
-)
-SMOOTH_LOSS = Parameter(
-    accepted_by(_check_loss), "Loss of a pair: squared_hinge, huber or logistic.", MODEL
-)
+LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, hinge, huber or logistic.", MODEL)
+SMOOTH_LOSS = Parameter(TEXT, "Loss of a pair: squared_hinge, huber or logistic.", MODEL)
 PAIR_SELECTION = Parameter(
     choice(PAIR_SELECTIONS), "Pairs of a query: all, or those of adjacent labels.", MODEL
 )
 PAIR_COST = Parameter(
-    accepted_by(_check_cost), "What multiplies the loss of a pair: gain or ndcg.", MODEL
+    accepted_by(check_pair_cost), "What multiplies the loss of a pair: gain or ndcg.", MODEL
 )
 MARGIN = Parameter(
-    accepted_by(_check_margin), "Margin of a pair: unit, or a difference of label or gain.", MODEL
+    accepted_by(check_margin), "Margin of a pair: unit, or a difference of label or gain.", MODEL
 )
 OBJECTIVE = Parameter(
-    accepted_by(_check_objective),
+    accepted_by(ndcg_cutoff),
     "What to learn: all pairs alike (pairs), or the first documents of each query, as ndcg@10.",
     MODEL,
 )
@@ -143,7 +196,7 @@ NORMALIZATION = Parameter(
     MODEL,
 )
 SCALE = Parameter(
-    accepted_by(_check_scale),
+    accepted_by(check_scale),
     "Divide features by nothing (none), or as they vary: standard, range, or query for inside "
     "queries.",
     MODEL,
@@ -167,8 +220,8 @@ class DeviceDeclaration:
     """Where a fit computes; see :class:`~marginrank.RankSVM`."""
 
     device: str | None = Parameter(
-        or_none(accepted_by(_check_device)),
-        "Compute with PyTorch on a card (cuda, cuda:1), or as there on the processor (cpu).",
+        or_none(accepted_by(check_device)),
+        "Compute with PyTorch on a GPU (cuda, cuda:1), or as there on the processor (cpu).",
         OPTIMISATION,
     ).field(None)
 
@@ -186,7 +239,7 @@ class LinearDeclaration:
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
-        choice(_solvers),
+        TEXT,
         "newton or tron; for hinge smoothing, ocas or bmrm; auto is the fastest.",
         OPTIMISATION,
     ).field("auto")
@@ -248,12 +301,12 @@ class SparseDeclaration:
     positive: bool = Parameter(FLAG, "No weight may be negative.", MODEL).field(False)
     loss: str = SMOOTH_LOSS.field("squared_hinge")
     solver: str = Parameter(
-        choice(_sparse_solvers),
+        TEXT,
         "proximal_newton; fenchel with a radius; truncated_gradient without.",
         OPTIMISATION,
     ).field("proximal_newton")
     variant: str = Parameter(
-        choice(_variants), "Steps of fenchel: plain, away or pairwise.", OPTIMISATION
+        choice(VARIANTS), "Steps of fenchel: plain, away or pairwise.", OPTIMISATION
     ).field("plain")
     tol: float = TOL.field(1e-6)
     max_iter: int = MAX_ITER.field(1000)
@@ -305,6 +358,43 @@ class OnlineDeclaration:
         integer(at_least=1), "Passes without progress after which it stops.", OPTIMISATION
     ).field(5)
     scoring: str = Parameter(
-        accepted_by(_check_metric), "Metric on validation data.", OPTIMISATION, has_flag=False
+        TEXT, "Metric on validation data.", OPTIMISATION, has_flag=False
     ).field("ndcg@10")
     n_jobs: int | None = N_JOBS.field(None)
+
+
+# Parameters that estimators have beside those of a fit, with their defaults.
+_BATCH_ONLY = {"random_state": 0, "verbose": 0, "warm_start": False}
+_ONLINE_ONLY = {"random_state": 0, "verbose": 0}
+ESTIMATOR_ONLY: dict[str, dict[str, Any]] = {
+    "RankSVM": _BATCH_ONLY,
+    "SparseRankSVM": _BATCH_ONLY,
+    "SGDRankSVM": _ONLINE_ONLY,
+    "AdditiveRankSVM": _ONLINE_ONLY,
+    "KernelRankSVM": _ONLINE_ONLY,
+}
+DECLARATIONS: dict[str, tuple[type, ...]] = {
+    "RankSVM": (LinearDeclaration, DeviceDeclaration),
+    "SparseRankSVM": (SparseDeclaration, DeviceDeclaration),
+    "SGDRankSVM": (OnlineDeclaration,),
+    "AdditiveRankSVM": (AdditiveDeclaration,),
+    "KernelRankSVM": (LinearDeclaration,),
+}
+
+
+def check_stored(estimator: str, parameters: dict[str, Any], more: Iterable[str] = ()) -> None:
+    """Raise ValueError for parameters that an estimator does not have, or wrong values of them.
+
+    Names of losses, solvers and metrics are looked up by a fit. `more` are names of parameters that
+    are checked elsewhere.
+    """
+    known = {
+        name: parameter
+        for kind in DECLARATIONS[estimator]
+        for name, parameter in declared(kind).items()
+    }
+    unknown = parameters.keys() - {*known, *ESTIMATOR_ONLY[estimator], *more}
+    if unknown:
+        raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
+    for name in known.keys() & parameters.keys():
+        known[name].constraint.check(name, parameters[name])

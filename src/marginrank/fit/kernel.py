@@ -1,0 +1,194 @@
+"""From data and parameters to a kernel model: the kernel PCA map, and a linear fit behind it.
+
+The map ψ of Chapelle and Keerthi (2010), section 6.3. With K = UΛUᵀ the kernel matrix of some
+landmarks z_1 … z_m and A = UΛ^(−1/2),
+
+    ψ(x) = Aᵀ k(x),   k(x) = (k(x, z_1), …, k(x, z_m)),
+
+so that ψ(x)ᵀψ(x′) = k(x, x′) wherever x or x′ is spanned by the landmarks. If they are all training
+documents, the map is exact; if they are a sample, it is Nyström's approximation.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from marginrank._utils.parameters import Mention, ParameterError, check_integer
+from marginrank._utils.threads import effective_threads, serial_blas
+from marginrank._utils.types import Floats
+from marginrank._utils.user_warnings import warn_caller
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.linear import Parameters, fit_linear
+from marginrank.fit.scaling import find_scale, values_of
+from marginrank.models.kernel_model import KernelModel
+from marginrank.models.kernels import PRECOMPUTED, Kernel, Landmarks, as_float64
+from marginrank.models.linear_model import LinearModel, recorded_parameters
+from marginrank.models.parameters import no_scale
+from marginrank.solvers.result import Callback
+
+EXACT_DOCUMENTS = 3000  # the eigenvectors of so many take seconds; the time grows with the cube
+DEFAULT_LANDMARKS = 1000  # few enough for "newton" to work with the Hessian of the mapped data
+ASYMMETRY = 1e-5  # relative; more is no rounding error, not even of float32
+NEGATIVE = 1e-6  # likewise for an eigenvalue below zero
+
+
+def fit_kernel(
+    data: RankingData,
+    kernel: Kernel,
+    parameters: Parameters,
+    *,
+    n_components: int | None = None,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> tuple[KernelModel, LinearModel]:
+    """Return the kernel model that minimises the objective, and its linear part after the map.
+
+    The scale of the parameters is that of the features in front of the kernel.
+    """
+    if kernel.function == PRECOMPUTED and not no_scale(parameters.scale):
+        raise ParameterError(
+            Mention("scale"),
+            " is for features, and a precomputed kernel has none; scale them before the kernel is "
+            "computed.",
+        )
+    kernel = kernel.with_gamma(data.n_features)
+    scale = values_of(find_scale(data, parameters.scale))
+    landmarks = choose_landmarks(kernel, data.X, n_components, seed, scale)
+    map = KernelMap.of(landmarks, data.X)
+    mapped = map.features(data.X, effective_threads(parameters.n_jobs))
+    linear = fit_linear(
+        data.with_features(mapped, n_jobs=parameters.n_jobs),
+        replace(parameters, scale=None),
+        seed=seed,
+        callback=callback,
+    )
+    own = recorded_parameters("KernelRankSVM", parameters)
+    own |= {"kernel": kernel.function, "gamma": kernel.gamma, "degree": kernel.degree}
+    own |= {"coef0": kernel.coef0, "n_components": n_components}
+    del own["device"]
+    model = KernelModel(
+        parameters=dict(sorted(own.items())),
+        dual_coef=map.expansion(linear.coef),
+        landmark_rows=landmarks.rows,
+        landmarks=landmarks.documents,
+        n_features=data.n_features,
+        feature_names=data.feature_names,
+        report=linear.report,
+        scale=scale,
+    )
+    return model, linear
+
+
+def choose_landmarks(
+    kernel: Kernel,
+    X: Any,
+    n_components: int | None,
+    seed: int,
+    scale: Floats | None = None,
+) -> Landmarks:
+    """Take all documents if they are few, else a sample of `n_components`."""
+    n = X.shape[0]
+    if n_components is None:
+        n_components = n if n <= EXACT_DOCUMENTS else DEFAULT_LANDMARKS
+    check_integer("n_components", n_components, at_least=1)
+    if kernel.function == PRECOMPUTED and X.shape[1] != n:
+        raise ValueError(
+            f"X has shape {X.shape}, but kernel='precomputed' is fitted to a square matrix, "
+            "the kernel of all documents with all documents."
+        )
+    rows = np.arange(n)
+    if n_components < n:
+        rows = np.sort(np.random.RandomState(seed).permutation(n)[:n_components])
+    documents = None if kernel.function == PRECOMPUTED else as_float64(X[rows])
+    return Landmarks(kernel, rows.astype(np.int64), documents, scale)
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """The kernel PCA map of some landmarks.
+
+    Attributes
+    ----------
+    landmarks : Landmarks
+        What documents are compared with.
+    vectors : ndarray of shape (n_landmarks, n_dimensions)
+        Eigenvectors U of the landmarks' kernel matrix.
+    roots : ndarray of shape (n_dimensions,)
+        Square roots Λ^½ of the eigenvalues, all positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.fit.kernel import KernelMap, choose_landmarks
+    >>> from marginrank.models.kernels import Kernel
+    >>> X = np.array([[0.0], [1.0], [2.0], [2.0]])
+    >>> landmarks = choose_landmarks(Kernel("poly", degree=2), X, None, seed=0)
+    >>> psi = KernelMap.of(landmarks, X).features(X, threads=1)
+    >>> psi.shape  # x², x and 1 span the kernel (xz + 1)²
+    (4, 3)
+    >>> np.round(psi @ psi.T)[:2]
+    array([[1., 1., 1., 1.],
+           [1., 4., 9., 9.]])
+    """
+
+    landmarks: Landmarks
+    vectors: Floats
+    roots: Floats
+
+    @classmethod
+    def of(cls, landmarks: Landmarks, X: Any) -> "KernelMap":
+        """Make the map from the kernel of the landmarks, which are rows of X."""
+        with serial_blas():
+            values, vectors = _positive_part(landmarks.values(X[landmarks.rows]))
+        return cls(landmarks, vectors, np.sqrt(values))
+
+    def features(self, X: Any, threads: int) -> NDArray[Any]:
+        """Return ψ of each document of the training data X, with the precision of X."""
+        if self.landmarks.rows.size == X.shape[0]:
+            return (self.vectors * self.roots).astype(X.dtype, copy=False)  # K is not needed
+        return self.landmarks.product(X, self.vectors / self.roots, threads, X.dtype)
+
+    def expansion(self, w: Floats) -> Floats:
+        """Return β with wᵀψ(x) = Σ β_i k(x, z_i)."""
+        with serial_blas():
+            beta: Floats = (self.vectors / self.roots) @ w
+        return beta
+
+
+def _positive_part(K: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Return the eigenvalues of K above zero and their vectors; warn if there are any below."""
+    values, vectors = eigh(_symmetric(K), driver="evd", overwrite_a=True, check_finite=False)
+    largest = values[-1]
+    rounding = largest * values.size * np.finfo(K.dtype).eps
+    keep = values > max(rounding, 0.0)
+    if not keep.any():
+        raise ValueError(
+            "the kernel matrix has no positive eigenvalue, so that there is nothing to learn from; "
+            "check X, or take another kernel."
+        )
+    below = values < -max(rounding, NEGATIVE * largest)
+    if below.any():
+        warn_caller(
+            f"the kernel is no inner product on these documents: {np.count_nonzero(below)} of "
+            f"{values.size} eigenvalues are negative, down to {values[0] / largest:.1e} of the "
+            "largest, and are dropped; take another kernel, or other parameters of it."
+        )
+    return values[keep], vectors[:, keep]
+
+
+def _symmetric(K: NDArray[Any]) -> Floats:
+    """Return K in float64, with rounding errors averaged out."""
+    K = K.astype(np.float64, order="F")
+    apart = np.abs(K - K.T)
+    i, j = np.unravel_index(apart.argmax(), K.shape)
+    if apart[i, j] > ASYMMETRY * np.abs(K).max():
+        raise ValueError(
+            f"the kernel is not symmetric: k(x, z) = {K[i, j]:g} but k(z, x) = {K[j, i]:g} for "
+            f"documents {min(i, j)} and {max(i, j)}."
+        )
+    K += K.T.copy()
+    K /= 2
+    return K
