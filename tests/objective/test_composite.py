@@ -92,7 +92,7 @@ def test_in_the_ball_the_gap_is_at_most_that_of_frank_wolfe():
     )
     w = np.array([0.3, -0.2, 0.0, 0.1, 0.0])
     point = Composite(objective, L1Ball(1.0)).at(w)
-    gradient = point.loss.gradient
+    gradient = point.base.gradient
     frank_wolfe = w @ gradient + np.abs(gradient).max()
     assert point.gap <= frank_wolfe
     assert point.gap == pytest.approx(

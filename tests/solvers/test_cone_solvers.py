@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -41,7 +42,7 @@ def test_the_nearest_point_of_a_cone_is_that_of_a_qp(seed):
     )
     u = rng.normal(size=n)
     nearest, held = block.nearest(u)
-    expected = _solve(sp.eye_array(n), -u, -block.rows, np.zeros(n))
+    expected = _solve(sp.eye_array(n), -u, -block.rows, np.zeros(n), [clarabel.NonnegativeConeT(n)])
     assert_allclose(nearest, expected, atol=1e-6)
     assert np.all(block.rows @ nearest >= -1e-12)
     assert_allclose(block.rows[held] @ nearest, 0.0, atol=1e-9)

@@ -168,8 +168,8 @@ def test_samples_lead_to_the_same_optimum():
 ANY_MODEL = [
     RankSVM(),
     plain_curves(),
-    plain_curves(l1=0.1),
-    plain_curves(monotone={0: 1}),
+    plain_curves(group_l1=0.1),
+    plain_curves(monotonic_cst={0: 1}),
 ]
 NOTHING_TO_GAIN = [(0.0, 1.0), (1.0, 1e-300), (1.0, 1e-323)]
 

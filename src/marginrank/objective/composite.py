@@ -9,6 +9,7 @@ from marginrank._utils.cached import cached_property
 from marginrank._utils.types import Floats
 from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
+from marginrank.objective.derived_point import DerivedPoint
 from marginrank.objective.duality import scaled_bound
 from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.objective import Objective, Point
@@ -66,12 +67,12 @@ class Composite(Generic[R_co]):
         return max(squares, 0.0) / (2.0 * self.objective.loss.largest_curvature)
 
 
-class CompositePoint(Generic[R_co]):
-    """L + Ω at one w."""
+class CompositePoint(DerivedPoint, Generic[R_co]):
+    """L + Ω at one w; its base is the point of L."""
 
-    def __init__(self, composite: Composite[R_co], loss: Point) -> None:
+    def __init__(self, composite: Composite[R_co], base: Point) -> None:
+        super().__init__(base)
         self.composite = composite
-        self.loss = loss
         self._grouped: dict[int, GroupedLoss] = {}
         self._closer_gap = np.inf
 
@@ -81,34 +82,14 @@ class CompositePoint(Generic[R_co]):
         return self.composite.objective
 
     @property
-    def w(self) -> Floats:
-        """The weights."""
-        return self.loss.w
-
-    @property
-    def scores(self) -> Scores:
-        """Xw."""
-        return self.loss.scores
-
-    @property
-    def travelled(self) -> Floats:
-        """How far each weight has gone in steps along which scores were updated."""
-        return self.loss.travelled
-
-    @cached_property
-    def value(self) -> float:
-        """F(w)."""
-        return self.loss.value + self.composite.regularizer.value(self.w)
-
-    @property
-    def sum_rounding(self) -> float:
-        """How far F(w) may be off."""
-        return self.loss.sum_rounding
+    def penalty(self) -> float:
+        """Ω(w)."""
+        return self.composite.regularizer.value(self.w)
 
     @property
     def gradient(self) -> Floats:
         """The gradient mapping w − prox(w − ∇L(w)): zero exactly at the optimum."""
-        step = self.w - self.loss.gradient
+        step = self.w - self.base.gradient
         return self.w - self.composite.regularizer.prox(step, 1.0)
 
     @property
@@ -118,15 +99,15 @@ class CompositePoint(Generic[R_co]):
 
     def _gap_to(self, bound: float) -> float:
         """Return F(w) less a lower bound that was made here, and the rounding of both."""
-        return max(self.value - bound, 0.0) + self.loss.rounding + self.loss.score_rounding
+        return max(self.value - bound, 0.0) + self.base.rounding + self.base.score_rounding
 
     @cached_property
     def scaled_gap(self) -> float:
         """The certificate that needs no sweep; far from tight near the optimum."""
-        gradient = self.loss.gradient
+        gradient = self.base.gradient
         bound = scaled_bound(
-            float(self.w @ gradient) - self.loss.loss_value,
-            self.composite.strength(self.loss),
+            float(self.w @ gradient) - self.base.loss_value,
+            self.composite.strength(self.base),
             self.composite.regularizer.ray(gradient),
         )
         return self._gap_to(bound)
@@ -149,7 +130,7 @@ class CompositePoint(Generic[R_co]):
     def by_group(self, n_groups: int) -> GroupedLoss:
         """Return the loss as a sum over groups of queries; a sweep the first time."""
         if n_groups not in self._grouped:
-            self._grouped[n_groups] = self.loss.by_group(n_groups)
+            self._grouped[n_groups] = self.base.by_group(n_groups)
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
@@ -158,23 +139,23 @@ class CompositePoint(Generic[R_co]):
         With `only_scores` it makes no gradient, where that is to come of :meth:`by_group`.
         """
         scores = self.objective.scores(w) if only_scores else None
-        return self.composite.wrap(self.objective.at(w, scores, like=self.loss))
+        return self.composite.wrap(self.objective.at(w, scores, like=self.base))
 
     def move(
         self, step: float, direction: Floats, direction_scores: Scores
     ) -> "CompositePoint[R_co]":
         """Look at w + step · direction, given X · direction; no sweep."""
-        return self.composite.wrap(self.loss.move(step, direction, direction_scores))
+        return self.composite.wrap(self.base.move(step, direction, direction_scores))
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return the derivative of F along a direction, given X · direction; no sweep."""
-        return self.loss.slope(direction, direction_scores) + self.composite.regularizer.slope(
+        return self.base.slope(direction, direction_scores) + self.composite.regularizer.slope(
             self.w, direction
         )
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
         """Return the second derivative along a direction, given X · direction; no sweep."""
-        return self.loss.curvature(
+        return self.base.curvature(
             direction, direction_scores
         ) + self.composite.regularizer.curvature(direction)
 

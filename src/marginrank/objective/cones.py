@@ -17,7 +17,7 @@ import numpy as np
 from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Booleans, Floats
-from marginrank.objective.backends.interface import Scores
+from marginrank.objective.derived_point import StructuredPoint
 from marginrank.objective.faces import Combination, Face, on_face
 from marginrank.objective.objective import PRECISION, Objective, Point
 
@@ -130,50 +130,23 @@ def _uncorrelated(free: Floats, variances: Floats) -> Combination:
     return Combination(free @ vectors[:, ::-1], np.maximum(spread[::-1], 0.0))
 
 
-class ConePoint:
+class ConePoint(StructuredPoint):
     """An objective at a point of a cone, with a certificate of how far the optimum there is."""
 
-    penalty = 0.0  # beside the objective
-
-    def __init__(self, cone: Cone, point: Point) -> None:
+    def __init__(self, cone: Cone, base: Point) -> None:
+        super().__init__(base)
         self.cone = cone
-        self.point = point
-
-    @property
-    def objective(self) -> Objective:
-        """What it is a point of."""
-        return self.point.objective
-
-    @property
-    def w(self) -> Floats:
-        """The weights."""
-        return self.point.w
-
-    @property
-    def scores(self) -> Scores:
-        """Xw."""
-        return self.point.scores
-
-    @property
-    def travelled(self) -> Floats:
-        """How far each weight has gone in steps along which scores were updated."""
-        return self.point.travelled
-
-    @property
-    def value(self) -> float:
-        """F(w)."""
-        return self.point.value
 
     @cached_property
     def multipliers(self) -> list[Floats]:
         """The best μ, block by block."""
-        of_loss = self.point.gradient - self.objective.ridge * self.w
+        of_loss = self.base.gradient - self.objective.ridge * self.w
         return [block.multipliers(of_loss[block.weights]) for block in self.cone.blocks]
 
     @cached_property
     def gradient(self) -> Floats:
         """∇F − Gᵀμ, which is zero at the optimum only."""
-        left: Floats = self.point.gradient.copy()
+        left: Floats = self.base.gradient.copy()
         for block, multipliers in zip(self.cone.blocks, self.multipliers, strict=True):
             left[block.weights] -= multipliers @ block.rows
         return left
@@ -185,7 +158,7 @@ class ConePoint:
             len(mu) * np.linalg.norm(mu @ np.abs(block.rows))
             for block, mu in zip(self.cone.blocks, self.multipliers, strict=True)
         ]
-        return self.point.gradient_rounding + PRECISION * float(np.linalg.norm(sizes))
+        return self.base.gradient_rounding + PRECISION * float(np.linalg.norm(sizes))
 
     @cached_property
     def slack(self) -> float:
@@ -196,9 +169,3 @@ class ConePoint:
             rounding = PRECISION * u.size * (np.abs(block.rows) @ np.abs(u))
             total += float(mu @ (np.abs(block.rows @ u) + rounding))
         return total
-
-    @cached_property
-    def gap(self) -> float:
-        """Certificate: F(u) − F* is not larger."""
-        length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
-        return 0.5 * length**2 / self.objective.ridge + self.slack + self.point.rounding

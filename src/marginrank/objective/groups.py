@@ -17,6 +17,7 @@ from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.objective.backends.interface import Scores
+from marginrank.objective.derived_point import StructuredPoint
 from marginrank.objective.faces import Combination, Face, on_face
 from marginrank.objective.objective import PRECISION, Objective, Point
 
@@ -92,47 +93,17 @@ class Groups:
         return float(np.sqrt(ridge * length / (ridge * length + self.weight)))
 
 
-class GroupPoint:
+class GroupPoint(StructuredPoint):
     """An objective with a penalty on groups, at one u."""
 
-    def __init__(self, groups: Groups, point: Point) -> None:
+    def __init__(self, groups: Groups, base: Point) -> None:
+        super().__init__(base)
         self.groups = groups
-        self.point = point
-
-    @property
-    def objective(self) -> Objective:
-        """What it is a point of, but for the penalty."""
-        return self.point.objective
-
-    @property
-    def w(self) -> Floats:
-        """The weights."""
-        return self.point.w
-
-    @property
-    def scores(self) -> Scores:
-        """Xw."""
-        return self.point.scores
-
-    @property
-    def travelled(self) -> Floats:
-        """How far each weight has gone in steps along which scores were updated."""
-        return self.point.travelled
-
-    @property
-    def sum_rounding(self) -> float:
-        """How far F(w) may be off."""
-        return self.point.sum_rounding
 
     @cached_property
     def penalty(self) -> float:
         """γ Σ_k ‖u_k‖."""
         return self.groups.value(self.w)
-
-    @cached_property
-    def value(self) -> float:
-        """F(w)."""
-        return self.point.value + self.penalty
 
     @cached_property
     def is_zero(self) -> Booleans:
@@ -143,7 +114,7 @@ class GroupPoint:
     @cached_property
     def pull(self) -> Floats:
         """−∇L."""
-        return self.objective.ridge * self.w - self.point.gradient
+        return self.objective.ridge * self.w - self.base.gradient
 
     @cached_property
     def _held(self) -> Floats:
@@ -152,18 +123,18 @@ class GroupPoint:
     @cached_property
     def gradient(self) -> Floats:
         """ρ(u − p), which is zero at the optimum only."""
-        return self.point.gradient + self._held
+        return self.base.gradient + self._held
 
     @cached_property
     def slopes(self) -> Floats:
         """∇F for the groups that are not zero."""
-        return self.point.gradient + self.groups.weight * self.groups.directions(self.w)
+        return self.base.gradient + self.groups.weight * self.groups.directions(self.w)
 
     @property
     def gradient_rounding(self) -> float:
         """How far the gradient may be off, as a length."""
         size = float(np.linalg.norm(self.pull))
-        return self.point.gradient_rounding + 4.0 * PRECISION * size
+        return self.base.gradient_rounding + 4.0 * PRECISION * size
 
     @cached_property
     def slack(self) -> float:
@@ -175,26 +146,20 @@ class GroupPoint:
         total = float(lengths @ (apart**2 + spare))
         return gamma * (0.5 * total + 4.0 * PRECISION * float(np.sum(lengths)))
 
-    @cached_property
-    def gap(self) -> float:
-        """Certificate: F(u) − F* is not larger."""
-        length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
-        return 0.5 * length**2 / self.objective.ridge + self.slack + self.point.rounding
-
     def at(self, w: Floats) -> "GroupPoint":
         """Look at other weights: a sweep."""
-        return GroupPoint(self.groups, self.objective.at(w, like=self.point))
+        return GroupPoint(self.groups, self.objective.at(w, like=self.base))
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "GroupPoint":
         """Look at w + step · direction, given X · direction; no sweep."""
-        return GroupPoint(self.groups, self.point.move(step, direction, direction_scores))
+        return GroupPoint(self.groups, self.base.move(step, direction, direction_scores))
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return the derivative along a direction; a norm grows whichever way it leaves zero."""
         groups = self.groups
         leaving = float(np.sum(groups.lengths(direction)[self.is_zero]))
         of_norms = float(groups.directions(self.w) @ direction) + leaving
-        return self.point.slope(direction, direction_scores) + groups.weight * of_norms
+        return self.base.slope(direction, direction_scores) + groups.weight * of_norms
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
         """Return the second derivative along a direction."""
@@ -202,4 +167,4 @@ class GroupPoint:
         along = groups.sums(groups.directions(self.w) * direction)
         across = np.maximum(groups.lengths(direction) ** 2 - along**2, 0.0)
         bent = float(np.sum(across[~self.is_zero] / lengths[~self.is_zero]))
-        return self.point.curvature(direction, direction_scores) + groups.weight * bent
+        return self.base.curvature(direction, direction_scores) + groups.weight * bent

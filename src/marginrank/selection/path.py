@@ -332,7 +332,7 @@ def _walk(
         result = solver.solve(_regularizer(parameters, value), start_at=point, tol=parameters.tol)
         if result.stop is StopReason.INTERRUPTED or solver.point is None:
             raise KeyboardInterrupt
-        point = solver.point.loss
+        point = solver.point.base
         results.append(result)
         seconds.append(perf_counter() - begin)
     # The solver has divided the objective of the penalised form by C, so that points can be shared.

@@ -3,8 +3,9 @@
 from marginrank._utils.types import Floats
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import Objective, Point
-from marginrank.solvers.cone.pivoting import Pivoting, Step
-from marginrank.solvers.hinge.shaped import Found, shaped_hinge
+from marginrank.solvers.cone.pivoting import FaceOptimum, Pivoting
+from marginrank.solvers.hinge.shaped import ShapedWidths, SmoothOptimum
+from marginrank.solvers.progress import Progress
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.newton import newton
 
@@ -28,40 +29,39 @@ def hinge_in_cone(
     objective : Objective
         What to minimise; its loss is a sum of hinges.
     regularizer : Cone
-        Where.
+        The cone.
     seed : int
         For samples of Newton's method.
     w0, tol, max_iter, callback
-        As in :func:`~marginrank.solvers.hinge.shaped.shaped_hinge`.
+        As in :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
     """
-    method = _Faces(regularizer, seed)
-    return shaped_hinge(
-        objective, method=method, w0=w0, tol=tol, max_iter=max_iter, callback=callback
-    )
+    progress = Progress(objective, callback)
+    return _ConeWidths(objective, regularizer, w0, tol, seed).minimise(progress, max_iter)
 
 
-class _Faces:
+class _ConeWidths(ShapedWidths):
     """Smoothed problems by pivoting, each from the face of the last one."""
 
-    def __init__(self, cone: Cone, seed: int) -> None:
+    def __init__(
+        self, objective: Objective, cone: Cone, w0: Floats | None, tol: float, seed: int
+    ) -> None:
         self._cone = cone
+        self._w0 = w0
         self._pivoting = Pivoting(cone, newton, ITERATIONS, seed)
+        super().__init__(objective, tol)
 
-    def begin(self, w: Floats) -> None:
-        """Start the next one from some weights."""
-        self._pivoting.begin(w)
+    def _begin(self) -> None:
+        if self._w0 is not None:
+            self._pivoting.begin(self._w0)
 
-    def minimise(self, objective: Objective, tol: float) -> Found:
-        """Minimise an objective, from the optimum of the last one."""
-        steps: list[Step] = []
-        estimate, _ = self._pivoting.run(objective, tol, steps.append)
+    def _minimise(self, objective: Objective, tol: float) -> SmoothOptimum:
+        faces: list[FaceOptimum] = []
+        estimate, _ = self._pivoting.run(objective, tol, faces.append)
         assert self._pivoting.best is not None
-        return Found(self._pivoting.best, estimate, sum(step.n_inner for step in steps))
+        return SmoothOptimum(self._pivoting.best, estimate, sum(face.n_inner for face in faces))
 
-    def wrap(self, point: Point) -> ConePoint:
-        """Return a point of the cone."""
+    def _wrap(self, point: Point) -> ConePoint:
         return ConePoint(self._cone, point)
 
-    def inside(self, w: Floats) -> Floats:
-        """Return the nearest weights in the cone."""
+    def _inside(self, w: Floats) -> Floats:
         return self._cone.nearest(w)[0]

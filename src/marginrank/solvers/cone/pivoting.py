@@ -33,7 +33,7 @@ PATIENCE = 50  # faces without a smaller gap
 Minimise = Callable[..., SolverResult]
 
 
-class Step(NamedTuple):
+class FaceOptimum(NamedTuple):
     """What was found on a face."""
 
     free: Point  # the optimum of the face, which may be outside of the cone
@@ -76,11 +76,11 @@ class Pivoting:
         """The certified bound on how far the best point is above the optimum."""
         if self.best is None:
             return np.inf
-        bounded = max(self.best.value - self.lower, 0.0) + self.best.point.rounding
+        bounded = max(self.best.value - self.lower, 0.0) + self.best.base.rounding
         return min(bounded, self.best.gap)
 
     def run(
-        self, objective: Objective, tol: float, tell: Callable[[Step], None]
+        self, objective: Objective, tol: float, tell: Callable[[FaceOptimum], None]
     ) -> tuple[float, StopReason]:
         """Minimise an objective; return an estimate of how far from the optimum, and why it ended.
 
@@ -128,7 +128,7 @@ class Pivoting:
         self.lower = max(self.lower, point.value - point.gap)
         return self.best
 
-    def _solve(self, objective: Objective, tol: float, max_iter: int) -> Step:
+    def _solve(self, objective: Objective, tol: float, max_iter: int) -> FaceOptimum:
         """Find the optimum of the face.
 
         Sets: w
@@ -149,8 +149,8 @@ class Pivoting:
         inside = ConePoint(self._cone, free if is_inside else objective.at(nearest, like=free))
         outside = max(inside.value - free.value, 0.0)
         if found is None:
-            return Step(free, inside, held, outside, StopReason.CERTIFIED, 0)
-        return Step(free, inside, held, found.estimate + outside, found.stop, found.n_iter)
+            return FaceOptimum(free, inside, held, outside, StopReason.CERTIFIED, 0)
+        return FaceOptimum(free, inside, held, found.estimate + outside, found.stop, found.n_iter)
 
     def _wrong(self, point: Point) -> Booleans:
         """Tell which conditions are wrong: those that do not hold, and those that hold back."""

@@ -6,7 +6,7 @@ from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import Objective
-from marginrank.solvers.cone.pivoting import Minimise, Pivoting, Step
+from marginrank.solvers.cone.pivoting import FaceOptimum, Minimise, Pivoting
 from marginrank.solvers.progress import Progress
 from marginrank.solvers.result import Callback, SolverResult
 
@@ -48,7 +48,7 @@ def smooth_in_cone(
     if w0 is not None:
         pivoting.begin(w0)
 
-    def tell(step: Step) -> None:
+    def tell(step: FaceOptimum) -> None:
         progress.record(step.inside, step.estimate, step.n_inner, gap=pivoting.gap)
 
     try:

@@ -22,15 +22,15 @@ TINY = 1e-10  # of the largest diagonal entry: a floor
 
 def face_step(point: L1Point) -> Floats:
     """Return the weights that minimise the quadratic model on the face of a point, nearly."""
-    regularizer, w, gradient = point.composite.regularizer, point.w, point.loss.gradient
+    regularizer, w, gradient = point.composite.regularizer, point.w, point.base.gradient
     l1, l2 = regularizer.multiplier(w, gradient), regularizer.ridge
     sign = np.where(w != 0, np.sign(w), -np.sign(gradient))
     free = (w != 0) | (regularizer.pull(gradient) > l1)
-    diagonal = point.loss.hess_diag() + l2
+    diagonal = point.base.hess_diag() + l2
     diagonal = np.maximum(diagonal, TINY * np.max(diagonal))
     slope = gradient + l2 * w + l1 * sign
     if isinstance(regularizer, L1Ball):
-        step = _solve(point.loss, l2, free, diagonal, -np.where(free, slope, 0.0))
+        step = _solve(point.base, l2, free, diagonal, -np.where(free, slope, 0.0))
         step = _keep_in_ball(point, regularizer, free, diagonal, np.where(free, sign, 0.0), step)
         u = np.where(free, w + step, 0.0)
     else:
@@ -50,8 +50,8 @@ def _on_smaller_faces(
         to_zero = np.where(free, 0.0, -w)
         target = -slope
         if to_zero.any():
-            target = target - point.loss.hess_vec(to_zero)[0]
-        u = w + _solve(point.loss, l2, free, diagonal, np.where(free, target, 0.0)) + to_zero
+            target = target - point.base.hess_vec(to_zero)[0]
+        u = w + _solve(point.base, l2, free, diagonal, np.where(free, target, 0.0)) + to_zero
         crossing = free & (u * sign < 0)
         if not crossing.any():
             break
@@ -73,15 +73,15 @@ def _keep_in_ball(
     on_boundary = room <= 1e-9 * ball.radius
     if excess <= 0 and not on_boundary:
         return step
-    shift = _solve(point.loss, 0.0, free, diagonal, sign)
+    shift = _solve(point.base, 0.0, free, diagonal, sign)
     slope = float(sign @ shift)
     return step - (excess / slope) * shift if slope > 0 else step
 
 
 def gradient_step(point: L1Point) -> Floats:
     """Return a proximal gradient step, as long as suits the curvature along the gradient."""
-    gradient = point.loss.gradient
-    image, _ = point.loss.hess_vec(gradient)
+    gradient = point.base.gradient
+    image, _ = point.base.hess_vec(gradient)
     curvature = float(gradient @ image)
     size = float(gradient @ gradient) / curvature if curvature > 0 else 1.0
     return point.composite.regularizer.prox(point.w - size * gradient, size)

@@ -114,7 +114,7 @@ def fenchel(
 
 
 def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> FrankWolfeStep:
-    objective, gradient = point.objective, point.loss.gradient
+    objective, gradient = point.objective, point.base.gradient
     towards = _best_vertex(gradient, ball)
     if variant == "plain":
         return _towards(point, towards)

@@ -4,7 +4,8 @@ from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.objective import Objective, Point
-from marginrank.solvers.hinge.shaped import Found, shaped_hinge
+from marginrank.solvers.hinge.shaped import ShapedWidths, SmoothOptimum
+from marginrank.solvers.progress import Progress
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.group_newton import group_newton
 
@@ -32,28 +33,27 @@ def group_hinge(
     seed : int
         For samples of preconditioners.
     w0, tol, max_iter, callback
-        As in :func:`~marginrank.solvers.hinge.shaped.shaped_hinge`.
+        As in :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
     """
-    method = _Smoothed(regularizer, seed)
-    return shaped_hinge(
-        objective, method=method, w0=w0, tol=tol, max_iter=max_iter, callback=callback
-    )
+    progress = Progress(objective, callback)
+    return _GroupWidths(objective, regularizer, w0, tol, seed).minimise(progress, max_iter)
 
 
-class _Smoothed:
+class _GroupWidths(ShapedWidths):
     """Smoothed problems, each from the optimum of the last one."""
 
-    def __init__(self, groups: Groups, seed: int) -> None:
+    def __init__(
+        self, objective: Objective, groups: Groups, w0: Floats | None, tol: float, seed: int
+    ) -> None:
         self._groups = groups
+        self._w = w0
         self._seed = seed
-        self._w: Floats | None = None
+        super().__init__(objective, tol)
 
-    def begin(self, w: Floats) -> None:
-        """Start the next one from some weights."""
-        self._w = w
+    def _begin(self) -> None:
+        """Nothing to prepare: weights to start from are taken as they are."""
 
-    def minimise(self, objective: Objective, tol: float) -> Found:
-        """Minimise an objective, from the optimum of the last one."""
+    def _minimise(self, objective: Objective, tol: float) -> SmoothOptimum:
         result = group_newton(
             objective,
             regularizer=self._groups,
@@ -66,12 +66,7 @@ class _Smoothed:
             raise KeyboardInterrupt
         self._w = result.w
         point = objective.at(result.w, result.scores, travelled=result.travelled)
-        return Found(self.wrap(point), result.estimate, result.n_iter)
+        return SmoothOptimum(self._wrap(point), result.estimate, result.n_iter)
 
-    def wrap(self, point: Point) -> GroupPoint:
-        """Return a point with its penalty."""
+    def _wrap(self, point: Point) -> GroupPoint:
         return GroupPoint(self._groups, point)
-
-    def inside(self, w: Floats) -> Floats:
-        """Return the same weights, as all are allowed."""
-        return w

@@ -198,14 +198,14 @@ def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: floa
     to_zero = -point.w * (1.0 - stays)
     slopes, scores = point.slopes, point.objective.zero_scores()
     if leaving.any():
-        image, scores = point.point.hess_vec(to_zero)
+        image, scores = point.base.hess_vec(to_zero)
         slopes = slopes + image
     if np.all(leaving | point.is_zero):
         return Direction(to_zero, scores, 0.0, 0.0, 0)
     face = groups.face(point.objective, stays * point.w)
     scale = np.asarray(face.basis.sum(axis=0)).ravel()
     w = (face.basis.T @ point.w) / scale**2
-    ridge = face.objective.at(w, point.scores, like=point.point)
+    ridge = face.objective.at(w, point.scores, like=point.base)
     ridge.gradient = face.basis.T @ slopes
     bent = _Bent.at(point, ridge, face.basis, scale, ~(leaving | point.is_zero))
     of_ridge = precondition(ridge, seed)

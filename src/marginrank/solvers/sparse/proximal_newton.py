@@ -145,7 +145,7 @@ class ProximalNewton:
         if stop is StopReason.CERTIFIED and not self.point.is_solved(tol):
             stop = StopReason.PRECISION
         if isinstance(self._iteration, ModelIteration) and start_at is not None:
-            self._iteration.learn(start_at, self.point.loss)
+            self._iteration.learn(start_at, self.point.base)
         progress.update(self.point)
         return progress.result(self.point, self.point.gap, stop)
 
@@ -170,7 +170,7 @@ class ProximalNewton:
         point = start(self._objective, np.zeros(self._objective.n_features))
         for penalty in regularizer.easier(point.gradient):
             eased = Composite(self._objective, penalty).wrap(point)
-            step = self._iteration.run(eased, EASE_TOL, None).point.loss
+            step = self._iteration.run(eased, EASE_TOL, None).point.base
             if not regularizer.contains(step.w):
                 break
             point = step
@@ -185,7 +185,7 @@ class ProximalNewton:
             return composite.at(np.zeros(self._objective.n_features))
         if point.objective is not self._objective:
             return composite.at(point.w)
-        return composite.wrap(point.loss)
+        return composite.wrap(point.base)
 
 
 def _inside(point: L1Point) -> L1Point:
@@ -236,7 +236,7 @@ class ModelIteration:
                 break
             fresh = self._model is None
             model = self._model = self._model or self._build(point)
-            regularizer, gradient = point.composite.regularizer, point.loss.gradient
+            regularizer, gradient = point.composite.regularizer, point.base.gradient
             passes = model.passes
             enough = model_tol * regularizer.violation(point.w, gradient)
             u = model.minimize(point.w, gradient, regularizer, enough)
@@ -257,7 +257,7 @@ class ModelIteration:
                     self._disappointments = max(self._disappointments, PATIENCE)
                     continue
             else:
-                model.correct(step.w - point.w, step.loss.gradient - gradient)
+                model.correct(step.w - point.w, step.base.gradient - gradient)
             self.point = point = step
             if progress:
                 progress.record(point, point.gap, model.passes - passes)
@@ -314,7 +314,7 @@ class ModelIteration:
         sample = objective.sample(share, self._seed + 1)
         hessian = sample.at(point.w).hessian()
         check_overflow(hessian, objective)
-        if np.any((np.diag(hessian) <= 0) & (point.loss.gradient != 0)):  # a rare feature
+        if np.any((np.diag(hessian) <= 0) & (point.base.gradient != 0)):  # a rare feature
             return _complete_model(point)
         return QuadraticModel(hessian, complete=False)
 
@@ -325,7 +325,7 @@ def _complete_model(point: L1Point) -> QuadraticModel:
     A feature none of whose pairs is curved here has no curvature. It gets a part of what it has at
     zero, where every pair is curved: else a weight of it would have nowhere to go.
     """
-    hessian = point.loss.hessian()
+    hessian = point.base.hessian()
     check_overflow(hessian, point.objective)
     diagonal = np.diag(hessian)
     if np.any(diagonal <= FLAT * np.max(diagonal)):
@@ -341,7 +341,7 @@ def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point 
     """
     regularizer = point.composite.regularizer
     direction = u - point.w
-    slope = float(point.loss.gradient @ direction)
+    slope = float(point.base.gradient @ direction)
     slope += regularizer.value(u) - regularizer.value(point.w)
     rounding = 1e-12 * abs(point.value)
     if not slope <= rounding or not direction.any():
@@ -417,7 +417,7 @@ class WorkingSets:
 
 def _choose(point: L1Point, size: int) -> Integers:
     """Return the features in use, and up to `size` in all of those with the strongest pull."""
-    pull = point.composite.regularizer.pull(point.loss.gradient)
+    pull = point.composite.regularizer.pull(point.base.gradient)
     pull[point.w != 0] = np.inf
     size = min(max(size, int(np.count_nonzero(point.w))), pull.size)
     strongest = places_of_largest(pull, size)
@@ -426,5 +426,5 @@ def _choose(point: L1Point, size: int) -> Integers:
 
 def _restrict(point: L1Point, features: Integers) -> L1Point:
     """Look at the same point through some features alone, which hold all its non-zero weights."""
-    loss = point.loss.through(features)
+    loss = point.base.through(features)
     return Composite(loss.objective, point.composite.regularizer).wrap(loss)

@@ -65,7 +65,7 @@ def truncated_gradient(
             if is_certified(point, tol):
                 stop = StopReason.CERTIFIED
                 break
-            gradient = point.loss.gradient
+            gradient = point.base.gradient
             step = longest
             if batch < 1.0:
                 gradient = objective.sample(batch, seed + t).at(point.w).gradient
