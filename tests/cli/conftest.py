@@ -28,11 +28,56 @@ def write_letor(path, X, y, qid):
     path.write_text("\n".join(lines) + "\n")
 
 
-@pytest.fixture(scope="session")
-def run():
-    """Return a function that runs ``marginrank`` and returns the finished process."""
+class Done(NamedTuple):
+    """What a command printed and returned."""
 
-    def run(*arguments, code=0, input=None):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Output(io.StringIO):
+    """What a command prints, as on a terminal that has all characters."""
+
+    encoding = "utf-8"
+
+
+@pytest.fixture(scope="session")
+def invoke():
+    """Return a function that runs ``marginrank`` without a process, which takes a second."""
+    from marginrank.cli.app import app
+
+    def invoke(*arguments):
+        out, err = Output(), Output()
+        with (
+            redirect_stdout(out),
+            redirect_stderr(err),
+            warnings.catch_warnings(action="default"),  # as in a process of its own
+            pytest.raises(SystemExit) as exit,
+        ):
+            app([str(a) for a in arguments], prog_name="marginrank")
+        return Done(exit.value.code or 0, out.getvalue(), err.getvalue())
+
+    return invoke
+
+
+@pytest.fixture(scope="session")
+def run(invoke):
+    """Return a function that runs ``marginrank``, and checks its exit code."""
+
+    def run(*arguments, code=0):
+        done = invoke(*arguments)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_process():
+    """Return a function like `run` that starts a process, for tests of streams and of imports."""
+
+    def run_process(*arguments, code=0, input=None):
         command = [sys.executable, "-m", "marginrank", *map(str, arguments)]
         done = subprocess.run(
             command, capture_output=True, text=True, input=input, timeout=PATIENCE
@@ -40,7 +85,7 @@ def run():
         assert done.returncode == code, done.stderr
         return done
 
-    return run
+    return run_process
 
 
 @pytest.fixture(scope="session")
@@ -133,33 +178,6 @@ def interrupted(paused):
         return [line for line in rest if not line.startswith(("iter ", "solve: "))]
 
     return interrupted
-
-
-class Done(NamedTuple):
-    """What a command printed and returned."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture(scope="session")
-def invoke():
-    """Return a function like `run` for many commands: it starts no process."""
-    from marginrank.cli.app import app
-
-    def invoke(*arguments):
-        out, err = io.StringIO(), io.StringIO()
-        with (
-            redirect_stdout(out),
-            redirect_stderr(err),
-            warnings.catch_warnings(action="default"),  # as in a process of its own
-            pytest.raises(SystemExit) as exit,
-        ):
-            app([str(a) for a in arguments], prog_name="marginrank")
-        return Done(exit.value.code or 0, out.getvalue(), err.getvalue())
-
-    return invoke
 
 
 @pytest.fixture(scope="session")

@@ -55,15 +55,15 @@ def test_the_fingerprint_is_of_the_data(run, result):
     assert same["objective"] == result["objective"]
 
 
-def test_without_boosted_trees_the_baseline_is_a_regression(run, tmp_path, monkeypatch):
+def test_without_boosted_trees_the_baseline_is_a_regression(run_process, tmp_path, monkeypatch):
     for library in ("lightgbm", "xgboost"):
         (tmp_path / f"{library}.py").write_text("raise OSError('libgomp.so.1 is missing')")
     paths = filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    result = json.loads(run("demo", "--n-queries", "20", "--json").stdout)
+    result = json.loads(run_process("demo", "--n-queries", "20", "--json").stdout)
     assert result["comparison"]["baseline"] == "ridge regression"
     assert "LightGBM" not in result["metrics"]
-    assert "pip install lightgbm" in run("demo", "--n-queries", "20").stdout
+    assert "pip install lightgbm" in run_process("demo", "--n-queries", "20").stdout
 
 
 def test_a_picture_is_written_if_one_is_wanted(run, refused, tmp_path):

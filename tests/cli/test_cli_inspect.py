@@ -9,7 +9,8 @@ import pytest
 
 from marginrank import RankingData, load_letor, load_model
 from marginrank.cli.support.inspection import describe_data
-from marginrank.io import chunks, stored_chunks
+from marginrank.data import stored_data
+from marginrank.io import chunks
 
 
 def test_data_as_json(run, train_txt):
@@ -63,9 +64,9 @@ def test_a_packed_store_is_inspected_without_being_unpacked(packed, monkeypatch)
     data = RankingData.open(packed)
     expected = describe_data(data)
     assert expected["constant_in_queries"] == {"features": 1, "first": ["f4"]}
-    monkeypatch.setattr(stored_chunks, "available_memory", lambda: 100)
+    monkeypatch.setattr(stored_data, "available_memory", lambda: 100)
     monkeypatch.setattr(chunks, "CHUNK_DOCUMENTS", 30)
-    left = stored_chunks.open_if_it_fits(packed)
+    left = stored_data.open_if_it_fits(packed)
     assert left.X is left.stored
     assert describe_data(left) == expected
 
@@ -110,17 +111,17 @@ def test_a_model_and_data_are_not_read_as_one(refused, model_json, train_txt):
         )
 
 
-def test_models_and_data_from_pipes(run, model_json, train_txt):
+def test_models_and_data_from_pipes(run_process, model_json, train_txt):
     for path in (model_json, train_txt):
-        expected = run("inspect", path, "--json").stdout
-        assert run("inspect", "-", "--json", input=path.read_text()).stdout == expected
+        expected = run_process("inspect", path, "--json").stdout
+        assert run_process("inspect", "-", "--json", input=path.read_text()).stdout == expected
         command = f"{sys.executable} -m marginrank inspect <(cat {path}) --json"
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
         assert done.stdout == expected
 
 
-def test_bad_data_from_a_pipe_are_called_standard_input(run):
-    done = run("inspect", "-", input="1 qid:1 1:x\n", code=2)
+def test_bad_data_from_a_pipe_are_called_standard_input(run_process):
+    done = run_process("inspect", "-", input="1 qid:1 1:x\n", code=2)
     assert done.stderr.startswith("marginrank: standard input:1:")
-    done = run("inspect", "-", input="1 1:2\n0 1:1\n")
+    done = run_process("inspect", "-", input="1 1:2\n0 1:1\n")
     assert "warning: standard input has no qid" in done.stderr

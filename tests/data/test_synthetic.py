@@ -358,6 +358,6 @@ def test_shuffled_documents_share_the_offset_of_their_query():
     ],
 )
 def test_bad_argument_is_named_with_its_value(name, value):
-    one_sentence = rf"^{name} must be [^\n]+, got {re.escape(repr(value))}\.$"
+    one_sentence = rf"^{name}={re.escape(repr(value))} must be [^\n]+\.$"
     with pytest.raises(ValueError, match=one_sentence):
         make_ranking(**{name: value})

@@ -18,7 +18,7 @@ from marginrank import (
     iter_letor,
     load_letor,
 )
-from marginrank.io.store_builder import Block, build_store
+from marginrank.io.store_builder import DocumentBlock, build_store
 from marginrank.io.table_files import write_frame
 from marginrank.objective.losses import LOSSES
 from marginrank.selection.folds import rows_of
@@ -169,8 +169,10 @@ def test_chunks_without_a_cost_join_those_with(text):
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]])
 def test_a_store_of_blocks_of_which_one_has_costs(tmp_path, order):
     blocks = [
-        Block(np.ones((2, 1)), np.array([0.0, 1.0]), np.array([1, 1])),
-        Block(np.ones((2, 1)), np.array([0.0, 1.0]), np.array([2, 2]), cost=np.array([3.0, 4.0])),
+        DocumentBlock(np.ones((2, 1)), np.array([0.0, 1.0]), np.array([1, 1])),
+        DocumentBlock(
+            np.ones((2, 1)), np.array([0.0, 1.0]), np.array([2, 2]), cost=np.array([3.0, 4.0])
+        ),
     ]
     build_store([blocks[k] for k in order], tmp_path / "store")
     data = RankingData.open(tmp_path / "store")

@@ -16,7 +16,7 @@ from sklearn.datasets import load_svmlight_file
 
 from marginrank import RankingData, dump_letor, iter_letor, load_letor, make_ranking
 from marginrank._utils import memory
-from marginrank.io.compressed import decompressed
+from marginrank.io.text_sources import decompressed
 
 
 def read(text, **options):

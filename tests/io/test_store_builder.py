@@ -17,7 +17,7 @@ from marginrank.data.store.feature_rows import Entries, FeatureRows
 from marginrank.data.stored_data import open_stored
 from marginrank.io import store_builder, text_sources
 from marginrank.io.precision import narrowed
-from marginrank.io.store_builder import Block, build_store
+from marginrank.io.store_builder import DocumentBlock, build_store
 from marginrank.io.store_sources import table_blocks, text_blocks
 
 
@@ -147,7 +147,7 @@ def test_empty_text_is_refused(tmp_path):
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_nothing_is_left_of_what_fails(tmp_path, error):
     def blocks():
-        yield Block(np.ones((2, 1), np.float32), np.array([0.0, 1.0]), np.array([1, 1]))
+        yield DocumentBlock(np.ones((2, 1), np.float32), np.array([0.0, 1.0]), np.array([1, 1]))
         raise error
 
     with pytest.raises(error):
@@ -158,7 +158,7 @@ def test_nothing_is_left_of_what_fails(tmp_path, error):
 def test_a_disk_that_is_too_small_is_refused_with_numbers(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(store_builder.shutil, "disk_usage", lambda _: usage._replace(free=10))
-    block = Block(np.ones((2, 1), np.float32), np.array([0.0, 1.0]), np.array([1, 1]))
+    block = DocumentBlock(np.ones((2, 1), np.float32), np.array([0.0, 1.0]), np.array([1, 1]))
     with pytest.raises(OSError, match=r"needs up to .* GB .* are free.*: '.*s'"):
         build_store([block], tmp_path / "s")
     assert os.listdir(tmp_path) == []
@@ -291,7 +291,9 @@ def test_labels_of_any_type_become_what_they_are_at_once(tmp_path, dtype):
     if np.dtype(dtype).itemsize == 8:
         y += 2**62  # float64 cannot tell these apart
     X, qid = np.ones((4, 1), np.float32), np.array([5, 6, 5, 5])
-    build_store([Block(X[:2], y[:2], qid[:2]), Block(X[2:], y[2:], qid[2:])], tmp_path / "s")
+    build_store(
+        [DocumentBlock(X[:2], y[:2], qid[:2]), DocumentBlock(X[2:], y[2:], qid[2:])], tmp_path / "s"
+    )
     built, expected = RankingData.open(tmp_path / "s"), RankingData(X, y, qid)
     np.testing.assert_array_equal(built.y, expected.queries.grouped(expected.y))
     assert built.y.dtype == expected.y.dtype
@@ -304,7 +306,7 @@ import numpy as np, scipy.sparse as sp
 from marginrank.data.store import feature_rows
 from marginrank.io import store_builder
 from marginrank.data.store import store_writer
-from marginrank.io.store_builder import Block, build_store
+from marginrank.io.store_builder import DocumentBlock, build_store
 
 SOME = 1 << 14
 feature_rows.BLOCK_ROWS = store_builder.AT_A_TIME = store_writer.ENTRIES_AT_A_TIME = SOME
@@ -318,7 +320,7 @@ def blocks(n):
     for first in range(0, n, SOME):
         rows = np.arange(first, first + SOME)
         qid = rows // 200 if order == "grouped" else rows % 5000
-        yield Block(X, rows % 3, qid, rows + 1.0, comments=comments)
+        yield DocumentBlock(X, rows % 3, qid, rows + 1.0, comments=comments)
 
 build_store(blocks(SOME), folder + ".first", layout="csr")
 with open("/proc/self/status") as status:

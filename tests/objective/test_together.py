@@ -246,7 +246,7 @@ def test_dropped_scores_are_not_overwritten_while_in_use():
 
 @pytest.mark.parametrize("backend", ["native", "toy"])
 def test_against_explicit_pairs(backend, monkeypatch):
-    monkeypatch.setitem(backends.BACKENDS, "toy", "toy_backend:ToyMatrix.of")
+    monkeypatch.setitem(backends.BACKENDS, "toy", "helpers.toy_backend:ToyMatrix.of")
     X, y, qid = make_ranking(7, (2, 9), 5, random_state=0)
     data = RankingData(X, y, qid)
     problems, judges = [], []

@@ -149,7 +149,7 @@ def fit_on_dask(
 
 
 def check_for_dask(parameters: AnyParameters) -> None:
-    """Refuse wrong parameters, and those of fits in one process."""
+    """Raise ValueError for wrong parameters, and those of fits in one process."""
     if isinstance(parameters, Parameters):
         check_alone(parameters.objective, "dask", "as it ranks documents that are in memory")
 

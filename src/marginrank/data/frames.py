@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from marginrank._utils.parameters import Mention, ParameterError, given
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.tables import Table, as_table
-from marginrank.data.validation import EXACT_INTEGERS
+from marginrank.data.validation import check_exact, find_bad, not_finite
 
 INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # as pandas and pyarrow call an index
 BLOCK = 1 << 20  # entries copied at a time: columns become rows while they are in cache
@@ -161,7 +162,7 @@ def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray
     dtype = np.result_type(*(_feature_dtype(table, at) for at in chosen))
     null = {at: table.is_null(at) for at in chosen} if allow_nan else {}
     for at in chosen if not allow_nan else ():
-        _check_nulls(table, at)
+        _check_no_nulls(table, at)
     if chosen == list(range(chosen[0], chosen[-1] + 1)):
         block = table.block(chosen[0], chosen[-1] + 1)
         if block is not None:
@@ -175,7 +176,7 @@ def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray
             gone = null.get(at)
             if gone is not None:
                 values = _with_nan(values, gone[first : first + len(rows)])
-            _check_exact(table, at, first, values)
+            check_exact(values, partial(_place, table, at, first))
             rows[:, k] = values
     return X
 
@@ -202,41 +203,26 @@ def _feature_dtype(table: Table, at: int) -> Any:
     return np.float32 if np.can_cast(dtype, np.float32) else np.float64
 
 
-def _check_nulls(table: Table, at: int) -> None:
+def _check_no_nulls(table: Table, at: int) -> None:
     null = table.is_null(at)
     if null is not None and null.any():
         raise _bad_value(table, at, int(null.argmax()), "null")
 
 
-def _check_exact(table: Table, at: int, first: int, values: NDArray[Any]) -> None:
-    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8:
-        return
-    if values.max() > EXACT_INTEGERS or values.min() < -EXACT_INTEGERS:
-        large = (values > EXACT_INTEGERS) | (values < -EXACT_INTEGERS)
-        row = first + int(large.argmax())
-        raise ValueError(
-            f"column {table.names[at]!r}, row {table.first_row + row} is {values[row - first]}, "
-            "an integer too large for a feature, which is a float64; if it is an id, drop the "
-            "column, else cast it."
-        )
+def _place(table: Table, at: int, first: int, row: int) -> str:
+    return f"column {table.names[at]!r}, row {table.first_row + first + row}"
 
 
 def _bad_value(table: Table, at: int, row: int, what: str) -> ValueError:
-    return ValueError(
-        f"column {table.names[at]!r}, row {table.first_row + row} is {what}; drop the row or "
-        "replace the value."
-    )
+    return ValueError(f"{_place(table, at, 0, row)} is {what}; drop the row or replace the value.")
 
 
 def _name_bad_feature(table: Table, chosen: list[int], X: NDArray[Any], allow_nan: bool) -> None:
-    """Raise if X has a NaN that is not allowed, or an infinity."""
-    step = max(BLOCK // X.shape[1], 1)
-    for first in range(0, X.shape[0], step):
-        rows = X[first : first + step]
-        bad = np.argwhere(np.isinf(rows) if allow_nan else ~np.isfinite(rows))
-        if bad.size:
-            row, k = first + int(bad[0, 0]), int(bad[0, 1])
-            raise _bad_value(table, chosen[k], row, _non_finite(X[row, k])) from None
+    """Raise ValueError if X has a NaN that is not allowed, or an infinity."""
+    found = find_bad(X, np.isinf if allow_nan else not_finite)
+    if found is not None:
+        row, k, value = found
+        raise _bad_value(table, chosen[k], row, _non_finite(value)) from None
 
 
 def _non_finite(value: float) -> str:
@@ -245,7 +231,7 @@ def _non_finite(value: float) -> str:
 
 def _numbers(table: Table, at: int) -> NDArray[Any]:
     """Return a column of finite numbers."""
-    _check_nulls(table, at)
+    _check_no_nulls(table, at)
     if table.dtype(at) is None:
         raise ValueError(
             f"column {table.names[at]!r} holds {table.type_name(at)}, not numbers; convert it."
@@ -271,5 +257,5 @@ def _texts(table: Table, at: int) -> list[str]:
 
 
 def _objects(table: Table, at: int) -> NDArray[Any]:
-    _check_nulls(table, at)
+    _check_no_nulls(table, at)
     return table.rows(at, 0, table.n_rows)

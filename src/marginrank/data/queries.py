@@ -4,6 +4,7 @@ This is the one place that knows the grouped order: query by query, and inside a
 the rows. Whatever has no order of its own here (features, labels, weights) is kept by row.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
@@ -22,6 +23,16 @@ def exact_sum(counts: Integers) -> int:
     """Sum non-negative integers as a Python integer, which cannot overflow."""
     low = int(np.sum(counts & 0xFFFFFFFF, dtype=np.int64))
     return (int(np.sum(counts >> 32, dtype=np.int64)) << 32) + low
+
+
+def bounded_ranges(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges (first, last) whose offsets differ by `most` at most, or of one entry."""
+    first, n = 0, offsets.size - 1
+    while first < n:
+        last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+        last = max(last, first + 1)
+        yield first, last
+        first = last
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Booleans, Floats, Integers
-from marginrank.data.queries import Documents
+from marginrank.data.queries import Documents, bounded_ranges
 from marginrank.data.ranking_data import RankingData
 
 BLOCK = 2**20  # entries of X that are scaled at a time, if a query has no more
@@ -85,25 +85,21 @@ def scale_by_query(X: Any, documents: Documents, method: str) -> Any:
 def _blocks(documents: Documents, n_entries: Integers) -> Iterator[tuple[Documents, Any]]:
     """Return runs of queries with about as many entries as a block has, and their rows."""
     until = np.concatenate([[0], np.cumsum(n_entries)])[documents.offsets]
-    first = 0
-    while first < documents.n_queries:
-        last = int(np.searchsorted(until, until[first] + BLOCK, side="right")) - 1
-        last = min(max(last, first + 1), documents.n_queries)
+    for first, last in bounded_ranges(until, BLOCK):
         begin, end = int(documents.offsets[first]), int(documents.offsets[last])
         offsets = documents.offsets[first : last + 1] - begin
         rows = slice(begin, end) if documents.rows is None else documents.rows[begin:end]
         yield Documents(offsets, None), rows
-        first = last
 
 
-class _Spread(NamedTuple):
+class _ValueRange(NamedTuple):
     """Least value, and how far the others go; an entry a query or a group of entries."""
 
     least: Floats
     width: Floats
 
 
-def _spread(least: Floats, greatest: Floats) -> _Spread:
+def _spread(least: Floats, greatest: Floats) -> _ValueRange:
     with np.errstate(over="ignore"):
         width = greatest - least
     if not np.isfinite(width).all():
@@ -111,7 +107,7 @@ def _spread(least: Floats, greatest: Floats) -> _Spread:
             "X has values of one feature and query that differ by more than float64 holds; divide "
             "the feature by a large number."
         )
-    return _Spread(least, width)
+    return _ValueRange(least, width)
 
 
 def _divided(values: Floats, by: Floats) -> Floats:
@@ -164,7 +160,7 @@ def _as_shares(places: Floats, sizes: Integers) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Entries:
+class _GroupedEntries:
     """Entries of some queries, sorted by query, feature and value; a group has the first two.
 
     Attributes
@@ -196,7 +192,7 @@ class _Entries:
         """Return the sum of each group."""
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def spread(self) -> _Spread:
+    def spread(self) -> _ValueRange:
         """Return the spread of each group, absent zeros included."""
         least = np.minimum.reduceat(self.values, self.starts)
         greatest = np.maximum.reduceat(self.values, self.starts)
@@ -229,7 +225,7 @@ def _places_of_entries(indptr: Any, rows: Any) -> Integers:
 
 def _sorted_entries(
     X: Any, places: Integers, queries: Documents, n_entries: Integers
-) -> tuple[_Entries, Integers]:
+) -> tuple[_GroupedEntries, Integers]:
     """Return the entries of a block, and the order in which they are."""
     query = np.repeat(queries.query_of_document, n_entries)
     feature, values = X.indices[places], X.data[places].astype(np.float64)
@@ -241,7 +237,7 @@ def _sorted_entries(
     size = queries.sizes[query[starts]]
     n_stored = np.diff(starts, append=values.size)
     group = np.cumsum(begins) - 1
-    return _Entries(values, begins, starts, group, size, size - n_stored), order
+    return _GroupedEntries(values, begins, starts, group, size, size - n_stored), order
 
 
 class _Scaled(NamedTuple):
@@ -251,19 +247,21 @@ class _Scaled(NamedTuple):
     zero: Floats
 
 
-def _with_zeros_kept(entries: _Entries, scale: Callable[[_Entries], _Scaled]) -> Floats:
+def _with_zeros_kept(
+    entries: _GroupedEntries, scale: Callable[[_GroupedEntries], _Scaled]
+) -> Floats:
     values, zero = scale(entries)
     moved = values - np.where(entries.has_zero, zero, 0.0)[entries.group]
     return np.where(entries.values == 0, 0.0, moved)
 
 
-def _minmax_entries(entries: _Entries) -> _Scaled:
+def _minmax_entries(entries: _GroupedEntries) -> _Scaled:
     spread, group = entries.spread(), entries.group
     values = _divided(entries.values - spread.least[group], spread.width[group])
     return _Scaled(values, _divided(-spread.least, spread.width))
 
 
-def _standard_entries(entries: _Entries) -> _Scaled:
+def _standard_entries(entries: _GroupedEntries) -> _Scaled:
     values, zero = _minmax_entries(entries)
     n, n_absent, group = entries.size, entries.n_absent, entries.group
     mean = (entries.sum(values) + n_absent * zero) / n
@@ -272,7 +270,7 @@ def _standard_entries(entries: _Entries) -> _Scaled:
     return _Scaled(_divided(values, deviation[group]), _divided(zero, deviation))
 
 
-def _rank_entries(entries: _Entries) -> _Scaled:
+def _rank_entries(entries: _GroupedEntries) -> _Scaled:
     values, group, n_absent = entries.values, entries.group, entries.n_absent
     begins = entries.begins.copy()
     begins[1:] |= values[1:] != values[:-1]

@@ -1,13 +1,16 @@
 """Data whose features stay on disk, and parts of them."""
 
-import os
+from collections.abc import Iterator
 from typing import Any
 
+from marginrank._utils.memory import available_memory
+from marginrank.data.queries import bounded_ranges
 from marginrank.data.ranking_data import RankingData
-from marginrank.data.store.store import open_store
+from marginrank.data.store.feature_rows import FeatureRows
+from marginrank.data.store.store import Path, open_store
 
 
-def open_stored(folder: str | os.PathLike[str], *, verify: bool = True) -> RankingData:
+def open_stored(folder: Path, *, verify: bool = True) -> RankingData:
     """Open a store and leave X on disk: it is a StoredFeatures, whose rows are read in blocks.
 
     Parameters
@@ -46,3 +49,22 @@ def between(data: RankingData, first: int, last: int, X: Any) -> RankingData:
         stored=None,
     )
     return RankingData._from_parts(parts)
+
+
+def open_if_it_fits(folder: Path) -> RankingData:
+    """Open a store; X is left on disk if it has to be unpacked and that does not fit in memory."""
+    found = open_store(folder, verify=False, map_features=False)
+    stored = found.stored
+    assert stored is not None
+    in_chunks = stored.packed is not None and found.queries.rows is None
+    if in_chunks and stored.n_bytes_in_memory(0, stored.shape[0]) > available_memory():
+        return open_stored(folder)
+    return RankingData.open(folder)
+
+
+def whole_queries(data: RankingData, chunk_documents: int) -> Iterator[RankingData]:
+    """Yield data whose X is on disk in chunks of so many documents, or of one larger query."""
+    rows = FeatureRows.of(data.X)
+    offsets = data.queries.offsets
+    for first, last in bounded_ranges(offsets, chunk_documents):
+        yield between(data, first, last, rows.take(slice(int(offsets[first]), int(offsets[last]))))

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
-import numbers
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
+from marginrank._utils.parameters import (
+    ParameterError,
+    check_integer,
+    check_number,
+    check_share,
+    given,
+)
 from marginrank._utils.types import Floats, Integers
 
 # Enough to amortise the interpreter, too few to matter for the peak memory.
@@ -324,78 +330,57 @@ def _cut_into_levels(utility: Floats, n_levels: int) -> Floats:
     return np.searchsorted(cuts, utility).astype(np.float64)
 
 
-def _generator(random_state: object) -> np.random.Generator:
+def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
     if random_state is None:
         return np.random.default_rng()
-    allowed = "None, an integer >= 0, a numpy Generator or a RandomState"
-    _require(_is_integer(random_state, low=0), "random_state", random_state, allowed)
-    return np.random.default_rng(random_state)  # type: ignore[arg-type]
+    return np.random.default_rng(check_integer("random_state", random_state, at_least=0))
 
 
 def _check_sizes(
-    n_queries: object,
-    docs_per_query: object,
+    n_queries: int,
+    docs_per_query: Any,
     n_features: int,
-    n_levels: object,
-    informative: object,
+    n_levels: int | None,
+    informative: int | None,
 ) -> None:
-    _require(_is_integer(n_queries), "n_queries", n_queries, "an integer >= 1")
-    _require(_is_integer(n_features), "n_features", n_features, "an integer >= 1")
-    _require(
-        _is_integer(docs_per_query) or _is_size_range(docs_per_query),
-        "docs_per_query",
-        docs_per_query,
-        "an integer >= 1 or a pair (low, high) of integers with 1 <= low <= high",
-    )
-    valid = n_levels is None or _is_integer(n_levels)
-    _require(valid, "n_levels", n_levels, "None or an integer >= 1")
-    valid = informative is None or _is_integer(informative, high=n_features)
-    allowed = f"None or an integer from 1 to n_features = {n_features}"
-    _require(valid, "informative", informative, allowed)
+    check_integer("n_queries", n_queries, at_least=1)
+    check_integer("n_features", n_features, at_least=1)
+    if n_levels is not None:
+        check_integer("n_levels", n_levels, at_least=1)
+    if informative is not None:
+        check_integer("informative", informative, at_least=1, at_most=n_features)
+    sizes = docs_per_query if isinstance(docs_per_query, (tuple, list)) else [docs_per_query] * 2
+    are_integers = all(isinstance(n, Integral) and not isinstance(n, bool) for n in sizes)
+    if len(sizes) != 2 or not are_integers or not 1 <= sizes[0] <= sizes[1]:
+        allowed = "an integer of at least 1, or two of them (low, high) with low <= high"
+        raise ParameterError(given("docs_per_query", docs_per_query), f" must be {allowed}.")
 
 
 def _check_shape_of_features(
     noise: float, correlation: float, heavy_tail: float, density: float
 ) -> None:
-    valid = _is_real(noise) and 0 <= noise <= sys.float_info.max
-    _require(valid, "noise", noise, "a finite number >= 0")
-    valid = _is_real(correlation) and 0 <= correlation < 1
-    _require(valid, "correlation", correlation, "a number in [0, 1)")
-    valid = _is_real(heavy_tail) and 0 <= heavy_tail <= _MAX_HEAVY_TAIL
-    _require(valid, "heavy_tail", heavy_tail, f"a number in [0, {_MAX_HEAVY_TAIL:g}]")
-    valid = _is_real(density) and 0 < density <= 1
-    _require(valid, "density", density, "a number in (0, 1]")
+    check_number("noise", noise, allow_equal=True)
+    check_share("correlation", correlation)
+    check_number("heavy_tail", heavy_tail, allow_equal=True)
+    check_share("density", density)
+    for name, value, valid, allowed in (
+        ("correlation", correlation, correlation < 1, "below 1"),
+        ("heavy_tail", heavy_tail, heavy_tail <= _MAX_HEAVY_TAIL, f"at most {_MAX_HEAVY_TAIL:g}"),
+        ("density", density, density > 0, "above 0"),
+    ):
+        if not valid:
+            raise ParameterError(given(name, value), f" must be {allowed}.")
 
 
 def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     try:
         result = np.dtype(dtype)
-        valid = result in (np.float32, np.float64)
     except TypeError:
-        valid = False
-    _require(valid, "dtype", dtype, "float32 or float64")
+        result = None
+    if result is None or result not in (np.float32, np.float64):
+        raise ParameterError(given("dtype", dtype), " must be float32 or float64.")
     return result
-
-
-def _require(valid: bool, name: str, value: object, allowed: str) -> None:
-    if not valid:
-        raise ValueError(f"{name} must be {allowed}, got {value!r}.")
-
-
-def _is_integer(value: object, low: int = 1, high: float = math.inf) -> bool:
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    return is_integer and low <= value <= high  # type: ignore[operator]
-
-
-def _is_size_range(value: object) -> bool:
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        return False
-    return _is_integer(value[0]) and _is_integer(value[1], low=value[0])
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -32,22 +32,21 @@ def on_host(values: Any, name: str) -> Any:
 
 
 def check_tensor(values: Any, name: str) -> None:
-    """Raise ValueError for a tensor that cannot be computed with as it is."""
+    """Raise ValueError if a tensor cannot be computed with as it is."""
     torch = _torch()
     if values.device.type == NO_FLOAT64:
         raise ValueError(
             f"{name} is on {NO_FLOAT64}, which has no float64 to sum in; give {name}.cpu()."
         )
     if values.device.type == "meta":
-        raise ValueError(f"{name} is on meta, where tensors have no values; give one that has.")
+        raise ValueError(f"{name} is a meta tensor without data; give one with values.")
     if values.requires_grad:
         raise ValueError(
             f"{name} requires grad, and a fit has no backward pass; give {name}.detach()."
         )
     if values.dtype in (torch.float16, torch.bfloat16):
         raise ValueError(
-            f"{name} is {values.dtype}, half precision, which a fit does not take for what it is; "
-            f"give {name}.float()."
+            f"{name} has dtype {values.dtype}, which is not supported; pass {name}.float()."
         )
     if values.layout not in (torch.strided, torch.sparse_csr):
         raise ValueError(
@@ -59,7 +58,7 @@ def check_tensor(values: Any, name: str) -> None:
 
 
 def check_same_device(**given: Any) -> None:
-    """Raise ValueError for tensors that are on several devices; arrays go with any."""
+    """Raise ValueError if tensors are on several devices; arrays go with any."""
     places = {name: str(value.device) for name, value in given.items() if is_tensor(value)}
     for name, place in places.items():
         first = next(iter(places))

@@ -3,7 +3,6 @@
 import datetime
 import os
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,7 +28,7 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
         return _check_sparse(X)
     check_not_path(X)
     check_not_lazy(X, "X")
-    _check_dates(X)
+    _check_no_dates(X)
     # The type of errors is what scikit-learn's checks want.
     X = real_array(X, "X", wrong_type=TypeError, missing=missing)
     if X.ndim != 2:
@@ -39,7 +38,7 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
         )
     check_not_empty(X.shape)
     if X.dtype not in (np.float32, np.float64):
-        _check_exact(X.ravel(), lambda at: divmod(at, X.shape[1]))
+        check_exact(X.ravel(), lambda at: _place("X", divmod(at, X.shape[1])))
         X = X.astype(np.float64)
     if X.strides[1] != X.itemsize or not _is_plain(X):
         X = _plain(X)
@@ -47,7 +46,7 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
 
 
 def check_not_path(X: Any) -> None:
-    """Raise ValueError for the name of a file instead of its content."""
+    """Raise TypeError if X is the name of a file."""
     if isinstance(X, (str, os.PathLike)):
         raise TypeError(
             f"X={os.fspath(X)!r} is a path; give its content: RankingData.open of a store, or "
@@ -64,7 +63,7 @@ def check_not_lazy(values: Any, name: str) -> None:
         )
 
 
-def _check_dates(X: Any) -> None:
+def _check_no_dates(X: Any) -> None:
     """Raise ValueError if a column of a frame holds dates, of which polars makes numbers."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
@@ -165,8 +164,8 @@ def _place(name: str, index: Iterable[Any]) -> str:
     return f"{name}[{', '.join(str(int(i)) for i in index)}]"
 
 
-def _check_exact(entries: NDArray[Any], index: Callable[[int], tuple[int, int]]) -> None:
-    """Raise ValueError for integers that float64 would round: most are ids."""
+def check_exact(entries: NDArray[Any], place: Callable[[int], str]) -> None:
+    """Raise ValueError for integers that float64 would round, which mostly are ids."""
     if entries.dtype.kind == "O":
         entries = np.array([v if isinstance(v, Integral) else 0 for v in entries], dtype=object)
     elif entries.dtype.kind not in "iu" or entries.size == 0:
@@ -175,8 +174,8 @@ def _check_exact(entries: NDArray[Any], index: Callable[[int], tuple[int, int]])
         large = (entries > EXACT_INTEGERS) | (entries < -EXACT_INTEGERS)
         at = int(large.argmax())
         raise ValueError(
-            f"{_place('X', index(at))} is {entries[at]}, an integer too large for a feature, which "
-            "is a float64; if it is an id, drop the column, else cast it."
+            f"{place(at)} is {entries[at]}, an integer too large for a feature, which is a "
+            "float64; if it is an id, drop the column, else cast it."
         )
 
 
@@ -200,7 +199,7 @@ def _check_sparse(X: Any) -> Any:
     original, X = X, X.tocsr()
     check_not_empty(X.shape)
     if X.dtype not in (np.float32, np.float64):
-        _check_exact(X.data[: X.indptr[-1]], partial(_index_of_entry, X))
+        check_exact(X.data[: X.indptr[-1]], lambda at: _place("X", _index_of_entry(X, at)))
         X = X.astype(np.float64)
     if X.indices.dtype != X.indptr.dtype or X.indices.dtype not in (np.int32, np.int64):
         X = X.copy() if X is original else X
@@ -233,7 +232,7 @@ def _with_plain_parts(X: Any) -> Any:
 
 
 def check_indices(X: Any, name: str) -> None:
-    """Raise ValueError for indices outside the matrix, on which scipy itself would crash."""
+    """Raise ValueError if indices are outside the matrix, on which scipy itself would crash."""
     try:
         if hasattr(X, "check_format"):
             X.check_format(full_check=True)
@@ -249,7 +248,7 @@ def check_indices(X: Any, name: str) -> None:
 
 
 def check_not_empty(shape: tuple[int, ...]) -> None:
-    """Raise ValueError for features without rows or columns."""
+    """Raise ValueError if features have no rows or columns."""
     for axis, name in enumerate(("sample", "feature")):
         if shape[axis] == 0:
             raise ValueError(f"X has 0 {name}(s) (shape={shape}) while a minimum of 1 is required.")
@@ -272,7 +271,7 @@ def check_finite(X: Any, matrix: _core.Matrix, threads: int, *, allow_nan: bool 
     wide = sp.issparse(X) and matrix.n_columns > matrix.n_entries
     if np.isfinite(X.data[: X.indptr[-1]] if wide else matrix.magnitudes(threads)).all():
         return False
-    found = _find_bad(X, np.isinf if allow_nan else _not_finite)
+    found = find_bad(X, np.isinf if allow_nan else not_finite)
     if found is None:
         return True
     row, column, value = found
@@ -280,11 +279,12 @@ def check_finite(X: Any, matrix: _core.Matrix, threads: int, *, allow_nan: bool 
     raise ValueError(f"X[{row}, {column}] is {what}; replace or impute such values before the fit.")
 
 
-def _not_finite(values: NDArray[Any]) -> Any:
+def not_finite(values: NDArray[Any]) -> Any:
+    """Return where values are NaN or infinite."""
     return ~np.isfinite(values)
 
 
-def _find_bad(X: Any, is_bad: Callable[[NDArray[Any]], Any]) -> tuple[int, int, float] | None:
+def find_bad(X: Any, is_bad: Callable[[NDArray[Any]], Any]) -> tuple[int, int, float] | None:
     """Return row, column and value of the first bad entry, or None."""
     if sp.issparse(X):
         bad = np.flatnonzero(is_bad(X.data[: X.indptr[-1]]))
@@ -383,7 +383,7 @@ def in_order(labels: NDArray[Any]) -> Floats:
 
 
 def check_label_width(labels: NDArray[Any], path: str) -> None:
-    """Raise ValueError for integers that no type of NumPy holds."""
+    """Raise ValueError if labels are integers that no type of NumPy holds."""
     if labels.dtype.kind == "O":
         raise ValueError(f"{path}: labels beyond 64 bits cannot be written; use their ranks.")
 

@@ -72,7 +72,7 @@ def matrix_at(data: RankingData, place: Place) -> Matrix:
 
 
 def check_no_memory_limit(place: Place) -> None:
-    """Refuse to leave X on disk and to bring it to a device."""
+    """Raise ValueError for to leave X on disk and to bring it to a device."""
     if place.device is not None:
         raise ParameterError(
             given("device", place.device),
@@ -106,7 +106,7 @@ def _existing(torch: Any, name: str) -> Any:
 
 
 def _check_device(device: Any, place: Place) -> None:
-    """Refuse a tensor that is on another card than the one to compute on."""
+    """Raise ValueError for a tensor that is on another card than the one to compute on."""
     tensor = place.tensor
     if tensor is not None and tensor.device.type != "cpu" and tensor.device != device:
         raise ParameterError(

@@ -94,7 +94,7 @@ def choose_pairs(
 
 
 def _check_one_cost(cost: Floats | None) -> None:
-    """Refuse propensities where the data have their inverse."""
+    """Raise ValueError for propensities where the data have their inverse."""
     if cost is not None:
         raise ValueError(
             "propensity was given, but the data have a cost a document, which is the inverse of "
@@ -105,7 +105,7 @@ def _check_one_cost(cost: Floats | None) -> None:
 def _check_labels(
     pair_cost: Any, margin: Any, propensity: Floats | None, cost: Floats | None
 ) -> None:
-    """Refuse what needs labels."""
+    """Raise ValueError for what needs labels."""
     asked = {
         "pair_cost": pair_cost is not None,
         "margin": margin != "unit",
@@ -131,7 +131,7 @@ def check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats |
 
 
 def check_pair_selection(pair_selection: str) -> None:
-    """Refuse what has no meaning for pairs that are listed."""
+    """Raise ValueError for what has no meaning for pairs that are listed."""
     if pair_selection != "all":
         raise ParameterError(
             given("pair_selection", pair_selection),

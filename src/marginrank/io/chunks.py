@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -18,8 +19,8 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.store.stored_features import StoredFeatures
+from marginrank.data.stored_data import open_if_it_fits, whole_queries
 from marginrank.io.letor import LetorText, assemble, feed, new_reader
-from marginrank.io.stored_chunks import open_if_it_fits, whole_queries
 from marginrank.io.text_sources import (
     Path,
     Progress,
@@ -81,9 +82,14 @@ def iter_letor(
     check_integer("chunk_documents", chunk_documents, at_least=1)
     threads = effective_threads(n_jobs)
 
-    def begin() -> _core.LetorReader:
-        return new_reader(n_features, zero_based, missing, layout, dtype, False)
-
+    begin = partial(
+        new_reader,
+        n_features=n_features,
+        zero_based=zero_based,
+        missing=missing,
+        layout=layout,
+        dtype=dtype,
+    )
     begin()  # refuses bad options before the first chunk is asked for
     sources = as_list(source)
     take = _chunk_taker(name_all(sources), layout, threads)

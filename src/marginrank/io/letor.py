@@ -25,12 +25,12 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import as_matrix
-from marginrank.io.compressed import compressed
 from marginrank.io.text_sources import (
     Path,
     Progress,
     Source,
     as_list,
+    compressed,
     name_all,
     printable,
     source_name,
@@ -149,19 +149,16 @@ class LetorText(NamedTuple):
 def read_letor(
     source: Source | Sequence[Source],
     *,
-    n_features: int | None = None,
-    zero_based: bool = False,
-    missing: float | str = "error",
     layout: str = "auto",
-    dtype: DTypeLike = np.float32,
     comments: bool = False,
     group: ArrayLike | Path | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    **reading: Any,
 ) -> LetorText:
     """Do the first half of :func:`load_letor`: parse, and leave the grouping to later."""
     threads = effective_threads(n_jobs)
-    reader = new_reader(n_features, zero_based, missing, layout, dtype, comments, allow_nan=True)
+    reader = new_reader(layout=layout, comments=comments, allow_nan=True, **reading)
     sources = as_list(source)
     for one in sources:
         _read_source(reader, one, threads, progress)
@@ -169,16 +166,16 @@ def read_letor(
 
 
 def new_reader(
-    n_features: int | None,
-    zero_based: bool,
-    missing: float | str,
-    layout: str,
-    dtype: DTypeLike,
-    comments: bool,
     *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    missing: float | str = "error",
+    layout: str = "auto",
+    dtype: DTypeLike = np.float32,
+    comments: bool = False,
     allow_nan: bool = False,
 ) -> _core.LetorReader:
-    """Check the options of a reading and begin it."""
+    """Check the options of :func:`load_letor` and return a reader of text."""
     float64 = _check_dtype(dtype)
     if (
         n_features is not None

@@ -8,12 +8,12 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
-from marginrank.io.compressed import undamaged
 from marginrank.io.text_sources import (
     Source,
     open_source,
     printable,
     source_name,
+    undamaged,
     whole_lines,
 )
 

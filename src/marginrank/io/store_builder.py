@@ -4,8 +4,8 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +26,6 @@ from marginrank.data.validation import check_exact_labels, check_not_empty, chec
 from marginrank.io.chunks import query_starts
 from marginrank.io.letor import ids_of_text, smaller_layout
 from marginrank.io.precision import float32_holds_all
-from marginrank.io.spilled import SpilledArrays
 
 SPILLED = "spilled"  # the folder, inside that of the store, of what is read and not yet in order
 WEIGHTS = ("sample_weight", "query_weight")
@@ -34,7 +33,7 @@ AT_A_TIME = 1 << 18  # documents that are counted and ranked at a time
 DOCUMENT_BYTES = 64  # at most, of labels, levels and offsets, beside features and comments
 
 
-class Block(NamedTuple):
+class DocumentBlock(NamedTuple):
     """Some documents; a query may go on in another block.
 
     All blocks of a data set have the same type of X, and the same of the others or None; only
@@ -63,7 +62,7 @@ class Block(NamedTuple):
     n_given: int | None = None
 
 
-class Built(NamedTuple):
+class StoreSummary(NamedTuple):
     """What became of documents.
 
     Attributes
@@ -79,7 +78,7 @@ class Built(NamedTuple):
 
 
 def build_store(
-    blocks: Iterable[Block],
+    blocks: Iterable[DocumentBlock],
     folder: Path,
     *,
     overwrite: bool = False,
@@ -87,7 +86,7 @@ def build_store(
     layout: str = "auto",
     of_text: bool = False,
     narrow: bool = False,
-) -> Built:
+) -> StoreSummary:
     """Write a store with the documents grouped by query, packed if that is worthwhile.
 
     All that there is of a document is kept on disk beside the store until all are there, then
@@ -96,7 +95,7 @@ def build_store(
 
     Parameters
     ----------
-    blocks : iterable of Block
+    blocks : iterable of DocumentBlock
         The documents in any order.
     folder : str or path
         The folder to make.
@@ -113,7 +112,7 @@ def build_store(
 
     Returns
     -------
-    Built
+    StoreSummary
         What became of the documents.
     """
     with _naming_full_disk(folder), new_store(folder, overwrite) as temporary:
@@ -128,7 +127,67 @@ def build_store(
             _require_disk(data, temporary)
             write_parts(data, temporary, packed=True, grouped=True)
         shutil.rmtree(place)
-    return Built(data.X.dtype, data.queries.rows is not None)
+    return StoreSummary(data.X.dtype, data.queries.rows is not None)
+
+
+class SpilledArrays:
+    """Arrays that are written to files some entries at a time, and mapped when all are there.
+
+    Parameters
+    ----------
+    folder : str
+        An empty folder for the files.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._stack = ExitStack()
+        self._files: dict[str, IO[bytes]] = {}
+        self._dtypes: dict[str, np.dtype[Any]] = {}
+        self._ends: dict[str, int] = {}
+
+    def __enter__(self) -> "SpilledArrays":
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the files; maps of them stay."""
+        self._stack.close()
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is an array of that name."""
+        return name in self._files
+
+    def append(self, name: str, entries: NDArray[Any]) -> None:
+        """Write the next entries of an array, all of which have one type."""
+        if name not in self._files:
+            path = os.path.join(self._folder, name)
+            self._files[name] = self._stack.enter_context(open(path, "xb"))  # noqa: SIM115
+            self._dtypes[name] = entries.dtype
+        assert entries.dtype == self._dtypes[name]
+        self._files[name].write(np.ascontiguousarray(entries).reshape(-1).view(np.uint8).data)
+
+    def append_lengths(self, name: str, lengths: Integers) -> None:
+        """Write to an array of int64, which begins with 0, where more rows of some lengths end."""
+        if name not in self._files:
+            self.append(name, np.zeros(1, dtype=np.int64))
+        ends = self._ends.get(name, 0) + np.cumsum(lengths, dtype=np.int64)
+        self.append(name, ends)
+        if ends.size:
+            self._ends[name] = int(ends[-1])
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return an array, mapped read-only; nothing can be appended any more."""
+        self._files[name].close()
+        path = os.path.join(self._folder, name)
+        if os.path.getsize(path) == 0:
+            return np.empty(0, dtype=self._dtypes[name])
+        return np.asarray(np.memmap(path, dtype=self._dtypes[name], mode="r"))
+
+    def kept(self, name: str, entries: NDArray[Any]) -> NDArray[Any]:
+        """Return an array that is on disk instead of in memory."""
+        self.append(name, entries)
+        return self.array(name)
 
 
 class _Spill:
@@ -146,7 +205,7 @@ class _Spill:
         self._dtype: np.dtype[Any] = np.dtype(np.float32)
         self._sparse = False
 
-    def add(self, block: Block) -> None:
+    def add(self, block: DocumentBlock) -> None:
         """Take some documents."""
         arrays = self._arrays
         self._add_costs(block)
@@ -164,7 +223,7 @@ class _Spill:
             arrays.append("comments", text)
             arrays.append_lengths("comments_offsets", np.diff(offsets))
 
-    def _add_costs(self, block: Block) -> None:
+    def _add_costs(self, block: DocumentBlock) -> None:
         """Take costs from the first block on that has any; they are 1 where there are none."""
         if block.cost is None and "cost" not in self._arrays:
             return
@@ -173,7 +232,7 @@ class _Spill:
                 self._arrays.append("cost", np.ones(min(AT_A_TIME, self._n_rows - first)))
         self._arrays.append("cost", np.ones(len(block.y)) if block.cost is None else block.cost)
 
-    def _add_features(self, block: Block) -> None:
+    def _add_features(self, block: DocumentBlock) -> None:
         X = block.X
         self._sparse = sp.issparse(X)
         self._dtype, self._n_features = X.dtype, max(self._n_features, X.shape[1])

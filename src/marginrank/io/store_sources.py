@@ -1,6 +1,7 @@
 """Text and tables as blocks of documents, of which a store is built."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from marginrank.io.letor import (
     sparse_features,
     two_groupings,
 )
-from marginrank.io.store_builder import Block
+from marginrank.io.store_builder import DocumentBlock
 from marginrank.io.table_files import read_batches
 from marginrank.io.text_sources import Path, Progress, Source, as_list, name_all
 
@@ -26,36 +27,29 @@ from marginrank.io.text_sources import Path, Progress, Source, as_list, name_all
 def text_blocks(
     source: Source | Sequence[Source],
     *,
-    n_features: int | None = None,
-    zero_based: bool = False,
-    missing: float | str = "error",
-    layout: str = "auto",
-    dtype: DTypeLike = np.float64,
     has_group: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> Iterator[Block]:
-    """Read LETOR text in blocks; see :func:`load_letor`.
+    dtype: DTypeLike = np.float64,
+    **reading: Any,
+) -> Iterator[DocumentBlock]:
+    """Read LETOR text in blocks, with features in CSR and query ids as strings.
 
     Parameters
     ----------
-    source, n_features, zero_based, missing, layout, dtype, n_jobs, progress
-        As in :func:`load_letor`. Features are CSR, whatever the layout will be.
+    source, n_jobs, progress
+        As in :func:`load_letor`.
     has_group : bool, default=False
         Sizes of queries are known, so that lines must have no qid.
-
-    Yields
-    ------
-    Block
-        Its query ids are strings.
+    dtype, **reading
+        Options of :func:`~marginrank.io.letor.new_reader`.
     """
     sources = as_list(source)
     threads = effective_threads(n_jobs)
 
-    def begin() -> _core.LetorReader:
-        return new_reader(n_features, zero_based, missing, layout, dtype, True)
+    begin = partial(new_reader, dtype=dtype, comments=True, **reading)
 
-    def take(reader: _core.LetorReader) -> Block:
+    def take(reader: _core.LetorReader) -> DocumentBlock:
         labels, lengths, ids, texts = reader.documents()
         n_rows, _, n_entries, has_qid = reader.shape()
         if n_rows == 0:
@@ -66,12 +60,14 @@ def text_blocks(
         comments = decode_comments(texts)
         X = sparse_features(reader)
         cost = reader.costs()
-        return Block(X, labels, qid, cost=cost, comments=comments, n_given=n_entries)
+        return DocumentBlock(X, labels, qid, cost=cost, comments=comments, n_given=n_entries)
 
     return parsed_blocks(sources, begin, take, 1, threads, progress)
 
 
-def table_blocks(path: Path, *, label: str, qid: str | None, **columns: Any) -> Iterator[Block]:
+def table_blocks(
+    path: Path, *, label: str, qid: str | None, **columns: Any
+) -> Iterator[DocumentBlock]:
     """Read a .parquet file in blocks, of columns named as in :meth:`RankingData.from_frame`."""
     first_row = 0
     for table in read_batches(path):
@@ -86,7 +82,7 @@ def _block(
     *,
     n_jobs: int | None,
     **others: Any,
-) -> Block:
+) -> DocumentBlock:
     if not np.isfinite(X).all():
         raise ValueError("X has a number that is not finite; replace it.")  # from_frame says where
-    return Block(X, y, qid, **others)
+    return DocumentBlock(X, y, qid, **others)

@@ -148,7 +148,7 @@ def write_frame(
     )
     names = names_of_all(data.feature_names, data.n_features)
     comments = None if data.comments is None else comments
-    _check_unique_names([label, qid, comments, *_weights(data), *names])
+    _check_distinct([label, qid, comments, *_weights(data), *names])
     tables = _tables(data, names, label=label, qid=qid, comments=comments)
     first = next(tables)  # raises before there is a file
     with atomic_write(path) as file, _writer(ending, file, first.schema, names) as writer:
@@ -156,7 +156,7 @@ def write_frame(
             writer.write(table)
 
 
-def _check_unique_names(names: list[str | None]) -> None:
+def _check_distinct(names: list[str | None]) -> None:
     seen = set()
     for name in names:
         if name is not None and name in seen:

@@ -7,12 +7,12 @@ import pytest
 
 from marginrank import RankingData, _core
 from marginrank._utils import memory
+from marginrank.data import stored_data
 from marginrank.data.store import feature_rows
 from marginrank.data.store.packed import TYPES, PackedColumns, smallest_types
 from marginrank.data.store.store_writer import save_store
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import open_stored
-from marginrank.io import stored_chunks
 from marginrank.io.chunks import ChunkSource
 
 TINY_HALF = 2.0**-24
@@ -238,7 +238,7 @@ def test_a_packed_store_that_does_not_fit_comes_in_chunks(tmp_path, monkeypatch)
     data = RankingData(plain.X, plain.y, plain.qid, comments=[f"{k}" for k in range(n)], **weights)
     save_store(data._parts(), tmp_path / "s", packed=True)
     assert len(list(ChunkSource(tmp_path / "s", chunk_documents=20)())) == 1
-    monkeypatch.setattr(stored_chunks, "available_memory", lambda: 100)
+    monkeypatch.setattr(stored_data, "available_memory", lambda: 100)
     chunks = list(ChunkSource(tmp_path / "s", chunk_documents=20)())
     assert [chunk.n_documents for chunk in chunks] == [18, 18, 18, 6]
     for name in ("X", "y", "sample_weight", "query_weight", "query_ids", "comments"):

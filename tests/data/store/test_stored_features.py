@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from marginrank import RankingData, make_ranking
+from marginrank.data.queries import bounded_ranges
 from marginrank.data.store import store
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import open_stored
@@ -110,7 +111,7 @@ def test_labels_are_verified_all_the_same(tmp_path, monkeypatch):
 @pytest.mark.parametrize("size", [1, 7, 8, 20, 96, 1000])
 def test_ranges_of_queries_are_bounded_and_leave_none_out(size):
     offsets = np.array([0, 8, 9, 40, 41, 42, 96])
-    ranges = list(store.query_ranges(offsets, size))
+    ranges = list(bounded_ranges(offsets, size))
     assert [first for first, _ in ranges] == [0] + [last for _, last in ranges[:-1]]
     assert ranges[-1][1] == 6
     for first, last in ranges:

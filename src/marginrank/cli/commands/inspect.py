@@ -76,7 +76,7 @@ def _open(files: list[str], paths: list[str], reading: Reading) -> "RankingData"
     phases = Phases()
     if len(paths) > 1 or kind_of(paths[0]) != "store":
         return open_data(paths, reading, phases, name=name_of(files[0]))
-    from marginrank.io.stored_chunks import open_if_it_fits
+    from marginrank.data.stored_data import open_if_it_fits
 
     with phases.reading(paths[0]):
         return open_if_it_fits(paths[0])

@@ -42,9 +42,9 @@ def _describe_constant(data: "RankingData") -> dict[str, Any] | None:
     """Return the features that no pair sees: how many there are, and the first ones."""
     import numpy as np
 
+    from marginrank.data.stored_data import whole_queries
     from marginrank.fit.spread import QuerySpread
     from marginrank.io.chunks import CHUNK_DOCUMENTS
-    from marginrank.io.stored_chunks import whole_queries
 
     if data.n_features > MANY_FEATURES:
         return None

@@ -21,7 +21,7 @@ from marginrank.cli.support.progress import Phases
 
 if TYPE_CHECKING:
     from marginrank.data.parts import DataParts
-    from marginrank.io.store_builder import Block, Built
+    from marginrank.io.store_builder import DocumentBlock, StoreSummary
 
 
 def can_stream(files: Sequence[str]) -> bool:
@@ -80,7 +80,7 @@ def _open_source(path: str) -> "DataParts":
 
 def _build_of_table(
     path: str, reading: Reading, phases: Phases, out: str, overwrite: bool
-) -> "Built":
+) -> "StoreSummary":
     from marginrank.io.store_builder import build_store
     from marginrank.io.store_sources import table_blocks
     from marginrank.io.table_files import parquet_columns
@@ -90,7 +90,7 @@ def _build_of_table(
     qid = reading.qid or None
     extra = extra_columns(names, reading, features or ())
 
-    def blocks() -> Iterator["Block"]:
+    def blocks() -> Iterator["DocumentBlock"]:
         with phases.reading(path):
             yield from table_blocks(path, label=reading.label, qid=qid, features=features, **extra)
 
@@ -102,7 +102,7 @@ def _build_of_table(
 
 def _build_of_text(
     files: Sequence[str], reading: Reading, phases: Phases, out: str, overwrite: bool
-) -> "Built":
+) -> "StoreSummary":
     from marginrank.io.letor import read_all_sizes
     from marginrank.io.store_builder import build_store
     from marginrank.io.store_sources import text_blocks
@@ -110,7 +110,7 @@ def _build_of_text(
 
     told = "dtype" in reading.given
 
-    def blocks() -> Iterator["Block"]:
+    def blocks() -> Iterator["DocumentBlock"]:
         with phases.reading(name_of_all(files)) as progress:
             yield from text_blocks(
                 list(files),
@@ -142,8 +142,8 @@ def _build_of_text(
 
 
 def _warning_of_one_query(
-    blocks: Iterator["Block"], files: Sequence[str], reading: Reading
-) -> Iterator["Block"]:
+    blocks: Iterator["DocumentBlock"], files: Sequence[str], reading: Reading
+) -> Iterator["DocumentBlock"]:
     first = next(blocks)
     if first.qid is None and reading.group is None:
         warn_of_one_query(name_of_all(files))

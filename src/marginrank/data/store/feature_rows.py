@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Integers
+from marginrank.data.queries import bounded_ranges
 from marginrank.data.store.stored_features import StoredFeatures
 
 BLOCK = 1 << 22  # bytes of rows in work at a time; their places take several times as much
@@ -125,12 +126,8 @@ class FeatureRows:
         most = BLOCK // self.dtype.itemsize  # entries
         for begin in range(0, self.shape[0], BLOCK_ROWS):
             starts = _cumulated(self._lengths(begin, min(begin + BLOCK_ROWS, self.shape[0])))
-            first = 0
-            while first < starts.size - 1:
-                last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
-                last = max(last, first + 1)
+            for first, last in bounded_ranges(starts, most):
                 yield begin + first, begin + last
-                first = last
 
     def _lengths(self, first: int, last: int) -> Integers:
         """Return the entries of each of some rows, in their order."""

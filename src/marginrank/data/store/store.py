@@ -23,10 +23,16 @@ from marginrank._utils.memory import require_memory
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.parts import DataParts
-from marginrank.data.queries import Documents, Queries, exact_sum, rank_labels
-from marginrank.data.store.npy_files import HEADER, NpyHeader, read_header
+from marginrank.data.queries import Documents, Queries, bounded_ranges, exact_sum, rank_labels
 from marginrank.data.store.packed import TYPES, PackedColumns
-from marginrank.data.store.stored_features import StoredFeatures, StoredFile, damaged
+from marginrank.data.store.stored_features import (
+    HEADER,
+    NpyHeader,
+    StoredFeatures,
+    StoredFile,
+    damaged,
+    read_header,
+)
 from marginrank.data.store.stored_text import StoredText
 
 Path = str | os.PathLike[str]
@@ -405,22 +411,12 @@ def increases(starts: Integers) -> bool:
     return bool(starts[0] == 0) and all((block[1:] >= block[:-1]).all() for block in blocks)
 
 
-def query_ranges(offsets: Integers, n_documents: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of queries, each with so many documents at most unless one query has more."""
-    first, n_queries = 0, offsets.size - 1
-    while first < n_queries:
-        last = int(np.searchsorted(offsets, offsets[first] + n_documents, side="right")) - 1
-        last = max(last, first + 1)
-        yield first, last
-        first = last
-
-
 def ranked_ranges(
     y: NDArray[Any], documents: Documents, n_documents: int, threads: int
 ) -> Iterator[tuple[int, int, Queries]]:
-    """Rank labels, which are by row, inside the queries of each of :func:`query_ranges`."""
+    """Rank labels, which are by row, inside the queries of each of :func:`bounded_ranges`."""
     offsets = documents.offsets
-    for first, last in query_ranges(offsets, n_documents):
+    for first, last in bounded_ranges(offsets, n_documents):
         begin, end = int(offsets[first]), int(offsets[last])
         rows = slice(begin, end) if documents.rows is None else documents.rows[begin:end]
         some = Documents(offsets[first : last + 1] - begin, None)

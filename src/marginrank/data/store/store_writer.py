@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,6 @@ from marginrank._utils.types import Integers
 from marginrank.data.parts import DataParts
 from marginrank.data.queries import exact_sum
 from marginrank.data.store.feature_rows import FeatureRows
-from marginrank.data.store.npy_files import ArrayWriter
 from marginrank.data.store.packed import PackedColumns, smallest_types
 from marginrank.data.store.store import (
     FILES,
@@ -25,7 +25,7 @@ from marginrank.data.store.store import (
     VERSIONS,
     Path,
 )
-from marginrank.data.store.stored_text import Reordered, encode_texts
+from marginrank.data.store.stored_text import encode_texts
 from marginrank.data.validation import check_label_width
 
 TEXTS_AT_A_TIME = 1 << 16
@@ -97,8 +97,7 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
     if data.query_weight is not None:
         files["query_weight"] = _write_array(folder, "query_weight", data.query_weight)
     if data.comments is not None:
-        texts = data.comments if order is None else Reordered(data.comments, order)
-        files |= _write_texts(texts, folder)
+        files |= _write_texts(data.comments, order, folder)
     layout = "packed" if columns else "csr" if rows.indptr is not None else "dense"
     manifest = {
         "format": FORMAT,
@@ -155,12 +154,16 @@ def _write_features(
     return {"data": data.entry(), "indices": indices.entry(), "indptr": indptr.entry()}
 
 
-def _write_texts(texts: Sequence[str], folder: str) -> dict[str, dict[str, Any]]:
-    """Write strings, some at a time; return the entries of their files."""
-    firsts = range(0, len(texts), TEXTS_AT_A_TIME)
+def _write_texts(
+    texts: Sequence[str], order: Integers | None, folder: str
+) -> dict[str, dict[str, Any]]:
+    """Write strings, some at a time, in an order; return the entries of their files."""
 
     def encoded() -> Iterator[tuple[NDArray[np.uint8], Integers]]:
-        return (encode_texts(texts[first : first + TEXTS_AT_A_TIME]) for first in firsts)
+        for first in range(0, len(texts), TEXTS_AT_A_TIME):
+            some = slice(first, first + TEXTS_AT_A_TIME)
+            rows = texts[some] if order is None else [texts[row] for row in order[some].tolist()]
+            yield encode_texts(rows)
 
     n_bytes = 0
     with ArrayWriter(folder, TEXTS[1], np.int64, (len(texts) + 1,)) as offsets:
@@ -230,3 +233,56 @@ def _write_ordered(
     firsts = range(0, order.size, ENTRIES_AT_A_TIME)
     blocks = (array[order[first : first + ENTRIES_AT_A_TIME]] for first in firsts)
     return _write_blocks(folder, name, array.dtype, array.shape, blocks)
+
+
+class ArrayWriter:
+    """A file whose array is written some rows at a time.
+
+    Parameters
+    ----------
+    folder, name : str
+        The file is `name`.npy in `folder`, where there must be none yet.
+    dtype : dtype
+        Of the array.
+    shape : tuple of int
+        Of the whole array.
+    """
+
+    def __init__(self, folder: str, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
+        self._dtype, self._shape = np.dtype(dtype), shape
+        self._file = open(os.path.join(folder, f"{name}.npy"), "xb")  # noqa: SIM115
+        self._n_bytes = self._crc = 0
+        header = {
+            "descr": np.lib.format.dtype_to_descr(self._dtype),
+            "fortran_order": False,
+            "shape": shape,
+        }
+        np.lib.format.write_array_header_1_0(self, header)
+
+    def write(self, content: bytes | memoryview) -> int:
+        """Write some bytes, counted and summed."""
+        self._n_bytes += len(content)
+        self._crc = zlib.crc32(content, self._crc)
+        return self._file.write(content)
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Write the next rows."""
+        assert rows.dtype == self._dtype
+        self.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
+
+    def entry(self) -> dict[str, Any]:
+        """Return the entry of the file in the manifest of a store."""
+        return {
+            "dtype": self._dtype.str,
+            "shape": list(self._shape),
+            "bytes": self._n_bytes,
+            "crc32": f"{self._crc:08x}",
+        }
+
+    def __enter__(self) -> "ArrayWriter":
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,9 +1,10 @@
 """X of a store that is left on disk: where its rows are, and how its bytes become a matrix."""
 
+import math
 import os
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +12,39 @@ from numpy.typing import NDArray
 
 from marginrank._utils.types import Integers
 from marginrank.data.store.packed import PackedColumns
+
+HEADER = 10 + (1 << 16)  # bytes of a file in which its header ends
+
+
+class NpyHeader(NamedTuple):
+    """Position, shape and type of the array in a file."""
+
+    start: int
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the file."""
+        return self.start + math.prod(self.shape) * self.dtype.itemsize
+
+    def array(self, content: NDArray[np.uint8]) -> NDArray[Any]:
+        """Return the array in the bytes of the file, read-only; it is not copied."""
+        flat = content[self.start :].view(self.dtype)
+        array = np.asarray(flat.reshape(self.shape, order="F" if self.fortran else "C"))
+        array.flags.writeable = False
+        return array
+
+
+def read_header(stream: IO[bytes]) -> NpyHeader:
+    """Read the header; raise ValueError for arrays of objects and other versions."""
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("another version of the format")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    if dtype.hasobject:
+        raise ValueError("an array of objects")
+    return NpyHeader(stream.tell(), shape, fortran, dtype)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ NO_CLASS = re.compile(
     r"interface|long|native|new|null|package|permits|private|protected|public|record|return|sealed|"
     r"short|static|strictfp|super|switch|synchronized|this|throw|throws|transient|true|try|var|"
     r"void|volatile|while|yield|java|Double|String|Math|Place|"
-    r"(Names|BinPositions|Weights|Starts|Categorical|Knots|Values)\d+"
+    r"(Names|Places|Weights|Starts|Categorical|Knots|Values)\d+"
 )
 PART = 500  # entries of an array in one class
 Arrays = Mapping[str, Sequence[str]]
