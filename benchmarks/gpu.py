@@ -28,9 +28,9 @@ from marginrank import RankingData, load_letor, make_ranking
 from marginrank.fit.devices import Place, matrix_at
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.metrics import pairwise_accuracy
-from marginrank.objective.backends import matrix_of
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
+from marginrank.operators import matrix_of
 from marginrank.solvers import find_solver
 
 REPEATS = 5

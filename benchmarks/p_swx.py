@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from marginrank import RankingData
-from marginrank.objective.backends.native import native_matrix
-from marginrank.objective.backends.torch.features import DenseFeatures
-from marginrank.objective.backends.torch.kernels import TorchKernels
-from marginrank.objective.backends.torch.level_kernel import LevelPlan
-from marginrank.objective.backends.torch.matrix import TorchMatrix, _Plans
-from marginrank.objective.backends.torch.score_loss import ScoreLoss
 from marginrank.objective.level_pairs import LevelPairs
-from marginrank.objective.losses import LOSSES
+from marginrank.objective.losses import LOSSES, Loss
+from marginrank.objective.pair_sets import PairCounts
+from marginrank.operators.native import native_matrix
+from marginrank.operators.torch.documents import ScoreLoss
+from marginrank.operators.torch.features import DenseFeatures
+from marginrank.operators.torch.matrix import TorchDesign, TorchMatrix, _Plans
+from marginrank.operators.torch.score_space import TorchLoss
 
 BATCH_ENTRIES = 1 << 24  # of the comparisons of documents that are made at a time
 
@@ -94,13 +94,14 @@ class Swx:
             yield numbers, places, s, [above.float(), below.float()]
 
 
-class SwxKernels(TorchKernels):
-    """P-SWX in the place of exact sums."""
+class SwxDesign(TorchDesign):
+    """P-SWX instead of exact sums."""
 
-    def __init__(self, matrix: "SwxMatrix", pairs: LevelPairs) -> None:
-        plan = cast(LevelPlan, matrix.plans.of(pairs))
-        super().__init__(matrix.features, None, pairs, plan, LOSSES["squared_hinge"])
-        self._pairs = Swx(pairs, matrix.features.device)
+    def pair_loss(self, loss: Loss) -> TorchLoss:
+        """Return the squared hinge loss."""
+        found = super().pair_loss(LOSSES["squared_hinge"])
+        found._pairs = Swx(cast(LevelPairs, self.pairs), self.matrix.features.device)
+        return found
 
 
 class SwxMatrix(TorchMatrix):
@@ -113,9 +114,9 @@ class SwxMatrix(TorchMatrix):
         X = torch.as_tensor(np.array(data.X, dtype=np.float32), device=where)
         return cls(SingleFeatures(X), native_matrix(data), _Plans(where))
 
-    def kernels(self, pairs, loss, threads):
-        """Return what computes with it."""
-        return SwxKernels(self, pairs)
+    def design(self, pairs: PairCounts, threads: int) -> SwxDesign:
+        """Return X with the documents of a set of pairs as its rows."""
+        return SwxDesign(self, cast(LevelPairs, pairs), threads)
 
 
 def _put(values: Tensor, places: Tensor, found: Tensor) -> None:

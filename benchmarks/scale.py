@@ -37,7 +37,7 @@ from marginrank._utils.memory import parse_bytes
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.stored_data import open_stored
 from marginrank.fit import streams
-from marginrank.objective.backends.parts.plan import make_plan
+from marginrank.operators.parts.streaming import make_plan
 
 N_FEATURES = 136
 CHUNK = 1 << 18  # documents made at a time

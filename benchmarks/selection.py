@@ -64,17 +64,17 @@ def shared_sweep_rows(data: RankingData, problems: list[Objective], threads: int
     rng = np.random.default_rng(0)
     ws, vs = 0.1 * rng.normal(size=(2, count, FEATURES))
     points = points_at(problems, list(ws), [None] * count)
-    one, kernels = problems[0], problems[0].kernels
-    shared = one.matrix.share([o.kernels for o in problems])
+    one, design = problems[0], problems[0].design
+    shared = design.share([o.design for o in problems])
     slopes = [point.score_gradient for point in points]
     sweep, product, products, dot, dots, sum_, sums, look, looks = best(
         lambda: data.matrix.sum(threads),
         lambda: points[0].hess_vec(vs[0]),
         lambda: hess_vecs(points, list(vs)),
-        lambda: kernels.scores(vs[0]),
+        lambda: design.dot(vs[0]),
         lambda: scores_of(problems, list(vs)),
-        lambda: kernels.combine(slopes[0]),
-        lambda: shared.combine(slopes),
+        lambda: design.transpose_dot(slopes[0]),
+        lambda: shared.transpose_dot(slopes),
         lambda: one.at(ws[0], like=points[0]),
         lambda: points_at(problems, list(ws), points),
         repeats=15,

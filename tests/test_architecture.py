@@ -24,15 +24,17 @@ ALLOWED_IMPORTS = {
     "models":     "_core _utils data",
     "io":         "_core _utils data",
     "objective":  "_core _utils data",
+    "operators":  "_core _utils data objective",
     "solvers":    "_core _utils models objective",
     "metrics":    "_core _utils data objective",
-    "fit":        "_core _utils data models objective solvers metrics",
-    "selection":  "_core _utils data models objective solvers metrics fit",
-    "additive":   "_core _utils data models objective solvers metrics fit selection",
+    "fit":        "_core _utils data models objective operators solvers metrics",
+    "selection":  "_core _utils data models objective operators solvers metrics fit",
+    "additive":   "_core _utils data models objective operators solvers metrics fit selection",
     "export":     "_utils metrics models",
     "estimators": "_core _utils data models io objective solvers metrics fit selection additive "
                   "export",
-    "dask":       "_core _utils data models io objective solvers metrics fit export estimators",
+    "dask":       "_core _utils data models io objective operators solvers metrics fit export "
+                  "estimators",
     "plots":      "_core _utils data models objective solvers metrics fit selection",
     "cli":        "_core _utils data models io objective solvers metrics fit selection additive "
                   "export dask plots",

@@ -1,14 +1,17 @@
-"""From outside: a new loss is an entry, a new solver a line, a new backend a line."""
+"""From outside: a new loss is an entry, a new solver a file and a line, an operator likewise."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import toy_backend
 from helpers.brute_force import BruteForce, explicit_pairs
 from helpers.objectives import make_objective
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
-from marginrank.objective.backends import BACKENDS
 from marginrank.objective.losses import LOSSES, Loss, Piece
 from marginrank.objective.regularizers import Ray, Regularizer
+from marginrank.operators import BACKENDS
 from marginrank.solvers import SOLVERS, Solver, find_solver, solvers_for
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
@@ -43,8 +46,9 @@ def test_a_new_solver_is_one_line(monkeypatch):
         RankSVM(solver="gradient_descent", loss="hinge").fit(X, Y, qid=QID)
 
 
-def test_a_new_backend_is_one_line(monkeypatch):
+def test_a_new_operator_is_one_folder_and_one_line(monkeypatch):
     monkeypatch.setitem(BACKENDS, "toy", "helpers.toy_backend:ToyMatrix.of")
+    assert len(Path(toy_backend.__file__).read_text().splitlines()) <= 90
     data = RankingData(X, Y, QID)
     values = [
         newton(make_objective(data, LOSSES["huber"], C=0.1, backend=backend)).objective

@@ -12,8 +12,8 @@ from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.additive.knots import choose_knots, encode
 from marginrank.data.knots import Knots
 from marginrank.fit.pairs import choose_pairs, objective_on
-from marginrank.objective.backends.native import as_native
 from marginrank.objective.losses import LOSSES
+from marginrank.operators.native import as_native
 from marginrank.solvers import SOLVERS
 from marginrank.solvers.smooth import preconditioner
 
@@ -69,7 +69,7 @@ def test_value_and_derivatives_are_those_of_the_basis_functions(loss):
         assert_allclose(one.hess_vec(v)[0], other.hess_vec(v)[0], rtol=1e-9, atol=1e-9)
         assert_allclose(one.hessian(), other.hessian(), rtol=1e-9, atol=1e-9)
         assert_allclose(one.hess_diag(), other.hess_diag(), rtol=1e-9, atol=1e-9)
-    assert_allclose(curves.gram().products, explicit.gram().products, atol=1e-9)
+    assert_allclose(curves.design.gram.products, explicit.design.gram.products, atol=1e-9)
     assert (curves.feature_magnitudes >= explicit.feature_magnitudes - 1e-12).all()
     assert one.gradient_rounding >= 0.0
 
@@ -81,7 +81,7 @@ def test_many_basis_functions_are_taken_a_few_at_a_time(monkeypatch):
     u = np.random.default_rng(1).normal(size=curves.n_features)
     assert curves.n_features > 2 * 8
     assert_allclose(curves.at(u).hess_diag(), explicit.at(u).hess_diag(), rtol=1e-9)
-    assert_allclose(curves.gram().products, explicit.gram().products, atol=1e-9)
+    assert_allclose(curves.design.gram.products, explicit.design.gram.products, atol=1e-9)
 
 
 @pytest.mark.parametrize(("loss", "solver"), SOLVABLE)

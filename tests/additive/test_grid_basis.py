@@ -12,9 +12,9 @@ from marginrank.additive.grid_basis import GridAxis, node_weights, penalty
 from marginrank.additive.grid_matrix import CATEGORIES, add_grids, axis_knots, interactions_of
 from marginrank.additive.knots import choose_knots, encode
 from marginrank.fit.pairs import choose_pairs, objective_on
-from marginrank.objective.backends.native import as_native
 from marginrank.objective.faces import Combination, on_face
 from marginrank.objective.losses import LOSSES
+from marginrank.operators.native import as_native
 from marginrank.solvers import SOLVERS
 
 X, Y, QID = make_ranking(12, (3, 20), 4, random_state=0)
@@ -59,7 +59,7 @@ def test_value_and_derivatives_are_those_of_the_basis_functions(loss):
     if LOSSES[loss].smooth:
         assert_allclose(one.hess_vec(v)[0], other.hess_vec(v)[0], rtol=1e-9, atol=1e-9)
         assert_allclose(one.hess_diag(), other.hess_diag(), rtol=1e-9, atol=1e-9)
-    assert_allclose(grids.gram().products, explicit.gram().products, atol=1e-9)
+    assert_allclose(grids.design.gram.products, explicit.design.gram.products, atol=1e-9)
     assert (grids.feature_magnitudes >= explicit.feature_magnitudes - 1e-3).all()
 
 

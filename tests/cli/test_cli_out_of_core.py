@@ -11,7 +11,7 @@ from marginrank._utils.memory import private_memory
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.fit import streams
 from marginrank.fit.stream_progress import StreamProgress
-from marginrank.objective.backends.parts import plan
+from marginrank.operators.parts import streaming
 
 LIMIT = "64GB"
 LEARNERS = {
@@ -33,7 +33,7 @@ def store(tmp_path, ranking):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    monkeypatch.setattr(plan, "PART_BYTES", 1 << 12)
+    monkeypatch.setattr(streaming, "PART_BYTES", 1 << 12)
 
 
 @pytest.fixture

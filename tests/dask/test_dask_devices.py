@@ -44,10 +44,12 @@ def test_states_and_problems_travel():
     loss = LOSSES["huber"]
     problem = Problem(data, choose_pairs(data, loss).pairs, loss, device="cpu")
     w, v = np.random.default_rng(0).normal(size=(2, 6))
-    state = problem.kernels(loss).evaluate(w, None).state
-    product, scores = problem.kernels(loss).hess_vec(state, v)
+    here = problem.kernels(loss)
+    state = here.design.evaluate(here.loss, w, None).state
+    product, scores = here.design.hess_vec(here.loss, state, v)
     arrived, there = pickle.loads(pickle.dumps((problem, state)))
     assert len(pickle.dumps(state)) < 16 * len(Y) + 2000  # scores alone
-    again, scores_again = arrived.kernels(loss).hess_vec(there, v)
+    kernels = arrived.kernels(loss)
+    again, scores_again = kernels.design.hess_vec(kernels.loss, there, v)
     np.testing.assert_array_equal(again, product)
     assert torch.equal(scores_again, scores)

@@ -1,6 +1,7 @@
 """What the executor keeps where: bundles, states that travel, large arguments."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,11 +16,22 @@ from marginrank.dask.clusters import threads_by_worker
 from marginrank.dask.executor import DaskExecutor
 from marginrank.dask.problems import MovableState, Problem
 from marginrank.data.pair_lists import PairList
-from marginrank.objective.backends.parts import tasks
-from marginrank.objective.backends.parts.executor import ByPart
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import LOSSES
+from marginrank.operators.parts import tasks
+from marginrank.operators.parts.executor import ByPart
+
+
+def evaluate(some, loss, w, like=None):
+    kernels = some.kernels(loss)
+    return kernels.design.evaluate(kernels.loss, w, like)
+
+
+def hess_vec(some, state, v):
+    kernels = some.kernels(HUBER)
+    return kernels.design.hess_vec(kernels.loss, state, v)
+
 
 X, Y, QID = make_ranking(40, 20, 5, random_state=0)
 HUBER = LOSSES["huber"]
@@ -37,20 +49,18 @@ def test_states_and_parts_travel(sent):
     """What is computed with those that were sent is the same, bit by bit."""
     w, v, u = RNG.normal(size=(3, 5))
     here = there = problem()
-    first = here.kernels(HUBER).evaluate(u, None).state
-    state = moved = here.kernels(HUBER).evaluate(w, first).state
+    first = evaluate(here, HUBER, u, None).state
+    state = moved = evaluate(here, HUBER, w, first).state
     assert isinstance(state, MovableState)
     if sent != "part":
         moved = pickle.loads(pickle.dumps(state))
     if sent != "state":
         there = pickle.loads(pickle.dumps(here))
-    for one, other in zip(
-        here.kernels(HUBER).hess_vec(state, v), there.kernels(HUBER).hess_vec(moved, v), strict=True
-    ):
+    for one, other in zip(hess_vec(here, state, v), hess_vec(there, moved, v), strict=True):
         np.testing.assert_array_equal(one, other)
     for loss in (HUBER, LOSSES["squared_hinge"]):
-        expected = here.kernels(loss).evaluate(v, state)
-        found = there.kernels(loss).evaluate(v, moved)
+        expected = evaluate(here, loss, v, state)
+        found = evaluate(there, loss, v, moved)
         np.testing.assert_array_equal(found.gradient, expected.gradient)
 
 
@@ -59,13 +69,13 @@ def test_listed_pairs_travel():
     data = RankingData(X, Y, QID)
     listed = PairList(np.array([[0, 1], [21, 25]]))
     some = Problem(data, ListedPairs.from_data(data, listed, margins=None, threads=1), HUBER)
-    expected = some.kernels(HUBER).evaluate(np.ones(5), None)
-    found = pickle.loads(pickle.dumps(some)).kernels(HUBER).evaluate(np.ones(5), None)
+    expected = evaluate(some, HUBER, np.ones(5), None)
+    found = evaluate(pickle.loads(pickle.dumps(some)), HUBER, np.ones(5), None)
     np.testing.assert_array_equal(found.gradient, expected.gradient)
 
 
 def test_dask_knows_the_size_of_what_is_kept():
-    state = problem().kernels(HUBER).evaluate(np.ones(5), None).state
+    state = evaluate(problem(), HUBER, np.ones(5), None).state
     assert sizeof(state) >= 4 * 8 * len(Y)
     assert sizeof(problem()) >= X.nbytes
 
@@ -73,8 +83,8 @@ def test_dask_knows_the_size_of_what_is_kept():
 def test_kernels_of_few_losses_are_kept():
     some = problem()
     for loss in LOSSES.values():
-        assert some.kernels(loss) is some.kernels(loss)
-    assert len(some._kernels) == 2
+        assert some.kernels(loss).loss is some.kernels(loss).loss
+    assert len(some._losses) == 2
 
 
 def executor_on(client, **where):
@@ -86,8 +96,8 @@ def executor_on(client, **where):
 def test_large_arguments_travel_once(client, monkeypatch):
     monkeypatch.setattr(executors, "SMALL", 8)
     w, found = np.ones(5), []
-    executor_on(client).run(tasks.evaluate, HUBER, [None], [w], tell=found.append)
-    expected = problem().kernels(HUBER).evaluate(w, None).gradient
+    executor_on(client).run(tasks.evaluate, HUBER, [None], [w], report=found.append)
+    expected = evaluate(problem(), HUBER, w, None).gradient
     for _, gradient in found:
         np.testing.assert_array_equal(gradient, expected)
 
@@ -95,8 +105,9 @@ def test_large_arguments_travel_once(client, monkeypatch):
 def test_columns_are_copied_by_workers(client):
     columns, found = np.array([1, 3]), []
     restricted = executor_on(client).restrict(columns)
-    handles = restricted.run(tasks.scores, HUBER, [], [np.ones(2)])
-    restricted.run(tasks.entries, HUBER, [ByPart(handles)], [], tell=found.append)
+    handles = restricted.run(partial(tasks.keep, "design.dot"), None, [], [np.ones(2)])
+    entries = partial(tasks.report, "design.space.entries")
+    restricted.run(entries, None, [ByPart(handles)], [], report=found.append)
     np.testing.assert_allclose(found[1], X[:, [1, 3]].sum(axis=1))
 
 
@@ -120,4 +131,4 @@ def test_parts_stay_where_they_are_unless_bundles_are_uneven():
 
 def test_an_error_of_a_task_leaves_nothing_on_workers(client):
     with nothing_left_on(client), pytest.raises(TypeError):
-        executor_on(client).run(tasks.combine, HUBER, [None], [], tell=print)
+        executor_on(client).run(tasks.hessian, HUBER, [None], [], report=print)

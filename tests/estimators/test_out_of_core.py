@@ -27,15 +27,14 @@ from marginrank._utils.memory import private_memory
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.store.store_writer import save_store
 from marginrank.fit import streams
-from marginrank.objective.backends.parts import plan as plans
-from marginrank.objective.backends.parts import streamed
+from marginrank.operators.parts import streamed, streaming
 
 ROOM = 400_000_000  # beside what the process has already, for buffers, samples and all else
 
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(plans, "PART_BYTES", 1 << 13)
+    monkeypatch.setattr(streaming, "PART_BYTES", 1 << 13)
 
 
 @pytest.fixture
@@ -286,7 +285,7 @@ def test_a_hinge_fit_that_fails_keeps_weights_of_its_own_problem(store, monkeypa
 
 
 def test_a_long_query_without_pairs(tmp_path, monkeypatch):
-    monkeypatch.setattr(plans, "PART_BYTES", 1024)
+    monkeypatch.setattr(streaming, "PART_BYTES", 1024)
     folder = make_store(tmp_path / "s", n_queries=60, docs_per_query=30)
     starts = RankingData.open(folder).queries.offsets[:-1:3]
     pairs = np.concatenate([np.column_stack([starts + k, starts + 2 * k]) for k in (1, 3, 7)])
@@ -356,8 +355,8 @@ UNDER_A_LIMIT = """
 import json, resource, sys
 from marginrank import RankSVM, RankingData
 from marginrank._utils.memory import private_memory, reserved_memory
-from marginrank.objective.backends.parts import matrix, plan
-plan.PART_BYTES, matrix.RESERVOIR_BYTES = 1 << 20, 1 << 21
+from marginrank.operators.parts import matrix, streaming
+streaming.PART_BYTES, matrix.RESERVOIR_BYTES = 1 << 20, 1 << 21
 resource.setrlimit(resource.RLIMIT_DATA, 2 * (reserved_memory() + 130_000_000,))
 limit = private_memory() + 130_000_000
 model = RankSVM(C=1e-3, n_jobs=2).fit(sys.argv[1], memory_limit=limit)
@@ -384,7 +383,7 @@ KEEPS_THE_PLAN = """
 import resource, sys
 from marginrank import RankSVM, SparseRankSVM
 from marginrank._utils.memory import reserved_memory
-from marginrank.objective.backends.parts import streamed
+from marginrank.operators.parts import streamed
 plan = streamed.StreamedMatrix.memory_plan
 def exact(matrix):
     planned = plan(matrix)

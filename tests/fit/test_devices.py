@@ -13,10 +13,10 @@ from marginrank import RankingData, RankSVM, SparseRankSVM, load_model, make_ran
 from marginrank.fit import devices
 from marginrank.fit.devices import Place, matrix_at
 from marginrank.fit.linear import Parameters, make_objective
-from marginrank.objective.backends.native import NativeMatrix
-from marginrank.objective.backends.torch.documents import DeviceDocuments
-from marginrank.objective.backends.torch.matrix import TorchMatrix
 from marginrank.objective.losses import LOSSES
+from marginrank.operators.native import NativeMatrix
+from marginrank.operators.torch.documents import DeviceDocuments
+from marginrank.operators.torch.matrix import TorchMatrix
 
 X, Y, QID = make_ranking(40, (2, 20), 6, random_state=0)
 DATA = RankingData(X, Y, QID)

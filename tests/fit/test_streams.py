@@ -10,7 +10,7 @@ from marginrank.fit import streams
 from marginrank.fit.linear import Parameters, fit_linear
 from marginrank.fit.sparse import SparseParameters, fit_sparse
 from marginrank.fit.streams import open_documents
-from marginrank.objective.backends.parts import plan
+from marginrank.operators.parts import streaming
 
 ROOM = 400_000_000  # beside what the process has already
 
@@ -24,7 +24,7 @@ def store(tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(plan, "PART_BYTES", 1 << 13)
+    monkeypatch.setattr(streaming, "PART_BYTES", 1 << 13)
 
 
 def test_a_limit_leaves_x_on_disk(store):

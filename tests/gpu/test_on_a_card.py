@@ -10,10 +10,10 @@ from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.fit import devices
 from marginrank.fit.devices import Place, matrix_at
 from marginrank.fit.pairs import choose_pairs, objective_on
-from marginrank.objective.backends.torch.features import DenseFeatures
-from marginrank.objective.backends.torch.fixed_point import Segments, prefix_sums
-from marginrank.objective.backends.torch.matrix import TorchMatrix
 from marginrank.objective.losses import LOSSES
+from marginrank.operators.torch.features import DenseFeatures
+from marginrank.operators.torch.fixed_point import Segments, prefix_sums
+from marginrank.operators.torch.matrix import TorchMatrix
 
 pytestmark = pytest.mark.gpu
 
@@ -78,7 +78,7 @@ def test_prefix_sums_wrap_around():
 
 def test_triton_kernels_are_those_of_torch():
     pytest.importorskip("triton")
-    from marginrank.objective.backends.torch.triton_features import TritonFeatures
+    from marginrank.operators.torch.triton_features import TritonFeatures
 
     X = torch.randn(100_003, 136, device="cuda")
     v, z = (torch.randn(n, dtype=torch.float64, device="cuda") for n in (136, 100_003))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from marginrank.objective.listed_pairs import ListedPairs
+
 
 @dataclass
 class ExplicitPairs:
@@ -37,6 +39,24 @@ def explicit_pairs(
             rows.append((i, j, omega[i] * a[i] * a[j] * delta, d[i] - d[j]))
     table = np.array(rows, dtype=float).reshape(-1, 4)
     return ExplicitPairs(table[:, 0].astype(int), table[:, 1].astype(int), table[:, 2], table[:, 3])
+
+
+def written_down(pair_set):
+    """Return the documents, the query, the weight and the margin of each pair of a set."""
+    query = pair_set.documents.query_of_document
+    if isinstance(pair_set, ListedPairs):
+        i, j = pair_set.pairs.T
+        weight = np.ones(i.size) if pair_set.pair_weight is None else pair_set.pair_weight
+    else:
+        level = pair_set.queries.level.astype(int)
+        step = level[:, None] - level[None, :]
+        wanted = step == 1 if pair_set.adjacent else step > 0
+        i, j = np.nonzero(wanted & (query[:, None] == query[None, :]))
+        weight = np.ones(i.size)
+        if pair_set.factors is not None:
+            weight = np.sum(pair_set.factors.preferred[i] * pair_set.factors.other[j], axis=1)
+    d = np.zeros(query.size) if pair_set.margins is None else pair_set.margins
+    return i, j, query[i], weight * pair_set.query_weight[query[i]], d[i] - d[j]
 
 
 class BruteForce:

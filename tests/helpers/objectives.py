@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from marginrank.objective.backends import matrix_of
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.objective import Objective
+from marginrank.operators import matrix_of
 
 
 def make_objective(
@@ -34,13 +34,8 @@ def make_objective(
         )
     else:
         chosen = ListedPairs.from_data(data, pairs, margins=margins, threads=threads)
-    return Objective(
-        matrix=matrix_of(data, backend),
-        pairs=chosen.weighted(C, normalization),
-        loss=loss,
-        ridge=ridge,
-        threads=threads,
-    )
+    design = matrix_of(data, backend).design(chosen.weighted(C, normalization), threads)
+    return Objective(design=design, loss=loss, ridge=ridge)
 
 
 def assert_parts_are_disjoint_estimates(objective, n_parts=2):

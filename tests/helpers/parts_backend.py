@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from marginrank.objective.backends.parts import plan as plans
-from marginrank.objective.backends.parts.matrix import PartsMatrix
-from marginrank.objective.backends.parts.streaming import StreamingExecutor
+from marginrank.operators.parts import streaming
+from marginrank.operators.parts.matrix import PartsMatrix
+from marginrank.operators.parts.streaming import StreamingExecutor
 
 PART_ROWS = 8  # so that some queries are longer than a block
 
@@ -38,16 +38,15 @@ class MemoryParts(PartsMatrix):
             X = X[data.queries.rows]
         self._X = X
         self.offsets = data.queries.offsets
-        part_bytes, plans.PART_BYTES = plans.PART_BYTES, PART_ROWS
+        part_bytes, streaming.PART_BYTES = streaming.PART_BYTES, PART_ROWS
         try:
-            self._plan = plans.make_plan(self.offsets, lambda rows: rows)
+            self._plan = streaming.make_plan(self.offsets, lambda rows: rows)
         finally:
-            plans.PART_BYTES = part_bytes
+            streaming.PART_BYTES = part_bytes
         self.blocks = MemoryBlocks(X, self._plan.block_rows)
         self._executors = {}
 
-    n_features = property(lambda self: self._X.shape[1])
-    n_rows = property(lambda self: self._X.shape[0])
+    shape = property(lambda self: self._X.shape)
     n_entries = property(lambda self: self._X.size)
     memory_bytes = property(lambda self: 8 * self._X.size)
 

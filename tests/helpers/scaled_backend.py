@@ -3,8 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank.objective.backends import matrix_of
-from marginrank.objective.backends.scaled import ScaledMatrix
+from marginrank.operators import matrix_of
+from marginrank.operators.scaled import ScaledMatrix
 
 
 def native(data):

@@ -3,7 +3,7 @@
 import scipy.sparse as sp
 import torch
 
-from marginrank.objective.backends.torch.matrix import TorchMatrix
+from marginrank.operators.torch.matrix import TorchMatrix
 
 
 def alone(data):

@@ -14,15 +14,14 @@ from helpers.brute_force import BruteForce, explicit_pairs
 from helpers.objectives import make_objective
 from helpers.toy_backend import ToyMatrix
 
-from marginrank import RankingData, make_ranking
+from marginrank import RankingData, make_ranking, operators
 from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.data.pair_lists import PairList
-from marginrank.objective import backends
-from marginrank.objective.backends import BACKENDS, matrix_of
-from marginrank.objective.backends.native import NativeMatrix
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.pair_weights import gain_difference
 from marginrank.objective.regularizers import ElasticNet, L1Ball
+from marginrank.operators import BACKENDS, matrix_of
+from marginrank.operators.native import NativeMatrix
 from marginrank.solvers import SOLVERS, find_solver, solver_names
 
 IN_TESTS = {
@@ -81,7 +80,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def backend(request, monkeypatch):
     for name, where in IN_TESTS.items():
-        monkeypatch.setitem(backends.BACKENDS, name, where)
+        monkeypatch.setitem(operators.BACKENDS, name, where)
     if request.param.startswith("dask"):
         request.getfixturevalue("cluster")
     return request.param
@@ -198,17 +197,18 @@ def test_along_a_line(problem):
 def test_scores_are_added_and_measured(problem):
     objective, _ = problem
     a, b = objective.scores(W), objective.scores(V)
-    total = objective.add_scores(a, -2.5, b)
-    kernels = objective.kernels
-    assert_close(kernels.combine(total), kernels.combine(objective.scores(W - 2.5 * V)))
-    assert_close(kernels.combine(objective.zero_scores()), 0.0)
+    total = objective.space.add(a, -2.5, b)
+    design = objective.design
+    expected = design.transpose_dot(objective.scores(W - 2.5 * V))
+    assert_close(design.transpose_dot(total), expected)
+    assert_close(design.transpose_dot(objective.space.zero()), 0.0)
     rows = objective.pairs.documents.rows
     seen = X if rows is None else X[rows]
-    assert_close(kernels.dot(a, b), (seen @ W) @ (seen @ V))
-    assert_close(objective.spread(a), np.std(seen @ W))
-    assert_close(kernels.combine(objective.column(3)), seen.T @ seen[:, 3])
-    assert objective.is_finite(a)
-    assert not objective.is_finite(objective.add_scores(a, np.nan, b))
+    assert_close(objective.space.dot(a, b), (seen @ W) @ (seen @ V))
+    assert_close(objective.space.std(a), np.std(seen @ W))
+    assert_close(design.transpose_dot(design.column(3)), seen.T @ seen[:, 3])
+    assert objective.space.is_finite(a)
+    assert not objective.space.is_finite(objective.space.add(a, np.nan, b))
     assert objective.at_zero().value == pytest.approx(objective.at(np.zeros(5)).value)
 
 
@@ -236,12 +236,12 @@ def test_groups_of_queries_sum_to_the_loss(problem):
 
 def test_errors_of_queries_are_bounded(problem):
     objective, brute = problem
-    evaluation = objective.kernels.evaluate(W, None)
+    evaluation = objective.design.evaluate(objective.pair_loss, W, None)
     sizes = by_query(brute, np.abs(brute.pairs.weight * brute.loss.derivative(brute._t(W))))
     sides = np.concatenate([brute.pairs.preferred, brute.pairs.other])
     largest = [np.abs(X[sides[QID[sides] == q]]).max(axis=0, initial=0.0) for q in IDS]
     exact = np.sum((sizes[:, None] * np.stack(largest)) ** 2, axis=0)
-    found = objective.kernels.query_squares(evaluation.by_query)
+    found = objective.design.query_squares(evaluation.by_query)
     assert np.all(found >= exact * (1 - 1e-12))
     assert_close(objective.feature_magnitudes, np.abs(X).max(axis=0))
 
@@ -275,11 +275,12 @@ def rows_of(sample):
 def test_a_sample_is_an_objective_of_its_pairs(backend, problem, fraction):
     objective, brute = problem
     sample = objective.sample(fraction, 3)
-    toy = ToyMatrix(rows_of(sample)).kernels(sample.pairs, sample.loss, 1)
-    point, expected = sample.at(W), toy.evaluate(W, None)
+    toy = ToyMatrix(rows_of(sample)).design(sample.pairs, 1)
+    loss = toy.pair_loss(sample.loss)
+    point, expected = sample.at(W), toy.evaluate(loss, W, None)
     assert_close(point.loss_value, expected.losses.value)
     assert_close(point.gradient, W + expected.gradient)
-    assert_close(point.hessian(), np.eye(5) + toy.hessian(expected.state))
+    assert_close(point.hessian(), np.eye(5) + toy.hessian(loss, expected.state))
     assert sample.fraction <= 1.0
     if fraction == 1.0:
         assert_close(point.value, brute.value(W))
@@ -288,16 +289,18 @@ def test_a_sample_is_an_objective_of_its_pairs(backend, problem, fraction):
 def test_products_of_documents(problem):
     objective, brute = problem
     point = objective.at(W)
-    curved, gram = point.curved_gram(), objective.gram()
-    assert objective.with_loss(LOSSES["squared_hinge"]).gram() is gram
+    curved, gram = point.curved_gram(), objective.design.gram
+    assert objective.with_loss(LOSSES["squared_hinge"]).design.gram is gram
     # (ρI + XᵀAX) Xᵀc = Xᵀ(ρI + AK)c for every c.
     c = np.random.default_rng(1).normal(size=gram.documents.size)
-    left = brute.hessian(W) @ objective.combine_selected(c)
-    right = objective.combine_selected(c) + objective.combine_selected(curved @ c)
+    left = brute.hessian(W) @ objective.combine_active(c)
+    right = objective.combine_active(c) + objective.combine_active(curved @ c)
     assert_close(left, right)
     rows = objective.pairs.documents.rows
     seen = X if rows is None else X[rows]
-    assert_close(objective.select(objective.scores(W)), (seen @ W)[gram.documents])
+    assert_close(
+        objective.space.entries(objective.scores(W), gram.documents), (seen @ W)[gram.documents]
+    )
 
 
 def test_another_loss_or_ridge_on_the_same_pairs(problem):

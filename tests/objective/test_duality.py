@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 from marginrank import RankingData, make_ranking
 from marginrank.objective.composite import Composite
-from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.losses import LOSSES
+from marginrank.objective.protocols import GroupedLoss
 from marginrank.objective.regularizers import ElasticNet, L1Ball
 from marginrank.solvers.sparse.parabolas import parabola_bound, tighten
 from marginrank.solvers.sparse.proximal_newton import proximal_newton

@@ -613,7 +613,7 @@ def test_features_outside_the_matrix_are_refused():
     X, y, qid = make_ranking(3, 5, 4, random_state=0)
     objective = make_objective(RankingData(X, y, qid), LOSSES["huber"])
     with pytest.raises(ValueError, match="must lie inside the matrix"):
-        objective.column(4)
+        objective.design.column(4)
     for columns in ([0, 4], [2, 1], [-1]):
         with pytest.raises(ValueError, match="increase strictly"):
             objective.restrict(np.array(columns))

@@ -8,14 +8,12 @@ from helpers.parts_backend import PART_ROWS, MemoryParts
 
 from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
-from marginrank.objective.backends.parts import matrix as matrices
-from marginrank.objective.backends.parts import plan as plans
-from marginrank.objective.backends.parts.ordered_sum import OrderedSum
-from marginrank.objective.backends.parts.plan import make_plan
-from marginrank.objective.backends.parts.postponed import MOST_TERMS
-from marginrank.objective.backends.parts.streaming import StreamingExecutor
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
+from marginrank.operators.parts import matrix as matrices
+from marginrank.operators.parts import streaming
+from marginrank.operators.parts.design import MOST_TERMS, OrderedSum
+from marginrank.operators.parts.streaming import StreamingExecutor, make_plan
 from marginrank.solvers.smooth.newton import newton
 
 HUBER = LOSSES["huber"]
@@ -23,7 +21,7 @@ HUBER = LOSSES["huber"]
 
 @pytest.mark.parametrize("seed", range(20))
 def test_parts_hold_whole_queries_and_blocks_are_small(seed, monkeypatch):
-    monkeypatch.setattr(plans, "PART_BYTES", 100)
+    monkeypatch.setattr(streaming, "PART_BYTES", 100)
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 40, 30))])
     before = np.concatenate([[0], np.cumsum(rng.integers(0, 12, offsets[-1]))])  # rows of CSR
@@ -44,7 +42,7 @@ def test_parts_hold_whole_queries_and_blocks_are_small(seed, monkeypatch):
 
 
 def test_a_query_too_many_ends_a_part(monkeypatch):
-    monkeypatch.setattr(plans, "PART_BYTES", 10)
+    monkeypatch.setattr(streaming, "PART_BYTES", 10)
     plan = make_plan(np.array([0, 4, 8, 12, 37, 40]), lambda rows: rows)
     assert plan.queries.tolist() == [0, 2, 3, 4, 5]
     assert plan.blocks.tolist() == [0, 1, 2, 5, 6]
@@ -79,7 +77,7 @@ def in_memory(data, kind="labels"):
 
 
 def in_parts(data, kind="labels"):
-    return Objective(matrix=MemoryParts(data), pairs=in_memory(data, kind).pairs, loss=HUBER)
+    return Objective(design=MemoryParts(data).design(in_memory(data, kind).pairs, 1), loss=HUBER)
 
 
 @pytest.mark.parametrize("kind", ["labels", "listed"])
@@ -99,7 +97,7 @@ def test_parts_of_pairs_are_put_together_again(kind):
     again = type(pairs).join([part.compact() for part in parts])
     X = native.matrix.X if rows is None else native.matrix.X[rows]
     joined = make_objective(RankingData(X, np.zeros(len(X))), HUBER)
-    point = Objective(matrix=joined.matrix, pairs=again, loss=HUBER).at(w)
+    point = joined.on(pairs=again).at(w)
     assert point.value == pytest.approx(native.at(w).value, rel=1e-12)
     np.testing.assert_allclose(point.gradient, native.at(w).gradient, rtol=1e-10)
 
@@ -203,11 +201,11 @@ def looked_at(data, kind, *, far):
     executor.__class__ = CountingExecutor
     executor.is_far = far
     directions = np.random.default_rng(0).normal(size=(2 * MOST_TERMS + 3, data.n_features))
-    point, total = objective.at(directions[0]), objective.zero_scores()
+    point, total = objective.at(directions[0]), objective.space.zero()
     for k, direction in enumerate(directions):
-        total = objective.add_scores(total, 0.1 * k, objective.scores(direction))
-    tail = objective.add_scores(objective.add_scores(point.scores, 0.5, total), 2.0, total)
-    found = [objective.spread(tail), objective.kernels.dot(total, tail)]
+        total = objective.space.add(total, 0.1 * k, objective.scores(direction))
+    tail = objective.space.add(objective.space.add(point.scores, 0.5, total), 2.0, total)
+    found = [objective.space.std(tail), objective.space.dot(total, tail)]
     for step in (1.0, 0.5):
         move = point.move(step, directions[1], total)
         assert move.has_gradient == (far and step == 1.0)

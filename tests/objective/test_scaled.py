@@ -8,11 +8,11 @@ import pytest
 from helpers.objectives import make_objective
 
 from marginrank import RankingData, make_ranking
-from marginrank.objective.backends import matrix_of
-from marginrank.objective.backends.scaled import ScaledMatrix
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 from marginrank.objective.together import hess_vecs, make_gradients, points_at, scores_of
+from marginrank.operators import matrix_of
+from marginrank.operators.scaled import ScaledMatrix
 
 X, Y, QID = make_ranking(9, (2, 12), 5, random_state=0)
 SCALES = np.random.default_rng(0).uniform(0.1, 10.0, (3, 5))
@@ -25,7 +25,7 @@ def objectives(backend):
     matrix = matrix_of(data, backend)
     plain = [make_objective(data, LOSSES["huber"], C=C) for C in (0.1, 1.0, 10.0)]
     return [
-        Objective(matrix=ScaledMatrix(matrix, scale), pairs=o.pairs, loss=o.loss)
+        Objective(design=ScaledMatrix(matrix, scale).design(o.pairs, 1), loss=o.loss)
         for scale, o in zip(SCALES, plain, strict=True)
     ]
 
@@ -63,7 +63,7 @@ def test_certificates_hold_where_the_division_rounds(loss):
     scale = np.array([3e-3, 7.0, 1e5, 0.3, 11.0])
     data = RankingData(X * scale * 1.7, Y, QID)
     o = make_objective(data, LOSSES[loss], C=10.0)
-    o = Objective(matrix=ScaledMatrix(o.matrix, scale), pairs=o.pairs, loss=o.loss)
+    o = o.on(ScaledMatrix(o.matrix, scale))
     exact = data.X.astype(np.longdouble) / scale.astype(np.longdouble)
     for w in W:
         point = o.at(w)

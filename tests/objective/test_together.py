@@ -6,11 +6,9 @@ import scipy.sparse as sp
 from helpers.brute_force import BruteForce, explicit_pairs
 from helpers.objectives import make_objective
 
-from marginrank import RankingData, _core, make_ranking
+from marginrank import RankingData, _core, make_ranking, operators
 from marginrank.data.pair_lists import PairList
-from marginrank.objective import backends
 from marginrank.objective.losses import LOSSES
-from marginrank.objective.objective import Objective
 from marginrank.objective.pair_weights import gain_difference
 from marginrank.objective.together import hess_vecs, make_gradients, points_at, scores_of
 
@@ -52,13 +50,7 @@ def make_data(sizes, n_features=21, layout=np.asarray, shuffled=False, levels=4)
 def without_fold(objective, fold, n_folds=5):
     """Return an objective with no weight on every fifth query."""
     left_out = np.arange(objective.n_queries) % n_folds == fold
-    return Objective(
-        matrix=objective.matrix,
-        pairs=objective.pairs.without(left_out),
-        loss=objective.loss,
-        ridge=objective.ridge,
-        threads=objective.threads,
-    )
+    return objective.on(pairs=objective.pairs.without(left_out))
 
 
 def make_problems(data, count, threads=1):
@@ -88,21 +80,22 @@ def one_by_one(problems, ws, vs):
     """Return all results of each objective by itself."""
     results = []
     for o, w, v in zip(problems, ws, vs, strict=True):
-        seen = o.kernels.evaluate(w, None)
-        product, moved = o.kernels.hess_vec(seen.state, v)
-        again = o.kernels.evaluate(v, seen.state)
-        combined = o.kernels.combine(seen.scores)
+        seen = o.design.evaluate(o.pair_loss, w, None)
+        product, moved = o.design.hess_vec(o.pair_loss, seen.state, v)
+        again = o.design.evaluate(o.pair_loss, v, seen.state)
+        combined = o.design.transpose_dot(seen.scores)
         results.append([*numbers(seen), *numbers(again), product, moved, moved, combined])
     return results
 
 
 def in_one_sweep(problems, ws, vs):
     """Return the same from shared sweeps."""
-    shared = problems[0].matrix.share([o.kernels for o in problems])
-    seen = shared.evaluate(ws, [None] * len(ws))
-    products = shared.hess_vec([e.state for e in seen], vs)
-    again = shared.evaluate(vs, [e.state for e in seen])
-    scores, combined = shared.scores(vs), shared.combine([e.scores for e in seen])
+    shared = problems[0].design.share([o.design for o in problems])
+    losses = [o.pair_loss for o in problems]
+    seen = shared.evaluate(losses, ws, [None] * len(ws))
+    products = shared.hess_vec(losses, [e.state for e in seen], vs)
+    again = shared.evaluate(losses, vs, [e.state for e in seen])
+    scores, combined = shared.dot(vs), shared.transpose_dot([e.scores for e in seen])
     return [
         [*numbers(seen[k]), *numbers(again[k]), *products[k], scores[k], combined[k]]
         for k in range(len(problems))
@@ -233,20 +226,21 @@ def test_scores_that_are_not_finite_stay_with_their_problem():
 def test_dropped_scores_are_not_overwritten_while_in_use():
     """Memory of scores that nobody holds is used again, and no other."""
     problems = make_problems(make_data(SIZES["mixed"]), 2)
-    shared = problems[0].matrix.share([o.kernels for o in problems])
-    states = [e.state for e in shared.evaluate(vectors(problems), [None, None])]
-    kept = [scores for _, scores in shared.hess_vec(states, vectors(problems))]
+    shared = problems[0].design.share([o.design for o in problems])
+    losses = [o.pair_loss for o in problems]
+    states = [e.state for e in shared.evaluate(losses, vectors(problems), [None, None])]
+    kept = [scores for _, scores in shared.hess_vec(losses, states, vectors(problems))]
     expected = [scores.copy() for scores in kept]
-    shared.hess_vec(states, vectors(problems, 1.0))
-    shared.hess_vec(states, vectors(problems, 2.0))
-    del problems, shared, states
+    shared.hess_vec(losses, states, vectors(problems, 1.0))
+    shared.hess_vec(losses, states, vectors(problems, 2.0))
+    del problems, shared, losses, states
     for scores, before in zip(kept, expected, strict=True):
         np.testing.assert_array_equal(scores, before)
 
 
 @pytest.mark.parametrize("backend", ["native", "toy"])
 def test_against_explicit_pairs(backend, monkeypatch):
-    monkeypatch.setitem(backends.BACKENDS, "toy", "helpers.toy_backend:ToyMatrix.of")
+    monkeypatch.setitem(operators.BACKENDS, "toy", "helpers.toy_backend:ToyMatrix.of")
     X, y, qid = make_ranking(7, (2, 9), 5, random_state=0)
     data = RankingData(X, y, qid)
     problems, judges = [], []
@@ -271,22 +265,22 @@ def test_against_explicit_pairs(backend, monkeypatch):
         np.testing.assert_allclose(moved[k].gradient, judge.gradient(there), atol=1e-10)
 
 
-@pytest.mark.parametrize("operation", ["evaluate", "scores", "combine", "hess_vec"])
+@pytest.mark.parametrize("operation", ["evaluate", "dot", "transpose_dot", "hess_vec"])
 @pytest.mark.parametrize("sizes", [[5, 4, 6], [4, 5, 6, 1], [4, 5, 7]])
 def test_other_documents_are_refused(operation, sizes):
     data, other = make_data([4, 5, 6], layout=np.asarray), make_data(sizes)
     pairs = [make_problems(d, 1)[0] for d in (data, other)]
     ws = vectors(pairs)
-    kernels = [o.kernels for o in pairs]
-    seen = [k.evaluate(w, None) for k, w in zip(kernels, ws, strict=True)]
+    designs, losses = [o.design for o in pairs], [o.pair_loss for o in pairs]
+    seen = [d.evaluate(*at, None) for d, *at in zip(designs, losses, ws, strict=True)]
     arguments = {
-        "evaluate": (ws, [None, None]),
-        "scores": (ws,),
-        "combine": ([e.scores for e in seen],),
-        "hess_vec": ([e.state for e in seen], ws),
+        "evaluate": (losses, ws, [None, None]),
+        "dot": (ws,),
+        "transpose_dot": ([e.scores for e in seen],),
+        "hess_vec": (losses, [e.state for e in seen], ws),
     }
     with pytest.raises(ValueError, match="must have the same documents in the same queries"):
-        getattr(pairs[0].matrix.share(kernels), operation)(*arguments[operation])
+        getattr(designs[0].share(designs), operation)(*arguments[operation])
 
 
 def test_other_rows_are_refused():

@@ -1,7 +1,5 @@
 """Many problems along a path: each solution is that of the problem alone."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +7,6 @@ from helpers.objectives import make_objective
 
 from marginrank import RankingData, make_ranking
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers.smooth import preconditioner
 from marginrank.solvers.smooth.newton import newton
@@ -22,7 +19,7 @@ SMOOTH = {name: loss for name, loss in LOSSES.items() if loss.smooth}
 def folds_of(reference, n_folds=3):
     """Return the problems that lack a fold of queries each."""
     number = np.arange(reference.n_queries) % n_folds
-    return [replace(reference, pairs=reference.pairs.without(number == k)) for k in range(n_folds)]
+    return [reference.on(pairs=reference.pairs.without(number == k)) for k in range(n_folds)]
 
 
 def objective_of(data, loss="squared_hinge", **options):
@@ -146,8 +143,8 @@ def test_estimates_are_true_where_a_sample_misleads(kind, seed):
     reference = objective_of(RankingData(X, y, qid), threads=2)
     parts = [qid < 100, qid >= 100, np.arange(500)[qid] % 3 == 0]
     left_out = [~np.isin(np.arange(500), qid[part]) for part in parts]
-    problems = [replace(reference, pairs=reference.pairs.without(some)) for some in left_out]
-    problems = [replace(problem, grams=GramStore()) for problem in [reference, *problems]]
+    problems = [reference.on(pairs=reference.pairs.without(some)) for some in left_out]
+    problems = [reference, *problems]
     ridges = 10.0 ** np.arange(6.0, -1.0, -2.0)
     assert_optimal(problems, ridges, newton_paths(reference, problems, ridges, tol=1e-4), 1e-4)
     alone = reference.with_ridge(100.0)

@@ -34,8 +34,8 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.additive.grids import CLASSES
 from marginrank.additive.knots import SAMPLE, WHOLE, HatCodes
 from marginrank.data.knots import Knots
-from marginrank.objective.backends.transformed import Transformation
 from marginrank.objective.faces import Combination
+from marginrank.operators.transformed import Transformation
 
 STEP = 1.0 / WHOLE
 SEED = 1  # of the sample

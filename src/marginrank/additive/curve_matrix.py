@@ -2,10 +2,10 @@
 
 The native kernels see the hat functions of :class:`HatMatrix`, three bytes a value. The solvers see
 the weights of a basis of curves (:mod:`marginrank.additive.curve_basis`), in which the penalty is
-½‖u‖²; :class:`CurveKernels` is between them.
+½‖u‖²; :class:`CurveDesign` is between them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -18,13 +18,12 @@ from marginrank.additive.curve_basis import STEP, CurveBasis
 from marginrank.additive.grids import FeatureGrid, hat_starts
 from marginrank.additive.knots import HatCodes
 from marginrank.data.knots import Knots
-from marginrank.objective.backends.interface import Kernels, Matrix, QueryLosses, Scores, State
-from marginrank.objective.backends.native import NativeKernels, NativeMatrix, as_native
-from marginrank.objective.backends.transformed import TransformedKernels, TransformedSweeps
 from marginrank.objective.faces import Combination
-from marginrank.objective.gram import Gram
-from marginrank.objective.losses import Loss
+from marginrank.objective.gram import Gram, Rows
 from marginrank.objective.pair_sets import PairCounts, PairSet
+from marginrank.objective.protocols import Matrix, PairLoss, State
+from marginrank.operators.native import NativeDesign, NativeMatrix, as_native
+from marginrank.operators.transformed import TransformedDesign
 
 BLOCK_ENTRIES = 1 << 22  # of basis functions that are made dense at a time
 FULL_HESSIAN = 1024  # columns, up to which the diagonal of a Hessian comes from all of it
@@ -78,14 +77,9 @@ class CurveMatrix(Matrix):
         return cast(HatCodes, self.hats.X)
 
     @property
-    def n_features(self) -> int:
-        """Number of basis functions."""
-        return self.basis.n_weights
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.hats.n_rows
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of basis functions."""
+        return self.hats.n_rows, self.basis.n_weights
 
     @property
     def n_entries(self) -> int:
@@ -119,9 +113,8 @@ class CurveMatrix(Matrix):
         """Return the matrix with combinations of the basis functions of some features or grids."""
         return replace(self, basis=self.basis.combine(combinations))
 
-    def kernels(self, pairs: PairCounts, loss: Loss, threads: int) -> "CurveKernels":
-        """Return what computes with it."""
-        return CurveKernels(self, self.hats.kernels(pairs, loss, threads))
+    def design(self, pairs: PairCounts, threads: int) -> "CurveDesign":
+        return CurveDesign(self, self.hats.design(pairs, threads), self.basis)
 
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
@@ -131,11 +124,6 @@ class CurveMatrix(Matrix):
         rows = sample.documents.rows
         codes = self.codes if rows is None else self.codes.take(rows)
         return CurveMatrix.of(codes, self.knots, self.basis, self.grids), sample.compact()
-
-    def share(self, kernels: Sequence[Kernels]) -> TransformedSweeps:
-        """Return sweeps that read the codes once for all."""
-        curves = [cast(CurveKernels, kernel) for kernel in kernels]
-        return TransformedSweeps.of(self.hats.share([k.inner for k in curves]), curves)
 
     def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
         """Return some basis functions (ascending) at all documents, or at those of some rows."""
@@ -159,59 +147,37 @@ class CurveMatrix(Matrix):
             yield left, (STEP * codes.steps[:, j])[:, None]
 
 
-class CurveKernels(TransformedKernels):
-    """Native kernels on hat functions that are asked about curves."""
+class CurveDesign(TransformedDesign):
+    """Basis functions of curves with one row per document."""
 
-    inner: NativeKernels
+    matrix: CurveMatrix
+    inner: NativeDesign
 
-    def __init__(self, matrix: CurveMatrix, inner: NativeKernels) -> None:
-        super().__init__(inner, matrix.basis)
-        self._matrix = matrix
+    def rows(self, rows: Integers) -> Rows:
+        return Rows.of(self.matrix.values(np.arange(self.matrix.n_features), rows))
 
-    def column(self, j: int) -> Scores:
-        """Return a basis function at the documents; a sweep."""
-        unit = np.zeros(self._matrix.n_features)
-        unit[j] = 1.0
-        return self.scores(unit)
-
-    def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return what errors of the queries' gradients sum to, squared, or more; no sweep."""
-        sizes = cast(Floats, by_query)[:, 2]
-        return float(sizes @ sizes) * self._matrix.basis.magnitudes**2
-
-    def hessian(self, state: State) -> Floats:
-        """Return the Hessian in the weights of the basis."""
-        half = self.transformation.outer(self.inner.hessian(state))
+    def hessian(self, loss: PairLoss, state: State) -> Floats:
+        half = self.transformation.outer(self.inner.hessian(loss, state))
         return self.transformation.outer(half.T)
 
-    def hess_diag(self, state: State) -> Floats:
-        """Return the diagonal of it, from the Hessian or from a few basis functions at a time."""
-        if self._matrix.n_features <= FULL_HESSIAN:
-            return np.diag(self.hessian(state)).copy()
-        blocks = self._column_blocks(self._matrix.n_rows)
-        return np.concatenate(
-            [self.inner.on(self._matrix.restrict(c, 1)).hess_diag(state) for c in blocks]
-        )
+    def hess_diag(self, loss: PairLoss, state: State) -> Floats:
+        """Return the diagonal, from the Hessian or from a few basis functions at a time."""
+        if self.matrix.n_features <= FULL_HESSIAN:
+            return np.diag(self.hessian(loss, state)).copy()
+        some = (self.matrix.restrict(c, 1) for c in self._column_blocks(self.matrix.n_rows))
+        return np.concatenate([self.inner.on(block).hess_diag(loss, state) for block in some])
 
-    def gram(self, scale: Floats | None = None) -> Gram:
-        """Return the inner products of the active documents."""
-        active = self.inner.pair_set.active_documents
+    def make_gram(self) -> Gram:
+        """Return the inner products, from a few basis functions at a time."""
+        active = self.inner.pairs.active_documents
         total = Gram(active.documents, active.offsets, np.zeros((active.rows.size,) * 2))
         for columns in self._column_blocks(active.rows.size):
-            X = self._matrix.values(columns, active.rows)
-            part = Gram.of_rows(
-                X,
-                np.arange(active.rows.size),
-                np.arange(columns.size),
-                active.documents,
-                active.offsets,
-                None if scale is None else scale[columns],
-            )
-            total.products[...] += part.products
+            rows = Rows.of(self.matrix.values(columns, active.rows))
+            total.products[...] += Gram.of_rows(rows, active.documents, active.offsets).products
         return total
 
     def _column_blocks(self, height: int) -> Iterator[Integers]:
         """Yield the columns, so many at a time that their values take little memory."""
         width = max(BLOCK_ENTRIES // max(height, 1), 8)
-        for first in range(0, self._matrix.n_features, width):
-            yield np.arange(first, min(first + width, self._matrix.n_features))
+        for first in range(0, self.matrix.n_features, width):
+            yield np.arange(first, min(first + width, self.matrix.n_features))

@@ -1,6 +1,6 @@
 """From data and parameters to curves: what AdditiveRankSVM and the command line share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -37,10 +37,10 @@ from marginrank.models.linear_model import recorded_parameters
 from marginrank.models.parameters import AdditiveDeclaration, no_scale
 from marginrank.objective.cones import Cone
 from marginrank.objective.groups import Groups
-from marginrank.objective.losses import get_loss
+from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.solvers.registry import find_solver
-from marginrank.solvers.result import Callback
+from marginrank.solvers.result import Callback, SolverResult
 
 CHOICE_TOL = 1e-3  # closer fits would not change which pairs of features are chosen
 FEATURES_AT_ONE = 200  # with which the default smoothness is 1
@@ -167,15 +167,20 @@ class AdditiveProblem(NamedTuple):
         seed: int,
         w0: Floats | None = None,
         callback: Callback | None = None,
+        solve: Callable[..., SolverResult] | None = None,
     ) -> Solution:
-        """Solve a problem on the curves."""
-        basis = self.matrix.basis
-        cone = monotone_cone(basis, self.signs)
-        structure = parameters.structure(basis.starts, cone if cone.blocks else None)
-        solve = find_solver(parameters.solver, objective.loss, structure)
+        """Solve a problem on the curves; `solve` is the solver, if not that of the parameters."""
+        solve = solve or self.solver(parameters, objective.loss)
         return minimise(
             objective, parameters, scale=None, seed=seed, w0=w0, callback=callback, solve=solve
         )
+
+    def solver(self, parameters: AdditiveParameters, loss: Loss) -> Callable[..., SolverResult]:
+        """Return the solver that the parameters name, as a function of an objective."""
+        basis = self.matrix.basis
+        cone = monotone_cone(basis, self.signs)
+        structure = parameters.structure(basis.starts, cone if cone.blocks else None)
+        return find_solver(parameters.solver, loss, structure)
 
     def with_interactions(
         self,

@@ -14,7 +14,7 @@ that this takes. The best pairs get a grid, the model is fitted again, and so on
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import NamedTuple, cast
 
@@ -29,10 +29,9 @@ from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.additive.feature_cells import CELLS, Cells
 from marginrank.additive.grid_basis import SHARE
 from marginrank.additive.grid_matrix import add_grids, nearest_columns
-from marginrank.objective.backends.interface import Scores
-from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.pair_sets import PairSet
+from marginrank.objective.protocols import Scores
 
 DOCUMENTS = 50_000  # that pairs are chosen by
 FEATURES = 256  # whose pairs are looked at: those with the curves that vary most
@@ -90,7 +89,7 @@ def choose_interactions(
         if len(chosen) >= min(k, len(candidates.pairs)):
             return chosen
         matrix = add_grids(curves, chosen, *penalty, here.threads)
-        here = replace(here, matrix=matrix, grams=GramStore())
+        here = here.on(matrix)
         w = np.concatenate([w, np.zeros(here.n_features - w.size)])
 
 

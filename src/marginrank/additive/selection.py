@@ -26,9 +26,9 @@ from marginrank.fit.linear import preferences_of
 from marginrank.models.additive_model import scores
 from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.objective.curvature import Curvature
-from marginrank.objective.gram import GramStore
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learners import Learner
+from marginrank.solvers.result import SolverResult
 
 KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
 
@@ -183,13 +183,20 @@ class _Part:
         objective = problem.objective(self.train, parameters)
         if not alone and self.found:
             start = self.found[min(self.found, key=lambda other: abs(np.log(other / C)))]
+        solve = problem.solver(parameters, objective.loss)
         if not alone and self.curvature is not None:
-            objective = replace(objective, grams=GramStore(curvature=self.curvature.scaled(C)))
-        w, report = problem.minimise(objective, parameters, seed=seed, w0=start)
+            solve = partial(solve, curvature=self.curvature.scaled(C))
+        results: list[SolverResult] = []
+
+        def remember(*given: Any, **options: Any) -> SolverResult:
+            results.append(solve(*given, **options))
+            return results[0]
+
+        w, report = problem.minimise(objective, parameters, seed=seed, w0=start, solve=remember)
         if report.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         if not alone:
-            known = objective.grams.curvature
+            known = results[0].curvature
             self.found[C] = w
             self.curvature = None if known is None else known.scaled(1.0 / C)
         model = problem.model(w, report, parameters)

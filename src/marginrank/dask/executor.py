@@ -21,8 +21,8 @@ from marginrank.dask.clusters import fetch, map_and_tell, map_tasks
 from marginrank.dask.problems import Problem, restrict_problems
 from marginrank.dask.sweep_watch import SweepWatch
 from marginrank.fit.streams import OnRead
-from marginrank.objective.backends.parts.executor import ByPart, Executor, Task, Tell
 from marginrank.objective.losses import Loss
+from marginrank.operators.parts.executor import ByPart, Executor, Report, Task
 
 LOOK_EVERY = 2.0  # seconds, at workers that have nothing to do
 SMALL = 1 << 20  # bytes of an argument that travels inside each task
@@ -39,7 +39,7 @@ def call_task(
     problems: Sequence[Problem],
     *own: Kept | None,
     called: Task,
-    loss: Loss,
+    loss: Loss | None,
     items: Sequence[int],
     common: Sequence[Any],
 ) -> Kept:
@@ -127,11 +127,11 @@ class DaskExecutor(Executor):
     def run(
         self,
         task: Task,
-        loss: Loss,
+        loss: Loss | None,
         each: Sequence[ByPart | None],
         common: Sequence[Any],
         *,
-        tell: Tell | None = None,
+        report: Report | None = None,
         sweep: bool = False,
     ) -> tuple[Any, ...]:
         """Call a task for every part."""
@@ -145,12 +145,12 @@ class DaskExecutor(Executor):
             "items": [0 if some is None else some.item for some in each],
             "common": [self._travelling(value) for value in common],
         }
-        if tell is None:
+        if report is None:
             return tuple(map_tasks(self._client, call_task, *arguments, **options))
         kept, told = map_and_tell(self._client, call_task, tell_client, *arguments, **options)
         with self._watching(kept if sweep else ()):
             for of_part in in_order(self._members, fetch(self._client, told)):
-                tell(of_part)
+                report(of_part)
         return tuple(kept)
 
     def place(self, values: Sequence[Any]) -> ByPart:

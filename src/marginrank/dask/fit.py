@@ -30,10 +30,10 @@ from marginrank.fit.stream_progress import StreamProgress
 from marginrank.fit.streams import OnRead
 from marginrank.models.linear_model import LinearModel, recorded_parameters
 from marginrank.models.parameters import no_scale
-from marginrank.objective.backends.parts.matrix import PartsMatrix
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairCounts, check_C
 from marginrank.objective.pair_weights import MOST_LABELS
+from marginrank.operators.parts.matrix import PartsMatrix
 from marginrank.solvers.result import Callback
 
 AnyParameters = Parameters | SparseParameters
@@ -83,27 +83,18 @@ class DaskMatrix(PartsMatrix):
         self._executor = executor
 
     @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self._loaded.n_features
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._loaded.n_documents
+    def shape(self) -> tuple[int, int]:
+        return self._loaded.n_documents, self._loaded.n_features
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries."""
         return sum(fact.n_entries for fact in self._loaded.facts)
 
     @property
     def memory_bytes(self) -> int:
-        """What all of X would take in memory."""
         return self._loaded.n_bytes
 
     def executor(self, pairs: PairCounts, threads: int) -> DaskExecutor:
-        """Return what calls functions of the parts."""
         return self._executor
 
 
@@ -191,11 +182,10 @@ def dask_objective(
     bounds = np.cumsum([0, *sizes])
     far = loaded.n_bytes <= SMALL_BYTES
     executor = DaskExecutor(client, weighed, bundling.members, bounds, on_read, far=far)
+    threads = effective_threads(parameters.n_jobs)  # of the client, for samples
     return Objective(
-        matrix=DaskMatrix(loaded, executor),
-        pairs=pairs,
+        design=DaskMatrix(loaded, executor).design(pairs, threads),
         loss=facts[0].loss,
-        threads=effective_threads(parameters.n_jobs),  # of the client, for samples
         ridge=0.0 if isinstance(parameters, SparseParameters) else 1.0,
     )
 

@@ -14,25 +14,20 @@ from distributed import get_worker
 
 from marginrank._utils.alignment import aligned
 from marginrank._utils.cached import cached_property
-from marginrank._utils.types import Floats, Integers
+from marginrank._utils.types import Integers
 from marginrank.dask.parts import Part, size_of_data
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.devices import Place, matrix_at
 from marginrank.fit.linear import Parameters
 from marginrank.fit.pairs import choose_pairs
 from marginrank.fit.sparse import SparseParameters
-from marginrank.objective.backends.interface import (
-    Evaluation,
-    Matrix,
-    PartKernels,
-    Scores,
-    State,
-)
-from marginrank.objective.backends.native import NativeKernels, NativeMatrix
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.pair_sets import PairSet
+from marginrank.objective.protocols import Design, Evaluation, Matrix, PairLoss, Scores, State
+from marginrank.operators.native import NativeDesign, NativeLoss
+from marginrank.operators.parts.executor import PartKernels
 
-LOSSES_KEPT = 2  # whose kernels are not made again: a solver changes between two at most
+LOSSES_KEPT = 2  # whose native pairs are not made again: a solver changes between two at most
 
 
 class MovableState:
@@ -46,49 +41,23 @@ class MovableState:
         """Leave the native point behind."""
         return MovableState, (self.scores,)
 
-    def point(self, kernels: "WorkerKernels") -> State:
+    def point(self, loss: NativeLoss) -> State:
         """Return the native point."""
         if self._point is None:
-            self._point = kernels.make_point(self.scores)
+            again = loss.evaluate(self.scores, None).state
+            self._point = cast(MovableState, again).point(loss)
         return self._point
 
 
-class WorkerKernels(NativeKernels):
-    """Native kernels, whose states travel."""
+class MovableLoss(NativeLoss):
+    """A loss on pairs whose states Dask can move."""
 
-    def evaluate(self, w: Floats, like: State | None) -> Evaluation:
-        """Look at w: a sweep."""
-        return self._movable(super().evaluate(w, self._native_state(like)))
+    def point(self, state: State | None) -> Any:
+        return None if state is None else cast(MovableState, state).point(self)
 
-    def evaluate_scores(self, scores: Scores, like: State | None) -> Evaluation:
-        """Look at some scores; no sweep."""
-        return self._movable(super().evaluate_scores(scores, self._native_state(like)))
-
-    def hess_vec(self, state: State, v: Floats) -> tuple[Floats, Scores]:
-        """Return XᵀAXv and Xv; a sweep."""
-        return super().hess_vec(self._native_state(state), v)
-
-    def hess_vec_scores(self, state: State, u: Scores) -> Scores:
-        """Return A u; no sweep."""
-        return super().hess_vec_scores(self._native_state(state), u)
-
-    def hessian(self, state: State) -> Floats:
-        """Return XᵀAX."""
-        return super().hessian(self._native_state(state))
-
-    def hess_diag(self, state: State) -> Floats:
-        """Return the diagonal of XᵀAX."""
-        return super().hess_diag(self._native_state(state))
-
-    def make_point(self, scores: Scores) -> State:
-        """Return the native point at some scores."""
-        return super().evaluate_scores(scores, None).state
-
-    def _movable(self, found: Evaluation) -> Evaluation:
-        return found._replace(state=State(MovableState(found.scores, found.state)))
-
-    def _native_state(self, state: Any) -> Any:
-        return None if state is None else state.point(self)
+    def evaluation(self, found: Any) -> Evaluation:
+        native = super().evaluation(found)
+        return native._replace(state=State(MovableState(native.scores, native.state)))
 
 
 @dataclass
@@ -117,7 +86,7 @@ class Problem:
     columns: Integers | None = None
     threads: int = 1
     device: str | None = None
-    _kernels: dict[Loss, PartKernels] = field(default_factory=dict)
+    _losses: dict[Loss, PairLoss] = field(default_factory=dict)
 
     @cached_property
     def matrix(self) -> Matrix:
@@ -125,20 +94,27 @@ class Problem:
         whole = matrix_at(self.data, Place(self.device))
         return whole if self.columns is None else whole.restrict(self.columns, self.threads)
 
-    def kernels(self, loss: Loss) -> PartKernels:
-        """Return what computes."""
-        found = self._kernels.get(loss)
-        if found is None:
-            found = self._make_kernels(loss)
-            latest = list(self._kernels.items())[1 - LOSSES_KEPT :]
-            self._kernels = dict([*latest, (loss, found)])
-        return found
+    @cached_property
+    def design(self) -> Design:
+        """X with one row per document."""
+        return self.matrix.design(self.pairs, self.threads)
 
-    def _make_kernels(self, loss: Loss) -> PartKernels:
-        matrix = self.matrix
-        if isinstance(matrix, NativeMatrix):
-            return WorkerKernels(matrix, self.pairs, self.pairs.native(loss), self.threads)
-        return cast(PartKernels, matrix.kernels(self.pairs, loss, self.threads))
+    def kernels(self, loss: Loss | None) -> PartKernels:
+        """Return the kernels of the part."""
+        return PartKernels(self.design, None if loss is None else self._pair_loss(loss))
+
+    def _pair_loss(self, loss: Loss) -> PairLoss:
+        found = self._losses.get(loss)
+        if found is None:
+            design = self.design
+            if isinstance(design, NativeDesign):
+                native = self.pairs.native(loss)
+                found = MovableLoss(native, design.space, self.threads)
+            else:
+                found = design.pair_loss(loss)
+            latest = list(self._losses.items())[1 - LOSSES_KEPT :]
+            self._losses = dict([*latest, (loss, found)])
+        return found
 
     def __reduce__(self) -> Any:
         """Leave native objects behind, those that pairs have made for themselves included."""

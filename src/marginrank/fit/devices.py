@@ -7,8 +7,8 @@ from marginrank._utils.optional import require
 from marginrank._utils.parameters import Mention, ParameterError, given
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.tensors import is_tensor
-from marginrank.objective.backends import matrix_of
-from marginrank.objective.backends.interface import Matrix
+from marginrank.objective.protocols import Matrix
+from marginrank.operators import matrix_of
 
 # Launching the operations of a product takes a card about a millisecond, in which the native
 # kernels read about this much of X.
@@ -56,8 +56,7 @@ def matrix_at(data: RankingData, place: Place) -> Matrix:
     if place.name is None:
         return matrix_of(data)
     torch = require("torch", "torch")
-    from marginrank.objective.backends.torch.matrix import TorchMatrix
-    from marginrank.objective.backends.torch.memory import bytes_needed
+    from marginrank.operators.torch.matrix import TorchMatrix, bytes_needed
 
     device = _existing(torch, place.name)
     _check_device(device, place)

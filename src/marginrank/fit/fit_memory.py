@@ -5,8 +5,8 @@ from typing import Protocol
 import numpy as np
 
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.backends.parts.streamed import FitMemory
 from marginrank.objective.objective import MANY_FEATURES
+from marginrank.operators.parts.streamed import FitMemory
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, MOST_DOCUMENTS_IF_HARD
 
 SCRATCH_BYTES = 256  # for each document of a query that a thread has in work

@@ -38,11 +38,10 @@ from marginrank.fit.streams import OnRead, facts_of, matrix_for
 from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.models.linear_model import LinearModel, recorded_parameters
 from marginrank.models.parameters import DeviceDeclaration, LinearDeclaration, ndcg_cutoff
-from marginrank.objective.backends.interface import Matrix, Scores
-from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_weights import PairFactors
+from marginrank.objective.protocols import Matrix, Scores
 from marginrank.solvers import find_solver
 from marginrank.solvers.progress import closeness
 from marginrank.solvers.registry import state_bytes
@@ -260,7 +259,7 @@ def _evaluated_on_host(
     matrix = objective.matrix.on_host()
     if matrix is None:
         return result
-    point = replace(objective, matrix=matrix, grams=GramStore()).at(result.w)
+    point = objective.on(matrix).at(result.w)
     value = point.value + parameters.penalty(result.w)
     if objective.loss.smooth and objective.ridge > 0:
         return replace(result, objective=value, gap=point.gap)

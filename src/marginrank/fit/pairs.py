@@ -15,8 +15,6 @@ from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import check_weights
-from marginrank.objective.backends import matrix_of
-from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
@@ -25,6 +23,8 @@ from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.pair_weights import PairFactors, with_preferred, with_propensity
 from marginrank.objective.pair_weights import pair_cost as pair_factors
+from marginrank.objective.protocols import Matrix
+from marginrank.operators import matrix_of
 
 
 class Preferences(NamedTuple):
@@ -172,13 +172,9 @@ def objective_on(
     matrix : Matrix, optional
         X, as a backend holds it; in memory by default.
     """
-    return Objective(
-        matrix=matrix_of(data) if matrix is None else matrix,
-        pairs=preferences.pairs.weighted(C, normalization),
-        loss=preferences.loss,
-        ridge=ridge,
-        threads=threads,
-    )
+    matrix = matrix_of(data) if matrix is None else matrix
+    design = matrix.design(preferences.pairs.weighted(C, normalization), threads)
+    return Objective(design=design, loss=preferences.loss, ridge=ridge)
 
 
 def no_weight(cost: Floats | None = None) -> ValueError:

@@ -7,7 +7,7 @@ never copied. Solvers see u = σw, the weights of X / σ; a model has w.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,10 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.data.stored_data import between
 from marginrank.fit.spread import QuerySpread, RangeSpread, Spread, TotalSpread
 from marginrank.models.parameters import LEAST_SCALE, MOST_SCALE, check_scale_values, no_scale
-from marginrank.objective.backends.interface import Matrix
-from marginrank.objective.backends.parts.streamed import StreamedMatrix
-from marginrank.objective.backends.scaled import ScaledMatrix
-from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective
+from marginrank.objective.protocols import Matrix
+from marginrank.operators.parts.streamed import StreamedMatrix
+from marginrank.operators.scaled import ScaledMatrix
 
 SPREADS: dict[str, type[Spread]] = {
     "standard": TotalSpread,
@@ -183,8 +182,7 @@ def with_scale(objective: Objective, scale: Scale | None) -> Objective:
     """Return the objective whose weights are u = σw."""
     if scale is None:
         return objective
-    matrix = ScaledMatrix(objective.matrix, scale.values)
-    return replace(objective, matrix=matrix, grams=GramStore())
+    return objective.on(ScaledMatrix(objective.matrix, scale.values))
 
 
 def to_scaled(w: Floats | None, scale: Scale | None) -> Floats | None:

@@ -33,9 +33,9 @@ from marginrank.fit.scaling import (
 from marginrank.fit.streams import OnRead, matrix_for
 from marginrank.models.linear_model import LinearModel, recorded_parameters
 from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
-from marginrank.objective.backends.interface import Matrix
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
+from marginrank.objective.protocols import Matrix
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
 from marginrank.solvers import find_solver
 from marginrank.solvers.registry import state_bytes

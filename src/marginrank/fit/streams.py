@@ -13,8 +13,8 @@ from marginrank.data.stored_data import left_on_disk, open_stored
 from marginrank.fit.devices import HERE, Place, check_no_memory_limit, matrix_at
 from marginrank.fit.fit_memory import Keeping, fit_memory
 from marginrank.models.fit_report import StreamFacts
-from marginrank.objective.backends.interface import Matrix
-from marginrank.objective.backends.parts.streamed import StreamedMatrix
+from marginrank.objective.protocols import Matrix
+from marginrank.operators.parts.streamed import StreamedMatrix
 
 STATE_BYTES = 112  # that any solver keeps of each document
 SHARE_OF_FREE = 0.8  # of the memory that is free, for a fit that was given no limit

@@ -6,8 +6,8 @@ import numpy as np
 
 from marginrank._utils.cached import cached_property
 from marginrank._utils.types import Floats
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.protocols import Scores
 
 
 class DerivedPoint:

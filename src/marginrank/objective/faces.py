@@ -5,16 +5,14 @@ orthonormal, that is also the penalty of u.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.backends.interface import Matrix
-from marginrank.objective.gram import GramStore
 from marginrank.objective.objective import Objective
+from marginrank.objective.protocols import Matrix
 
 
 class Combination(NamedTuple):
@@ -59,5 +57,5 @@ def on_face(objective: Objective, combinations: Mapping[int, Combination]) -> Fa
     columns = [sp.eye_array(size) for size in np.diff(matrix.block_starts)]
     for k, combination in combinations.items():
         columns[k] = combination.columns
-    combined = replace(objective, matrix=matrix.combine_blocks(combinations), grams=GramStore())
+    combined = objective.on(matrix.combine_blocks(combinations))
     return Face(combined, sp.csr_array(sp.block_diag(columns, format="csr")))

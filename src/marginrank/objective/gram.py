@@ -3,18 +3,48 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.curvature import Curvature
 
 BLOCK_ENTRIES = 1 << 22  # of X, or of inner products, that are made dense at a time
-DENSE_SHARE = (
-    0.25  # of the documents with an entry, from which on a sparse column is taken as dense
-)
+DENSE_SHARE = 0.25  # of the documents with an entry, from which on a sparse column counts as dense
+
+
+class Rows(NamedTuple):
+    """Some rows of a matrix, and some columns of these, divided by a scale.
+
+    Attributes
+    ----------
+    X : array or CSR matrix
+        The matrix.
+    rows, columns : ndarray of int64
+        Numbers of the rows and columns in it, ascending.
+    scale : ndarray of float64 or None
+        One number per column; None for ones.
+    """
+
+    X: Any
+    rows: Integers
+    columns: Integers
+    scale: Floats | None = None
+
+    @classmethod
+    def of(cls, X: Any) -> "Rows":
+        """Return all rows and columns of a matrix."""
+        return cls(X, np.arange(X.shape[0]), np.arange(X.shape[1]))
+
+    def over(self, scale: Floats) -> "Rows":
+        """Return the same rows, divided by a scale once more."""
+        return self._replace(scale=scale if self.scale is None else self.scale * scale)
+
+    def copy(self) -> Any:
+        """Return the rows as an array or CSR matrix of their own, not divided by the scale."""
+        taken = self.X[self.rows]
+        return taken if self.columns.size == self.X.shape[1] else taken[:, self.columns]
 
 
 @dataclass(frozen=True)
@@ -39,22 +69,11 @@ class Gram:
     products: Floats
 
     @classmethod
-    def of_rows(
-        cls,
-        X: Any,
-        rows: Integers,
-        columns: Integers,
-        documents: Integers,
-        offsets: Integers,
-        scale: Floats | None = None,
-    ) -> "Gram":
-        """Multiply some rows of X, which are documents of queries that begin at the offsets.
-
-        The columns are divided by a scale, if there is one: a number for each of them.
-        """
-        make = _sparse_products if sp.issparse(X) else _dense_products
-        scale = np.ones(columns.size) if scale is None else scale
-        return cls(documents, offsets, make(X, rows, columns, offsets, scale))
+    def of_rows(cls, rows: Rows, documents: Integers, offsets: Integers) -> "Gram":
+        """Multiply rows of X, which are documents of queries that begin at the offsets."""
+        make = _sparse_products if sp.issparse(rows.X) else _dense_products
+        scale = np.ones(rows.columns.size) if rows.scale is None else rows.scale
+        return cls(documents, offsets, make(*rows[:3], offsets, scale))
 
     def curved(self, multiply: Callable[[Floats], Floats], n_documents: int) -> Floats:
         """Return A K for a matrix A of all documents with a block for each query.
@@ -81,14 +100,6 @@ class Gram:
         _centre(centred, self.offsets)
         result[self.documents] = centred
         return result
-
-
-@dataclass
-class GramStore:
-    """Keeps the inner products, once they are made, and a Hessian that is worth to be kept."""
-
-    gram: Gram | None = None
-    curvature: Curvature | None = None
 
 
 def slices(offsets: Integers) -> Iterator[slice]:

@@ -16,10 +16,10 @@ import numpy as np
 from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Booleans, Floats, Integers
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.derived_point import StructuredPoint
 from marginrank.objective.faces import Combination, Face, on_face
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.protocols import Scores
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ F(w) = ρ · ½‖w‖² + C · Σ_q ω_q Σ_{(i,j)} δ_ij ℓ(s_i − s_j),  s 
 
 ρ, the ridge, is 1 in a RankSVM and 0 where a solver adds a regulariser of its own.
 
-A solver gets a :class:`Point` for each w it looks at and asks it for what it needs. X is touched
-only where a method's description says "a sweep". Vectors with an entry a document are opaque: what
-can be done with them, an objective or a point does.
+A solver gets a :class:`Point` for each w it evaluates and asks it for what it needs. X is touched
+only where a method's description says "a sweep". Vectors with one entry per document are opaque:
+:attr:`Objective.space` computes with them.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,12 +16,18 @@ import numpy as np
 
 from marginrank._utils.cached import cached_property
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.backends.interface import Evaluation, Kernels, Matrix, Scores
-from marginrank.objective.gram import Gram, GramStore
-from marginrank.objective.grouped_loss import GroupedLoss
 from marginrank.objective.journal import Journal
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairCounts
+from marginrank.objective.protocols import (
+    Design,
+    Evaluation,
+    GroupedLoss,
+    Matrix,
+    PairLoss,
+    Scores,
+    ScoreSpace,
+)
 
 PRECISION = float(np.finfo(np.float64).eps)
 SMALL = 1e-3  # of a gradient, that its rounding may be without a closer look
@@ -34,16 +40,13 @@ class Objective:
 
     Parameters
     ----------
-    matrix : Matrix
-        X, as a backend holds it.
-    pairs : PairCounts
-        The pairs; C, normalisation and all weights are in the weights of its queries and pairs.
+    design : Design
+        X and the pairs; C, normalization and all weights are in the weights of its queries and
+        pairs.
     loss : Loss
         The loss on a pair.
     ridge : float
         ρ, the weight of ½‖w‖².
-    threads : int
-        Number of threads; the results do not depend on it.
     features : ndarray of int64, optional
         Numbers of its features in the data; None where these are all.
     fraction : float
@@ -52,25 +55,40 @@ class Objective:
         Share of the entries of X that are in its columns.
     journal : Journal
         What has happened to this objective and all that were made from it.
-    grams : GramStore
-        Shared by all objectives with the same documents and columns.
     """
 
-    matrix: Matrix
-    pairs: PairCounts
+    design: Design
     loss: Loss
     ridge: float = 1.0
-    threads: int = 1
     features: Integers | None = None
     fraction: float = 1.0
     share: float = 1.0
     journal: Journal = field(default_factory=Journal)
-    grams: GramStore = field(default_factory=GramStore)
 
     @cached_property
-    def kernels(self) -> Kernels:
-        """What computes with X and the pairs."""
-        return self.matrix.kernels(self.pairs, self.loss, self.threads)
+    def pair_loss(self) -> PairLoss:
+        """The loss as a function of scores."""
+        return self.design.pair_loss(self.loss)
+
+    @property
+    def space(self) -> ScoreSpace:
+        """Computes with scores."""
+        return self.design.space
+
+    @property
+    def matrix(self) -> Matrix:
+        """X, as a backend holds it."""
+        return self.design.matrix
+
+    @property
+    def pairs(self) -> PairCounts:
+        """The pairs."""
+        return self.design.pairs
+
+    @property
+    def threads(self) -> int:
+        """Number of threads; the results do not depend on it."""
+        return self.design.threads
 
     @property
     def n_features(self) -> int:
@@ -133,18 +151,18 @@ class Objective:
         state = None if like is None else like.state
         if scores is None:
             self.count_sweep()
-            evaluation = self.kernels.evaluate(w, state)
+            evaluation = self.design.evaluate(self.pair_loss, w, state)
         else:
-            evaluation = self.kernels.evaluate_scores(scores, state)
+            evaluation = self.pair_loss.evaluate(scores, state)
         return Point(self, w, evaluation, np.abs(w) if travelled is None else travelled)
 
     def at_zero(self) -> "Point":
         """Look at w = 0; no sweep."""
-        return self.at(np.zeros(self.n_features), self.zero_scores())
+        return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
         """Look at the w of a point of another loss on the same documents; no sweep."""
-        evaluation = self.kernels.evaluate_scores(point.scores, point.state)
+        evaluation = self.pair_loss.evaluate(point.scores, point.state)
         return Point(self, point.w, evaluation, point.travelled)
 
     def with_loss(self, loss: Loss) -> "Objective":
@@ -153,16 +171,18 @@ class Objective:
 
     def with_ridge(self, ridge: float) -> "Objective":
         """Return the same objective with another weight of ½‖w‖²."""
-        other = replace(self, ridge=ridge)
-        vars(other)["kernels"] = self.kernels  # which know nothing of it
-        return other
+        return replace(self, ridge=ridge)
+
+    def on(self, matrix: Matrix | None = None, pairs: PairCounts | None = None) -> "Objective":
+        """Return the same objective on another X, or with other pairs."""
+        matrix, pairs = matrix or self.matrix, pairs or self.pairs
+        return replace(self, design=matrix.design(pairs, self.threads))
 
     def restrict(self, columns: Integers) -> "Objective":
         """Return the objective of some features alone (ascending), whose columns are copied."""
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
-        features = self.feature(columns)
-        return replace(self, matrix=matrix, features=features, share=share, grams=GramStore())
+        return replace(self.on(matrix), features=self.feature(columns), share=share)
 
     def feature(self, j: Any) -> Any:
         """Return the number in the data of the feature with number j here, or of several."""
@@ -184,7 +204,7 @@ class Objective:
 
     def _sampled(self, matrix: Matrix, pairs: PairCounts) -> "Objective":
         kept = self.fraction * pairs.n_documents / self.n_documents
-        return replace(self, matrix=matrix, pairs=pairs, fraction=kept, grams=GramStore())
+        return replace(self.on(matrix, pairs), fraction=kept)
 
     @property
     def largest_sample(self) -> float:
@@ -201,50 +221,20 @@ class Objective:
         """How much each feature varies, about, if that is known and a few are far ahead."""
         return self.matrix.variances
 
-    def column(self, j: int) -> Scores:
-        """Return the scores of the weights e_j; less than a sweep."""
-        return self.kernels.column(j)
-
     def scores(self, w: Floats) -> Scores:
         """Return Xw; a sweep."""
         self.count_sweep()
-        return self.kernels.scores(w)
-
-    def zero_scores(self) -> Scores:
-        """Return the scores of w = 0."""
-        return self.kernels.zero()
-
-    def add_scores(self, a: Scores, step: float, b: Scores) -> Scores:
-        """Return a + step · b."""
-        return self.kernels.add(a, step, b)
-
-    def spread(self, scores: Scores) -> float:
-        """Return the standard deviation of some scores."""
-        return self.kernels.spread(scores)
-
-    def is_finite(self, scores: Scores) -> bool:
-        """Tell whether some scores are numbers."""
-        return self.kernels.is_finite(scores)
+        return self.design.dot(w)
 
     def combine(self, z: Scores) -> Floats:
-        """Return Xᵀz for an entry a document; a sweep."""
+        """Return Xᵀz for one entry per document; a sweep."""
         self.count_sweep()
-        return self.kernels.combine(z)
+        return self.design.transpose_dot(z)
 
-    def gram(self) -> Gram:
-        """Return the inner products of the active documents: m² numbers; made once, from X."""
-        if self.grams.gram is None:
-            self.grams.gram = self.kernels.gram()
-        return self.grams.gram
-
-    def select(self, scores: Scores) -> Floats:
-        """Return the entries of the active documents, in the order of :meth:`gram`."""
-        return self.kernels.select(self.gram(), scores)
-
-    def combine_selected(self, values: Floats) -> Floats:
-        """Return XᵀJc for a value c an active document, where J takes off means; a sweep."""
+    def combine_active(self, values: Floats) -> Floats:
+        """Return XᵀJc for a value c per active document, where J takes off means; a sweep."""
         self.count_sweep()
-        return self.kernels.combine_selected(self.gram(), values)
+        return self.design.combine_active(values)
 
 
 class Point:
@@ -304,7 +294,7 @@ class Point:
         """
         o = self.objective
         o.count_sweep()
-        grouped = o.kernels.by_group(self._evaluation.by_query, self.score_gradient, n_groups)
+        grouped = o.design.by_group(self._evaluation.by_query, self.score_gradient, n_groups)
         if not self.has_gradient:
             self.gradient = o.ridge * self.w + grouped.gradients.sum(axis=0)
         return grouped
@@ -348,7 +338,7 @@ class Point:
         if of_loss > SMALL * float(np.linalg.norm(self.gradient)) and o.n_features <= MANY_FEATURES:
             # Errors of queries are independent, and most have no value as large as the largest.
             o.count_sweep()
-            squares = o.kernels.query_squares(self._evaluation.by_query)
+            squares = o.design.query_squares(self._evaluation.by_query)
             of_loss = min(of_loss, PRECISION * float(np.sqrt(np.sum(squares))))
         return of_loss + of_ridge
 
@@ -368,18 +358,18 @@ class Point:
         """Return ∇²F(w) v and Xv; a sweep."""
         o = self.objective
         o.count_sweep()
-        product, scores = o.kernels.hess_vec(self.state, v)
+        product, scores = o.design.hess_vec(o.pair_loss, self.state, v)
         return o.ridge * v + product, scores
 
     def hess_vec_scores(self, u: Scores) -> Scores:
         """Return A u, where A is the Hessian of the loss as a function of scores; no sweep."""
-        return self.objective.kernels.hess_vec_scores(self.state, u)
+        return self.objective.pair_loss.hess_vec(self.state, u)
 
     def hessian(self) -> Floats:
         """Return ∇²F(w), an n × n matrix; a sweep for each eight columns."""
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
-        hessian = o.kernels.hessian(self.state)
+        hessian = o.design.hessian(o.pair_loss, self.state)
         diagonal = np.diag_indices_from(hessian)
         hessian[diagonal] = o.ridge + np.maximum(hessian[diagonal], 0.0)  # less by rounding only
         return hessian
@@ -388,17 +378,17 @@ class Point:
         """Return the diagonal of ∇²F(w); a sweep for each eight columns a row has entries in."""
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
-        diagonal = o.kernels.hess_diag(self.state)
+        diagonal = o.design.hess_diag(o.pair_loss, self.state)
         return o.ridge + np.maximum(diagonal, 0.0)  # less by rounding only
 
     def curved_gram(self) -> Floats:
         """Return A K for the inner products K of the active documents; no sweep."""
-        return self.objective.kernels.curved_gram(self.state, self.objective.gram())
+        return self.objective.design.curved_gram(self.objective.pair_loss, self.state)
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
         """Look at w + step · direction, given X · direction; no sweep, or one for the gradient."""
         along = self.scores, step, direction_scores, self.state
-        evaluation, slope = self.objective.kernels.evaluate_along(*along)
+        evaluation, slope = self.objective.pair_loss.evaluate_along(*along)
         if evaluation.gradient is not None:
             self.objective.count_sweep()
         change = step * direction
@@ -421,7 +411,7 @@ class Point:
         restricted, w = self.objective.restrict(features), self.w[features]
         if np.delete(self.travelled, features).any():
             return restricted.at(w, like=self)
-        evaluation = restricted.kernels.evaluate_scores(self.scores, self.state)
+        evaluation = restricted.pair_loss.evaluate(self.scores, self.state)
         gradient = self.gradient[features] - self.objective.ridge * w
         evaluation = evaluation._replace(gradient=gradient)
         return Point(restricted, w, evaluation, self.travelled[features])
@@ -430,7 +420,7 @@ class Point:
         """Return the derivative of the loss along a direction, given X · direction; no sweep."""
         if self._slope_along[0] is direction_scores:
             return self._slope_along[1]
-        return self.objective.kernels.dot(self.score_gradient, direction_scores)
+        return self.objective.space.dot(self.score_gradient, direction_scores)
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return ∇F(w)ᵀ direction, given X · direction; no sweep."""
@@ -443,4 +433,4 @@ class Point:
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
         """Return directionᵀ ∇²F(w) direction, given X · direction; no sweep."""
         o, image = self.objective, self.hess_vec_scores(direction_scores)
-        return o.ridge * float(direction @ direction) + o.kernels.dot(direction_scores, image)
+        return o.ridge * float(direction @ direction) + o.space.dot(direction_scores, image)

@@ -6,8 +6,8 @@ What is done for all of them is one sweep. Each gets what it would have got alon
 from collections.abc import Sequence
 
 from marginrank._utils.types import Floats
-from marginrank.objective.backends.interface import Scores, SharedSweeps
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.protocols import Scores, SharedSweeps
 
 
 def points_at(
@@ -15,7 +15,7 @@ def points_at(
 ) -> list[Point]:
     """Look at a w each, gradients included; a sweep."""
     states = [None if like is None else like.state for like in likes]
-    evaluations = _share(objectives).evaluate(ws, states)
+    evaluations = _share(objectives).evaluate([o.pair_loss for o in objectives], ws, states)
     return [
         Point(o, w, evaluation, abs(w))
         for o, w, evaluation in zip(objectives, ws, evaluations, strict=True)
@@ -24,7 +24,7 @@ def points_at(
 
 def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Scores]:
     """Return Xw for a w each; a sweep."""
-    return _share(objectives).scores(ws)
+    return _share(objectives).dot(ws)
 
 
 def make_gradients(points: Sequence[Point]) -> None:
@@ -32,14 +32,17 @@ def make_gradients(points: Sequence[Point]) -> None:
     waiting = [point for point in points if not point.has_gradient]
     if not waiting:
         return
-    sums = _share([p.objective for p in waiting]).combine([p.score_gradient for p in waiting])
+    shared = _share([p.objective for p in waiting])
+    sums = shared.transpose_dot([p.score_gradient for p in waiting])
     for point, of_loss in zip(waiting, sums, strict=True):
         point.gradient = point.objective.ridge * point.w + of_loss
 
 
 def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Floats, Scores]]:
     """Return ∇²F(w) v and Xv for a point and a v each; a sweep."""
-    products = _share([p.objective for p in points]).hess_vec([p.state for p in points], vs)
+    objectives = [point.objective for point in points]
+    losses, states = [o.pair_loss for o in objectives], [point.state for point in points]
+    products = _share(objectives).hess_vec(losses, states, vs)
     return [
         (point.objective.ridge * v + product, scores)
         for point, v, (product, scores) in zip(points, vs, products, strict=True)
@@ -49,4 +52,4 @@ def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Float
 def _share(objectives: Sequence[Objective]) -> SharedSweeps:
     """Return what serves all objectives; a sweep."""
     objectives[0].count_sweep()
-    return objectives[0].matrix.share([o.kernels for o in objectives])
+    return objectives[0].design.share([o.design for o in objectives])

@@ -26,7 +26,6 @@ from marginrank.fit.scaling import (
 )
 from marginrank.models.fit_report import StopReason
 from marginrank.models.parameters import no_scale
-from marginrank.objective.gram import GramStore
 from marginrank.objective.losses import LOSSES, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.selection.folds import cost_by_label, rows_of
@@ -235,7 +234,7 @@ class Problems:
                 "take other folds."
             )
         pairs = pairs.weighted(C, self._parameters.normalization)
-        return with_scale(replace(self._unscaled, pairs=pairs, grams=GramStore()), self._scales[k])
+        return with_scale(self._unscaled.on(pairs=pairs), self._scales[k])
 
     def _together(self, Cs: Floats, seed: int) -> Iterator[Found]:
         """Solve all at once, or as many at a time as there is room for."""

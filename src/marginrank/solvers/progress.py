@@ -7,8 +7,8 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import Iteration, StopReason
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.protocols import Scores
 from marginrank.objective.regularizers import Regularizer
 from marginrank.solvers.result import Callback, SolverResult
 
@@ -152,10 +152,10 @@ def _check_overflow(point: Point) -> None:
     """Name what makes gradients so large that their squares may overflow, unless it is only C."""
     objective = point.objective
     magnitudes = objective.feature_magnitudes
-    if not objective.is_finite(point.scores):
+    if not objective.space.is_finite(point.scores):
         _check_nan(objective)
         worst = int(np.argmax(magnitudes))
-    elif objective.is_finite(point.score_gradient):
+    elif objective.space.is_finite(point.score_gradient):
         worst = int(np.argmax(np.nan_to_num(np.abs(point.gradient), nan=np.inf)))
     else:
         raise ValueError(
@@ -171,7 +171,7 @@ def _check_overflow(point: Point) -> None:
 def _check_nan(objective: Objective) -> None:
     """Name a feature that has become NaN or infinite since the data were checked."""
     for j in range(min(objective.n_features, SUSPECTS)):
-        if not objective.is_finite(objective.column(j)):
+        if not objective.space.is_finite(objective.design.column(j)):
             raise ValueError(
                 f"X[:, {objective.feature(j)}] has NaN or infinity; replace or impute such values."
             )

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import Iteration, StopReason
-from marginrank.objective.backends.interface import Scores
+from marginrank.objective.curvature import Curvature
+from marginrank.objective.protocols import Scores
 
 Callback = Callable[[Iteration], None]
 
@@ -29,7 +30,9 @@ class SolverResult:
     stop : StopReason
         Why the solver stopped.
     history : list of Iteration
-        One entry an iteration, those on samples included.
+        One entry per iteration, those on samples included.
+    curvature : Curvature or None
+        For a warm start of a problem that has nearly the same.
     """
 
     w: Floats
@@ -41,6 +44,7 @@ class SolverResult:
     n_iter: int
     stop: StopReason
     history: list[Iteration] = field(default_factory=list)
+    curvature: Curvature | None = None
 
     def times(self, factor: float) -> "SolverResult":
         """Return the same result with the objective multiplied by a number."""

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marginrank.objective.backends.torch.fixed_point import Segments, exact_total, prefix_sums
+from marginrank.operators.torch.fixed_point import Segments, exact_total, prefix_sums
 
 
 @given(

@@ -11,9 +11,9 @@ from helpers.torch_problems import N_FEATURES, both, make_data
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from marginrank.objective.backends.torch.levels import AdjacentLevels, AllLevels
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.pair_weights import gain_difference
+from marginrank.operators.torch.levels import AdjacentLevels, AllLevels
 
 UNORDERED = ("cumsum", "cumprod", "index_add", "scatter_add", "scatter_reduce", "index_reduce")
 TO_THE_HOST = ("_local_scalar_dense", "item", "nonzero", "unique", "is_nonzero")
@@ -72,29 +72,29 @@ def point(request):
 
 
 def test_nothing_is_added_in_an_order_of_the_devices_own(point):
-    kernels = point.objective.kernels
+    design, loss = point.objective.design, point.objective.pair_loss
     for call in (
-        lambda: kernels.hess_vec(point.state, V),
-        lambda: kernels.evaluate(V, None),
-        lambda: kernels.dot(point.scores, point.scores),
+        lambda: design.hess_vec(loss, point.state, V),
+        lambda: design.evaluate(loss, V, None),
+        lambda: design.space.dot(point.scores, point.scores),
     ):
         assert watched(call).unordered == []
 
 
 def test_a_product_does_not_wait_for_the_device(point):
     """One copy to the host brings the product itself."""
-    kernels = point.objective.kernels
-    watch = watched(kernels.product, point.state, torch.as_tensor(V))
+    design, loss = point.objective.design, point.objective.pair_loss
+    watch = watched(design.product, loss, point.state, torch.as_tensor(V))
     assert watch.to_the_host == []
-    assert watched(kernels.evaluate, V, None).to_the_host == []
+    assert watched(design.evaluate, loss, V, None).to_the_host == []
 
 
 def test_a_product_is_few_operations_and_little_memory():
     """At five levels; matrix products at 136 features in float32 read 1,088 bytes a document."""
     point = both(make_data(5, N, 200, layout=np.float32), LOSSES["squared_hinge"])[1].at(V)
-    kernels = point.objective.kernels
-    assert len(watched(kernels.hess_vec, point.state, V).operations) <= 60
-    pairs = watched(kernels.hess_vec_scores, point.state, point.scores)
+    design, loss = point.objective.design, point.objective.pair_loss
+    assert len(watched(design.hess_vec, loss, point.state, V).operations) <= 60
+    pairs = watched(loss.hess_vec, point.state, point.scores)
     assert pairs.bytes / N < 420
     assert len(pairs.operations) <= 40
 
@@ -131,7 +131,7 @@ def to_meta(thing, seen=None):
         return type(thing)(*(to_meta(value, seen) for value in thing))
     if isinstance(thing, (list, tuple)):
         return type(thing)(to_meta(value, seen) for value in thing)
-    if not type(thing).__module__.startswith("marginrank.objective.backends.torch"):
+    if not type(thing).__module__.startswith("marginrank.operators.torch"):
         return thing
     if id(thing) not in seen:
         other = seen[id(thing)] = object.__new__(type(thing))
@@ -142,10 +142,12 @@ def to_meta(thing, seen=None):
 
 def test_products_run_on_meta(point):
     """No value is ever looked at, and no tensor of another device comes in."""
-    kernels, state = (to_meta(x) for x in (point.objective.kernels, point.state))
+    seen = {}
+    here = point.objective.design, point.objective.pair_loss, point.state
+    design, loss, state = (to_meta(x, seen) for x in here)
     assert isinstance(state.state.ranges[0].levels, (AllLevels, AdjacentLevels))
     v = torch.empty(N_FEATURES, dtype=torch.float64, device="meta")
-    product, scores = kernels.product(state, v)
+    product, scores = design.product(loss, state, v)
     assert product.device.type == scores.device.type == "meta"
     assert product.shape == (N_FEATURES,)
     assert scores.shape == (N,)

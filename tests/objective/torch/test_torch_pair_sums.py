@@ -83,8 +83,8 @@ def test_scores_that_are_no_numbers_show():
     for bad in (np.nan, np.inf):
         points = [objective.at(np.array([bad, 1.0, 1.0, 1.0])) for objective in (native, found)]
         assert np.isnan(points[1].value)
-        assert not points[1].objective.is_finite(points[1].score_gradient)
-        assert not points[1].objective.is_finite(points[1].scores)
+        assert not points[1].objective.space.is_finite(points[1].score_gradient)
+        assert not points[1].objective.space.is_finite(points[1].scores)
 
 
 def test_a_query_does_not_feel_the_others():

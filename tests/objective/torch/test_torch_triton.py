@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from marginrank.objective.backends.torch.features import DenseFeatures
+from marginrank.operators.torch.features import DenseFeatures
 
-MODULE = "marginrank.objective.backends.torch.triton_features"
+MODULE = "marginrank.operators.torch.triton_features"
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import meets
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.protocols import Scores
 from marginrank.solvers.hinge.cutting_search import cutting_search
 from marginrank.solvers.hinge.lowest_point import lowest_point
 from marginrank.solvers.progress import Progress, start
@@ -104,8 +104,8 @@ def _ocas_step(best: Point, w: Floats) -> tuple[Point, Point]:
     objective = best.objective
     direction_scores = objective.scores(direction)
     found = cutting_search(best, direction, direction_scores)
-    there = objective.add_scores(best.scores, 1.0, direction_scores)
-    rest = objective.add_scores(there, -1.0, found.scores)
+    there = objective.space.add(best.scores, 1.0, direction_scores)
+    rest = objective.space.add(there, -1.0, found.scores)
     touched = found.move(TOUCH, w - found.w, rest)
     return found, touched
 

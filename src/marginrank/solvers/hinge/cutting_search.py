@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Floats
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import Point
+from marginrank.objective.protocols import Scores
 
 MAX_POINTS = 40
 

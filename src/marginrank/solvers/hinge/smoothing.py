@@ -5,12 +5,15 @@ The widths of the smoothing, and the certificate, are those of
 widths are extrapolated to a width of zero.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.backends.interface import Scores
+from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.protocols import Scores
 from marginrank.solvers.hinge.cutting_search import cutting_search
 from marginrank.solvers.hinge.widths import (
     BAND_SHARE,
@@ -40,6 +43,7 @@ def smoothing(
     max_iter: int = 1000,
     seed: int = 0,
     callback: Callback | None = None,
+    curvature: Curvature | None = None,
 ) -> SolverResult:
     """Minimise an objective with a hinge loss.
 
@@ -62,20 +66,30 @@ def smoothing(
         For the samples of :func:`newton`.
     callback : callable, optional
         Called with each :class:`~marginrank.models.fit_report.Iteration`, one per width.
+    curvature : Curvature, optional
+        As in :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)
     first = objective.at_zero() if w0 is None else start(objective, w0, scores0)
-    run = _NewtonWidths(objective, first, tol, seed, is_warm=w0 is not None)
-    return run.minimise(progress, max_iter)
+    run = _NewtonWidths(objective, first, tol, seed, curvature, is_warm=w0 is not None)
+    return replace(run.minimise(progress, max_iter), curvature=run.curvature)
 
 
 class _NewtonWidths(Widths[Point]):
     """Smoothed problems by Newton's method, each from the optimum of the last one."""
 
     def __init__(
-        self, objective: Objective, first: Point, tol: float, seed: int, *, is_warm: bool
+        self,
+        objective: Objective,
+        first: Point,
+        tol: float,
+        seed: int,
+        curvature: Curvature | None,
+        *,
+        is_warm: bool,
     ) -> None:
         super().__init__(objective, first, tol)
+        self.curvature = curvature  # that of the last smoothed problem
         self._seed = seed
         self._is_warm = is_warm
         self._solved_width = np.inf  # no step is taken from a point that is no minimum
@@ -112,7 +126,14 @@ class _NewtonWidths(Widths[Point]):
         smooth = self._smoothed()
         if self._stage is None:
             tol = max(self._tol, FIRST_TOL)
-            first = newton(smooth, tol=tol, max_iter=NEWTON_ITERATIONS, seed=self._seed)
+            first = newton(
+                smooth,
+                tol=tol,
+                max_iter=NEWTON_ITERATIONS,
+                seed=self._seed,
+                curvature=self.curvature,
+            )
+            self.curvature = first.curvature
             point = smooth.at(first.w, first.scores, travelled=first.travelled)
             estimate = first.estimate
             self._measure(point)
@@ -141,8 +162,8 @@ class _NewtonWidths(Widths[Point]):
         """
         step = self._width / (self._solved_width - self._width)
         point, last = after.point, before.point
-        difference = self._objective.add_scores(point.scores, -1.0, last.scores)
-        scores = self._objective.add_scores(self._objective.zero_scores(), step, difference)
+        difference = self._objective.space.add(point.scores, -1.0, last.scores)
+        scores = self._objective.space.add(self._objective.space.zero(), step, difference)
         found = cutting_search(point, step * (point.w - last.w), scores, ALONG)
         if found.value < self.best.value:  # a long step blows up the rounding of a difference
             self._offer(self._objective.at(found.w))
@@ -151,6 +172,7 @@ class _NewtonWidths(Widths[Point]):
         """Iterate until the gradient's part of the gap is small against the band's."""
         progress = Progress(point.objective, None)
         iteration = NewtonIteration(NEWTON_ITERATIONS, self._seed + 1, progress)
+        iteration.curvature = self.curvature
         stop = None
         if not np.isfinite(estimate):  # no minimum of this width yet: nothing to measure
             point, estimate, stop = iteration.run(point, self._allowed / point.value)
@@ -162,6 +184,7 @@ class _NewtonWidths(Widths[Point]):
                 break
             tol = allowed / stage.point.value * 0.01**attempt
             point, estimate, stop = iteration.run(point, tol)
+        self.curvature = iteration.curvature
         return stage._replace(
             estimate=stage.band + stage.rounding + estimate,
             n_inner=sum(line.inner_iterations for line in progress.history),

@@ -5,8 +5,8 @@ from typing import Protocol, Self, TypeVar
 import numpy as np
 
 from marginrank._utils.types import Floats
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.objective import PRECISION
+from marginrank.objective.protocols import Scores
 
 MOST_STEPS = 50
 

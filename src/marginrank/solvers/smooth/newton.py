@@ -15,15 +15,17 @@ keep the number of sweeps over X small:
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
+from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
@@ -97,6 +99,7 @@ def newton(
     max_iter: int = 1000,
     seed: int = 0,
     callback: Callback | None = None,
+    curvature: Curvature | None = None,
 ) -> SolverResult:
     """Minimise an objective with a smooth loss.
 
@@ -121,6 +124,8 @@ def newton(
         For the samples.
     callback : callable, optional
         Called with each :class:`~marginrank.models.fit_report.Iteration`.
+    curvature : Curvature, optional
+        That of the result of a problem that has nearly the same.
     """
     progress = Progress(objective, callback)
     iteration = NewtonIteration(max_iter, seed + 1, progress, may_ease=True)
@@ -129,13 +134,15 @@ def newton(
         if w0 is None:
             for sample in growing_samples(objective, seed):
                 w = iteration.run(start(sample, w), max(tol, SAMPLE_TOL), careful=False).point.w
+                iteration.curvature = None  # which is that of the sample
+        iteration.curvature = curvature
         outcome = iteration.run(start(objective, w, scores0), tol)
     except KeyboardInterrupt:
         point = iteration.point
         if point is None or point.objective is not objective:
             point = objective.at(w if point is None else point.w)
         outcome = Outcome(point, np.inf, StopReason.INTERRUPTED)
-    return progress.result(*outcome)
+    return replace(progress.result(*outcome), curvature=iteration.curvature)
 
 
 def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
@@ -160,12 +167,15 @@ class NewtonIteration:
     ----------
     point : Point or None
         The best point so far.
+    curvature : Curvature or None
+        The Hessian of the features that vary most, if a preconditioner has used it.
     """
 
     def __init__(
         self, max_iter: int, seed: int, progress: Progress, *, may_ease: bool = False
     ) -> None:
         self.point: Point | None = None
+        self.curvature: Curvature | None = None
         self._max_iter = max_iter
         self._seed = seed
         self._progress = progress
@@ -212,7 +222,7 @@ class NewtonIteration:
                 if outcome is not None:
                     return outcome
             if direction.n_products > max(STALE_CG, preconditioner.cost):
-                self._preconditioner = point.objective.grams.curvature = None
+                self._preconditioner = self.curvature = None
             cut_off = direction.n_products >= most
             poor = poor + 1 if cut_off or gained < POOR * direction.decrement else 0
             if poor == PATIENCE and self._may_ease:
@@ -232,7 +242,7 @@ class NewtonIteration:
         Sets: the preconditioner
         """
         if used.faithful and not used.exact and not self._is_current:
-            self._preconditioner = point.objective.grams.curvature = None
+            self._preconditioner = self.curvature = None
             used = self._refresh(point, tol)
             left = SAFETY * decrement(point, used.direction(point))
             if not used.faithful or left > tol * point.value:
@@ -247,11 +257,14 @@ class NewtonIteration:
         """
         before = self._preconditioner
         if not _hardly_bends(point, tol):
-            point.objective.grams.curvature = None
+            self.curvature = None
             if before is not None and before.faithful:
                 before = None
         if before is None or before.exact:
-            before = precondition(point, self._seed, is_hard=self._is_hard)
+            before = precondition(
+                point, self._seed, is_hard=self._is_hard, curvature=self.curvature
+            )
+            self.curvature = before.curvature or self.curvature
             self._is_current = True
         self._preconditioner = before
         return before
@@ -266,15 +279,15 @@ class NewtonIteration:
         objective = point.objective
         eased = objective.at_zero()
         # The ridge with which a gradient step from w = 0 moves scores by about a margin.
-        largest = objective.spread(objective.scores(eased.gradient))
+        largest = objective.space.std(objective.scores(eased.gradient))
         n_steps = np.log(max(largest / objective.ridge, 1.0)) / np.log(EASE)
         for k in range(int(np.ceil(n_steps)), 0, -1):
             easier = objective.with_ridge(objective.ridge * EASE**k)
             progress = Progress(easier, None)
             iteration = NewtonIteration(self._max_iter, self._seed, progress)
-            iteration._is_hard = self._is_hard
+            iteration._is_hard, iteration.curvature = self._is_hard, self.curvature
             eased = iteration.run(easier.at_point(eased), EASE_TOL, careful=False).point
-            self._is_hard = iteration._is_hard
+            self._is_hard, self.curvature = iteration._is_hard, iteration.curvature
         eased = objective.at_point(eased)
         return eased if eased.value < point.value else point
 
@@ -313,7 +326,7 @@ def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: 
         if direct is not None:
             return direct
         preconditioner = diagonal_at(point)
-    still = point.objective.zero_scores()
+    still = point.objective.space.zero()
     nowhere = Direction(np.zeros_like(point.w), still, 0.0, np.inf, 0)
     return conjugate_gradient(point, preconditioner, tol, nowhere, -point.gradient, max_steps)
 
@@ -366,7 +379,7 @@ def conjugate_gradient(
         n_products += 1
         alpha = rho / float(p @ hp)
         d = d + alpha * p
-        d_scores = point.objective.add_scores(d_scores, alpha, p_scores)
+        d_scores = point.objective.space.add(d_scores, alpha, p_scores)
         residual = residual - alpha * hp
         gain = 0.5 * alpha * rho
         decrement += gain

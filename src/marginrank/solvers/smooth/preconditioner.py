@@ -7,10 +7,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve, solve_triangular
 from scipy.linalg.lapack import dgetrf
 
-from marginrank._utils.types import Floats, Integers
-from marginrank.objective.backends.interface import Scores
+from marginrank._utils.types import Floats
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.protocols import Scores
 
 HARD_STEPS = (100.0, 1500.0)  # of conjugate gradients
 FACTOR_COST = 0.02  # of an m × m system, by m³, against a product by entry of X
@@ -36,6 +36,7 @@ class Preconditioner(ABC):
     faithful = False  # P is near the Hessian, so that conjugate gradients end in a few steps
     lowest = 0.0  # no eigenvalue of P⁻¹∇²F is smaller; known where P is not faithful
     cost = 0.0  # of building it, in sweeps
+    curvature: Curvature | None = None  # that it is made of, for problems that have nearly the same
 
     @abstractmethod
     def solve(self, v: Floats) -> Floats:
@@ -132,7 +133,7 @@ class DocumentSpace(Preconditioner):
         other, however much steeper than the regulariser the loss is.
         """
         curved = point.hess_vec_scores(point.scores)
-        target = self._objective.add_scores(point.score_gradient, -1.0, curved)
+        target = self._objective.space.add(point.score_gradient, -1.0, curved)
         return -(point.w + self._combine(target))
 
     def solve(self, v: Floats) -> Floats:
@@ -142,13 +143,14 @@ class DocumentSpace(Preconditioner):
 
     def _combine(self, target: Scores) -> Floats:
         """Return Xᵀ(ρI + AK)⁻¹ target."""
-        selected = self._objective.select(target)
+        documents = self._objective.design.gram.documents
+        selected = self._objective.space.entries(target, documents)
         solution = selected / self._objective.ridge
         known = selected[self._curved] - self._of_others @ solution[~self._curved]
         solution[self._curved] = lu_solve(self._factor, known, trans=1, check_finite=False)
         if not np.isfinite(solution).all():  # after a pivot of zero: no solution that would pass
             solution = np.zeros_like(solution)
-        return self._objective.combine_selected(solution)
+        return self._objective.combine_active(solution)
 
 
 class Diagonal(Preconditioner):
@@ -179,22 +181,22 @@ class Leading(Preconditioner):
 
     def __init__(
         self,
-        features: Integers,
+        curvature: Curvature,
         hessian: Preconditioner,
         diagonal: Floats,
         ridge: float,
-        cost: float,
         *,
         faithful: bool,
     ) -> None:
-        self._features = features
+        self.curvature = curvature
+        self._features = curvature.features
         self._hessian = hessian
         self._inverse = 1.0 / diagonal
-        others = np.delete(diagonal, features) - ridge
+        others = np.delete(diagonal, self._features) - ridge
         above = 2.0 * float(np.sum(others)) + float(np.max(others, initial=0.0))
         self.lowest = 1.0 / (2.0 + above / ridge)
         self.faithful = faithful
-        self.cost = cost
+        self.cost = curvature.cost
 
     def solve(self, v: Floats) -> Floats:
         """Return P⁻¹ v."""
@@ -203,10 +205,13 @@ class Leading(Preconditioner):
         return solution
 
 
-def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Preconditioner:
+def precondition(
+    point: Point, seed: int, *, is_hard: bool = False, curvature: Curvature | None = None
+) -> Preconditioner:
     """Build the preconditioner that suits the size of the problem at `point`.
 
-    A larger one, that costs more, where the problem is known to be hard for the diagonal.
+    A larger one, that costs more, where the problem is known to be hard for the diagonal. A
+    curvature of a problem much like this one saves making another.
     """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
@@ -218,7 +223,7 @@ def precondition(point: Point, seed: int, *, is_hard: bool = False) -> Precondit
     if is_wide and n_documents <= most_documents:
         return DocumentSpace(point)
     if variances is not None and n > FEW_FEATURES:
-        return leading_at(point, variances, seed)
+        return leading_at(point, variances, curvature or leading_curvature(point, variances, seed))
     if n > HESSIAN_FEATURES:
         return diagonal_at(point)
     hessians = sampled_hessians(stand_ins(objective, seed), point.w)
@@ -297,23 +302,19 @@ def diagonal_at(point: Point) -> Diagonal:
     return Diagonal(diagonal, objective.ridge, objective.sweeps - before)
 
 
-def leading_at(point: Point, variances: Floats, seed: int) -> Preconditioner:
+def leading_at(point: Point, variances: Floats, leading: Curvature) -> Preconditioner:
     """Return the preconditioner for features of which a few vary far more than the others.
 
-    The diagonal of the others is about in proportion to their variances. A Hessian that was made
-    for a problem much like this one will do.
+    The diagonal of the others is about in proportion to their variances.
     """
     objective = point.objective
-    if objective.grams.curvature is None:
-        objective.grams.curvature = leading_curvature(point, variances, seed)
-    features, curved, cost = objective.grams.curvature
+    features, curved, _ = leading
     hessian = curved.copy()
     hessian[np.diag_indices_from(hessian)] += objective.ridge
     factor = factorised(hessian) or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
     curvature = float(np.trace(curved) / np.sum(variances[features]))
     diagonal = objective.ridge + curvature * variances
-    faithful = tells_shape(point)
-    return Leading(features, factor, diagonal, objective.ridge, cost, faithful=faithful)
+    return Leading(leading, factor, diagonal, objective.ridge, faithful=tells_shape(point))
 
 
 def leading_curvature(point: Point, variances: Floats, seed: int) -> Curvature:

@@ -13,9 +13,9 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 
@@ -115,7 +115,7 @@ def _steihaug(point: Point, radius: float) -> TrustRegionStep:
     """Conjugate gradients on the quadratic model, up to the boundary of the trust region."""
     residual = -point.gradient
     enough = CG_TOL * float(np.linalg.norm(residual))
-    d, d_scores = np.zeros_like(residual), point.objective.zero_scores()
+    d, d_scores = np.zeros_like(residual), point.objective.space.zero()
     p = residual.copy()
     rho = float(residual @ residual)
     n_products = 0
@@ -127,7 +127,7 @@ def _steihaug(point: Point, radius: float) -> TrustRegionStep:
         if np.linalg.norm(d + alpha * p) > radius:
             alpha, at_boundary = _to_boundary(d, p, radius), True
         d += alpha * p
-        d_scores = point.objective.add_scores(d_scores, alpha, p_scores)
+        d_scores = point.objective.space.add(d_scores, alpha, p_scores)
         residual -= alpha * hp
         rho, rho_before = float(residual @ residual), rho
         p = residual + (rho / rho_before) * p

@@ -17,10 +17,10 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite, CompositePoint
 from marginrank.objective.objective import Objective
+from marginrank.objective.protocols import Scores
 from marginrank.objective.regularizers import L1Ball
 from marginrank.solvers.progress import Progress, start_inside
 from marginrank.solvers.result import Callback, SolverResult
@@ -42,8 +42,8 @@ class Vertex(NamedTuple):
             return line
         direction = line.direction.copy()
         direction[self.feature] += by * self.size
-        column = objective.column(self.feature)
-        return Line(direction, objective.add_scores(line.scores, by * self.size, column))
+        column = objective.design.column(self.feature)
+        return Line(direction, objective.space.add(line.scores, by * self.size, column))
 
 
 class Line(NamedTuple):
@@ -120,7 +120,7 @@ def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> F
         return _towards(point, towards)
     away, share = _worst_vertex(point.w, gradient, ball)
     if variant == "pairwise":
-        line = Line(np.zeros_like(point.w), objective.zero_scores())
+        line = Line(np.zeros_like(point.w), objective.space.zero())
         line = away.added_to(towards.added_to(line, objective, 1.0), objective, -1.0)
         return FrankWolfeStep(line, share, away.feature)
     inner = float(gradient @ point.w)
@@ -133,7 +133,7 @@ def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> F
 
 def _towards(point: CompositePoint[L1Ball], vertex: Vertex) -> FrankWolfeStep:
     objective = point.objective
-    back = Line(-point.w, objective.add_scores(objective.zero_scores(), -1.0, point.scores))
+    back = Line(-point.w, objective.space.add(objective.space.zero(), -1.0, point.scores))
     return FrankWolfeStep(vertex.added_to(back, objective, 1.0), 1.0)
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.protocols import Scores
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
@@ -196,7 +196,7 @@ def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: floa
     groups = point.groups
     stays = groups.spread((~leaving).astype(np.float64))
     to_zero = -point.w * (1.0 - stays)
-    slopes, scores = point.slopes, point.objective.zero_scores()
+    slopes, scores = point.slopes, point.objective.space.zero()
     if leaving.any():
         image, scores = point.base.hess_vec(to_zero)
         slopes = slopes + image

@@ -15,7 +15,7 @@ import numpy as np
 from marginrank._utils.types import Floats
 from marginrank.objective.composite import L1Point, L1Problem
 from marginrank.objective.duality import scaled_bound
-from marginrank.objective.grouped_loss import GroupedLoss
+from marginrank.objective.protocols import GroupedLoss
 from marginrank.objective.regularizers import L1Regularizer
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel

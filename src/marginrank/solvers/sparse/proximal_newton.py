@@ -19,9 +19,9 @@ import numpy as np
 from marginrank._utils.ordering import places_of_largest
 from marginrank._utils.types import Floats, Integers
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.backends.interface import Scores
 from marginrank.objective.composite import Composite, L1Point, L1Problem
 from marginrank.objective.objective import Objective, Point
+from marginrank.objective.protocols import Scores
 from marginrank.objective.regularizers import L1Regularizer
 from marginrank.solvers.progress import Progress, start, start_inside
 from marginrank.solvers.result import Callback, SolverResult
@@ -351,7 +351,7 @@ def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point 
         return trial if trial.gap < point.gap else None
     if trial.value <= point.value + SUFFICIENT * slope:
         return trial
-    scores = point.objective.add_scores(trial.scores, -1.0, point.scores)
+    scores = point.objective.space.add(trial.scores, -1.0, point.scores)
     return line_search(point, direction, scores, longest=1.0)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from marginrank.objective.backends.torch.levels import Levels, PassRanges
+from marginrank.operators.torch.levels import Levels, PassRanges
 
 PASSES_AT_ONCE = 4  # their prefix sums take 8 bytes a document each
 

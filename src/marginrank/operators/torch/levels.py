@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from marginrank._utils.types import Integers
-from marginrank.objective.backends.torch.windows import Order, Window
 from marginrank.objective.level_pairs import LevelPairs
+from marginrank.operators.torch.windows import Order, Window
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,33 @@
 """Documents grouped by query, on a device: what pairs of both kinds share."""
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from marginrank._utils.types import Booleans
-from marginrank.objective.backends.torch.fixed_point import Segments
 from marginrank.objective.pair_sets import PairSet
+from marginrank.operators.torch.fixed_point import Segments
+
+
+class ScoreLoss(NamedTuple):
+    """The loss at some scores.
+
+    Attributes
+    ----------
+    by_query : Tensor of shape (n_queries, 3)
+        The loss of each query, and the sizes of the terms of the loss and of its derivatives.
+    slopes : Tensor of shape (n_documents,)
+        Its derivative by each score.
+    state : LevelState or ListedState
+        For products with its Hessian.
+    """
+
+    by_query: Tensor
+    slopes: Tensor
+    state: Any
 
 
 @dataclass(frozen=True)

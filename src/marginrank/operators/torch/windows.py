@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from marginrank.objective.backends.torch.documents import DeviceDocuments
+from marginrank.operators.torch.documents import DeviceDocuments
 
 
 class Order(NamedTuple):

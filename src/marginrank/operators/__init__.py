@@ -1,15 +1,15 @@
-"""Where X is, and who computes with it. A backend is a folder here and a line below."""
+"""Where X is, and what multiplies it. A new operator is a folder here and a line below."""
 
 from importlib import import_module
 from operator import attrgetter
 
 from marginrank.data.ranking_data import RankingData
-from marginrank.objective.backends.interface import Matrix
+from marginrank.objective.protocols import Matrix
 
 # A function of RankingData that returns its matrix, as "module:name": imported when asked for.
 BACKENDS = {
-    "native": "marginrank.objective.backends.native:native_matrix",
-    "torch": "marginrank.objective.backends.torch.matrix:TorchMatrix.of",
+    "native": "marginrank.operators.native:native_matrix",
+    "torch": "marginrank.operators.torch.matrix:TorchMatrix.of",
 }
 
 

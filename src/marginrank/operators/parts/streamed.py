@@ -11,11 +11,10 @@ from marginrank._utils.parameters import Mention, ParameterError, Wording
 from marginrank._utils.types import Integers
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.store.stored_features import StoredFeatures
-from marginrank.objective.backends.parts.matrix import PartsMatrix
-from marginrank.objective.backends.parts.plan import make_plan
-from marginrank.objective.backends.parts.stacking import stacked
-from marginrank.objective.backends.parts.streaming import StreamingExecutor
 from marginrank.objective.pair_sets import PairCounts, PairSet
+from marginrank.operators.parts.design import stacked
+from marginrank.operators.parts.matrix import PartsMatrix
+from marginrank.operators.parts.streaming import StreamingExecutor, make_plan
 
 SLACK_BYTES = 1 << 26  # for threads, small arrays, and what an allocator does not give back at once
 
@@ -106,23 +105,15 @@ class StreamedMatrix(PartsMatrix):
         self._executor: tuple[PairCounts, StreamingExecutor] | None = None
 
     @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self._features.shape[1]
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._features.shape[0]
+    def shape(self) -> tuple[int, int]:
+        return self._features.shape
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries."""
         return self._features.n_entries
 
     @property
     def memory_bytes(self) -> int:
-        """What all of X would take in memory."""
         return self._features.memory_bytes
 
     @property
@@ -152,7 +143,6 @@ class StreamedMatrix(PartsMatrix):
         )
 
     def executor(self, pairs: PairCounts, threads: int) -> StreamingExecutor:
-        """Return what calls functions of the parts, for a set of pairs."""
         if self._executor is None or self._executor[0] is not pairs:
             in_memory = cast(PairSet, pairs)
             parts = in_memory.split(_queries_of(in_memory, self.plan.rows), self.plan.rows)

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from marginrank._utils.types import Integers
-from marginrank.objective.backends.torch.fixed_point import prefix_sums
+from marginrank.operators.torch.fixed_point import prefix_sums
 
 TILE_ENTRIES = 1 << 24  # made float64 at a time: 128 MiB
 BLOCK_ROWS = 512  # with a sum of their own
 
 
-class Features(ABC):
+class DeviceFeatures(ABC):
     """X, or some of its columns."""
 
     @property
@@ -61,7 +61,7 @@ class Features(ABC):
         """Return the largest absolute value of each column, NaN if it holds one."""
 
     @abstractmethod
-    def restrict(self, columns: Integers) -> "Features":
+    def restrict(self, columns: Integers) -> "DeviceFeatures":
         """Return some columns alone (ascending), which are copied."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Features(ABC):
         """Return Σ_q weight_q · max x_ij² over the rows i of each query q, or more."""
 
 
-class DenseFeatures(Features):
+class DenseFeatures(DeviceFeatures):
     """A matrix of float32 or float64."""
 
     def __init__(self, X: Tensor) -> None:
@@ -188,7 +188,7 @@ class _Lines:
         return torch.segment_reduce(values, how, offsets=offsets, initial=0.0, unsafe=True)
 
 
-class SparseFeatures(Features):
+class SparseFeatures(DeviceFeatures):
     """A CSR matrix of float32 or float64, and its transpose: both products add line by line."""
 
     def __init__(self, rows: _Lines, n_columns: int) -> None:

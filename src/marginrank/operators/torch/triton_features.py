@@ -11,7 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from marginrank._utils.types import Integers
-from marginrank.objective.backends.torch.features import DenseFeatures
+from marginrank.operators.torch.features import DenseFeatures
 
 ROWS, COLUMNS = 32, 64  # of a tile
 ROWS_OF_A_SUM = 2048  # whose parts of Xᵀz are added in order

@@ -6,11 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marginrank.objective.backends.torch.documents import DeviceDocuments
-from marginrank.objective.backends.torch.fixed_point import Segments
-from marginrank.objective.backends.torch.score_loss import ScoreLoss
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
+from marginrank.operators.torch.documents import DeviceDocuments, ScoreLoss
+from marginrank.operators.torch.fixed_point import Segments
 
 
 class ListedState(NamedTuple):

@@ -6,14 +6,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from marginrank.objective.backends.torch.documents import DeviceDocuments
-from marginrank.objective.backends.torch.fixed_point import Segments
-from marginrank.objective.backends.torch.levels import AdjacentLevels, AllLevels, Leaves, Levels
-from marginrank.objective.backends.torch.ranges import Ranges, gather
-from marginrank.objective.backends.torch.score_loss import ScoreLoss
-from marginrank.objective.backends.torch.windows import find_window, sort
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss, Piece
+from marginrank.operators.torch.documents import DeviceDocuments, ScoreLoss
+from marginrank.operators.torch.fixed_point import Segments
+from marginrank.operators.torch.levels import AdjacentLevels, AllLevels, Leaves, Levels
+from marginrank.operators.torch.ranges import Ranges, gather
+from marginrank.operators.torch.windows import find_window, sort
 
 Factors = tuple[Tensor, Tensor]  # of the weights of pairs: of the preferred side, of the other
 

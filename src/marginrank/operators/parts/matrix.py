@@ -1,26 +1,24 @@
 """X in parts of whole queries: any executor's."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.backends.interface import Matrix
-from marginrank.objective.backends.native import NativeMatrix, as_native
-from marginrank.objective.backends.parts import tasks
-from marginrank.objective.backends.parts.executor import Executor
-from marginrank.objective.backends.parts.kernels import PartsKernels
-from marginrank.objective.backends.parts.stacking import stacked
-from marginrank.objective.losses import LOSSES, Loss
 from marginrank.objective.pair_sets import PairCounts, PairSet
+from marginrank.objective.protocols import Matrix
+from marginrank.operators.native import NativeMatrix, as_native
+from marginrank.operators.parts import tasks
+from marginrank.operators.parts.design import PartsDesign, stacked
+from marginrank.operators.parts.executor import Executor
 
 RESERVOIR_SHARE = 0.125  # of the documents that are kept in memory for samples
 RESERVOIR_BYTES = 1 << 24  # which are no more than that, unless a preconditioner needs more
 BYTES_PER_SQUARE = 256  # of the number of features, for a preconditioner
 MOST_RESERVOIR_BYTES = 1 << 28  # whatever the number of features
 SEED = 0  # of the reservoir; samples are drawn from it with seeds of their own
-ANY_LOSS = LOSSES["squared_hinge"]  # for what has nothing to do with losses
 
 
 class Reservoir(NamedTuple):
@@ -50,21 +48,19 @@ class PartsMatrix(Matrix):
 
     @abstractmethod
     def executor(self, pairs: PairCounts, threads: int) -> Executor:
-        """Return what calls functions of the parts, for a set of pairs."""
+        """Return the executor of the parts of a set of pairs."""
 
-    def kernels(self, pairs: PairCounts, loss: Loss, threads: int) -> PartsKernels:
-        """Return what computes with it."""
-        return PartsKernels(self.executor(pairs, threads), loss)
+    def design(self, pairs: PairCounts, threads: int) -> PartsDesign:
+        return PartsDesign(self, pairs, threads, partial(self.executor, pairs, threads))
 
     @property
     def largest_sample(self) -> float:
-        """The share of the documents in the reservoir."""
         wanted = max(RESERVOIR_BYTES, BYTES_PER_SQUARE * self.n_features**2)
         most = min(wanted, MOST_RESERVOIR_BYTES)
         return min(RESERVOIR_SHARE, most / max(self.memory_bytes, 1))
 
     def survey(self, pairs: PairCounts, threads: int) -> int:
-        """Look at everything once; a sweep."""
+        """Read X once: magnitudes, and the rows of the reservoir."""
         fraction = self.largest_sample
         matrix, sample = self._extract(pairs, fraction, SEED, threads)
         self._reservoir = Reservoir(pairs, fraction, matrix, sample)
@@ -77,7 +73,6 @@ class PartsMatrix(Matrix):
         return self._magnitudes
 
     def restrict(self, columns: Integers, threads: int) -> "RestrictedParts":
-        """Return some columns alone."""
         return RestrictedParts(self, columns)
 
     def sample(
@@ -103,14 +98,14 @@ class PartsMatrix(Matrix):
         found: list[tasks.Survey] = []
         executor.run(
             tasks.survey,
-            ANY_LOSS,
+            None,
             [numbers],
             [fraction, seed, pairs.n_active_documents],
-            tell=found.append,
+            report=found.append,
             sweep=True,
         )
         self._magnitudes = np.max([part.magnitudes for part in found], axis=0)
-        _check_nan(self._magnitudes)
+        _check_finite(self._magnitudes)
         drawn = [part for part in found if part.pairs.n_documents] or found[:1]
         sample = type(drawn[0].pairs).join([part.pairs for part in drawn])
         X = stacked([part.X for part in drawn])
@@ -118,7 +113,7 @@ class PartsMatrix(Matrix):
         return as_native(X), sample.standing_for(covered)
 
 
-def _check_nan(magnitudes: Floats) -> None:
+def _check_finite(magnitudes: Floats) -> None:
     bad = np.flatnonzero(~np.isfinite(magnitudes))
     if bad.size:
         raise ValueError(f"X[:, {bad[0]}] has NaN or infinity; replace or impute such values.")
@@ -134,14 +129,8 @@ class RestrictedParts(PartsMatrix):
         self._executor: tuple[PairCounts, Executor] | None = None
 
     @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self._columns.size
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self._whole.n_rows
+    def shape(self) -> tuple[int, int]:
+        return self._whole.n_rows, self._columns.size
 
     @property
     def n_entries(self) -> int:
@@ -158,28 +147,23 @@ class RestrictedParts(PartsMatrix):
         return self._columns.size / max(self._whole.n_features, 1)
 
     def executor(self, pairs: PairCounts, threads: int) -> Executor:
-        """Return what calls functions of the parts, for a set of pairs."""
         if self._executor is None or self._executor[0] is not pairs:
             self._executor = pairs, self._whole.executor(pairs, threads).restrict(self._columns)
         return self._executor[1]
 
     @property
     def largest_sample(self) -> float:
-        """The share of the documents in the reservoir."""
         return self._whole.largest_sample
 
     def magnitudes(self, threads: int) -> Floats:
-        """Return the largest absolute value of each feature."""
         of_columns: Floats = self._whole.magnitudes(threads)[self._columns]
         return of_columns
 
     def restrict(self, columns: Integers, threads: int) -> "RestrictedParts":
-        """Return some columns alone."""
         return RestrictedParts(self._whole, self._columns[columns])
 
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Return a sample of the pairs with its rows of these columns."""
         matrix, sample = self._whole.sample(pairs, fraction, seed, threads)
         return matrix.restrict(self._columns, threads), sample

@@ -1,0 +1,368 @@
+"""The interface between objectives and backends: three small protocols, and what X is.
+
+* :class:`ScoreSpace`: vectors with one entry per document, which only their backend reads.
+* :class:`PairLoss`: value, gradient and curvature of a loss on pairs, as a function of scores.
+* :class:`Design`: X with one row per document: products, and passes that fuse them with the loss.
+
+A backend implements their abstract methods and a :class:`Matrix`, which holds X and makes designs.
+Every other method has a generic implementation on top, which a faster one may replace. Vectors with
+one entry per feature are NumPy arrays. "A sweep" is one pass over X.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, NewType, cast
+
+import numpy as np
+
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Floats, Integers
+from marginrank.objective.gram import Gram, Rows
+from marginrank.objective.losses import Loss
+from marginrank.objective.pair_sets import ActiveDocuments, PairCounts, PairSet
+
+Scores = NewType("Scores", object)  # one entry per document, in the order of the grouped documents
+State = NewType("State", object)  # what products with the Hessian at some scores need
+QueryLosses = NewType("QueryLosses", object)  # the loss of each query, and the sizes of its sums
+# Scores and states are valid for every loss on the same documents, and for other columns of X.
+# With another loss, a state only gives an order of the documents to begin with.
+
+
+class LossSums(NamedTuple):
+    """The loss of all queries.
+
+    Attributes
+    ----------
+    value : float
+        The loss.
+    value_size, slope_size : float
+        The sizes of the terms added up for it, and for its derivatives.
+    n_queries, n_documents : int
+        Number of queries with a loss, and of documents with a score that changes it.
+    """
+
+    value: float
+    value_size: float
+    slope_size: float
+    n_queries: int
+    n_documents: int
+
+    @classmethod
+    def of(cls, table: Floats, n_documents: int) -> "LossSums":
+        """Sum the loss of each query and its two sizes, one row per query."""
+        value, value_size, slope_size = (float(np.sum(column)) for column in table.T)
+        n_queries = int(np.count_nonzero(table[:, 0]))
+        return cls(value, value_size, slope_size, n_queries, n_documents)
+
+
+class Evaluation(NamedTuple):
+    """The loss at some scores.
+
+    Attributes
+    ----------
+    scores : Scores
+        The scores.
+    losses : LossSums
+        The loss.
+    by_query : QueryLosses
+        An array of one row per query: its loss, and the sizes of the terms of the loss and of its
+        derivatives. Any other object, if the design implements all that takes it.
+    score_gradient : Scores
+        The derivative of the loss by each score, z.
+    state : State
+        For products with the Hessian.
+    gradient : ndarray of shape (n_features,) or None
+        Xᵀz, if the same sweep has computed it.
+    """
+
+    scores: Scores
+    losses: LossSums
+    by_query: QueryLosses
+    score_gradient: Scores
+    state: State
+    gradient: Floats | None = None
+
+
+class GroupedLoss(NamedTuple):
+    """The loss at one w as a sum over groups of queries."""
+
+    losses: Floats  # L_g(w)
+    gradients: Floats  # ∇L_g(w), one row per group
+
+
+class ScoreSpace(ABC):
+    """Vectors with one entry per document."""
+
+    @abstractmethod
+    def zero(self) -> Scores:
+        """Return the scores of w = 0."""
+
+    @abstractmethod
+    def add(self, a: Scores, step: float, b: Scores) -> Scores:
+        """Return a + step · b."""
+
+    @abstractmethod
+    def dot(self, a: Scores, b: Scores) -> float:
+        """Return aᵀb."""
+
+    @abstractmethod
+    def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
+        """Return the entries of some documents (ascending), or of all, as an array."""
+
+    @abstractmethod
+    def vector(self, entries: Floats) -> Scores:
+        """Return an array with one entry per document as a vector."""
+
+    def std(self, a: Scores) -> float:
+        """Return the standard deviation of the entries."""
+        return float(np.std(self.entries(a)))
+
+    def is_finite(self, a: Scores) -> bool:
+        """Return True if no entry is NaN or infinite."""
+        return bool(np.isfinite(self.entries(a)).all())
+
+
+class PairLoss(ABC):
+    """A loss on the pairs of some documents, as a function of their scores; no method sweeps."""
+
+    space: ScoreSpace
+
+    @abstractmethod
+    def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
+        """Return value and gradient; it is faster if `like` ranks the documents alike."""
+
+    @abstractmethod
+    def hess_vec(self, state: State, u: Scores) -> Scores:
+        """Return A u, where A is the Hessian at the scores of the state."""
+
+    def evaluate_along(
+        self, scores: Scores, step: float, direction: Scores, like: State | None
+    ) -> tuple[Evaluation, float]:
+        """Evaluate scores + step · direction; return the slope of the loss along it, too."""
+        found = self.evaluate(self.space.add(scores, step, direction), like)
+        return found, self.space.dot(found.score_gradient, direction)
+
+
+class Design(ABC):
+    """X with one row per document of a set of pairs, in their order.
+
+    Attributes
+    ----------
+    matrix : Matrix
+        X, as the backend holds it.
+    pairs : PairCounts
+        The pairs. All that :class:`Design` itself implements needs a PairSet, in memory.
+    threads : int
+        Number of threads; the results do not depend on it.
+    space : ScoreSpace
+        Where Xw is.
+    """
+
+    space: ScoreSpace
+
+    def __init__(self, matrix: "Matrix", pairs: PairCounts, threads: int) -> None:
+        self.matrix = matrix
+        self.pairs = pairs
+        self.threads = threads
+
+    @abstractmethod
+    def pair_loss(self, loss: Loss) -> PairLoss:
+        """Return a loss on the pairs."""
+
+    @abstractmethod
+    def dot(self, w: Floats) -> Scores:
+        """Return Xw; a sweep."""
+
+    @abstractmethod
+    def transpose_dot(self, z: Scores) -> Floats:
+        """Return Xᵀz; a sweep."""
+
+    @abstractmethod
+    def rows(self, rows: Integers) -> Rows:
+        """Return some rows of the matrix (ascending)."""
+
+    def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
+        """Return value and gradient of a loss at Xw; a sweep."""
+        found = loss.evaluate(self.dot(w), like)
+        return found._replace(gradient=self.transpose_dot(found.score_gradient))
+
+    def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
+        """Return XᵀAXv and Xv; a sweep."""
+        scores = self.dot(v)
+        return self.transpose_dot(loss.hess_vec(state, scores)), scores
+
+    def share(self, designs: Sequence["Design"]) -> "SharedSweeps":
+        """Return sweeps for several designs of one matrix and the same documents."""
+        return SharedSweeps(designs)
+
+    def column(self, j: int) -> Scores:
+        """Return a column of X."""
+        unit = np.zeros(self.matrix.n_features)
+        unit[j] = 1.0
+        return self.dot(unit)
+
+    def hessian(self, loss: PairLoss, state: State) -> Floats:
+        """Return XᵀAX; a sweep for each eight columns."""
+        images = (loss.hess_vec(state, self.column(j)) for j in range(self.matrix.n_features))
+        return np.stack([self.transpose_dot(image) for image in images], axis=1)
+
+    def hess_diag(self, loss: PairLoss, state: State) -> Floats:
+        """Return the diagonal of XᵀAX; a sweep for each eight columns a row has entries in."""
+        columns = map(self.column, range(self.matrix.n_features))
+        return np.array([self.space.dot(x, loss.hess_vec(state, x)) for x in columns])
+
+    def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
+        """Return the loss and Xᵀz as sums over about `n_groups` groups of queries; a sweep."""
+        queries, bounds = self.groups(n_groups)
+        slopes, gradients = self.space.entries(z), []
+        for first, last in pairwise(bounds):
+            alone = np.zeros_like(slopes)
+            alone[first:last] = slopes[first:last]
+            gradients.append(self.transpose_dot(self.space.vector(alone)))
+        losses = np.add.reduceat(cast(Floats, by_query)[:, 0], queries[:-1])
+        return GroupedLoss(losses, np.stack(gradients))
+
+    def groups(self, n_groups: int) -> tuple[Integers, Integers]:
+        """Return the first query and the first document of each group, and the numbers of all."""
+        documents = cast(PairSet, self.pairs).documents
+        n_groups = min(n_groups, documents.n_queries)
+        queries = np.linspace(0, documents.n_queries, n_groups + 1).astype(np.int64)
+        return queries, documents.offsets[queries]
+
+    def query_squares(self, by_query: QueryLosses) -> Floats:
+        """Return Σ_q c_q² · max_i x_ij² over the documents i of q, or more; a sweep.
+
+        c_q is the size of the terms added up for the derivatives of the loss of query q.
+        """
+        sizes = cast(Floats, by_query)[:, 2]
+        return float(sizes @ sizes) * self.magnitudes() ** 2
+
+    def magnitudes(self) -> Floats:
+        """Return the largest absolute value of each column of the matrix."""
+        return self.matrix.magnitudes(self.threads)
+
+    @cached_property
+    def gram(self) -> Gram:
+        """The inner products of the m active documents: m² numbers, computed once."""
+        return self.make_gram()
+
+    def make_gram(self) -> Gram:
+        """Return the inner products of the active documents."""
+        rows, active = self.active_rows()
+        return Gram.of_rows(rows, active.documents, active.offsets)
+
+    def active_rows(self) -> tuple[Rows, ActiveDocuments]:
+        """Return the rows of the active documents."""
+        active = cast(PairSet, self.pairs).active_documents
+        return self.rows(active.rows), active
+
+    def curved_gram(self, loss: PairLoss, state: State) -> Floats:
+        """Return A K for the inner products K of the active documents; no sweep."""
+        space = self.space
+        return self.gram.curved(
+            lambda u: space.entries(loss.hess_vec(state, space.vector(u))), self.pairs.n_documents
+        )
+
+    def combine_active(self, values: Floats) -> Floats:
+        """Return XᵀJc for a value c per active document, where J takes off means; a sweep."""
+        return self.transpose_dot(
+            self.space.vector(self.gram.spread(values, self.pairs.n_documents))
+        )
+
+
+class SharedSweeps:
+    """Sweeps over X for several designs of one matrix and the same documents, in their order.
+
+    Here each makes its own. A backend that can serve all in one sweep has a class of its own, whose
+    results for each of them do not depend on the others.
+    """
+
+    def __init__(self, designs: Sequence[Design]) -> None:
+        self._designs = designs
+
+    def evaluate(
+        self, losses: Sequence[PairLoss], ws: Sequence[Floats], likes: Sequence[State | None]
+    ) -> list[Evaluation]:
+        """Return value and gradient at one w each."""
+        arguments = zip(self._designs, losses, ws, likes, strict=True)
+        return [design.evaluate(loss, w, like) for design, loss, w, like in arguments]
+
+    def dot(self, ws: Sequence[Floats]) -> list[Scores]:
+        """Return Xw for one w each."""
+        return [design.dot(w) for design, w in zip(self._designs, ws, strict=True)]
+
+    def transpose_dot(self, zs: Sequence[Scores]) -> list[Floats]:
+        """Return Xᵀz for one z each."""
+        return [design.transpose_dot(z) for design, z in zip(self._designs, zs, strict=True)]
+
+    def hess_vec(
+        self, losses: Sequence[PairLoss], states: Sequence[State], vs: Sequence[Floats]
+    ) -> list[tuple[Floats, Scores]]:
+        """Return XᵀAXv and Xv for one state and one v each."""
+        arguments = zip(self._designs, losses, states, vs, strict=True)
+        return [design.hess_vec(loss, state, v) for design, loss, state, v in arguments]
+
+
+class Matrix(ABC):
+    """X as a backend holds it."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+
+    @abstractmethod
+    def magnitudes(self, threads: int) -> Floats:
+        """Return the largest absolute value of each column, NaN if it holds one; made once."""
+
+    @abstractmethod
+    def restrict(self, columns: Integers, threads: int) -> "Matrix":
+        """Return some columns alone (ascending)."""
+
+    @abstractmethod
+    def design(self, pairs: PairCounts, threads: int) -> Design:
+        """Return X with the documents of a set of pairs as its rows."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.shape[1]
+
+    @property
+    def n_entries(self) -> int:
+        """Number of stored entries."""
+        return self.n_rows * self.n_features
+
+    def sample(
+        self, pairs: PairCounts, fraction: float, seed: int, threads: int
+    ) -> "tuple[Matrix, PairSet]":
+        """Return a sample of the pairs and a matrix of their documents, in memory."""
+        return self, cast(PairSet, pairs).sample(fraction, seed)
+
+    def feature(self, j: Any) -> Any:
+        """Return the number in the data of the feature that column j is made of, or of several."""
+        return j
+
+    def on_host(self) -> "Matrix | None":
+        """Return the same X for the native kernels, which verify results; None if it is theirs."""
+        return None
+
+    def survey(self, pairs: PairCounts, threads: int) -> int:
+        """Read all that a fit needs besides sums, if that saves sweeps; return their number."""
+        return 0
+
+    @property
+    def largest_sample(self) -> float:
+        """The share of the documents up to which samples are available without a sweep."""
+        return 1.0
+
+    @property
+    def variances(self) -> Floats | None:
+        """About how much each column varies, if that is known and a few are far ahead."""
+        return None

@@ -1,0 +1,261 @@
+"""The backend of this machine: C++ kernels on arrays in memory; scores are NumPy vectors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from marginrank import _core
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.ranking_data import RankingData
+from marginrank.data.validation import as_matrix
+from marginrank.objective.gram import Rows
+from marginrank.objective.losses import LOSSES, Loss
+from marginrank.objective.pair_sets import PairCounts, PairSet
+from marginrank.objective.protocols import (
+    Design,
+    Evaluation,
+    GroupedLoss,
+    LossSums,
+    Matrix,
+    PairLoss,
+    QueryLosses,
+    Scores,
+    ScoreSpace,
+    SharedSweeps,
+    State,
+)
+
+ANY_LOSS = LOSSES["squared_hinge"]  # for what has nothing to do with losses
+
+
+def native_matrix(data: RankingData) -> "NativeMatrix":
+    """Return X where it is."""
+    return NativeMatrix(data.X, data.matrix)
+
+
+def as_native(X: Any) -> "NativeMatrix":
+    """Return an array or CSR matrix that was checked before."""
+    return NativeMatrix(X, as_matrix(X))
+
+
+@dataclass(frozen=True)
+class NativeMatrix(Matrix):
+    """An array or CSR matrix, and the view that the kernels have of it or of some columns.
+
+    Attributes
+    ----------
+    X : array or sparse matrix
+        All columns.
+    view : _core.Matrix
+        Those in use.
+    columns : ndarray of int64 or None
+        Which these are; None for all.
+    """
+
+    X: Any
+    view: _core.Matrix
+    columns: Integers | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.view.n_rows, self.view.n_columns
+
+    @property
+    def n_entries(self) -> int:
+        return self.view.n_entries
+
+    def magnitudes(self, threads: int) -> Floats:
+        return self.view.magnitudes(threads)
+
+    def restrict(self, columns: Integers, threads: int) -> "NativeMatrix":
+        kept = columns if self.columns is None else self.columns[columns]
+        return NativeMatrix(self.X, self.view.take_columns(columns, threads), kept)
+
+    def rows(self, rows: Integers) -> Rows:
+        """Return some rows."""
+        columns = np.arange(self.n_features) if self.columns is None else self.columns
+        return Rows(self.X, rows, columns)
+
+    def design(self, pairs: PairCounts, threads: int) -> "NativeDesign":
+        return NativeDesign(self, cast(PairSet, pairs), threads)
+
+
+class NumPySpace(ScoreSpace):
+    """NumPy vectors."""
+
+    def __init__(self, n_documents: int) -> None:
+        self._n_documents = n_documents
+
+    def zero(self) -> Scores:
+        return Scores(np.zeros(self._n_documents))
+
+    def add(self, a: Scores, step: float, b: Scores) -> Scores:
+        return Scores(_vector(a) + step * _vector(b))
+
+    def dot(self, a: Scores, b: Scores) -> float:
+        return float(_vector(a) @ _vector(b))
+
+    def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
+        return _vector(a) if documents is None else _vector(a)[documents]
+
+    def vector(self, entries: Floats) -> Scores:
+        return Scores(entries)
+
+
+class NativeLoss(PairLoss):
+    """A loss on pairs, by the C++ kernels."""
+
+    def __init__(self, pairs: _core.Pairs, space: ScoreSpace, threads: int) -> None:
+        self.pairs = pairs
+        self.space = space
+        self._threads = threads
+
+    def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
+        losses, slopes, point = _core.evaluate_scores(
+            self.pairs, _vector(scores), self.point(like), self._threads
+        )
+        return self.evaluation((losses, slopes, None, _vector(scores), point))
+
+    def hess_vec(self, state: State, u: Scores) -> Scores:
+        return Scores(_core.hess_vec_scores(self.point(state), _vector(u), self._threads))
+
+    def point(self, state: State | None) -> Any:
+        """Return what the kernels know of some scores."""
+        return state
+
+    def evaluation(
+        self, found: tuple[Floats, Floats, Floats | None, Floats, _core.Point]
+    ) -> Evaluation:
+        """Return an evaluation by the kernels."""
+        losses, slopes, gradient, scores, point = found
+        return Evaluation(
+            scores=Scores(scores),
+            losses=LossSums.of(losses, int(np.count_nonzero(slopes))),
+            by_query=QueryLosses(losses),
+            score_gradient=Scores(slopes),
+            state=State(point),
+            gradient=gradient,
+        )
+
+
+class NativeDesign(Design):
+    """Rows of an array or CSR matrix, multiplied by the C++ kernels."""
+
+    matrix: NativeMatrix
+    pairs: PairSet
+
+    def __init__(
+        self,
+        matrix: NativeMatrix,
+        pairs: PairSet,
+        threads: int,
+        documents: _core.Pairs | None = None,
+    ) -> None:
+        super().__init__(matrix, pairs, threads)
+        self.space = NumPySpace(pairs.n_documents)
+        self._view = matrix.view
+        self._documents = documents
+
+    @property
+    def documents(self) -> _core.Pairs:
+        """The documents for kernels that do not evaluate a loss."""
+        if self._documents is None:
+            self._documents = self.pairs.native(ANY_LOSS)
+        return self._documents
+
+    def on(self, matrix: NativeMatrix) -> "NativeDesign":
+        """Return another X of the same documents."""
+        return NativeDesign(matrix, self.pairs, self.threads, self.documents)
+
+    def pair_loss(self, loss: Loss) -> NativeLoss:
+        return NativeLoss(self.pairs.native(loss), self.space, self.threads)
+
+    def dot(self, w: Floats) -> Scores:
+        return Scores(self._view.dot(w, self.pairs.documents.rows, self.threads))
+
+    def transpose_dot(self, z: Scores) -> Floats:
+        return _core.transpose_dot(self._view, self.documents, _vector(z), self.threads)
+
+    def rows(self, rows: Integers) -> Rows:
+        return self.matrix.rows(rows)
+
+    def column(self, j: int) -> Scores:
+        return Scores(self._view.column(j, self.pairs.documents.rows, self.threads))
+
+    def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
+        native = cast(NativeLoss, loss)
+        point = native.point(like)
+        return native.evaluation(_core.evaluate(self._view, native.pairs, w, point, self.threads))
+
+    def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
+        point = cast(NativeLoss, loss).point(state)
+        product, scores = _core.hess_vec(self._view, point, v, self.threads)
+        return product, Scores(scores)
+
+    def hessian(self, loss: PairLoss, state: State) -> Floats:
+        return _core.hessian(self._view, cast(NativeLoss, loss).point(state), self.threads)
+
+    def hess_diag(self, loss: PairLoss, state: State) -> Floats:
+        return _core.hess_diag(self._view, cast(NativeLoss, loss).point(state), self.threads)
+
+    def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
+        queries, bounds = self.groups(n_groups)
+        gradients = _core.transpose_dot_by_group(
+            self._view, self.documents, _vector(z), bounds, self.threads
+        )
+        return GroupedLoss(np.add.reduceat(cast(Floats, by_query)[:, 0], queries[:-1]), gradients)
+
+    def query_squares(self, by_query: QueryLosses) -> Floats:
+        sizes = np.ascontiguousarray(cast(Floats, by_query)[:, 2])
+        return _core.query_squares(self._view, self.documents, sizes, self.threads)
+
+    def share(self, designs: Sequence[Design]) -> "NativeSharedSweeps":
+        return NativeSharedSweeps(designs)
+
+
+class NativeSharedSweeps(SharedSweeps):
+    """C++ kernels that read X once for all.
+
+    Problems must have the same documents in the same queries, and may differ in pairs, in weights
+    and in the loss. The result of one is the same bit for bit whatever the others are.
+    """
+
+    def __init__(self, designs: Sequence[Design]) -> None:
+        super().__init__(designs)
+        first = cast(NativeDesign, designs[0])
+        self._view, self._threads = first.matrix.view, first.threads
+
+    @property
+    def _documents(self) -> list[_core.Pairs]:
+        return [cast(NativeDesign, design).documents for design in self._designs]
+
+    def evaluate(
+        self, losses: Sequence[PairLoss], ws: Sequence[Floats], likes: Sequence[State | None]
+    ) -> list[Evaluation]:
+        natives = cast(Sequence[NativeLoss], losses)
+        pairs = [loss.pairs for loss in natives]
+        points = [loss.point(like) for loss, like in zip(natives, likes, strict=True)]
+        found = _core.evaluate_together(self._view, pairs, list(ws), points, self._threads)
+        return [loss.evaluation(one) for loss, one in zip(natives, found, strict=True)]
+
+    def dot(self, ws: Sequence[Floats]) -> list[Scores]:
+        found = _core.dot_together(self._view, self._documents, list(ws), self._threads)
+        return [Scores(scores) for scores in found]
+
+    def transpose_dot(self, zs: Sequence[Scores]) -> list[Floats]:
+        vectors = [_vector(z) for z in zs]
+        return _core.transpose_dot_together(self._view, self._documents, vectors, self._threads)
+
+    def hess_vec(
+        self, losses: Sequence[PairLoss], states: Sequence[State], vs: Sequence[Floats]
+    ) -> list[tuple[Floats, Scores]]:
+        natives = cast(Sequence[NativeLoss], losses)
+        points = [loss.point(state) for loss, state in zip(natives, states, strict=True)]
+        found = _core.hess_vec_together(self._view, points, list(vs), self._threads)
+        return [(product, Scores(scores)) for product, scores in found]
+
+
+def _vector(scores: Scores) -> Floats:
+    return cast(Floats, scores)

@@ -1,0 +1,365 @@
+"""The protocols over parts: the same sums, part by part, in the order of the parts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginrank._utils.cached import cached_property
+from marginrank._utils.types import Floats, Integers
+from marginrank.objective.gram import Rows
+from marginrank.objective.losses import Loss
+from marginrank.objective.pair_sets import ActiveDocuments, PairCounts
+from marginrank.objective.protocols import (
+    Design,
+    Evaluation,
+    GroupedLoss,
+    LossSums,
+    Matrix,
+    PairLoss,
+    QueryLosses,
+    Scores,
+    ScoreSpace,
+    State,
+)
+from marginrank.operators.parts import tasks
+from marginrank.operators.parts.executor import (
+    ByPart,
+    Executor,
+    PartKernels,
+    Report,
+    Task,
+)
+
+MOST_TERMS = 8  # of a postponed sum, each of which takes memory until it is added up
+
+
+class OrderedSum:
+    """Adds up numbers or arrays, as if with twice the digits.
+
+    However many parts there are, the sum is as good as that of one.
+    """
+
+    def __init__(self) -> None:
+        self._sum: Floats | None = None
+        self._rest: Any = 0.0
+
+    def add(self, values: Any) -> None:
+        """Add one more."""
+        values = np.asarray(values, dtype=np.float64)
+        if self._sum is None:
+            self._sum = values.copy()
+            return
+        total = self._sum + values
+        with np.errstate(invalid="ignore"):  # infinity less infinity: handled by `total`
+            share = total - self._sum
+            self._rest = self._rest + ((self._sum - (total - share)) + (values - share))
+        self._sum = total
+
+    @property
+    def total(self) -> Floats:
+        """The sum."""
+        assert self._sum is not None
+        # Where the sum is not finite, its rounding error is not a number to add.
+        return np.where(np.isfinite(self._sum), self._sum + self._rest, self._sum)
+
+
+@dataclass(frozen=True, eq=False)
+class PostponedSum:
+    """A vector plus multiples of others, not added up before a task needs it.
+
+    Where a task costs more than an addition, the task that needs the sum makes it, in the same
+    order and so with the same bits.
+
+    Attributes
+    ----------
+    base : ByPart or None
+        The vector; None for zeros.
+    steps : tuple of float
+        The factors of the others.
+    vectors : tuple of ByPart
+        The others.
+    """
+
+    base: ByPart | None = None
+    steps: tuple[float, ...] = ()
+    vectors: tuple[ByPart, ...] = ()
+
+
+def _on_sums(
+    task: Task, steps: Sequence[tuple[float, ...] | None], part: PartKernels, *arguments: Any
+) -> tuple[tuple[Any, ...], Any]:
+    """Call a task with the sums of terms, for those arguments that have steps."""
+    left = iter(arguments)
+    space = part.design.space
+    own = []
+    for of_one in steps:
+        total = next(left)
+        if of_one is not None:
+            total = space.zero() if total is None else total
+            for step in of_one:
+                total = space.add(total, step, next(left))
+        own.append(total)
+    return task(part, *own, *left)
+
+
+class Calls:
+    """Calls tasks of the parts."""
+
+    def __init__(self, make_executor: Callable[[], Executor]) -> None:
+        self._make_executor = make_executor
+
+    @cached_property
+    def executor(self) -> Executor:
+        """The executor, made for the first task."""
+        return self._make_executor()
+
+    def run(
+        self,
+        task: Task,
+        each: Sequence[Any],
+        common: Sequence[Any] = (),
+        *,
+        loss: Loss | None = None,
+        n_kept: int = 0,
+        report: Report | None = None,
+        sweep: bool = False,
+    ) -> list[Any]:
+        """Call a task, and return its kept results; sums are added up where they are needed."""
+        if any(isinstance(some, PostponedSum) for some in each):
+            steps = [some.steps if isinstance(some, PostponedSum) else None for some in each]
+            task = partial(_on_sums, task, steps)
+            terms: list[ByPart | None] = []
+            for some in each:
+                terms += [some.base, *some.vectors] if isinstance(some, PostponedSum) else [some]
+            each = terms
+        handles = self.executor.run(task, loss, each, common, report=report, sweep=sweep)
+        return [ByPart(handles, item) for item in range(n_kept)]
+
+    def sum(
+        self, task: Task, each: Sequence[Any], *, loss: Loss | None = None, sweep: bool = True
+    ) -> Floats:
+        """Return the sum of the reported results."""
+        total = OrderedSum()
+        self.run(task, each, loss=loss, report=total.add, sweep=sweep)
+        return total.total
+
+    def vector(
+        self,
+        task: Task,
+        each: Sequence[Any],
+        common: Sequence[Any] = (),
+        *,
+        loss: Loss | None = None,
+        sweep: bool = False,
+    ) -> Scores:
+        """Return the one result that is kept."""
+        (vector,) = self.run(task, each, common, loss=loss, n_kept=1, sweep=sweep)
+        return Scores(vector)
+
+    def evaluation(
+        self,
+        task: Task,
+        each: Sequence[Any],
+        common: Sequence[Any],
+        loss: Loss,
+        *,
+        scores: Scores | None = None,
+        sweep: bool = False,
+    ) -> tuple[Evaluation, list[Floats | None]]:
+        """Return an evaluation without a gradient, and the sums that are reported besides.
+
+        The task keeps the scores, unless they are given.
+        """
+        losses = [OrderedSum() for _ in LossSums._fields]
+        others: list[OrderedSum | None] = []
+
+        def report(found: tuple[Any, ...]) -> None:
+            if not others:
+                others.extend(None if other is None else OrderedSum() for other in found[1:])
+            for total, value in zip([*losses, *others], [*found[0], *found[1:]], strict=True):
+                if total is not None:
+                    total.add(value)
+
+        n_kept = 4 if scores is None else 3
+        kept = self.run(task, each, common, loss=loss, n_kept=n_kept, report=report, sweep=sweep)
+        *own, by_query, slopes, state = kept
+        value, value_size, slope_size, *counts = (float(total.total) for total in losses)
+        n_queries, n_documents = map(int, counts)
+        evaluation = Evaluation(
+            scores=Scores(own[0]) if scores is None else scores,
+            losses=LossSums(value, value_size, slope_size, n_queries, n_documents),
+            by_query=QueryLosses(by_query),
+            score_gradient=Scores(slopes),
+            state=State(state),
+        )
+        return evaluation, [None if total is None else total.total for total in others]
+
+
+class PartsSpace(ScoreSpace):
+    """Vectors whose entries are where the parts are."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def zero(self) -> Scores:
+        if self._calls.executor.far:
+            return Scores(PostponedSum())
+        return self._calls.vector(partial(tasks.keep, "design.space.zero"), [])
+
+    def add(self, a: Scores, step: float, b: Scores) -> Scores:
+        if not self._calls.executor.far:
+            return self._calls.vector(tasks.add, [a, b], [step])
+        first = a if isinstance(a, PostponedSum) else PostponedSum(cast(ByPart, a))
+        if len(first.steps) >= MOST_TERMS:
+            first = PostponedSum(self._added_up(first))
+        second = self._added_up(b) if isinstance(b, PostponedSum) else cast(ByPart, b)
+        return Scores(PostponedSum(first.base, (*first.steps, step), (*first.vectors, second)))
+
+    def _added_up(self, postponed: PostponedSum) -> ByPart:
+        return cast(ByPart, self._calls.vector(tasks.same, [postponed]))
+
+    def dot(self, a: Scores, b: Scores) -> float:
+        task = partial(tasks.report, "design.space.dot")
+        return float(self._calls.sum(task, [a, b], sweep=False))
+
+    def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
+        each = [a]
+        if documents is not None:
+            bounds = self._calls.executor.bounds
+            cuts = pairwise(np.searchsorted(documents, bounds))
+            wanted = [documents[i:j] - begin for (i, j), begin in zip(cuts, bounds, strict=False)]
+            each.append(Scores(self._calls.executor.place(wanted)))
+        found: list[Floats] = []
+        self._calls.run(partial(tasks.report, "design.space.entries"), each, report=found.append)
+        return np.concatenate(found)
+
+    def vector(self, entries: Floats) -> Scores:
+        bounds = pairwise(self._calls.executor.bounds)
+        return Scores(self._calls.executor.place([entries[first:last] for first, last in bounds]))
+
+
+class PartsLoss(PairLoss):
+    """A loss on the pairs of all parts."""
+
+    def __init__(self, calls: Calls, space: PartsSpace, loss: Loss) -> None:
+        self._calls = calls
+        self.space = space
+        self.loss = loss
+
+    def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
+        each = [scores, like]
+        found, _ = self._calls.evaluation(tasks.evaluate_scores, each, [], self.loss, scores=scores)
+        return found
+
+    def hess_vec(self, state: State, u: Scores) -> Scores:
+        task = partial(tasks.keep, "loss.hess_vec")
+        return self._calls.vector(task, [state, u], loss=self.loss)
+
+    def evaluate_along(
+        self, scores: Scores, step: float, direction: Scores, like: State | None
+    ) -> tuple[Evaluation, float]:
+        """Evaluate along a direction, by one task per part.
+
+        Parts that are far report the gradient of a whole step of Newton's method along with the
+        rest: such a step is nearly always kept, and its gradient asked for next.
+        """
+        sweep = self._calls.executor.far and step == 1.0
+        found, (slope, gradient) = self._calls.evaluation(
+            tasks.evaluate_along, [scores, direction, like], [step, sweep], self.loss, sweep=sweep
+        )
+        return found._replace(gradient=gradient), float(cast(Floats, slope))
+
+
+class PartsDesign(Design):
+    """X in parts, with one row per document."""
+
+    space: PartsSpace
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        pairs: PairCounts,
+        threads: int,
+        make_executor: Callable[[], Executor],
+    ) -> None:
+        super().__init__(matrix, pairs, threads)
+        self._calls = Calls(make_executor)
+        self.space = PartsSpace(self._calls)
+
+    def pair_loss(self, loss: Loss) -> PartsLoss:
+        return PartsLoss(self._calls, self.space, loss)
+
+    def dot(self, w: Floats) -> Scores:
+        return self._calls.vector(partial(tasks.keep, "design.dot"), [], [w], sweep=True)
+
+    def transpose_dot(self, z: Scores) -> Floats:
+        return self._calls.sum(partial(tasks.report, "design.transpose_dot"), [z])
+
+    def rows(self, rows: Integers) -> Rows:
+        raise NotImplementedError("only the rows of active documents come into memory")
+
+    def column(self, j: int) -> Scores:
+        return self._calls.vector(partial(tasks.keep, "design.column"), [], [j], sweep=True)
+
+    def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
+        found, (gradient,) = self._calls.evaluation(
+            tasks.evaluate, [like], [w], _loss(loss), sweep=True
+        )
+        return found._replace(gradient=gradient)
+
+    def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
+        product = OrderedSum()
+        (image,) = self._calls.run(
+            tasks.hess_vec,
+            [state],
+            [v],
+            loss=_loss(loss),
+            n_kept=1,
+            report=product.add,
+            sweep=True,
+        )
+        return product.total, Scores(image)
+
+    def hessian(self, loss: PairLoss, state: State) -> Floats:
+        return self._calls.sum(tasks.hessian, [state], loss=_loss(loss))
+
+    def hess_diag(self, loss: PairLoss, state: State) -> Floats:
+        return self._calls.sum(tasks.hess_diag, [state], loss=_loss(loss))
+
+    def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
+        """Return the loss and Xᵀz by groups of queries of one part."""
+        each = -(-n_groups // (self._calls.executor.bounds.size - 1))
+        found: list[GroupedLoss] = []
+        task = partial(tasks.report, "design.by_group")
+        self._calls.run(task, [by_query, z], [each], report=found.append, sweep=True)
+        losses, gradients = zip(*found, strict=True)
+        return GroupedLoss(np.concatenate(losses), np.concatenate(gradients))
+
+    def query_squares(self, by_query: QueryLosses) -> Floats:
+        return self._calls.sum(partial(tasks.report, "design.query_squares"), [by_query])
+
+    def active_rows(self) -> tuple[Rows, ActiveDocuments]:
+        found: list[tuple[Any, ActiveDocuments]] = []
+        self._calls.run(tasks.active_rows, [], report=found.append, sweep=True)
+        rows = Rows.of(stacked([X for X, _ in found]))
+        begins = self._calls.executor.bounds[:-1]
+        sizes = np.concatenate([np.diff(active.offsets) for _, active in found])
+        documents = [active.documents + b for (_, active), b in zip(found, begins, strict=True)]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        return rows, ActiveDocuments(np.concatenate(documents), rows.rows, offsets)
+
+
+def _loss(loss: PairLoss) -> Loss:
+    return cast(PartsLoss, loss).loss
+
+
+def stacked(matrices: Sequence[Any]) -> Any:
+    """Return the rows of all matrices, one below the other, as an array or as CSR."""
+    if sp.issparse(matrices[0]):
+        return sp.csr_array(sp.vstack(matrices, format="csr"))
+    return np.concatenate(matrices)
