@@ -41,12 +41,12 @@ from scaling import Fold, letor_folds, rows
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_letor, make_ranking, metrics
 from marginrank._utils.threads import effective_threads
 from marginrank.additive.fit import AdditiveParameters, prepare
-from marginrank.additive.selection import Curves
+from marginrank.additive.selection import AdditiveLearner
 from marginrank.fit.linear import Parameters, make_objective
 from marginrank.models.parameters import SMOOTHNESS_TRIED
-from marginrank.selection.exploration import Count, Exploration
-from marginrank.selection.judges import HeldOutJudge
-from marginrank.selection.selection import Search, grids_of
+from marginrank.selection.scoring import Split, SplitScorer
+from marginrank.selection.search import Search
+from marginrank.selection.space import SearchSpace
 from marginrank.solvers.smooth.preconditioner import MOST_LEADING, SAMPLE_PER_LEADING
 
 GRID = 10.0 ** np.arange(-2, 4)
@@ -98,20 +98,17 @@ def lines(fold: Fold, grid: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
 
 def curves(fold: Fold, grid: Any, **parameters: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:
     """Yield the additive model that a search by validation queries has found, as tune does."""
-    learner = Curves()
-    judge = HeldOutJudge(fold.valid, "ndcg@10", 1, learner)
-    search = Search(fold.train, judge, learner=learner)
+    learner = AdditiveLearner()
     base = AdditiveParameters(normalization="pairs", tol=learner.search_tol, n_jobs=1, **parameters)
-    axes = {"smoothness": SMOOTHNESS_TRIED}
-    grids = grids_of(fold.train, base, axes, Cs=grid, n_points=learner.n_points, learner=learner)
-    room = learner.room if grid is None else None
-    run = Exploration(search, None, refines=False, room=room)
-    for _ in run.explore(iter(grids), Count(None)):
+    space = SearchSpace(base, {"smoothness": SMOOTHNESS_TRIED}, grid, learner=learner)
+    scorer = SplitScorer([Split(None, fold.valid)], "ndcg@10", 1, learner)
+    search = Search(fold.train, space, scorer)
+    for _ in search.run():
         pass
-    selection = search.selection()
-    (model,) = search.models(selection.candidates[selection.best])
-    values = model.keywords["values"], *(one.values for one in model.keywords["interactions"])
-    yield partial(model, threads=1), sum(part.size for part in values)
+    result = search.result(compare=False)
+    (model,) = search.models(result.candidates[result.best_index])
+    functions = (*model.args[0], *model.keywords["interactions"])
+    yield partial(model, threads=1), sum(one.values.size for one in functions)
 
 
 def lambdarank(fold: Fold, _: Any) -> Iterator[tuple[Callable[[Any], Any], int]]:

@@ -17,7 +17,7 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from core import FEATURES, Rows, make
-from marginrank import RankingData, RankSVM, RankSVMCV, _core, rank_path
+from marginrank import RankingData, RankSVM, RankSVMCV, _core, linear_path
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank.fit.linear import Parameters, make_objective
 from marginrank.metrics import make_ranking_scorer
@@ -104,7 +104,7 @@ def selection_rows(scale: int, normalization: str) -> Rows:
     search = RankSVMCV(Cs=CS, cv=GroupKFold(5), refit=False, **options)
     fit, path, cv = best(
         lambda: RankSVM(**options).fit(data),
-        lambda: rank_path(data, Cs=CS, **options),
+        lambda: linear_path(data, Cs=CS, **options),
         lambda: search.fit(data),
         repeats=5,
     )

@@ -12,7 +12,7 @@ import pytest
 from helpers.objectives import make_objective
 from helpers.sampled_problems import outlier_problem, sampled_problem
 
-from marginrank import RankingData, RankSVM, rank_path
+from marginrank import RankingData, RankSVM, linear_path
 from marginrank.objective.losses import get_loss
 from marginrank.solvers.smooth.newton_paths import newton_paths
 from marginrank.solvers.smooth.tron import tron
@@ -76,7 +76,7 @@ def assert_path(problem, Cs):
     parameters = {name: problem.parameters[name] for name in ("loss", "normalization")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        path = rank_path(problem.X, problem.y, qid=problem.qid, Cs=Cs, tol=PATH_TOL, **parameters)
+        path = linear_path(problem.X, problem.y, qid=problem.qid, Cs=Cs, tol=PATH_TOL, **parameters)
     for C, w, value, stop in zip(Cs, path.coefs, path.objectives, path.stop_reasons, strict=True):
         if stop.converged:
             optimum = fitted(problem, C=C, solver="tron", tol=CLOSER * PATH_TOL, max_iter=300)

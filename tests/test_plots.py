@@ -18,9 +18,9 @@ from marginrank import (
     RankSVM,
     RankSVMCV,
     learning_curve_ranking,
+    linear_path,
     make_ranking,
     rank_features,
-    rank_path,
     sparse_path,
 )
 from marginrank.models.additive_importance import importance
@@ -30,7 +30,7 @@ from marginrank.plots import (
     plot_feature_ranking,
     plot_learning_curve,
     plot_path,
-    plot_selection,
+    plot_search,
 )
 
 
@@ -137,7 +137,7 @@ def test_scores_and_the_best_on_the_other_side(data):
     scores, best, line = right.lines
     np.testing.assert_array_equal(scores.get_xdata(), path.values)
     np.testing.assert_array_equal(scores.get_ydata(), path.scores)
-    value = path.values[path.best]
+    value = path.values[path.best_index]
     assert (best.get_xdata(), best.get_ydata()) == (value, max(path.scores))
     assert set(line.get_xdata()) == {value}
     assert right.get_ylabel() == "ndcg@3"
@@ -148,7 +148,7 @@ def test_scores_and_the_best_on_the_other_side(data):
 
 
 def test_a_path_over_C_has_a_line_for_each_feature(data):
-    path = rank_path(*data[:2], qid=data[2], n_points=5, validation=data)
+    path = linear_path(*data[:2], qid=data[2], n_points=5, validation=data)
     ax = plot_path(path)
     assert len(ax.lines) == np.count_nonzero(np.any(path.coefs != 0, axis=0))
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), path.coefs[:, 0])
@@ -160,8 +160,8 @@ def test_a_selection_has_a_line_and_a_band_for_each_combination(data):
     losses = ["huber", "logistic"]
     model = RankSVMCV(n_points=4, cv=3, loss=losses, normalization="none", scale=None)
     model.fit(X, y, qid=qid)
-    chosen = model.selection_
-    ax = plot_selection(chosen)
+    chosen = model.search_
+    ax = plot_search(chosen)
     first, second, best = ax.lines
     np.testing.assert_array_equal(first.get_ydata(), chosen.mean[:4])
     np.testing.assert_array_equal(second.get_ydata(), chosen.mean[4:])
@@ -176,10 +176,10 @@ def test_a_selection_has_a_line_and_a_band_for_each_combination(data):
 def test_a_selection_draws_a_single_value_of_C(data):
     X, y, qid = data
     model = RankSVMCV(Cs=[0.1], cv=3, loss=["huber", "logistic"]).fit(X, y, qid=qid)
-    ax = plot_selection(model.selection_)
+    ax = plot_search(model.search_)
     drawn = [one.lines[0] for one in ax.containers]
     assert [line.get_marker() for line in drawn] == ["o", "o"]
-    assert [line.get_ydata()[0] for line in drawn] == model.selection_.mean.tolist()
+    assert [line.get_ydata()[0] for line in drawn] == model.search_.mean.tolist()
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert sorted(labels) == ["C = 0.1", "loss=huber", "loss=logistic"]
 
@@ -190,7 +190,7 @@ def test_the_legend_of_many_lines_does_not_cover_them():
         others = {"normalization": ["none", "pairs"], "scale": ["none", "standard"]}
         others = others if len(losses) > 1 else {}
         model = RankSVMCV(Cs=[0.01, 1.0], cv=2, loss=losses, **others)
-        ax = plot_selection(model.fit(*data[:2], qid=data[2]).selection_)
+        ax = plot_search(model.fit(*data[:2], qid=data[2]).search_)
         FigureCanvasAgg(ax.figure).draw()
         axes, legend = ax.get_window_extent(), ax.get_legend().get_window_extent()
         assert axes.overlaps(legend) == (len(losses) == 1)

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from marginrank.models.fit_report import Iteration, StopReason
     from marginrank.models.serving import LinearScorer
     from marginrank.selection.learning_curve import learning_curve_ranking
-    from marginrank.selection.path import sparse_path
-    from marginrank.selection.rank_path import rank_path
+    from marginrank.selection.paths import linear_path, sparse_path
 
 __all__ = [
     "AdditiveRankSVM",
@@ -57,13 +56,13 @@ __all__ = [
     "dump_letor",
     "iter_letor",
     "learning_curve_ranking",
+    "linear_path",
     "load_letor",
     "load_model",
     "load_pairs",
     "make_ranking",
     "metrics",
     "rank_features",
-    "rank_path",
     "sparse_path",
 ]
 
@@ -91,9 +90,9 @@ _MODULES = {
     "load_model": "marginrank.estimators.loading",
     "load_pairs": "marginrank.io.pair_text",
     "make_ranking": "marginrank.data",
-    "sparse_path": "marginrank.selection.path",
+    "linear_path": "marginrank.selection.paths",
+    "sparse_path": "marginrank.selection.paths",
     "rank_features": "marginrank.metrics.feature_ranking",
-    "rank_path": "marginrank.selection.rank_path",
 }
 
 

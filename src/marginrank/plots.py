@@ -16,9 +16,8 @@ from marginrank._utils.parameters import check_integer
 if TYPE_CHECKING:
     from marginrank.metrics.feature_ranking import FeatureRanking
     from marginrank.selection.learning_curve import LearningCurve
-    from marginrank.selection.path import SparsePath
-    from marginrank.selection.rank_path import RankPath
-    from marginrank.selection.selection import Selection
+    from marginrank.selection.paths import ModelPath
+    from marginrank.selection.results import SearchResult
 
 COLORS = {1: "C0", -1: "C1"}
 MOST_LINES_OVER = 3  # that leave room for a legend among them
@@ -67,15 +66,15 @@ def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = 
     return ax
 
 
-def plot_path(path: "SparsePath | RankPath", *, ax: Any = None) -> Any:
+def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
     """Draw the weights against C or the radius, on a logarithmic scale.
 
     If the path has scores, they are drawn on a second axis to the right, with a point at the best.
 
     Parameters
     ----------
-    path : SparsePath or RankPath
-        From :func:`~marginrank.sparse_path` or :func:`~marginrank.rank_path`, or ``path_`` of
+    path : LinearPath or SparsePath
+        From :func:`~marginrank.linear_path` or :func:`~marginrank.sparse_path`, or ``path_`` of
         :class:`~marginrank.SparseRankSVMCV`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure, ``ax.figure``.
@@ -151,25 +150,26 @@ def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
     return ax
 
 
-def _plot_scores(path: "SparsePath | RankPath", scores: Any, ax: Any) -> None:
+def _plot_scores(path: "ModelPath", scores: Any, ax: Any) -> None:
     """Draw the scores and the best value on the other side of the axes of the weights."""
     right = ax.twinx()
     right.plot(path.values, scores, color="black", linestyle="--", label=path.metric)
     right.set_ylabel(path.metric, parse_math=False)
-    best = path.values[path.best]
+    best = path.values[path.best_index]
     label = f"best {path.parameter}: {best:.3g}"
-    right.plot(best, scores[path.best], "o", color="black", label=label)
+    right.plot(best, scores[path.best_index], "o", color="black", label=label)
     right.axvline(best, color="black", linestyle=":", linewidth=1)
     right.legend()
 
 
-def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
-    """Draw the metric against C, with its spread over folds, and a point at what was chosen.
+def plot_search(result: "SearchResult", *, ax: Any = None) -> Any:
+    """Draw the metric against C or the radius, with its standard error, and mark the best.
 
     Parameters
     ----------
-    selection : Selection
-        ``selection_`` of :class:`~marginrank.RankSVMCV`.
+    result : SearchResult
+        ``search_`` of :class:`~marginrank.RankSVMCV`, :class:`~marginrank.SparseRankSVMCV` or
+        :class:`~marginrank.AdditiveRankSVMCV`.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure, ``ax.figure``.
 
@@ -182,36 +182,42 @@ def plot_selection(selection: "Selection", *, ax: Any = None) -> Any:
     Examples
     --------
     >>> from marginrank import RankSVMCV, make_ranking
-    >>> from marginrank.plots import plot_selection
+    >>> from marginrank.plots import plot_search
     >>> X, y, qid = make_ranking(n_queries=20, n_features=5, random_state=0)
     >>> model = RankSVMCV(n_points=5, cv=3, scale=["none", "standard"]).fit(X, y, qid=qid)
-    >>> ax = plot_selection(model.selection_)
+    >>> ax = plot_search(model.search_)
     >>> ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()
     ('C', 'ndcg@10', 'log')
     """
-    Cs = np.array([candidate.parameters.C for candidate in selection.candidates])
-    combination = np.array([candidate.combination for candidate in selection.candidates])
+    values = result.values
+    combination = np.array([candidate.combination for candidate in result.candidates])
     numbers = np.unique(combination).tolist()
     has_room = len(numbers) <= MOST_LINES_OVER
     if ax is None:
         ax = _new_axes(6.4, 4.8 if has_room else 4.8 + LINE_OF_LEGEND * (len(numbers) + 2))
     for number in numbers:
         members = np.flatnonzero(combination == number)
-        members = members[np.argsort(Cs[members], kind="stable")]
-        mean, error = selection.mean[members], np.nan_to_num(selection.error[members])
-        label = selection.label(int(members[0]))
+        members = members[np.argsort(values[members], kind="stable")]
+        mean, error = result.mean[members], np.nan_to_num(result.error[members])
+        label = result.label(int(members[0]))
         if len(members) == 1:  # neither a line nor a band of one point would be seen
-            ax.errorbar(Cs[members], mean, error, fmt="o", label=label)
+            ax.errorbar(values[members], mean, error, fmt="o", label=label)
             continue
-        (line,) = ax.plot(Cs[members], mean, label=label)
+        (line,) = ax.plot(values[members], mean, label=label)
         ax.fill_between(
-            Cs[members], mean - error, mean + error, alpha=0.2, color=line.get_color(), linewidth=0
+            values[members],
+            mean - error,
+            mean + error,
+            alpha=0.2,
+            color=line.get_color(),
+            linewidth=0,
         )
-    best = Cs[selection.best]
-    ax.plot(best, selection.mean[selection.best], "o", color="black", label=f"C = {best:.3g}")
+    best = values[result.best_index]
+    label = f"{result.parameter} = {best:.3g}"
+    ax.plot(best, result.best_score, "o", color="black", label=label)
     ax.set_xscale("log")
-    ax.set_xlabel("C")
-    ax.set_ylabel(selection.metric, parse_math=False)
+    ax.set_xlabel(result.parameter)
+    ax.set_ylabel(result.metric, parse_math=False)
     if has_room:
         ax.legend()
     else:

@@ -71,14 +71,20 @@ def test_a_path_equals_the_python_api(run, tmp_path, train_txt, test_txt, data, 
     done = run("train-sparse", train_txt, "--model", model, "--valid", test_txt, "--json", *flags)
     result = json.loads(done.stdout)
     told = result["path"]
-    assert (told["parameter"], told["metric"], told["best"]) == (parameter, "ndcg@3", path.best)
+    assert (told["parameter"], told["metric"], told["best"]) == (
+        parameter,
+        "ndcg@3",
+        path.best_index,
+    )
     assert [point[parameter] for point in told["points"]] == path.values.tolist()
     assert [point["score"] for point in told["points"]] == path.scores.tolist()
     assert [point["gap"] for point in told["points"]] == path.gaps.tolist()
     assert [point["nonzero"] / 6 for point in told["points"]] == path.sparsity.tolist()
-    best = SparseRankSVM(**{parameter: path.values[path.best]}).fit(data.X, data.y, qid=data.qid)
+    best = SparseRankSVM(**{parameter: path.values[path.best_index]}).fit(
+        data.X, data.y, qid=data.qid
+    )
     np.testing.assert_array_equal(load_model(model).coef_, best.coef_)
-    assert result["parameters"][parameter] == path.values[path.best]
+    assert result["parameters"][parameter] == path.values[path.best_index]
     assert result["valid"].keys() == {"ndcg@3", "auc"}
     assert {"path", "solve"} <= result["seconds"].keys()
 

@@ -14,7 +14,8 @@ from rich.console import Console
 from marginrank import RankingData, load_letor, load_model, make_ranking, metrics
 from marginrank.cli.support import progress as _progress
 from marginrank.cli.support.tuned import MOST_ROWS, Reporter, sentences, shown_candidates
-from marginrank.selection import tuning as engine
+from marginrank.selection import search as engine
+from marginrank.selection.results import SearchProgress
 
 CS = "0.001,0.1,10"
 
@@ -152,12 +153,12 @@ def test_a_plot(tune, tmp_path):
 def test_a_budget_that_is_used_up(tune, monkeypatch):
     """Time stands still until the first candidate is complete, and is up then."""
     flags = "--points 3 --folds 2 --normalization none --scale none,query --budget"
-    monkeypatch.setitem(engine.tune.__kwdefaults__, "clock", lambda: 0.0)
+    monkeypatch.setitem(engine.run_search.__kwdefaults__, "clock", lambda: 0.0)
     result = of_json(tune(flags, "1 --json"))["selection"]
     assert len(result["candidates"]) > 6
     assert not result["out_of_time"]
     ticks = iter(range(10**6))
-    monkeypatch.setitem(engine.tune.__kwdefaults__, "clock", lambda: next(ticks))
+    monkeypatch.setitem(engine.run_search.__kwdefaults__, "clock", lambda: next(ticks))
     result = of_json(tune(flags, "0.5 --json"))["selection"]
     assert len(result["candidates"]) == 1
     assert result["out_of_time"]
@@ -251,7 +252,7 @@ def test_a_fold_without_pairs(invoke, tmp_path):
 
 def test_test_data_are_read_before_the_search(tune, tmp_path, monkeypatch):
     (tmp_path / "bad.txt").write_text("1 qid:1 7:0.5\n")
-    monkeypatch.setattr(engine, "tune", None)
+    monkeypatch.setattr(engine, "run_search", None)
     assert f"{tmp_path}/bad.txt:1:" in tune(f"--test {tmp_path}/bad.txt", code=2).stderr
 
 
@@ -377,11 +378,11 @@ def test_progress_is_a_bar_on_a_terminal(tune, monkeypatch):
     done = tune(f"-C {CS} --folds 2")
     assert " models; best so far" not in done.stderr
     told = []
-    reporter = Reporter(lambda *told_now: told.append(told_now), "ndcg", ["loss"], verbose=False)
+    reporter = Reporter(lambda *told_now: told.append(told_now), ["loss"], verbose=False)
     parameters = SimpleNamespace(C=0.5, loss="huber")
     best = SimpleNamespace(parameters=parameters, combination=0, is_complete=True)
-    reporter(SimpleNamespace(done=3, planned=9, candidate=best, best=None, mean=0, outer_fold=None))
-    reporter(SimpleNamespace(done=4, planned=9, candidate=best, best=best, mean=0.25, outer_fold=1))
+    reporter(SearchProgress(3, 9, best, None, 0, "ndcg", None))
+    reporter(SearchProgress(4, 9, best, best, 0.25, "ndcg", 1))
     reporter.end()
     assert told == [(3, 9, ""), (4, 9, "best so far: C=0.5, loss=huber, ndcg 0.2500")]
 
@@ -447,17 +448,17 @@ class TestInterrupt:
         def estimate(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("marginrank.selection.tuning.Tuner._estimate", estimate)
+        monkeypatch.setattr("marginrank.selection.search._Driver._estimate", estimate)
         done = tune(f"-C {CS} --folds 2 --nested --json", code=130)
         assert "the best of 3 candidates so far is kept: C=" in done.stderr
         assert "; there is no estimate by nested folds; Ctrl-C again" in done.stderr
         assert of_json(done)["selection"]["nested"] is None
 
     def test_before_a_candidate_is_complete(self, tune, tmp_path, monkeypatch):
-        def solve_paths(*_, **__):
+        def fit_paths(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("marginrank.selection.learners.solve_paths", solve_paths)
+        monkeypatch.setattr("marginrank.selection.linear_paths.LinearLearner.fit_paths", fit_paths)
         done = tune(f"-C {CS}", code=130)
         assert done.stdout == ""
         assert done.stderr.splitlines()[-1] == (

@@ -32,7 +32,7 @@ def test_the_choice_and_the_model_are_those_of_the_estimator(tune, tmp_path, tra
     names = ("C", "max_bins", "smoothness")
     tried = [{name: one[name] for name in names} for one in candidates]
     assert tried == [{name: one[name] for name in names} for one in model.cv_results_["params"]]
-    assert [one["scores"] for one in candidates] == model.selection_.scores.tolist()
+    assert [one["scores"] for one in candidates] == model.search_.scores.tolist()
     assert told["selection"]["chosen"] == model.best_index_
     loaded = load_model(tmp_path / "m.json")
     assert type(loaded) is AdditiveRankSVM

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import AdditiveRankSVM, AdditiveRankSVMCV, RankingData, load_model, metrics
-from marginrank.plots import plot_selection
+from marginrank.plots import plot_search
 
 X = np.random.default_rng(0).normal(size=(300, 2))
 Y = np.round(-2 * np.abs(X[:, 0]) + X[:, 1])
@@ -58,7 +58,7 @@ def test_the_choice_is_told_as_that_of_lines(model):
     assert model.cv_results_["param_max_bins"].tolist() == [2] * 4 + [8] * 4
     assert model.cv_results_["param_smoothness"].tolist() == [0.1, 0.1, 1e4, 1e4] * 2
     assert model.comparison_.difference >= 0
-    label = plot_selection(model.selection_).get_legend().get_texts()[0].get_text()
+    label = plot_search(model.search_).get_legend().get_texts()[0].get_text()
     assert label == "max_bins=2, smoothness=0.1"
 
 
@@ -110,7 +110,7 @@ def test_a_C_is_that_of_a_pair_whatever_the_normalization():
 def test_one_se_takes_a_smaller_C_and_no_refit_leaves_no_model():
     options = OPTIONS | {"smoothness": 0.1, "max_bins": 8, "Cs": [1.0, 10.0, 100.0]}
     best = AdditiveRankSVMCV(**options).fit(X, Y, qid=QID)
-    within = best.selection_.mean >= best.best_score_ - best.selection_.error[best.best_index_]
+    within = best.search_.mean >= best.best_score_ - best.search_.error[best.best_index_]
     simplest = best.cv_results_["param_C"].data[within].min()
     chosen = AdditiveRankSVMCV(**options, rule="one_se", refit=False).fit(X, Y, qid=QID)
     assert chosen.best_params_ == {"C": simplest}
@@ -120,7 +120,7 @@ def test_one_se_takes_a_smaller_C_and_no_refit_leaves_no_model():
 
 def test_the_choice_does_not_depend_on_the_threads(model):
     again = AdditiveRankSVMCV(**OPTIONS, n_jobs=1).fit(X, Y, qid=QID)
-    assert_array_equal(again.selection_.scores, model.selection_.scores)
+    assert_array_equal(again.search_.scores, model.search_.scores)
     assert_array_equal(again.predict(X), model.predict(X))
 
 

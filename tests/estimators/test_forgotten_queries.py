@@ -18,9 +18,9 @@ from marginrank import (
     RankSVMCV,
     SGDRankSVM,
     cross_validate_ranking,
+    linear_path,
     make_ranking,
     rank_features,
-    rank_path,
 )
 from marginrank.data.grouping import MANY_DOCUMENTS
 from marginrank.metrics import make_ranking_scorer, ndcg, pairwise_accuracy
@@ -51,7 +51,7 @@ WITHOUT = {
         Cs=[0.01, 0.1], cv=3, max_bins=4, smoothness=1.0
     ).fit(X, y),
     "RankingData": lambda: RankingData(X, y),
-    "rank_path": lambda: rank_path(X, y, Cs=[0.01]),
+    "linear_path": lambda: linear_path(X, y, Cs=[0.01]),
     "rank_features": lambda: rank_features(X, y),
     "cross_validate_ranking": lambda: cross_validate_ranking(RankSVM(C=0.01), X, y, cv=3),
     "ndcg": lambda: ndcg(y, X[:, 0]),

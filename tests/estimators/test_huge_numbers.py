@@ -11,9 +11,9 @@ from marginrank import (
     RankSVMCV,
     SGDRankSVM,
     SparseRankSVM,
+    linear_path,
     make_ranking,
     metrics,
-    rank_path,
     sparse_path,
 )
 
@@ -35,7 +35,7 @@ CASES = {
     "scale": lambda: RankSVM(scale=[HUGE] * 4).fit(X, Y, qid=QID),
     "pair_cost": lambda: RankSVM(pair_cost=[[HUGE] * 5] * 5).fit(X, Y, qid=QID),
     "Cs": lambda: RankSVMCV(Cs=[HUGE]).fit(X, Y, qid=QID),
-    "Cs of rank_path": lambda: rank_path(X, Y, qid=QID, Cs=[HUGE]),
+    "Cs of linear_path": lambda: linear_path(X, Y, qid=QID, Cs=[HUGE]),
     "Cs of sparse_path": lambda: sparse_path(X, Y, qid=QID, Cs=[HUGE]),
     "X": lambda: RankSVM().fit(np.reshape(np.array(with_huge(X), object), X.shape), Y, qid=QID),
     "y": lambda: RankSVM().fit(X, with_huge(Y), qid=QID),

@@ -21,10 +21,10 @@ from marginrank import (
     SparseRankSVM,
     SparseRankSVMCV,
     learning_curve_ranking,
+    linear_path,
     load_letor,
     make_ranking,
     rank_features,
-    rank_path,
     sparse_path,
 )
 from marginrank.data import ranking_data
@@ -244,7 +244,7 @@ def test_a_matrix_still_needs_labels(estimator):
 
 
 @pytest.mark.parametrize(
-    "function", [learning_curve_ranking, rank_features, rank_path, sparse_path]
+    "function", [learning_curve_ranking, rank_features, linear_path, sparse_path]
 )
 def test_functions_refuse_what_the_data_brings(function):
     with pytest.raises(ValueError, match="y was given beside a RankingData"):

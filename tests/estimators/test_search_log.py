@@ -19,9 +19,10 @@ def fits_in(printed):
     ("search", "n_fits"),
     [
         (RankSVMCV(Cs=[0.01, 0.1], cv=3, verbose=1), 6),
+        (SparseRankSVMCV(Cs=[1, 10], cv=3, verbose=1), 6),
         (AdditiveRankSVMCV(Cs=[1, 10], smoothness=[1, 10], cv=3, verbose=1), 12),
     ],
-    ids=["linear", "additive"],
+    ids=["linear", "sparse", "additive"],
 )
 def test_a_line_per_fit_with_the_mean_so_far(search, n_fits, capsys):
     search.fit(X, Y, qid=QID)
@@ -38,15 +39,6 @@ def test_parameters_that_vary_are_named(capsys):
     )
     others = [fit[-1] for fit in fits_in(capsys.readouterr().out)]
     assert others == [", scale=none"] * 2 + [", scale=standard"] * 2
-
-
-def test_a_line_per_fold_of_paths(capsys):
-    search = SparseRankSVMCV(n_points=4, cv=3, verbose=1).fit(X, Y, qid=QID)
-    lines = capsys.readouterr().out.splitlines()
-    folds = [line for line in lines if line.startswith("fold")]
-    assert [line.partition(":")[0] for line in folds] == [f"fold {k} of 3" for k in (1, 2, 3)]
-    for line, scores in zip(folds, search.scores_.T, strict=True):
-        assert f"best ndcg@10 {scores.max():.4f}" in line
 
 
 @pytest.mark.parametrize("search", [RankSVMCV, SparseRankSVMCV, AdditiveRankSVMCV])

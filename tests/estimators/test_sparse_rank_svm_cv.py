@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -16,10 +16,10 @@ from marginrank import (
     metrics,
     sparse_path,
 )
-from marginrank.estimators import sparse_rank_svm_cv
 from marginrank.estimators.base import check_seed
 from marginrank.selection import folds as folds_module
 from marginrank.selection.folds import query_folds
+from marginrank.selection.sparse_paths import SparseLearner
 
 X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, random_state=0)
 
@@ -28,8 +28,8 @@ X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, random_state=0)
 # folds, which may choose another value: whether that happens to a check is chance.
 @parametrize_with_checks(
     [
-        SparseRankSVMCV(values=[5.0], cv=3, scale=None),
-        SparseRankSVMCV(values=[0.5], cv=3, parameter="radius", scale=None),
+        SparseRankSVMCV(Cs=[5.0], cv=3, scale=None),
+        SparseRankSVMCV(radii=[0.5], cv=3, scale=None),
     ]
 )
 def test_scikit_learn_compatibility(estimator, check):
@@ -40,6 +40,21 @@ def folds_of_the_fit(n_folds):
     return query_folds(RankingData(X, Y, QID), n_folds, seed=check_seed(0))
 
 
+def scores_of(model):
+    """Return the score of each value on each fold."""
+    return model.search_.scores
+
+
+def values_of(model):
+    """Return the values of the grid."""
+    return model.cv_results_[f"param_{model.search_.parameter}"].data
+
+
+def best_value(model):
+    (value,) = model.best_params_.values()
+    return value
+
+
 @pytest.fixture(scope="module")
 def model():
     return SparseRankSVMCV(n_points=6, cv=4).fit(X, Y, qid=QID)
@@ -48,35 +63,36 @@ def model():
 @pytest.mark.parametrize(
     "options",
     [
-        {"values": [30.0, 2.0, 8.0], "l1_ratio": 0.5, "scoring": "average_precision"},
-        {"values": [0.05, 0.4], "parameter": "radius", "positive": True, "loss": "huber"},
-        {"values": [20.0], "pair_cost": "gain", "normalization": "query"},
+        {"Cs": [30.0, 2.0, 8.0], "l1_ratio": 0.5, "scoring": "average_precision"},
+        {"radii": [0.05, 0.4], "positive": True, "loss": "huber"},
+        {"Cs": [20.0], "pair_cost": "gain", "normalization": "query"},
     ],
-    ids=lambda options: options.get("parameter", "C"),
+    ids=lambda options: next(iter(options)),
 )
 def test_scores_are_those_of_models_fitted_without_the_fold(options, monkeypatch):
-    monkeypatch.setattr(sparse_rank_svm_cv, "PATH_TOL", 1e-9)
+    monkeypatch.setattr(SparseLearner, "search_tol", 1e-9)
     model = SparseRankSVMCV(cv=3, tol=1e-9, **options).fit(X, Y, qid=QID)
-    np.testing.assert_array_equal(model.values_, sorted(options["values"]))
-    assert model.scores_.shape == (len(options["values"]), 3)
-    own = {k: v for k, v in options.items() if k not in ("values", "parameter", "scoring")}
+    grid = options.get("Cs", options.get("radii"))
+    np.testing.assert_array_equal(values_of(model), sorted(grid))
+    assert scores_of(model).shape == (len(grid), 3)
+    own = {k: v for k, v in options.items() if k not in ("Cs", "radii", "scoring")}
     metric = metrics.get_metric(model.scoring)
     for f, fold in enumerate(folds_of_the_fit(3)):
         train, test = fold.train, fold.test
         assert not set(QID[train]) & set(QID[test])
-        for k, value in enumerate(model.values_):
-            alone = SparseRankSVM(**{model.parameter: value}, tol=1e-9, **own)
+        for k, value in enumerate(values_of(model)):
+            alone = SparseRankSVM(**{model.search_.parameter: value}, tol=1e-9, **own)
             scores = alone.fit(X[train], Y[train], qid=QID[train]).predict(X[test])
             expected = metric(Y[test], scores, qid=QID[test])
-            assert model.scores_[k, f] == pytest.approx(expected, abs=1e-3)
+            assert scores_of(model)[k, f] == pytest.approx(expected, abs=1e-3)
 
 
 def test_the_last_fit_is_a_sparse_rank_svm_with_the_best_value(model):
-    best = int(np.argmax(model.scores_.mean(axis=1)))
-    assert model.best_value_ == model.values_[best]
-    alone = SparseRankSVM(C=model.best_value_).fit(X, Y, qid=QID)
+    best = int(np.argmax(scores_of(model).mean(axis=1)))
+    assert best_value(model) == values_of(model)[best]
+    alone = SparseRankSVM(C=best_value(model)).fit(X, Y, qid=QID)
     np.testing.assert_array_equal(model.coef_, alone.coef_)
-    for name in set(sparse_rank_svm_cv.FOUND) - {"coef_", "history_"}:
+    for name in set(SparseRankSVMCV._found) - {"coef_", "history_"}:
         np.testing.assert_array_equal(getattr(model, name), getattr(alone, name))
     assert len(model.history_) == model.n_iter_ > 0
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))
@@ -85,27 +101,27 @@ def test_the_last_fit_is_a_sparse_rank_svm_with_the_best_value(model):
 
 def test_the_path_is_of_all_data_with_the_mean_scores(model):
     path = model.path_
-    np.testing.assert_array_equal(path.scores, model.scores_.mean(axis=1))
+    np.testing.assert_array_equal(path.scores, scores_of(model).mean(axis=1))
     assert path.metric == "ndcg@10"
-    assert path.values is model.values_
-    w = path.coefs[[path.best]].toarray()[0]
+    np.testing.assert_array_equal(path.values, values_of(model))
+    w = path.coefs[[path.best_index]].toarray()[0]
     np.testing.assert_allclose(w, model.coef_, atol=0.02 * np.abs(model.coef_).max())
 
 
 def test_too_much_regularisation_is_not_chosen(model):
-    assert model.scores_[0].mean() < model.scores_[model.path_.best].mean() - 0.1
-    assert model.best_value_ > model.values_[0]
+    assert scores_of(model)[0].mean() < scores_of(model)[model.path_.best_index].mean() - 0.1
+    assert best_value(model) > values_of(model)[0]
 
 
 def test_splits_of_ones_own():
     folds = list(GroupKFold(4).split(X, Y, QID))
-    expected = SparseRankSVMCV(n_points=3, cv=folds).fit(X, Y, qid=QID).scores_
+    expected = scores_of(SparseRankSVMCV(n_points=3, cv=folds).fit(X, Y, qid=QID))
     for cv in (iter(folds), GroupKFold(4)):
-        scores = SparseRankSVMCV(n_points=3, cv=cv).fit(X, Y, qid=QID).scores_
+        scores = scores_of(SparseRankSVMCV(n_points=3, cv=cv).fit(X, Y, qid=QID))
         np.testing.assert_array_equal(scores, expected)
     few = QID < 3
     model = SparseRankSVMCV(n_points=3, cv=LeaveOneGroupOut()).fit(X[few], Y[few], qid=QID[few])
-    assert model.scores_.shape == (3, 3)
+    assert scores_of(model).shape == (3, 3)
 
 
 def test_rows_in_any_order_and_sparse_features(model):
@@ -123,8 +139,8 @@ def test_rows_in_any_order_and_sparse_features(model):
         sample_weight=weights[order],
         query_weight=by_query[QID[order]],
     )
-    np.testing.assert_allclose(shuffled.values_, ordered.values_)
-    np.testing.assert_allclose(shuffled.scores_, ordered.scores_, atol=5e-3)
+    np.testing.assert_allclose(values_of(shuffled), values_of(ordered))
+    np.testing.assert_allclose(scores_of(shuffled), scores_of(ordered), atol=5e-3)
     np.testing.assert_allclose(shuffled.coef_, ordered.coef_, atol=1e-3 * abs(ordered.coef_).max())
     unweighted = SparseRankSVMCV(cv=4, **options).fit(X, Y, qid=names)
     assert not np.allclose(unweighted.coef_, ordered.coef_, rtol=1e-2)
@@ -132,10 +148,10 @@ def test_rows_in_any_order_and_sparse_features(model):
 
 def test_the_documents_of_a_single_query_are_divided():
     model = SparseRankSVMCV(n_points=3, cv=2, scoring="auc").fit(X, Y > 1)
-    assert model.scores_.shape == (3, 2)
-    assert model.scores_[-1].min() > 0.7
+    assert scores_of(model).shape == (3, 2)
+    assert scores_of(model)[-1].min() > 0.7
     again = SparseRankSVMCV(n_points=3, cv=2, scoring="auc", random_state=1).fit(X, Y > 1)
-    assert not np.array_equal(again.scores_, model.scores_)
+    assert not np.array_equal(scores_of(again), scores_of(model))
 
 
 def test_a_matrix_of_costs_when_a_fold_lacks_a_label():
@@ -149,14 +165,14 @@ def test_a_matrix_of_costs_when_a_fold_lacks_a_label():
         return cost[tuple(np.searchsorted(np.unique(labels), [preferred, other]))]
 
     by_function = SparseRankSVMCV(n_points=3, cv=3, pair_cost=of_labels)
-    np.testing.assert_array_equal(model.scores_, by_function.fit(X, labels, qid=QID).scores_)
+    np.testing.assert_array_equal(scores_of(model), scores_of(by_function.fit(X, labels, qid=QID)))
 
 
 def test_a_file_holds_the_last_fit(model, tmp_path):
     model.save(tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json")
     assert type(loaded) is SparseRankSVM
-    assert model.best_value_ == loaded.C
+    assert best_value(model) == loaded.C
     assert loaded.get_params() == model.best_estimator_.get_params()
     np.testing.assert_array_equal(loaded.coef_, model.coef_)
 
@@ -168,9 +184,11 @@ def test_a_file_holds_the_last_fit(model, tmp_path):
         ({"cv": 1}, "cv=1 must be"),
         ({"cv": 41}, "41 folds need as many queries, and there are 40"),
         ({"cv": list(KFold(3).split(X))}, "in the training rows and in the test rows of fold 1"),
-        ({"values": []}, "^values must be a list of numbers with at least one entry"),
-        ({"values": [-1.0]}, "^values=-1.0 must be"),
-        ({"values": [-1.0], "parameter": "radius"}, "^values=-1.0 must be"),
+        ({"Cs": []}, "^Cs must be a list of numbers with at least one entry"),
+        ({"Cs": [-1.0]}, "^Cs=-1.0 must be"),
+        ({"radii": [-1.0]}, "^radii=-1.0 must be"),
+        ({"Cs": [1.0], "radii": [1.0]}, "Cs and radii"),
+        ({"rule": "two_se"}, "rule='two_se' must be"),
         ({"tol": 0.0}, "tol=0.0 must be"),
         ({"scoring": "fun"}, "metric 'fun' is not known"),
         ({"loss": "hinge"}, "no solver with a penalty"),
@@ -189,10 +207,10 @@ def test_folds_without_a_value_are_left_out():
     model = SparseRankSVMCV(n_points=4, cv=[*folds, without], scoring="auc")
     with pytest.warns(UserWarning, match="auc has no value on fold 4 of 4, which is left"):
         model.fit(X, labels, qid=QID)
-    assert np.isnan(model.scores_[:, 3]).all()
+    assert np.isnan(scores_of(model)[:, 3]).all()
     expected = SparseRankSVMCV(n_points=4, cv=folds, scoring="auc").fit(X, labels, qid=QID)
     np.testing.assert_array_equal(model.path_.scores, expected.path_.scores)
-    assert model.best_value_ == expected.best_value_
+    assert best_value(model) == best_value(expected)
     with pytest.raises(ValueError, match="auc has no value on any fold"):
         SparseRankSVMCV(n_points=4, cv=[without], scoring="auc").fit(X, labels, qid=QID)
 
@@ -205,15 +223,15 @@ def test_folds_are_checked_by_as_many_threads_as_asked_for(monkeypatch):
         return RankingData(*args, n_jobs=n_jobs, **others)
 
     monkeypatch.setattr(folds_module, "RankingData", make)
-    SparseRankSVMCV(values=[5.0], cv=2, n_jobs=1).fit(X, Y, qid=QID)
-    assert seen == [1] * 4
+    SparseRankSVMCV(Cs=[5.0], cv=2, n_jobs=1).fit(X, Y, qid=QID)
+    assert seen == [1] * 2
 
 
 def test_rows_sorted_by_label_do_not_choose_the_empty_model():
     rows = np.lexsort((-Y, QID))
     model = SparseRankSVMCV(n_points=6, cv=4).fit(X[rows], Y[rows], qid=QID[rows])
     assert model.sparsity_ > 0
-    assert model.scores_[0].mean() < model.scores_.mean(axis=1).max() - 0.1
+    assert scores_of(model)[0].mean() < scores_of(model).mean(axis=1).max() - 0.1
 
 
 def test_the_spread_of_a_fold_is_that_of_its_training_documents():
@@ -227,10 +245,10 @@ def test_the_spread_of_a_fold_is_that_of_its_training_documents():
             big[train] / scale,
             Y[train],
             qid=QID[train],
-            Cs=model.values_,
+            Cs=values_of(model),
             validation=(big[test] / scale, Y[test], QID[test]),
         )
-        np.testing.assert_allclose(path.scores, model.scores_[:, k], atol=5e-3)
+        np.testing.assert_allclose(path.scores, scores_of(model)[:, k], atol=5e-3)
 
 
 def test_folds_without_a_pair_to_judge_by_are_left_out():
@@ -240,17 +258,33 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
     model = SparseRankSVMCV(n_points=3, cv=[*folds, without])
     with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4, which is left out"):
         model.fit(X, labels, qid=QID)
-    assert np.isnan(model.scores_[:, 3]).all()
-    np.testing.assert_allclose(model.path_.scores, model.scores_[:, :3].mean(axis=1))
+    assert np.isnan(scores_of(model)[:, 3]).all()
+    np.testing.assert_allclose(model.path_.scores, scores_of(model)[:, :3].mean(axis=1))
 
 
 def test_fits_that_stop_early_are_one_warning_beside_that_of_the_last_fit():
     with pytest.warns(ConvergenceWarning) as caught:
         SparseRankSVMCV(n_points=3, cv=3, max_iter=1).fit(X, Y, qid=QID)
     search, last = (str(warning.message) for warning in caught)
-    assert "of 12 fits did not reach" in search
+    assert "of 9 fits to folds did not reach" in search
     assert last.startswith("The fit stopped because")
     assert caught[0].filename == __file__
+
+
+def test_one_standard_error_takes_a_sparser_model(model):
+    simple = SparseRankSVMCV(n_points=6, cv=4, rule="one_se").fit(X, Y, qid=QID)
+    mean, error = model.search_.mean, model.search_.error[model.best_index_]
+    near = values_of(model)[mean >= model.best_score_ - error]
+    assert simple.best_params_ == {"C": near.min()}
+    assert simple.sparsity_ <= model.sparsity_
+
+
+def test_without_refit_there_is_a_search_and_no_model():
+    search = SparseRankSVMCV(n_points=3, cv=3, refit=False).fit(X, Y, qid=QID)
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+    assert search.comparison_.n_queries == 40
+    with pytest.raises(NotFittedError, match="refit=False"):
+        search.predict(X)
 
 
 def test_features_without_effect_are_one_warning():

@@ -181,8 +181,8 @@ FITS = [*RANK_SVM, *SPARSE, *ONLINE, *ADDITIVE, *KERNEL, *SEARCHES]
 # Functions of marginrank, and the attributes of their results.
 PATH = ["values", "coefs", "objectives", "gaps", "stop_reasons", "scores"]
 FUNCTIONS = [
-    ("path", "rank_path", {"n_points": 4, "validation": "levels"}, PATH),
-    ("path-hinge", "rank_path", {"Cs": [0.01, 0.1], "loss": "hinge"}, PATH),
+    ("path", "linear_path", {"n_points": 4, "validation": "levels"}, PATH),
+    ("path-hinge", "linear_path", {"Cs": [0.01, 0.1], "loss": "hinge"}, PATH),
     ("sparse-path", "sparse_path", {"n_points": 5, "validation": "levels"}, PATH),
     ("sparse-path-radius", "sparse_path", {"n_points": 4, "parameter": "radius"}, PATH),
 ]

@@ -31,7 +31,7 @@ FITTED = [
     "coef_", "dual_coef_", "landmark_rows_", "landmarks_", "scale_", "objective_", "gap_",
     "n_iter_", "n_pairs_", "n_rounds_", "stop_reason_", "smoothness_", "gamma_", "C_", "sparsity_",
 ]  # fmt: skip
-SEARCHED = ["best_params_", "best_score_", "best_index_", "best_value_", "values_", "scores_"]
+SEARCHED = ["best_params_", "best_score_", "best_index_"]
 
 
 def instruction_set():
@@ -141,11 +141,24 @@ def record_fit(case):
     with TemporaryDirectory() as folder:
         model = fit(case, Path(folder))
         found = {name: plain(getattr(model, name)) for name in FITTED if hasattr(model, name)}
-        found |= {name: plain(getattr(model, name)) for name in SEARCHED if hasattr(model, name)}
+        found |= record_search(model)
         found["file"] = read_model(model, Path(folder))
         if case.name in ("default", "additive-interactions"):
             found["text"] = timeless_text((Path(folder) / "model.json").read_text())
         return found
+
+
+def record_search(model):
+    """Return the result of a search; that of sparse models was recorded with other names."""
+    if isinstance(model, marginrank.SparseRankSVMCV):
+        (best,) = model.best_params_.values()
+        search = model.search_
+        return {
+            "best_value_": best,
+            "values_": plain(search.values),
+            "scores_": plain(search.scores),
+        }
+    return {name: plain(getattr(model, name)) for name in SEARCHED if hasattr(model, name)}
 
 
 def read_model(model, folder):

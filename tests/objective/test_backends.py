@@ -187,7 +187,7 @@ def test_along_a_line(problem):
     assert_close(moved.curvature(V, scores), V @ brute.hessian(there) @ V)
     assert_close(moved.loss_slope(scores), brute.gradient(there) @ V - there @ V)
     assert objective.sweeps == before
-    np.testing.assert_array_equal(moved.travelled, np.abs(W) + np.abs(0.7 * V))
+    np.testing.assert_array_equal(moved.accumulated_update, np.abs(W) + np.abs(0.7 * V))
     assert_close(moved.gradient, brute.gradient(there))
     others = objective.scores(W)  # along which it did not come
     assert_close(moved.loss_slope(others), brute.gradient(there) @ W - there @ W)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank.fit.linear import Parameters, fit_linear
 from marginrank.selection import linear_paths
-from marginrank.selection.linear_paths import default_Cs, solve_paths
+from marginrank.selection.linear_paths import LINEAR
 
 CS = np.array([0.01, 0.3, 5.0])
 SHUFFLED = np.random.default_rng(1).permutation(600)
@@ -40,7 +40,7 @@ def test_each_model_is_that_of_a_fit_alone(options, layout):
     data = data_of(layout, sample_weight=WEIGHTS)
     parameters = Parameters(tol=1e-9, **options)
     parts = parts_of(data)
-    found = list(solve_paths(data, parameters, CS, parts))
+    found = list(LINEAR.fit_paths(data, parameters, CS, parts))
     assert len(found) == len(parts) * len(CS)
     for solution in found:
         rows = parts[solution.part]
@@ -51,7 +51,7 @@ def test_each_model_is_that_of_a_fit_alone(options, layout):
         np.testing.assert_allclose(solution.result.w, alone.coef, rtol=1e-2, atol=1e-4)
         assert solution.result.gap >= 0
         if alone.scale is not None:
-            np.testing.assert_allclose(solution.scale.values, alone.scale.values, rtol=1e-12)
+            np.testing.assert_allclose(solution.scale.values, alone.scale, rtol=1e-12)
 
 
 def test_many_parts_are_solved_a_few_at_a_time(monkeypatch):
@@ -59,7 +59,7 @@ def test_many_parts_are_solved_a_few_at_a_time(monkeypatch):
     parts = [np.flatnonzero(data.qid != q) for q in range(7)]
 
     def weights():
-        found = solve_paths(data, Parameters(tol=1e-9), CS, parts)
+        found = LINEAR.fit_paths(data, Parameters(tol=1e-9), CS, parts)
         return {(one.part, one.step): one.result.w for one in found}
 
     together = weights()
@@ -71,7 +71,7 @@ def test_many_parts_are_solved_a_few_at_a_time(monkeypatch):
 
 
 def test_history_has_the_objective_of_its_C():
-    for solution in solve_paths(data_of(), Parameters(tol=1e-6), CS, [None]):
+    for solution in LINEAR.fit_paths(data_of(), Parameters(tol=1e-6), CS, [None]):
         history = solution.result.history
         if history:
             assert history[-1].objective == pytest.approx(solution.result.objective)
@@ -82,7 +82,7 @@ def test_a_matrix_of_costs_is_by_the_labels_of_all_data():
     costs = np.add.outer(levels, levels) + 1.0
     data = data_of()
     part = np.flatnonzero((data.y < levels[-1]) & (np.arange(len(Y)) % 2 == 0))
-    (solution,) = solve_paths(data, Parameters(pair_cost=costs), CS[:1], [part])
+    (solution,) = LINEAR.fit_paths(data, Parameters(pair_cost=costs), CS[:1], [part])
     own = RankSVM(C=CS[0], pair_cost=costs[:-1, :-1]).fit(X[part], Y[part], qid=QID[part])
     assert solution.result.objective == pytest.approx(own.objective_, rel=1e-4)
 
@@ -91,53 +91,53 @@ def test_a_matrix_of_costs_is_by_the_labels_of_all_data():
 def test_a_C_that_cannot_be_computed_with_is_refused(C):
     data = data_of(query_weight=np.full(30, 1e-100 if C < 1 else 1.0))
     with pytest.raises(ValueError, match="C"):
-        list(solve_paths(data, Parameters(), np.array([C]), [None]))
+        list(LINEAR.fit_paths(data, Parameters(), np.array([C]), [None]))
 
 
 def test_a_grid_scales_with_the_features_and_the_pairs():
     parameters = Parameters()
-    grid = default_Cs(data_of(), parameters, 5)
+    grid = LINEAR.default_grid(data_of(), parameters, 5)
     assert grid.shape == (5,)
     assert grid[-1] / grid[0] == 2.0**20
-    larger = default_Cs(RankingData(8.0 * X, Y, QID), parameters, 5)
+    larger = LINEAR.default_grid(RankingData(8.0 * X, Y, QID), parameters, 5)
     np.testing.assert_allclose(larger, grid / 64.0)
-    by_pair = default_Cs(data_of(), Parameters(normalization="pairs"), 5)
+    by_pair = LINEAR.default_grid(data_of(), Parameters(normalization="pairs"), 5)
     assert by_pair[0] / grid[0] == pytest.approx(data_of().n_pairs, rel=0.5)
-    assert default_Cs(data_of(), parameters, 1)[0] == grid[2]
+    assert LINEAR.default_grid(data_of(), parameters, 1)[0] == grid[2]
 
 
 def test_a_grid_has_equal_steps():
     for k in range(6):  # of as many octaves more than one a point
         scales = np.where(np.arange(X.shape[1]) % 2, 2.0**k, 1.0)
-        grid = default_Cs(RankingData(X * scales, Y, QID), Parameters(), 21)
+        grid = LINEAR.default_grid(RankingData(X * scales, Y, QID), Parameters(), 21)
         np.testing.assert_allclose(np.diff(np.diff(np.log2(grid))), 0, atol=1e-12)
 
 
 def test_a_grid_is_not_that_of_one_huge_feature():
     noise = 1e6 * np.random.default_rng(0).normal(size=(len(Y), 1))
-    grid = default_Cs(data_of(), Parameters(), 5)
-    beside = default_Cs(RankingData(np.hstack([X, noise]), Y, QID), Parameters(), 5)
+    grid = LINEAR.default_grid(data_of(), Parameters(), 5)
+    beside = LINEAR.default_grid(RankingData(np.hstack([X, noise]), Y, QID), Parameters(), 5)
     np.testing.assert_allclose(np.log2(beside), np.log2(grid), atol=1.5)
 
 
 def test_a_grid_is_wider_where_features_differ_in_scale():
     scales = 10.0 ** np.arange(8)
-    grid = default_Cs(RankingData(X * scales, Y, QID), Parameters(), 5)
+    grid = LINEAR.default_grid(RankingData(X * scales, Y, QID), Parameters(), 5)
     assert grid[-1] / grid[0] > 2.0**40
 
 
 @pytest.mark.parametrize(("factor", "words"), [(1e200, "so large that"), (1e-200, "so small that")])
 def test_values_that_cannot_be_squared_have_no_grid(factor, words):
     with pytest.raises(ValueError, match=words):
-        default_Cs(RankingData(factor * X, Y, QID), Parameters(), 5)
+        LINEAR.default_grid(RankingData(factor * X, Y, QID), Parameters(), 5)
 
 
 def test_features_that_tell_nothing_have_no_grid():
     with pytest.raises(ValueError, match="no feature of X tells"):
-        default_Cs(RankingData(np.ones((4, 2)), [0, 1, 0, 1]), Parameters(), 5)
+        LINEAR.default_grid(RankingData(np.ones((4, 2)), [0, 1, 0, 1]), Parameters(), 5)
 
 
 def test_a_C_without_an_inverse_is_refused():
     grid = np.array([1e-320, 1.0])
     with pytest.raises(ValueError, match="C=1e-320 is too small for a path, which divides by it"):
-        next(solve_paths(data_of(), Parameters(), grid, [None]))
+        next(LINEAR.fit_paths(data_of(), Parameters(), grid, [None]))

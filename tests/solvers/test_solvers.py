@@ -459,8 +459,8 @@ def test_the_last_iteration_of_tron_may_be_the_one_that_certifies():
 def test_scores_to_start_from_bring_their_rounding():
     objective = random_objective(20, 20, 8)
     result = newton(objective)
-    known = objective.at(result.w, result.scores, travelled=result.travelled)
-    assert np.all(result.travelled >= np.abs(result.w))
+    known = objective.at(result.w, result.scores, accumulated_update=result.accumulated_update)
+    assert np.all(result.accumulated_update >= np.abs(result.w))
     assert known.score_rounding >= objective.at(result.w).score_rounding
 
 

@@ -12,9 +12,9 @@ from marginrank import (
     RankSVMCV,
     cross_validate_ranking,
     learning_curve_ranking,
+    linear_path,
     make_ranking,
     rank_features,
-    rank_path,
     sparse_path,
 )
 from marginrank._utils.tables import MOST_ROWS, ResultTable
@@ -26,12 +26,12 @@ VALIDATION = (X, Y, QID)
 
 def of_a_search():
     search = RankSVMCV(n_points=3, cv=2, scale=["none", "standard"], normalization="none")
-    return search.fit(X, Y, qid=QID).selection_
+    return search.fit(X, Y, qid=QID).search_
 
 
 RESULTS = {
-    "rank_path": lambda: rank_path(X, Y, qid=QID, n_points=4, validation=VALIDATION),
-    "rank_path without scores": lambda: rank_path(X, Y, qid=QID, n_points=4),
+    "linear_path": lambda: linear_path(X, Y, qid=QID, n_points=4, validation=VALIDATION),
+    "linear_path without scores": lambda: linear_path(X, Y, qid=QID, n_points=4),
     "sparse_path": lambda: sparse_path(X, Y, qid=QID, n_points=4, validation=VALIDATION),
     "cross_validate_ranking": lambda: cross_validate_ranking(
         RankSVM(), X, Y, qid=QID, cv=3, scoring=["ndcg@10", "auc"], return_estimator=True
@@ -42,8 +42,8 @@ RESULTS = {
     "rank_features": lambda: rank_features(X, Y, qid=QID),
 }
 ROWS = {
-    "rank_path": 4,
-    "rank_path without scores": 4,
+    "linear_path": 4,
+    "linear_path without scores": 4,
     "sparse_path": 4,
     "cross_validate_ranking": 3,
     "compare": 1,
@@ -70,12 +70,12 @@ def test_every_result_has_a_frame_a_table_and_a_short_repr(named_result):
 
 
 def test_frames_hold_the_numbers_of_the_result():
-    path = rank_path(X, Y, qid=QID, n_points=4, validation=VALIDATION)
+    path = linear_path(X, Y, qid=QID, n_points=4, validation=VALIDATION)
     frame = path.to_frame()
     np.testing.assert_array_equal(frame["C"], path.values)
     np.testing.assert_array_equal(frame["score"], path.scores)
     assert frame["stop_reason"].tolist() == [stop.name for stop in path.stop_reasons]
-    assert f"at C={path.values[path.best]:.4g}" in repr(path)
+    assert f"at C={path.values[path.best_index]:.4g}" in repr(path)
 
     selection = of_a_search()
     frame = selection.to_frame()
@@ -89,7 +89,7 @@ def test_frames_hold_the_numbers_of_the_result():
 
 def test_a_path_whose_scores_are_undefined_has_a_repr():
     nothing = (X, np.zeros(len(X)), QID)
-    path = rank_path(X, Y, qid=QID, n_points=2, validation=nothing, metric="kendall_tau")
+    path = linear_path(X, Y, qid=QID, n_points=2, validation=nothing, metric="kendall_tau")
     assert np.isnan(path.scores).all()
     assert "best" not in repr(path)
 

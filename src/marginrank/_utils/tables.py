@@ -39,9 +39,9 @@ class ResultTable:
 
         Examples
         --------
-        >>> from marginrank import make_ranking, rank_path
+        >>> from marginrank import linear_path, make_ranking
         >>> X, y, qid = make_ranking(n_queries=20, random_state=0)
-        >>> frame = rank_path(X, y, qid=qid, Cs=[0.01, 0.1]).to_frame()
+        >>> frame = linear_path(X, y, qid=qid, Cs=[0.01, 0.1]).to_frame()
         >>> frame["C"].tolist(), len(frame)
         ([0.01, 0.1], 2)
         """

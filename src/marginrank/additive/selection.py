@@ -9,7 +9,7 @@ Hessian.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,32 +27,13 @@ from marginrank.models.additive_model import scores
 from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.objective.curvature import Curvature
 from marginrank.selection.folds import cost_by_label, rows_of
-from marginrank.selection.learners import Learner
+from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers.result import SolverResult
 
 KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
 
 
-class LearnedCurves(NamedTuple):
-    """The model of one part of the documents for one C.
-
-    Attributes
-    ----------
-    part, step : int
-        Which of the parts, and which C of the grid.
-    result : FitReport
-        How it was found.
-    model : callable
-        Returns the scores of features, given these and a number of threads.
-    """
-
-    part: int
-    step: int
-    result: FitReport
-    model: Any
-
-
-class Curves(Learner):
+class AdditiveLearner(PathLearner):
     """Additive models.
 
     Parameters
@@ -70,25 +51,25 @@ class Curves(Learner):
     def __init__(self, X: Any = None, feature_names: Sequence[str] | None = None) -> None:
         self._X = X
         self._names = feature_names
-        self._parts: dict[tuple[Any, ...], _Part] = {}
+        self._parts: dict[tuple[Any, ...], FoldCurves] = {}
 
-    def solve(
+    def fit_paths(
         self,
         data: RankingData,
         parameters: AdditiveParameters,
-        Cs: Floats,
+        values: Floats,
         parts: Sequence[Integers | None],
         *,
-        seed: int,
-    ) -> Iterator[LearnedCurves]:
+        seed: int = 0,
+    ) -> Iterator[PathModel]:
         """Learn from one part after the other."""
         parameters = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
         for number, rows in enumerate(parts):
             part = self._part(data, parameters, rows)
-            for step, (result, model) in enumerate(part.along(parameters, Cs, seed)):
-                yield LearnedCurves(number, step, result, model)
+            for step, (result, model) in enumerate(part.along(parameters, values, seed)):
+                yield PathModel(number, step, result, model)
 
-    def default_Cs(
+    def default_grid(
         self,
         data: RankingData,
         parameters: AdditiveParameters,
@@ -105,7 +86,7 @@ class Curves(Learner):
         powers = np.arange(n_points) - n_points // 2
         return np.array([float(f"{middle * 10.0**k:.4g}") for k in powers])  # numbers for people
 
-    def scores(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
+    def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
         """Return the sum of the curves."""
         X = self._features(data)
         scores: Floats = model(X if rows is None else X[rows], threads=threads)
@@ -116,7 +97,7 @@ class Curves(Learner):
 
     def _part(
         self, data: RankingData, parameters: AdditiveParameters, rows: Integers | None
-    ) -> "_Part":
+    ) -> "FoldCurves":
         """Return what models of a part share, which may be there already."""
         scale = parameters.scale if isinstance(parameters.scale, str) else None
         key = id(data), id(rows), parameters.max_bins, scale
@@ -127,7 +108,7 @@ class Curves(Learner):
             names = data.feature_names if self._names is None else self._names
             layout = lay_out(train, parameters, X=own, feature_names=names)
             kept = sum(part.n_bytes for part in self._parts.values())
-            part = _Part(data, rows, train, layout)
+            part = FoldCurves(data, rows, train, layout)
             if kept + part.n_bytes > KEPT_BYTES:
                 self._parts.clear()
             self._parts[key] = part
@@ -141,7 +122,7 @@ def _pair_weight(data: RankingData, parameters: AdditiveParameters) -> float:
 
 
 @dataclass
-class _Part:
+class FoldCurves:
     """A part of the documents, and the last model of it for each C."""
 
     data: RankingData  # kept, as is `rows`, so that nothing else has their identity

@@ -1,45 +1,24 @@
-"""AdditiveRankSVMCV: an additive ranker that chooses its own C, smoothness and bins."""
+"""AdditiveRankSVMCV: an additive ranker that searches its own C, smoothness and bins."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from marginrank._utils.parameters import ParameterError, check_choice, given
+from marginrank._utils.parameters import ParameterError, given
 from marginrank.additive.fit import AdditiveParameters
-from marginrank.additive.selection import Curves
+from marginrank.additive.selection import AdditiveLearner
 from marginrank.data import RankingData
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_and_features
-from marginrank.estimators.base import check_seed, warn_of
+from marginrank.estimators.base import check_seed
 from marginrank.estimators.input import features_of, queries_of, remember_columns, set_features
-from marginrank.estimators.search_base import NO_MODEL, SearchLog, forget_model, keep_selection
-from marginrank.fit.linear import RidgeParameters
+from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchMixin
 from marginrank.models import AdditiveModel
-from marginrank.models.fit_report import unfinished_message
 from marginrank.models.parameters import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
-from marginrank.selection.exploration import Count, Exploration
-from marginrank.selection.folds import folds_of
-from marginrank.selection.judges import FoldJudge
-from marginrank.selection.path import check_grid
-from marginrank.selection.selection import RULES, Search, grids_of
-
-FOUND = (
-    "curves_",
-    "interactions_",
-    "scale_",
-    "objective_",
-    "gap_",
-    "stop_reason_",
-    "n_iter_",
-    "history_",
-    "n_pairs_",
-    "n_rounds_",
-    "smoothness_",
-)
+from marginrank.selection.space import SearchSpace, check_grid
 
 
 class Columns(NamedTuple):
@@ -49,33 +28,33 @@ class Columns(NamedTuple):
     feature_names: list[str] | None
 
 
-class AdditiveRankSVMCV(AdditiveRankSVM):
+class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
     """AdditiveRankSVM with the C, smoothness and number of bins that rank held-out queries best.
 
-    Every candidate of the grid is learned without each fold, and judged on it, as in
+    Every candidate of the grid is trained without each fold, and scored on it, as in
     :class:`~marginrank.RankSVMCV`; the last fit is on all data. Models of a fold share knots,
-    places and shapes of curves, and each starts from its neighbour on the grid.
+    bins and shapes of curves, and each starts from its neighbour on the grid.
 
     Parameters
     ----------
     Cs : array-like, optional
-        The values of C to choose from. By default `n_points` powers of ten around 1, divided by
-        what all pairs weigh: by nothing with ``normalization="pairs"``, by their number with
-        "none". Then one parameter is chosen at a time: the first bins and smoothness are tried with
-        all of them, others with the best C so far. Where an end of the grid is the best, it goes
-        on, by up to a factor of 10 down and 100 up.
+        Values of C to try. By default `n_points` powers of ten around 1, divided by the weight of
+        all pairs: by nothing with ``normalization="pairs"``, by their number with "none". Then one
+        parameter is searched at a time: the first bins and smoothness are tried with all of them,
+        others with the best C so far. Where an end of the grid is the best, it goes on, by up to a
+        factor of 10 down and 100 up.
     n_points : int, default=3
         Length of the default grid.
     smoothness : float or array-like, default=(0.03, 3)
-        Values of the smoothness to choose from.
+        Values of the smoothness to try.
     max_bins : int or array-like, default=32
-        Numbers of bins to choose from.
+        Numbers of bins to try.
     cv, scoring, refit
         As in :class:`~marginrank.RankSVMCV`.
     rule : {"best", "one_se"}, default="best"
-        Choose the highest mean, and of equals the first bins and smoothness and the lowest C; or
-        the smallest C, other parameters being those of the best, whose mean is not lower by more
-        than one standard error of the best one's mean.
+        Select the highest mean, and of equals the first bins and smoothness and the smallest C; or
+        the smallest C, with the other parameters of the best, whose mean is not lower by more than
+        one standard error of the best one's mean.
     normalization : {"none", "pairs", "query"}, default="pairs"
         As in :class:`~marginrank.RankSVM`; with "pairs", a C means the same for any amount of data.
     loss, categorical_features, interactions, monotonic_cst, group_l1, solver, tol, max_iter
@@ -88,9 +67,8 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
 
     Attributes
     ----------
-    best_params_, best_score_, best_index_, cv_results_, selection_, comparison_, n_splits_
-        As in :class:`~marginrank.RankSVMCV`: what was chosen and tried, and the choice against the
-        runner-up.
+    best_params_, best_score_, best_index_, cv_results_, search_, comparison_, n_splits_
+        As in :class:`~marginrank.RankSVMCV`.
     best_estimator_ : AdditiveRankSVM
         The last fit. A file that :meth:`save` writes holds this.
     curves_, interactions_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
@@ -109,11 +87,15 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
     (4, True)
     """
 
+    _estimator = AdditiveRankSVM
+    _searched = ("max_bins", "smoothness")
+    _found = ("curves_", "interactions_", *FIT_ATTRIBUTES, "n_rounds_", "smoothness_")
+
     def __init__(
         self,
         *,
         Cs: ArrayLike | None = None,
-        n_points: int = Curves.n_points,
+        n_points: int = AdditiveLearner.n_points,
         smoothness: Any = SMOOTHNESS_TRIED,
         max_bins: Any = BINS_TRIED,
         cv: Any = 5,
@@ -172,7 +154,7 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         sample_weight: ArrayLike | None = None,
         query_weight: ArrayLike | None = None,
     ) -> Self:
-        """Choose the parameters, and learn the curves with them.
+        """Search the parameters, and fit the curves with the best ones.
 
         Parameters
         ----------
@@ -184,81 +166,42 @@ class AdditiveRankSVMCV(AdditiveRankSVM):
         AdditiveRankSVMCV
             The fitted estimator.
         """
-        check_choice("rule", self.rule, RULES)
+        self._check_search()
         Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
-        axes = {name: self._values(name) for name in ("max_bins", "smoothness")}
-        base = AdditiveParameters(**self._shared())
+        axes = {name: self._values(name) for name in self._searched}
+        base = AdditiveParameters(**self._fixed(f.name for f in fields(AdditiveParameters)))
         seed = check_seed(self.random_state)
         documents = documents_and_features(
             X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs
         )
         data, features, names = documents.data, documents.features, documents.names
         base = documents.with_categories(base)
-        learner = Curves(features, names)
-        judge = FoldJudge(data, folds_of(data, self.cv, seed), self.scoring, self.n_jobs, learner)
-        varied = [name for name, values in axes.items() if len(values) > 1]
-        search = Search(data, judge, varied=varied, seed=seed, learner=learner)
-        base = replace(base, tol=max(self.tol, learner.search_tol))
-        grids = grids_of(data, base, axes, Cs=Cs, n_points=self.n_points, learner=learner)
-        room = learner.room if Cs is None else None
-        count = Count(None)
-        log = SearchLog(self.verbose, judge.metric, varied)
-        exploration = Exploration(search, None, refines=False, room=room)
-        for candidate in exploration.explore(iter(grids), count):
-            log.add(candidate)
-        message = unfinished_message(count.unfinished, count.done, "fits to folds")
-        warn_of(message, ConvergenceWarning)
-        selection = search.selection(self.rule)
-        forget_model(self, FOUND)
-        keep_selection(self, selection)
-        self.comparison_ = search.compare(selection)
+        learner = AdditiveLearner(features, names)
+        self._search(data, SearchSpace(base, axes, Cs, self.n_points, learner), seed)
         columns = features_of(Columns(features.shape[1], names))
         set_features(self, columns | queries_of(data))
         remember_columns(self, y, qid, sample_weight, query_weight)
-        if self.refit:
-            if qid is None and group is None and not isinstance(X, RankingData):
-                group = [data.n_documents]  # the search has warned
-            self.best_estimator_ = self._chosen(selection.parameters).fit(
-                X,
-                y,
-                qid=qid,
-                group=group,
-                sample_weight=sample_weight,
-                query_weight=query_weight,
-            )
-            for name in FOUND:
-                setattr(self, name, getattr(self.best_estimator_, name))
+        if qid is None and group is None and not isinstance(X, RankingData):
+            group = [data.n_documents]  # the search has warned
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        self._fit_best(X, y, qid=qid, group=group, **weights)
         return self
 
     def to_additive_model(self) -> AdditiveModel:
         """Return the last fit as plain data, as model files hold it."""
         self._require_model()
-        return self.best_estimator_.to_additive_model()
-
-    def _require_model(self) -> None:
-        """Raise NotFittedError without curves, also after a fit that left out the last one."""
-        super()._require_model()
-        if not hasattr(self, "best_estimator_"):
-            raise NotFittedError(NO_MODEL.format("AdditiveRankSVM"))
+        model: AdditiveModel = self.best_estimator_.to_additive_model()
+        return model
 
     def _values(self, name: str) -> list[Any]:
-        """Return the values of a parameter to choose from, once each."""
+        """Return the values of a parameter to try, once each."""
         listed = getattr(self, name)
         values = [_plain(value) for value in (listed if _is_listed(listed) else [listed])]
         if any(map(_is_listed, values)):
             raise ParameterError(given(name, listed), " must be a number or a list of numbers.")
         if not values:
-            raise ParameterError(given(name, listed), " has nothing to choose.")
+            raise ParameterError(given(name, listed), " has no values to try.")
         return list(dict.fromkeys(values))
-
-    def _chosen(self, parameters: RidgeParameters) -> AdditiveRankSVM:
-        """Return the estimator of what was chosen, not fitted."""
-        chosen = {name: getattr(parameters, name) for name in ("C", "max_bins", "smoothness")}
-        others = {"verbose": self.verbose, "random_state": self.random_state}
-        return AdditiveRankSVM(**self._shared() | chosen | others)
-
-    def _shared(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SHARED}
 
 
 def _is_listed(value: Any) -> bool:
@@ -267,24 +210,5 @@ def _is_listed(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a number of Python in the place of one of NumPy."""
+    """Return a NumPy number as a Python number, and everything else as it is."""
     return value.item() if isinstance(value, (np.generic, np.ndarray)) and not value.ndim else value
-
-
-# What a fit takes and this estimator does not choose.
-SHARED = (
-    "loss",
-    "categorical_features",
-    "interactions",
-    "monotonic_cst",
-    "group_l1",
-    "solver",
-    "tol",
-    "max_iter",
-    "pair_selection",
-    "pair_cost",
-    "margin",
-    "normalization",
-    "scale",
-    "n_jobs",
-)

@@ -1,104 +1,120 @@
-"""What estimators that choose their own parameters tell of the choice."""
+"""Base of the estimators that search their own parameters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from marginrank._utils.types import Floats
-from marginrank.selection.selection import Candidate, Selection, named
+from marginrank._utils.parameters import check_choice, check_number
+from marginrank.data import RankingData
+from marginrank.estimators.base import warn_of
+from marginrank.models.fit_report import unfinished_message
+from marginrank.selection.results import RULES, SearchProgress, SearchResult, short_params
+from marginrank.selection.search import run_search
+from marginrank.selection.space import SearchSpace
 
-NO_MODEL = (
-    "refit=False leaves no model, only the choice of its parameters; set refit=True, or fit {} "
-    "with best_params_."
+FIT_ATTRIBUTES = (
+    "scale_",
+    "objective_",
+    "gap_",
+    "stop_reason_",
+    "n_iter_",
+    "history_",
+    "n_pairs_",
 )
 
 
-class SearchLog:
-    """Prints one line per fit of a search.
+class SearchMixin:
+    """Runs a search, and keeps its result and the last fit.
 
-    Parameters
+    Attributes
     ----------
-    verbose : int
-        Nothing is printed if it is zero.
-    metric : str
-        Name of the metric.
-    varied : sequence of str
-        Names of the parameters beside C that candidates differ in.
+    _estimator : type
+        What is fitted last.
+    _searched : tuple of str
+        Its parameters that are searched beside C.
+    _found : tuple of str
+        Its attributes that the estimator has, too.
     """
 
-    def __init__(self, verbose: int, metric: str, varied: Sequence[str]) -> None:
-        self._is_silent = not verbose
-        self._metric = metric
-        self._names = ("C", *varied)
-        self._n_fits = 0
+    _estimator: ClassVar[Any]
+    _searched: ClassVar[tuple[str, ...]] = ()
+    _found: ClassVar[tuple[str, ...]]
+
+    def _check_search(self: Any) -> None:
+        """Raise ValueError before the data are read, if a parameter of the search is wrong."""
+        check_choice("rule", self.rule, RULES)
+        check_number("tol", self.tol)
+
+    def _search(self: Any, data: RankingData, space: SearchSpace, seed: int) -> SearchResult:
+        """Search, and drop the model of an earlier fit.
+
+        Sets: ``search_``, ``cv_results_``, ``best_index_``, ``best_score_``, ``best_params_``,
+        ``comparison_`` and ``n_splits_``.
+        """
+        log = SearchLog(space) if self.verbose else None
+        result = run_search(
+            data, space, cv=self.cv, metric=self.scoring, rule=self.rule, seed=seed, on_fit=log
+        )
+        message = unfinished_message(result.n_unfinished, result.n_fits, "fits to folds")
+        warn_of(message, ConvergenceWarning)
+        for name in ("best_estimator_", *self._found):
+            if hasattr(self, name):
+                delattr(self, name)
+        self.search_ = result
+        self.cv_results_ = result.cv_results
+        self.best_index_ = result.best_index
+        self.best_score_ = result.best_score
+        self.best_params_ = result.best_params
+        self.comparison_ = result.comparison
+        self.n_splits_ = result.scores.shape[1]
+        return result
+
+    def _fit_best(self: Any, *data: Any, **options: Any) -> None:
+        """Fit all data with the selected parameters, if there is to be a last fit.
+
+        Sets: ``best_estimator_`` and the attributes that are shared with it.
+        """
+        if not self.refit:
+            return
+        names = (self.search_.parameter, *self._searched)
+        best = {name: getattr(self.search_.parameters, name) for name in names}
+        known = self._estimator().get_params(deep=False)
+        self.best_estimator_ = self._estimator(**self._fixed(known), **best).fit(*data, **options)
+        for name in self._found:
+            setattr(self, name, getattr(self.best_estimator_, name))
+
+    def _fixed(self: Any, names: Iterable[str]) -> dict[str, Any]:
+        """Return those of the named parameters that this estimator has and does not search."""
+        own = self.get_params(deep=False)
+        return {name: own[name] for name in names if name in own and name not in self._searched}
+
+    def _require_model(self: Any) -> None:
+        """Raise NotFittedError without a model, also after a fit with refit=False."""
+        super()._require_model()  # type: ignore[misc]
+        if not hasattr(self, "best_estimator_"):
+            raise NotFittedError(
+                "No model available: refit=False. Set refit=True, or fit "
+                f"{self._estimator.__name__} with best_params_."
+            )
+
+
+class SearchLog:
+    """Prints one line per fit of a search, with the mean score of its candidate so far."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        self._names = (space.learner.parameter, *space.varied)
         self._start = perf_counter()
 
-    def add(self, candidate: Candidate) -> None:
-        """Print the candidate of the fit that has just ended, with its mean score so far."""
-        if self._is_silent:
-            return
-        self._n_fits += 1
-        scores = candidate.scores[~np.isnan(candidate.scores)]
-        mean = f"{scores.mean():.4f}" if scores.size else "undefined"
+    def __call__(self, progress: SearchProgress) -> None:
+        """Print the candidate of the fit that has just ended."""
+        candidate = progress.candidate
+        mean = "undefined" if np.isnan(candidate.mean) else f"{candidate.mean:.4f}"
         print(
-            f"fit {self._n_fits:4d}  {perf_counter() - self._start:8.3f} s  "
-            f"{self._metric} {mean} on {candidate.tried.sum()} of {candidate.tried.size} folds  "
-            f"{named(candidate.parameters, self._names)}",
+            f"fit {progress.done:4d}  {perf_counter() - self._start:8.3f} s  "
+            f"{progress.metric} {mean} on {candidate.tried.sum()} of {candidate.tried.size} folds  "
+            f"{short_params(candidate.parameters, self._names)}",
             flush=True,
         )
-
-
-def forget_model(estimator: Any, names: Iterable[str]) -> None:
-    """Drop the model of an earlier fit, which this one may not replace."""
-    for name in ("best_estimator_", *names):
-        if hasattr(estimator, name):
-            delattr(estimator, name)
-
-
-def keep_selection(estimator: Any, selection: Selection) -> None:
-    """Store what was tried, and what was chosen.
-
-    Sets: ``selection_``, ``n_splits_``, ``cv_results_``, ``best_index_``, ``best_score_`` and
-    ``best_params_``.
-    """
-    names = ("C", *selection.varied)
-    params = [
-        {name: getattr(candidate.parameters, name) for name in names}
-        for candidate in selection.candidates
-    ]
-    estimator.selection_ = selection
-    estimator.n_splits_ = selection.scores.shape[1]
-    estimator.cv_results_ = _results(params, selection)
-    estimator.best_index_ = selection.best
-    estimator.best_score_ = float(selection.mean[selection.best])
-    estimator.best_params_ = params[selection.best]
-
-
-def _results(params: list[dict[str, Any]], selection: Selection) -> dict[str, Any]:
-    """Return the scores as scikit-learn's GridSearchCV names them."""
-    splits = {f"split{k}_test_score": scores for k, scores in enumerate(selection.scores.T)}
-    has_score = ~np.isnan(selection.scores).all(axis=0)  # as the mean is over these folds
-    return {
-        **{f"param_{name}": _values(name, params) for name in params[0]},
-        "params": params,
-        **splits,
-        "mean_test_score": selection.mean,
-        "std_test_score": np.std(selection.scores[:, has_score], axis=1),
-        "rank_test_score": _ranks(selection.mean),
-    }
-
-
-def _values(name: str, params: list[dict[str, Any]]) -> Any:
-    """Return the values of a parameter, as GridSearchCV has them: none is masked."""
-    listed = [one[name] for one in params]
-    kind = float if all(isinstance(value, float) for value in listed) else object
-    values = np.array(listed, dtype=kind)
-    return np.ma.MaskedArray(values, mask=np.zeros(len(params), dtype=bool))
-
-
-def _ranks(mean: Floats) -> Any:
-    """Return 1 for the highest mean, the same rank for equals, and the last one for nan."""
-    known = np.where(np.isnan(mean), -np.inf, mean)
-    return 1 + np.sum(known[None, :] > known[:, None], axis=1)

@@ -278,7 +278,7 @@ def _so_far(objective: Objective) -> SolverResult | None:
     return SolverResult(
         w=w,
         scores=Scores(None),
-        travelled=np.abs(w),
+        accumulated_update=np.abs(w),
         objective=best.objective,
         gap=best.gap,
         estimate=best.estimate,

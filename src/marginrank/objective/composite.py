@@ -35,10 +35,10 @@ class Composite(Generic[R_co]):
             )
 
     def at(
-        self, w: Floats, scores: Scores | None = None, travelled: Floats | None = None
+        self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
-        return self.wrap(self.objective.at(w, scores, travelled=travelled))
+        return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
         """Add the regulariser to a point of the objective."""

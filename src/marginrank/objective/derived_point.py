@@ -38,9 +38,9 @@ class DerivedPoint:
         return self.base.scores
 
     @property
-    def travelled(self) -> Floats:
+    def accumulated_update(self) -> Floats:
         """The accumulated update of each weight in steps along which scores were updated."""
-        return self.base.travelled
+        return self.base.accumulated_update
 
     @property
     def sum_rounding(self) -> float:

@@ -85,7 +85,6 @@ class LevelPairs(PairSet):
 
     @property
     def documents(self) -> Documents:
-        """The documents, grouped by query."""
         return self.queries
 
     @property
@@ -94,17 +93,14 @@ class LevelPairs(PairSet):
 
     @property
     def n_pairs(self) -> int:
-        """Number of pairs, exactly."""
         return exact_sum(self._counts)
 
     @property
     def active_queries(self) -> Booleans:
-        """Which queries have pairs that count."""
         return (self.queries.n_pairs > 0) & (self.query_weight > 0)
 
     @cached_property
     def weight_by_query(self) -> Floats:
-        """Σ δ_ij over the pairs of each query."""
         if self.factors is None:
             return self._counts.astype(np.float64)
         unweighted = replace(self, query_weight=np.ones(self.queries.n_queries), margins=None)
@@ -116,7 +112,6 @@ class LevelPairs(PairSet):
         return float(np.sum(self.query_weight * self._counts.astype(np.float64)))
 
     def native(self, loss: Loss) -> _core.Pairs:
-        """Return what the kernels take."""
         factors = self.factors
         return _core.Pairs(
             n_rows=self.n_rows,
@@ -153,7 +148,6 @@ class LevelPairs(PairSet):
         return replace(result, query_weight=self._standing_for(chosen, full, kept))
 
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
-        """Return the sets of pairs of neighbouring queries."""
         parts = []
         for (first, last), (begin, end) in zip(pairwise(bounds), pairwise(row_bounds), strict=True):
             queries = self.queries.between(first, last, begin)
@@ -165,13 +159,11 @@ class LevelPairs(PairSet):
         return parts
 
     def compact(self) -> Self:
-        """Return the same pairs on a matrix of their documents alone."""
         queries = replace(self.queries, rows=None)
         return replace(self, queries=queries, n_rows=queries.n_documents)
 
     @classmethod
     def join(cls, sets: Sequence[Self]) -> Self:
-        """Return the pairs of several sets on one matrix."""
         factors = [pairs.factors for pairs in sets if pairs.factors is not None]
         return replace(
             sets[0],
@@ -254,7 +246,6 @@ class LevelPairs(PairSet):
         )
 
     def drawer(self, queries: Integers) -> LevelDrawer:
-        """Return what draws pairs of the given queries, in proportion to their weights."""
         weight = np.zeros(self.queries.n_queries)
         weight[queries] = self.query_weight[queries]
         return LevelDrawer(self.queries, self.factors, self.adjacent, weight)

@@ -68,12 +68,10 @@ class ListedPairs(PairSet):
 
     @property
     def documents(self) -> Documents:
-        """The documents, grouped by query."""
         return self.grouped
 
     @property
     def n_pairs(self) -> int:
-        """Number of pairs, exactly."""
         return self.n_listed
 
     @property
@@ -84,7 +82,6 @@ class ListedPairs(PairSet):
 
     @cached_property
     def weight_by_query(self) -> Floats:
-        """Σ δ_ij over the pairs of each query."""
         sums = np.bincount(self._query_of_pair, self.pair_weight, minlength=self.grouped.n_queries)
         return sums.astype(np.float64)
 
@@ -100,7 +97,6 @@ class ListedPairs(PairSet):
         )
 
     def native(self, loss: Loss) -> _core.Pairs:
-        """Return what the kernels take."""
         return _core.Pairs.of_list(
             n_rows=self.n_rows,
             offsets=self.grouped.offsets,
@@ -172,7 +168,6 @@ class ListedPairs(PairSet):
         return result, chosen
 
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
-        """Return the sets of pairs of neighbouring queries."""
         order = np.argsort(self.pairs[:, 0], kind="stable")
         pairs = self.pairs[order]
         weight = None if self.pair_weight is None else self.pair_weight[order]
@@ -202,13 +197,11 @@ class ListedPairs(PairSet):
         return parts
 
     def compact(self) -> Self:
-        """Return the same pairs on a matrix of their documents alone."""
         grouped = Documents(self.grouped.offsets, None)
         return replace(self, grouped=grouped, n_rows=grouped.n_documents)
 
     @classmethod
     def join(cls, sets: Sequence[Self]) -> Self:
-        """Return the pairs of several sets on one matrix."""
         before = np.cumsum([0, *(pairs.n_documents for pairs in sets[:-1])])
         return replace(
             sets[0],
@@ -261,7 +254,6 @@ class ListedPairs(PairSet):
         )
 
     def drawer(self, queries: Integers) -> ListedDrawer:
-        """Return what draws pairs of the given queries, in proportion to their weights."""
         weight = np.zeros(self.grouped.n_queries)
         weight[queries] = self.query_weight[queries]
         by_pair = weight[self._query_of_pair]

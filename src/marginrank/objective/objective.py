@@ -139,12 +139,12 @@ class Objective:
         w: Floats,
         scores: Scores | None = None,
         *,
-        travelled: Floats | None = None,
+        accumulated_update: Floats | None = None,
         like: "Point | None" = None,
     ) -> "Point":
         """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known.
 
-        Scores that come from another point carry its rounding, by how far it has `travelled`. It is
+        Scores that come from another point carry its rounding, by its `accumulated_update`. It is
         faster if the scores rank documents much as those of the point `like` do.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
@@ -154,7 +154,9 @@ class Objective:
             evaluation = self.design.evaluate(self.pair_loss, w, state)
         else:
             evaluation = self.pair_loss.evaluate(scores, state)
-        return Point(self, w, evaluation, np.abs(w) if travelled is None else travelled)
+        return Point(
+            self, w, evaluation, np.abs(w) if accumulated_update is None else accumulated_update
+        )
 
     def at_zero(self) -> "Point":
         """Look at w = 0; no sweep."""
@@ -163,7 +165,7 @@ class Objective:
     def at_point(self, point: "Point") -> "Point":
         """Look at the w of a point of another loss on the same documents; no sweep."""
         evaluation = self.pair_loss.evaluate(point.scores, point.state)
-        return Point(self, point.w, evaluation, point.travelled)
+        return Point(self, point.w, evaluation, point.accumulated_update)
 
     def with_loss(self, loss: Loss) -> "Objective":
         """Return the same objective with another loss on the pairs."""
@@ -246,7 +248,7 @@ class Point:
 
     Attributes
     ----------
-    travelled : ndarray of shape (n_features,)
+    accumulated_update : ndarray of shape (n_features,)
         How far each weight has gone in steps along which scores were updated, from zero.
     losses : LossSums
         The loss, and how many queries and documents have to do with it.
@@ -257,7 +259,7 @@ class Point:
         objective: Objective,
         w: Floats,
         evaluation: Evaluation,
-        travelled: Floats,
+        accumulated_update: Floats,
     ) -> None:
         self.objective = objective
         self.w = w
@@ -265,7 +267,7 @@ class Point:
         self.scores = evaluation.scores
         self.score_gradient = evaluation.score_gradient
         self.state = evaluation.state
-        self.travelled = travelled
+        self.accumulated_update = accumulated_update
         self.losses = evaluation.losses
         self.loss_value = self.losses.value
         self._slope_along: tuple[Scores | None, float] = None, 0.0  # where it came from
@@ -312,7 +314,7 @@ class Point:
     @cached_property
     def _score_error(self) -> float:
         """How far a score may be from that of w."""
-        return PRECISION * float(self.objective.feature_magnitudes @ self.travelled)
+        return PRECISION * float(self.objective.feature_magnitudes @ self.accumulated_update)
 
     @property
     def slope_rounding(self) -> float:
@@ -392,8 +394,8 @@ class Point:
         if evaluation.gradient is not None:
             self.objective.count_sweep()
         change = step * direction
-        travelled = self.travelled + np.abs(change)
-        moved = Point(self.objective, self.w + change, evaluation, travelled)
+        accumulated_update = self.accumulated_update + np.abs(change)
+        moved = Point(self.objective, self.w + change, evaluation, accumulated_update)
         moved._slope_along = direction_scores, slope
         return moved
 
@@ -401,7 +403,7 @@ class Point:
         """Look at the same w with another weight of ½‖w‖²; no sweep."""
         of_loss = self.gradient - self.objective.ridge * self.w if self.has_gradient else None
         there = self._evaluation._replace(gradient=of_loss)
-        return Point(self.objective.with_ridge(ridge), self.w, there, self.travelled)
+        return Point(self.objective.with_ridge(ridge), self.w, there, self.accumulated_update)
 
     def through(self, features: Integers) -> "Point":
         """Look at the same w through some features alone, which hold all non-zero weights.
@@ -409,12 +411,12 @@ class Point:
         Their columns are copied; no sweep, unless scores carry the rounding of other features.
         """
         restricted, w = self.objective.restrict(features), self.w[features]
-        if np.delete(self.travelled, features).any():
+        if np.delete(self.accumulated_update, features).any():
             return restricted.at(w, like=self)
         evaluation = restricted.pair_loss.evaluate(self.scores, self.state)
         gradient = self.gradient[features] - self.objective.ridge * w
         evaluation = evaluation._replace(gradient=gradient)
-        return Point(restricted, w, evaluation, self.travelled[features])
+        return Point(restricted, w, evaluation, self.accumulated_update[features])
 
     def loss_slope(self, direction_scores: Scores) -> float:
         """Return the derivative of the loss along a direction, given X · direction; no sweep."""

@@ -87,7 +87,6 @@ class LevelDrawer(PairDrawer):
         self.total = float(self._cumulative[-1])
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        """Return the documents of `count` pairs: the preferred ones and the others."""
         i = _draw_places(self._cumulative, count, rng)
         side = self._preferred[i]
         side = side / np.max(np.abs(side), axis=1, keepdims=True)
@@ -115,7 +114,6 @@ class ListedDrawer(PairDrawer):
         self.total = float(self._cumulative[-1])
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        """Return the documents of `count` pairs: the preferred ones and the others."""
         drawn = self._pairs[_draw_places(self._cumulative, count, rng)]
         return drawn[:, 0], drawn[:, 1]
 

@@ -92,12 +92,10 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @property
     def n_documents(self) -> int:
-        """Number of documents."""
         return self.documents.n_documents
 
     @property
     def n_queries(self) -> int:
-        """Number of queries."""
         return self.documents.n_queries
 
     @property
@@ -174,12 +172,10 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @property
     def has_weight(self) -> bool:
-        """Whether any pair has a positive weight."""
         return bool(np.any(self.weights > 0))
 
     @cached_property
     def n_active_documents(self) -> int:
-        """Number of documents of queries with pairs that count."""
         return int(np.sum(self.documents.sizes[self.active_queries]))
 
     @property

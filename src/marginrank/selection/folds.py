@@ -1,6 +1,6 @@
-"""Folds of whole queries: which documents to learn from, and which to judge by.
+"""Folds of whole queries: documents to train on, and documents to test.
 
-It does not know scikit-learn; a splitter of it is asked for its folds as any other.
+It does not import scikit-learn; its splitters are called like any other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ class Fold:
     number : int
         Number of the fold, from 1.
     train, test : ndarray of int64
-        Rows to learn from, and rows to judge by, ascending.
+        Rows to train on, and rows to test, ascending.
     """
 
     number: int
@@ -35,7 +35,7 @@ class Fold:
     test: Integers
 
 
-class OverFolds(NamedTuple):
+class FoldMean(NamedTuple):
     """Mean of scores over the folds that have one, and its standard error (nan for one fold)."""
 
     mean: Floats
@@ -134,11 +134,11 @@ def folds_of(data: RankingData, cv: Any, seed: int = 0) -> list[Fold]:
 
 
 def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
-    """Refuse folds that nothing can be learned from, or that would tell what they ask for.
+    """Raise ValueError if a fold has nothing to learn from, or shares queries between its parts.
 
     Both parts of a fold must have documents, training must have a pair, and no query may be in
     both. The documents of a single query may be divided. No fold may be there twice: it would count
-    twice, and make the others' spread look small.
+    twice, and make the standard error too small.
     """
     labels = in_order(data.y)
     query_of_row = data.qid
@@ -151,7 +151,7 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
         for name, rows in (("train", fold.train), ("test", fold.test)):
             if not rows.size:
                 raise ValueError(f"fold {fold.number} has no rows to {name}; check cv.")
-        _check_disjoint(data, query_of_row, fold)
+        _check_shared(data, query_of_row, fold)
         if not has_pairs(labels[fold.train], query_of_row[fold.train]):
             raise ValueError(
                 f"fold {fold.number} has no pair to learn from: in its training rows, no query has "
@@ -202,11 +202,13 @@ def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
 
 
 def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
-    """Tell whether a query has documents with different labels.
+    """Whether a query has documents with different labels.
 
     Where none has, any ranking is as good as any other: a metric that has a value there, as NDCG
     has 0 without a relevant document, says nothing about a model.
     """
+    if not y.size:
+        return False
     labels = in_order(y)
     order = np.argsort(query_of_row, kind="stable")
     labels = labels[order]
@@ -215,19 +217,19 @@ def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
     return bool((lowest < highest).any())
 
 
-def over_folds(scores: Floats, metric: str) -> OverFolds:
+def over_folds(scores: Floats, metric: str) -> FoldMean:
     """Return mean and standard error of scores over folds, which are the last axis.
 
     Folds on which the metric has no value at all are left out, with a warning that names them.
     """
     used = scores[..., _scored(scores, metric)]
     n_used = used.shape[-1]
-    spread = used.std(axis=-1, ddof=1) if n_used > 1 else np.full(used.shape[:-1], np.nan)
-    return OverFolds(used.mean(axis=-1), spread / np.sqrt(n_used))
+    deviation = used.std(axis=-1, ddof=1) if n_used > 1 else np.full(used.shape[:-1], np.nan)
+    return FoldMean(used.mean(axis=-1), deviation / np.sqrt(n_used))
 
 
 def _scored(scores: Floats, metric: str) -> Booleans:
-    """Tell which folds have a score; warn of those that have none."""
+    """Return which folds have a score; warn of those that have none."""
     scored: Booleans = np.any(~np.isnan(scores.reshape(-1, scores.shape[-1])), axis=0)
     if not scored.any():
         raise ValueError(
@@ -318,8 +320,8 @@ def _check_rows(rows: Any, n: int, number: int) -> Integers:
     return ascending
 
 
-def _check_disjoint(data: RankingData, query_of_row: Integers, fold: Fold) -> None:
-    """Refuse a query, or a document of the only query, that is in both parts of a fold."""
+def _check_shared(data: RankingData, query_of_row: Integers, fold: Fold) -> None:
+    """Raise ValueError if a query, or a document of the only query, is in both parts of a fold."""
     if data.n_queries == 1:
         shared = np.intersect1d(fold.train, fold.test)
         what = f"row {shared[0]} is" if shared.size else ""

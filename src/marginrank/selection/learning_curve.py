@@ -1,4 +1,4 @@
-"""How good a linear model is by the number of queries that it was trained on."""
+"""Learning curves: the score of linear models by the number of training queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data.held_out import check_same_features, validation_data
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.fit.linear import Parameters, fit_linear, preferences_of, seed_from
-from marginrank.metrics.names import Metric, metric_name, order_free
+from marginrank.metrics.names import Metric, order_free
 from marginrank.metrics.scorers import metric_of
 from marginrank.models.fit_report import StopReason, report_of, unfinished_message
 from marginrank.selection.folds import (
@@ -27,17 +27,19 @@ from marginrank.selection.folds import (
     queries_by_id,
     rows_of,
 )
-from marginrank.selection.linear_paths import default_Cs
+from marginrank.selection.learner import PathModel
+from marginrank.selection.linear_paths import LINEAR, LinearLearner
+from marginrank.selection.scoring import Split, SplitScorer
+from marginrank.selection.search import Search
+from marginrank.selection.space import SearchSpace
 
 MOST_SIZES = 6  # of the default: from 1/32 of the queries on
 CLEAR = 2.0  # standard errors that a gain must exceed
 LITTLE = 0.005  # share of the score; who has less to gain need not gather queries
 
-Progress = Callable[[int, int], None]
-
 
 class Gain(NamedTuple):
-    """What the last doubling of the queries has brought, with its standard error."""
+    """Change of the score by the last doubling of the queries, with its standard error."""
 
     before: int
     after: int
@@ -63,8 +65,8 @@ class LearningCurve(ResultTable):
     train_scores, valid_scores : ndarray of shape (n_sizes, n_folds)
         The metric on the queries that a model was trained on, and on those held out.
     train_mean, train_error, valid_mean, valid_error : ndarray of shape (n_sizes,)
-        Means over the folds, and their standard errors. With validation data there are orders in
-        the place of folds, and the last error is 0, as all of them end with all queries.
+        Means over the folds, and their standard errors. With validation data there are orders
+        instead of folds, and the last error is 0, because all of them end with all queries.
     valid_by_query : ndarray of shape (n_sizes, n_queries), or None
         With validation data, the metric on each of its queries, averaged over the orders.
     """
@@ -82,10 +84,10 @@ class LearningCurve(ResultTable):
 
     @property
     def gain(self) -> Gain:
-        """What the last doubling brought on the queries held out.
+        """Change by the last doubling, on the queries held out.
 
         Its error is over the folds, or over the queries of validation data: the orders in which
-        training queries are taken do not tell what other queries to judge by would say.
+        training queries are taken say nothing about other queries to score.
         """
         halves = np.flatnonzero(2 * self.sizes <= self.sizes[-1] + 1)  # half of 25 is 13
         before = int(halves[-1]) if halves.size else 0
@@ -145,10 +147,10 @@ def learning_curve_ranking(
     validation: RankingData | Sequence[Any] | None = None,
     metric: str | Metric = "ndcg@10",
     random_state: int = 0,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
     **parameters: Any,
 ) -> LearningCurve:
-    """Train linear models on more and more queries, and judge them on others.
+    """Train linear models on more and more queries, and score them on others.
 
     The queries of a smaller size are among those of the larger ones. C is held per pair: with
     ``normalization="none"`` the loss is a sum over pairs, so that the same C would regularise small
@@ -174,7 +176,7 @@ def learning_curve_ranking(
         As in :class:`~marginrank.SparseRankSVMCV`. With `validation` it is the number of random
         orders in which queries are taken.
     validation : RankingData, or tuple (X, y) or (X, y, qid), optional
-        Data to judge by, instead of folds.
+        Data to score models on, instead of folds.
     metric : str or callable, default="ndcg@10"
         As in :func:`~marginrank.sparse_path`.
     random_state : int, default=0
@@ -196,31 +198,54 @@ def learning_curve_ranking(
     >>> curve.sizes.tolist(), curve.valid_scores.shape
     ([3, 5, 10, 19, 38, 75], (6, 4))
     """
-    asked = metric_of(metric)
-    _check_known(parameters)
+    check_names(parameters)
     settings = Parameters(**parameters)
     n_jobs = settings.n_jobs
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
     held_out = validation_data(validation, n_jobs=n_jobs)
     check_same_features(held_out, data.n_features, data.feature_names)
-    default_Cs(data, settings, n_points=1)  # refuses features that tell nothing
     seed = seed_from(random_state)
-    curves = list(_curves(data, held_out, cv, seed, n_jobs))
-    steps = _sizes(sizes, min(curve.order.size for curve in curves))
-    run = _Run(_per_pair(settings, data), order_free(asked), seed)
-    points: list[list[_Point]] = []
-    for number, curve in enumerate(curves):
-        points.append([])
-        for done, point in enumerate(run.walk(data, curve, steps), 1 + number * steps.size):
-            points[-1].append(point)
-            if progress is not None:
-                progress(done, len(curves) * steps.size)
-    run.warn_unless_converged()
-    return _collect(points, steps, metric_name(asked))
+    metric = metric_of(metric)
+    LINEAR.default_grid(data, settings, n_points=1)  # raises for features that tell nothing
+    samples = list(_samples(data, held_out, cv, seed))
+    steps = _sizes(sizes, min(sample.order.size for sample in samples))
+    learner = SampleLearner([sample.order for sample in samples], order_free(metric))
+    space = SearchSpace(_per_pair(settings, data), {}, steps, learner=learner)
+    scorer = SplitScorer([sample.split for sample in samples], metric, n_jobs, learner)
+    search = Search(data, space, scorer, seed=seed)
+    for done, _ in enumerate(search.run(), 1):
+        if progress is not None:
+            progress(done, len(samples) * steps.size)
+    message = unfinished_message(search.count.unfinished, search.count.done)
+    if message is not None:
+        warnings.warn(message, stacklevel=2)
+    by_query = None
+    if held_out is not None:
+        models = [search.models(candidate) for candidate in search.candidates]
+        by_order = [
+            scorer.score_queries(k, of_order)[1:]
+            for k, of_order in enumerate(zip(*models, strict=True))
+        ]
+        by_query = np.mean(by_order, axis=0)
+    train = np.array(learner.train_scores, dtype=np.float64).reshape(len(samples), -1).T
+    train_mean, train_error = over_folds(train, scorer.metric)
+    result = search.result(compare=False)
+    return LearningCurve(
+        metric=scorer.metric,
+        sizes=steps,
+        n_pairs=np.array(learner.n_pairs, dtype=np.int64).reshape(train.T.shape).T,
+        train_scores=train,
+        valid_scores=result.scores,
+        train_mean=train_mean,
+        train_error=train_error,
+        valid_mean=result.mean,
+        valid_error=result.error,
+        valid_by_query=by_query,
+    )
 
 
-def _check_known(parameters: Mapping[str, Any]) -> None:
-    """Refuse what is no parameter of a fit, in the way that Python does."""
+def check_names(parameters: Mapping[str, Any]) -> None:
+    """Raise TypeError if a name is not that of a parameter of a fit, as Python does."""
     known = [field.name for field in fields(Parameters)]
     for name in parameters:
         if name not in known:
@@ -230,60 +255,101 @@ def _check_known(parameters: Mapping[str, Any]) -> None:
             )
 
 
-class _Point(NamedTuple):
-    """A model of some queries; the last is empty if it is not judged query by query."""
+class SampleLearner(LinearLearner):
+    """Linear models along the number of training queries, each from the weights of the last.
 
-    n_pairs: int
-    train_score: float
-    valid_score: float
-    valid_by_query: Floats
+    Parameters
+    ----------
+    orders : sequence of ndarray
+        For each split, its training queries in the order in which they are taken.
+    evaluate : callable
+        The metric on training queries.
 
-
-class _Curve(NamedTuple):
-    """Queries to train on, in the order in which they are taken, and documents to judge by.
-
-    There are none where no query that is held out has pairs.
+    Attributes
+    ----------
+    n_pairs, train_scores : list
+        Number of training pairs, and the metric on the training queries, of each fit so far.
     """
 
+    parameter = "queries"
+    search_tol = 0.0
+
+    def __init__(self, orders: Sequence[Integers], evaluate: Metric) -> None:
+        self._orders = orders
+        self._evaluate = evaluate
+        self.n_pairs: list[int] = []
+        self.train_scores: list[float] = []
+
+    def fit_paths(
+        self,
+        data: RankingData,
+        parameters: Parameters,
+        values: Floats,
+        parts: Sequence[Integers | None],
+        *,
+        seed: int = 0,
+    ) -> Iterator[PathModel]:
+        """Train on the first queries of each order, for each of the sizes."""
+        for part, order in enumerate(self._orders):
+            position = np.full(data.n_queries, data.n_queries)
+            position[order] = np.arange(order.size)
+            position_of_row = position[data.qid]
+            w: Floats | None = None
+            for step, size in enumerate(values):
+                rows = np.flatnonzero(position_of_row < size)
+                train = rows_of(data, rows, n_jobs=parameters.n_jobs)
+                model = fit_linear(train, parameters, seed=seed, w0=w)
+                report = report_of(model)
+                if report.stop_reason is StopReason.INTERRUPTED:
+                    raise KeyboardInterrupt
+                w = model.coef
+                scores = self.predict(train, w, None, effective_threads(parameters.n_jobs))
+                self.n_pairs.append(report.n_pairs)
+                self.train_scores.append(self._evaluate(train.y, scores, qid=train.qid))
+                yield PathModel(part, step, report, w)
+
+    def with_value(self, parameters: Parameters, value: float) -> Parameters:
+        """Return the parameters, which are the same for all sizes."""
+        return parameters
+
+
+class QuerySample(NamedTuple):
+    """Queries to train on, in the order in which they are taken, and documents to score."""
+
     order: Integers
-    held_out: RankingData | None
-    is_judged_by_query: bool
+    split: Split
 
 
-def _curves(
-    data: RankingData, held_out: RankingData | None, cv: Any, seed: int, n_jobs: int | None
-) -> Iterator[_Curve]:
-    """Return a curve for each fold, or for each of `cv` orders of all queries."""
-    everything = np.arange(data.n_queries)
+def _samples(
+    data: RankingData, held_out: RankingData | None, cv: Any, seed: int
+) -> Iterator[QuerySample]:
+    """Yield a sample for each fold, or for each of `cv` orders of all queries."""
     if held_out is not None:
         check_integer("cv", cv, at_least=1)
-        judged = _with_pairs(held_out, np.arange(held_out.n_documents), n_jobs)
+        split = Split(None, held_out, _with_pairs(held_out, np.arange(held_out.n_documents)))
         for number in range(cv):
-            order = _order(data, everything, [seed, number])
-            yield _Curve(order, judged, is_judged_by_query=True)
+            yield QuerySample(_order(data, np.arange(data.n_queries), [seed, number]), split)
         return
-    _check_n_queries(data.n_queries)
+    _check_queries(data.n_queries)
     for fold in folds_of(data, cv, seed):
         order = _order(data, data.qid[fold.train], [seed, fold.number])
-        judged = _with_pairs(data, fold.test, n_jobs)
-        yield _Curve(order, judged, is_judged_by_query=False)
+        yield QuerySample(order, Split(fold.train, data, _with_pairs(data, fold.test)))
 
 
-def _with_pairs(data: RankingData, rows: Integers, n_jobs: int | None) -> RankingData | None:
-    """Return those of some documents whose queries have pairs, if there are any."""
-    rows = rows[data.queries.n_pairs[data.qid[rows]] > 0]
-    return rows_of(data, rows, n_jobs=n_jobs) if rows.size else None
+def _with_pairs(data: RankingData, rows: Integers) -> Integers:
+    """Return those of some documents whose queries have pairs."""
+    return rows[data.queries.n_pairs[data.qid[rows]] > 0]
 
 
 def _order(data: RankingData, queries: Integers, seed: list[int]) -> Integers:
-    """Return those of the queries that have pairs, in an order that rows do not decide."""
+    """Return those of the queries that have pairs, in an order that does not depend on the rows."""
     by_id = queries_by_id(data.query_ids)
     chosen = np.isin(by_id, queries) & (data.queries.n_pairs[by_id] > 0)
-    _check_n_queries(int(chosen.sum()))
+    _check_queries(int(chosen.sum()))
     return np.random.default_rng(seed).permutation(by_id[chosen])
 
 
-def _check_n_queries(n_queries: int) -> None:
+def _check_queries(n_queries: int) -> None:
     if n_queries < 2:
         raise ValueError(
             f"a learning curve is over queries, and there is {n_queries} to train on that has "
@@ -324,69 +390,3 @@ def _per_pair(parameters: Parameters, data: RankingData) -> Parameters:
         return parameters
     total = float(np.sum(preferences_of(data, parameters).pairs.weights))
     return replace(parameters, C=parameters.C * total, normalization="pairs")
-
-
-class _Run:
-    """Fits over sizes, each from the weights of the last."""
-
-    def __init__(self, parameters: Parameters, evaluate: Metric, seed: int) -> None:
-        self.parameters = parameters
-        self.evaluate = evaluate
-        self.seed = seed
-        self.stops: list[StopReason] = []
-
-    def walk(self, data: RankingData, curve: _Curve, sizes: Integers) -> Iterator[_Point]:
-        """Train on the first queries of the order, for each of the sizes."""
-        place = np.full(data.n_queries, data.n_queries)
-        place[curve.order] = np.arange(curve.order.size)
-        place_of_row = place[data.qid]
-        w: Floats | None = None
-        for size in sizes:
-            rows = np.flatnonzero(place_of_row < size)
-            train = rows_of(data, rows, n_jobs=self.parameters.n_jobs)
-            model = fit_linear(train, self.parameters, seed=self.seed, w0=w)
-            report = report_of(model)
-            if report.stop_reason is StopReason.INTERRUPTED:
-                raise KeyboardInterrupt
-            self.stops.append(report.stop_reason)
-            w = model.coef
-            held_out, by_query = curve.held_out, curve.is_judged_by_query
-            yield _Point(
-                report.n_pairs,
-                float(self._judge(train, w)),
-                np.nan if held_out is None else float(self._judge(held_out, w)),
-                self._judge(held_out, w, per_query=True) if held_out and by_query else np.empty(0),
-            )
-
-    def _judge(self, data: RankingData, w: Floats, **options: bool) -> Any:
-        scores = data.matrix.dot(w, None, effective_threads(self.parameters.n_jobs))
-        return self.evaluate(data.y, scores, qid=data.qid, **options)
-
-    def warn_unless_converged(self) -> None:
-        """Tell of fits that stopped early."""
-        unfinished = sum(not stop.converged for stop in self.stops)
-        message = unfinished_message(unfinished, len(self.stops))
-        if message is not None:
-            warnings.warn(message, stacklevel=3)
-
-
-def _collect(points: Sequence[Sequence[_Point]], sizes: Integers, metric: str) -> LearningCurve:
-    n_pairs, train, valid = (
-        np.array([[point[field] for point in curve] for curve in points], dtype=np.float64).T
-        for field in range(3)
-    )
-    by_query = np.mean([[point.valid_by_query for point in curve] for curve in points], axis=0)
-    train_mean, train_error = over_folds(train, metric)
-    valid_mean, valid_error = over_folds(valid, metric)
-    return LearningCurve(
-        metric=metric,
-        sizes=sizes,
-        n_pairs=n_pairs.astype(np.int64),
-        train_scores=train,
-        valid_scores=valid,
-        train_mean=train_mean,
-        train_error=train_error,
-        valid_mean=valid_mean,
-        valid_error=valid_error,
-        valid_by_query=by_query if by_query.size else None,
-    )

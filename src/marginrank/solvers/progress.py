@@ -32,7 +32,7 @@ class Reached(Protocol):
         """Xw."""
 
     @property
-    def travelled(self) -> Floats:
+    def accumulated_update(self) -> Floats:
         """How far each weight has gone in steps along which scores were updated."""
 
     @property
@@ -110,7 +110,7 @@ class Progress:
         return SolverResult(
             w=point.w,
             scores=point.scores,
-            travelled=point.travelled,
+            accumulated_update=point.accumulated_update,
             objective=point.value,
             gap=point.gap if gap is None else gap,
             estimate=estimate,

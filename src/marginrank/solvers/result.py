@@ -21,7 +21,7 @@ class SolverResult:
         The weights.
     scores : Scores
         Xw, for a warm start on the same documents.
-    travelled : ndarray of shape (n_features,)
+    accumulated_update : ndarray of shape (n_features,)
         How far each weight has gone in steps along which the scores were updated.
     objective, gap, estimate : float
         F(w); a certified upper bound on F(w) − F*; the solver's estimate of it.
@@ -37,7 +37,7 @@ class SolverResult:
 
     w: Floats
     scores: Scores
-    travelled: Floats
+    accumulated_update: Floats
     objective: float
     gap: float
     estimate: float

@@ -39,8 +39,8 @@ CURVE = "Curve"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Curve:
-    """What the curve is over, and what it is judged on."""
+class CurveOptions:
+    """Sizes and splits of the curve."""
 
     sizes: str | None = Parameter(
         or_none(TEXT),
@@ -55,7 +55,7 @@ class Curve:
     ).field(5)
     random_state: int = RANDOM_STATE._replace(panel=CURVE).field(0)
     valid: str | None = Parameter(
-        or_none(TEXT), "Data to judge the models on, instead of folds.", EVALUATION
+        or_none(TEXT), "Data to score the models on, instead of folds.", EVALUATION
     ).field(None)
     valid_group: str | None = Parameter(
         or_none(TEXT), "File of query sizes for --valid, as --group for DATA.", EVALUATION
@@ -65,7 +65,7 @@ class Curve:
     ).field(None)
 
     def __post_init__(self) -> None:
-        """Refuse values before anything is read."""
+        """Raise ValueError before anything is read."""
         check_parameters(self)
         if self.valid is None:
             check_integer("folds", self.folds, at_least=2)
@@ -86,13 +86,13 @@ def learning_curve(
     files: DataFiles,
     reading: Reading,
     parameters: LinearDeclaration,
-    curve: Curve,
+    curve: CurveOptions,
     judging: OneMetric,
     json: Json = False,
 ) -> None:
     """Tell whether more queries would make a linear model better.
 
-    Models are trained on more and more of the queries, and judged on others. C is held per pair:
+    Models are trained on more and more of the queries, and scored on others. C is held per pair:
     it means what it means in a fit of all data.
     """
     check_conflicts(reading.given, [("C", "lam")])

@@ -54,8 +54,8 @@ PATH = "Path"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Path:
-    """A path of models to choose from."""
+class PathOptions:
+    """A path of models to select from."""
 
     path: int | None = Parameter(
         or_none(integer(at_least=1, at_most=LONGEST_PATH)),
@@ -71,7 +71,7 @@ class Path:
     ).field(None)
 
     def check(self, l1_ratio: float) -> None:
-        """Raise ValueError for a path that there is not with such a penalty."""
+        """Raise ValueError if the path has no default grid with this penalty."""
         check_parameters(self)
         if self.path is None:
             return
@@ -91,7 +91,7 @@ def train_sparse(
     room: Room,
     parameters: SparseDeclaration,
     place: DeviceDeclaration,
-    path: Path,
+    path: PathOptions,
     validation: ValidationFlags,
     training: Training,
 ) -> None:
@@ -148,7 +148,7 @@ def train_sparse(
     task.tell(result, model)
 
 
-def _open(task: Task, room: Room, path: Path) -> "Opened":
+def _open(task: Task, room: Room, path: PathOptions) -> "Opened":
     """Read the data; those of a path are never left on disk, as its fits share what they read."""
     if path.path is None:
         return open_to_fit(task.files, task.reading, task.phases, memory_limit=room.memory_limit)

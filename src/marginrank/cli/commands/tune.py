@@ -19,13 +19,13 @@ from marginrank.cli.support.task import Task
 from marginrank.cli.support.ties import decided_by_ties
 from marginrank.cli.support.training import fit
 from marginrank.cli.support.tuned import Reporter, called, describe, print_tuning, train_command
-from marginrank.cli.support.tuning import CURVES_ONLY, Judging, Tried
+from marginrank.cli.support.tuning import CURVES_ONLY, ScoringOptions, SearchOptions
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
     from marginrank.models import AdditiveModel, LinearModel
-    from marginrank.selection.exploration import Space
-    from marginrank.selection.tuning import Tuning
+    from marginrank.selection.results import SearchResult
+    from marginrank.selection.space import SearchSpace
 
 EXAMPLE = """\
 tune train.txt --model model.json
@@ -46,42 +46,44 @@ CONFLICTS = (("folds", "valid"), ("nested", "valid"), ("points", "C"))
 def tune(
     data: DataFiles,
     reading: Reading,
-    tried: Tried,
-    judging: Judging,
+    options: SearchOptions,
+    scoring: ScoringOptions,
     metric: OneMetric,
     training: Training,
 ) -> None:
     """Choose C and other parameters of a model, train it with them and write it to a file.
 
-    Candidates are judged on folds of whole queries, or on --valid. The model is the one that train,
+    Candidates are scored on folds of whole queries, or on --valid. The model is the one that train,
     or with --additive train-additive, makes of the chosen parameters. Ctrl-C ends the search, and
     the best so far is kept.
     """
     check_conflicts(reading.given, CONFLICTS)
     check_needs(reading.given, NEEDS)
-    check_flags_of_both(reading.given, data, judging.valid, judging.test)
-    check_plot(judging.plot)
+    check_flags_of_both(reading.given, data, scoring.valid, scoring.test)
+    check_plot(scoring.plot)
     task = Task(data, reading, ValidationFlags(), training)
     with task.phases.importing():
         chosen = find_metric(metric.metric, gain=metric.gain, discount=metric.discount)
-    inputs = [judging.valid, judging.valid_group, judging.test, judging.test_group]
-    space = task.prepare(lambda: tried.space(reading.n_jobs), inputs=inputs, outputs=[judging.plot])
-    documents = open_data(data, reading, task.phases, Wanted(missing=tried.additive))
-    valid, test = _open_judged(task, judging, documents, missing=tried.additive)
-    tuning = _search(task, space, documents, valid, chosen, tried=tried, judging=judging)
-    _warn(tuning, nested=judging.nested)
-    model = _fit(documents, tuning.parameters, task.phases, training)
+    inputs = [scoring.valid, scoring.valid_group, scoring.test, scoring.test_group]
+    space = task.prepare(
+        lambda: options.space(reading.n_jobs), inputs=inputs, outputs=[scoring.plot]
+    )
+    documents = open_data(data, reading, task.phases, Wanted(missing=options.additive))
+    valid, test = _open_judged(task, scoring, documents, missing=options.additive)
+    found = _search(task, space, documents, valid, chosen, options=options, scoring=scoring)
+    _warn(found, nested=scoring.nested)
+    model = _fit(documents, found.parameters, task.phases, training)
     task.write(model)
-    more: dict[str, Any] = {"selection": describe(tuning)}
-    more["repeat"] = train_command(data, reading, tuning.parameters, training)
-    if judging.plot is not None:
-        with task.phases.phase("plot", judging.plot):
-            _plot(tuning, judging.plot)
+    more: dict[str, Any] = {"selection": describe(found)}
+    more["repeat"] = train_command(data, reading, found.parameters, training)
+    if scoring.plot is not None:
+        with task.phases.phase("plot", scoring.plot):
+            _plot(found, scoring.plot)
     if test is not None:
-        with task.phases.phase("evaluate", judging.test):
+        with task.phases.phase("evaluate", scoring.test):
             more |= _evaluate(model, test, metric, reading.n_jobs)
     _tell(task, model, task.summary(model, None, data_summary(documents), **more))
-    if tuning.is_interrupted:
+    if found.is_interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
@@ -103,69 +105,70 @@ def _fit(
 
 
 def _open_judged(
-    task: Task, judging: Judging, data: "RankingData", *, missing: bool
+    task: Task, scoring: ScoringOptions, data: "RankingData", *, missing: bool
 ) -> "tuple[RankingData | None, RankingData | None]":
     """Read validation and test data: before the search, so that an error costs nothing."""
     wanted = Wanted(data.n_features, data.feature_names, missing=missing)
     rest = task.reading, task.phases, wanted
-    valid = open_judged("valid", judging.valid, judging.valid_group, *rest)
-    return valid, open_judged("test", judging.test, judging.test_group, *rest)
+    valid = open_judged("valid", scoring.valid, scoring.valid_group, *rest)
+    return valid, open_judged("test", scoring.test, scoring.test_group, *rest)
 
 
 def _search(
     task: Task,
-    space: "Space",
+    space: "SearchSpace",
     data: "RankingData",
     valid: "RankingData | None",
     metric: Metric,
     *,
-    tried: Tried,
-    judging: Judging,
-) -> "Tuning":
-    """Choose among the candidates, and show how far that has come."""
-    from marginrank.metrics.names import metric_name
-    from marginrank.selection.tuning import tune
+    options: SearchOptions,
+    scoring: ScoringOptions,
+) -> "SearchResult":
+    """Search the candidates, and show progress."""
+    from marginrank.fit.linear import seed_from
+    from marginrank.selection.search import run_search
 
     with task.phases.phase("tune"), task.phases.searching() as bar:
-        reporter = Reporter(bar, metric_name(metric), space.varied, verbose=task.training.verbose)
+        reporter = Reporter(bar, space.varied, verbose=task.training.verbose)
         try:
-            tuning = tune(
+            found = run_search(
                 data,
                 space,
+                cv=scoring.folds,
                 validation=valid,
-                n_folds=judging.folds,
                 metric=metric,
-                rule=judging.rule,
-                nested=judging.nested,
-                budget=tried.budget,
-                random_state=task.training.random_state,
-                on_trial=reporter,
+                rule=scoring.rule,
+                nested=scoring.nested,
+                budget=options.budget,
+                seed=seed_from(task.training.random_state),
+                on_fit=reporter,
+                keep_interrupted=True,
             )
         except KeyboardInterrupt:
             complain("interrupted before a candidate was chosen; no model is written")
             raise typer.Exit(INTERRUPTED) from None
         reporter.end()
-    return tuning
+    return found
 
 
-def _warn(tuning: "Tuning", *, nested: bool) -> None:
-    """Tell of a choice among less than was asked for, or without the estimate that was."""
-    if tuning.is_interrupted:
-        n = len(tuning.selection.candidates)
-        best = called(vars(tuning.parameters), tuning.selection.varied)
+def _warn(found: "SearchResult", *, nested: bool) -> None:
+    """Warn of an interrupted search, of unfinished fits, and of a best C at the edge."""
+    if found.is_interrupted:
+        n = len(found.candidates)
+        best = called(found.best_params, found.varied)
         told = f"interrupted; the best of {n} candidates so far is kept: {best}"
         if nested:
             told += "; there is no estimate by nested folds"
         complain(f"{told}; Ctrl-C again to end without a model")
-    for message in (tuning.convergence_message(), tuning.edge_message()):
+    for message in (found.convergence_message(), found.edge_message()):
         if message is not None:
             warnings.warn(message, stacklevel=1)
 
 
-def _plot(tuning: "Tuning", path: str) -> None:
-    from marginrank.plots import plot_selection
+def _plot(found: "SearchResult", path: str) -> None:
+    from marginrank.plots import plot_search
 
-    save_plot(plot_selection(tuning.selection), path)
+    save_plot(plot_search(found), path)
 
 
 def _evaluate(
@@ -174,7 +177,7 @@ def _evaluate(
     metric: OneMetric,
     n_jobs: int | None,
 ) -> dict[str, Any]:
-    """Return the usual metrics, and the one that was used for the choice."""
+    """Return the usual metrics, and the one that candidates were scored by."""
     names = list(dict.fromkeys([metric.metric, *DEFAULT.split(",")]))
     chosen = find_metrics(",".join(names), gain=metric.gain, discount=metric.discount)
     scores = _models.scores(model, data, n_jobs)
@@ -183,7 +186,7 @@ def _evaluate(
 
 
 def _tell(task: Task, model: "LinearModel | AdditiveModel", result: dict[str, Any]) -> None:
-    """Print candidates, choice, fit and test."""
+    """Print candidates, fit and test."""
     if not task.training.json:
         print_tuning(result["selection"])
     task.tell(result, model)

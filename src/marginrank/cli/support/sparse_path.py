@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from marginrank.data import RankingData
     from marginrank.fit.sparse import SparseParameters
-    from marginrank.selection.path import SparsePath
+    from marginrank.selection.paths import SparsePath
 
 
 def walk_path(
@@ -30,40 +30,38 @@ def walk_path(
     verbose: bool,
 ) -> "SparsePath":
     """Fit the path, and score it on the data held out."""
-    from marginrank.fit.sparse import SparseParameters
-    from marginrank.selection.path import PATH_TOL, SHARED_WITH_A_FIT, fit_path
+    from marginrank.fit.linear import seed_from
+    from marginrank.selection.paths import SparsePath, fit_path
+    from marginrank.selection.sparse_paths import PATH_TOL, SparseLearner
 
-    of_path = SparseParameters(
-        tol=PATH_TOL,
-        radius=1.0 if parameter == "radius" else None,
-        **{name: getattr(parameters, name) for name in SHARED_WITH_A_FIT},
+    parameters = replace(
+        parameters, C=None, tol=PATH_TOL, radius=1.0 if parameter == "radius" else None
     )
     with phases.phase("path"), phases.solving(verbose) as callback:
         # The last fit, which follows, warns of features without effect.
         path, _ = fit_path(
+            SparsePath,
+            SparseLearner(parameter, callback),
             data,
-            of_path,
-            None,
+            parameters,
+            held_out,
+            metric,
+            grid=None,
             n_points=n_points,
-            held_out=held_out,
-            metric=metric,
-            random_state=random_state,
-            callback=callback,
+            seed=seed_from(random_state),
         )
     _warn(path)
     return path
 
 
 def _warn(path: "SparsePath") -> None:
-    """Tell of models that are not what was asked for, and of a choice that is none."""
-    from marginrank.selection.path import early_message
-
-    message = early_message(path)
+    """Warn of models that did not reach tol, and of scores that are all equal."""
+    message = path.convergence_message(has_tol=False)
     if message is not None:
         warnings.warn(message, stacklevel=2)
     if path.scores is not None and len(path.scores) > 1 and path.scores.max() == path.scores.min():
         warnings.warn(
-            f"{path.metric} is the same for all models, so that the sparsest is kept; check the "
+            f"{path.metric} is the same for all models, so the sparsest is kept; check the "
             "validation data.",
             stacklevel=2,
         )
@@ -71,7 +69,7 @@ def _warn(path: "SparsePath") -> None:
 
 def best_parameters(path: "SparsePath", parameters: "SparseParameters") -> "SparseParameters":
     """Return the parameters with the best C or radius of the path."""
-    best: Any = {path.parameter: float(path.values[path.best])}
+    best: Any = {path.parameter: float(path.values[path.best_index])}
     return replace(parameters, **best)
 
 
@@ -83,7 +81,7 @@ def plot(path: "SparsePath", file: str) -> None:
 
 
 def describe_path(path: "SparsePath") -> dict[str, Any]:
-    """Return the path as it is told to machines."""
+    """Return the path for --json."""
     import numpy as np
 
     columns = {
@@ -98,13 +96,13 @@ def describe_path(path: "SparsePath") -> dict[str, Any]:
     return {
         "parameter": path.parameter,
         "metric": path.metric,
-        "best": path.best,
+        "best": path.best_index,
         "points": points,
     }
 
 
 def print_path(described: "Mapping[str, Any]") -> None:
-    """Print a line a model."""
+    """Print one line per model."""
     parameter, best = described["parameter"], described["best"]
     rows = [
         (

@@ -1,4 +1,4 @@
-"""What tune tells: of a search under way, of the candidates, and how to repeat the last fit."""
+"""Output of tune: progress, the candidates, and the command that repeats the last fit."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from marginrank.models.parameters import AdditiveDeclaration, LinearDeclaration
 
 if TYPE_CHECKING:
     from marginrank.fit.linear import RidgeParameters
-    from marginrank.selection.tuning import Nested, Progress, Tuning
+    from marginrank.selection.results import NestedEstimate, SearchProgress, SearchResult
 
 MOST_ROWS = 30  # of the table of candidates; more are cut to what is near the choice
 EVIDENCE = 0.05  # p below which a difference is called one
@@ -32,30 +32,27 @@ def _word(value: str | float | None) -> str:
 
 
 class Reporter:
-    """Tells of a search under way: by a bar on a terminal, else by a line a combination or fold.
+    """Shows progress: by a bar on a terminal, else by one line per combination or outer fold.
 
     Parameters
     ----------
     bar : callable or None
-        Shows models done and planned, and the best so far.
-    metric : str
-        What candidates are judged by.
+        Shows fits done and planned, and the best so far.
     varied : sequence of str
-        Names of the parameters beside C that they differ in.
+        Names of the parameters beside C that candidates differ in.
     verbose : bool
         Whether every candidate gets a line.
     """
 
-    def __init__(self, bar: Any, metric: str, varied: Sequence[str], *, verbose: bool) -> None:
+    def __init__(self, bar: Any, varied: Sequence[str], *, verbose: bool) -> None:
         self._bar = bar
-        self._metric = metric
         self._varied = varied
         self._verbose = verbose
         self._stretch: tuple[int | None, int] | None = None
-        self._last: Progress | None = None
+        self._last: SearchProgress | None = None
 
-    def __call__(self, progress: "Progress") -> None:
-        """Tell of one more model."""
+    def __call__(self, progress: "SearchProgress") -> None:
+        """Show one more fit."""
         if self._bar is not None:
             self._bar(progress.done, progress.planned, self._best(progress))
         elif not self._verbose:
@@ -69,70 +66,67 @@ class Reporter:
         self._last = progress
 
     def end(self) -> None:
-        """Tell of the end, for which there is no next model."""
+        """Show the end of the search."""
         if self._last is not None and self._bar is None and not self._verbose:
             self._tell(self._last)
 
-    def _tell(self, progress: "Progress") -> None:
+    def _tell(self, progress: "SearchProgress") -> None:
         write_err(f"{_models_done(progress)}; {self._best(progress)}")
 
-    def _best(self, progress: "Progress") -> str:
+    def _best(self, progress: "SearchProgress") -> str:
         if progress.best is None:
             return ""
         best = called(vars(progress.best.parameters), self._varied)
-        return f"best so far: {best}, {self._metric} {progress.mean:.4f}"
+        return f"best so far: {best}, {progress.metric} {progress.mean:.4f}"
 
-    def _tell_candidate(self, progress: "Progress") -> None:
-        import numpy as np
-
+    def _tell_candidate(self, progress: "SearchProgress") -> None:
         candidate, fold = progress.candidate, progress.outer_fold
-        scores = candidate.scores[~np.isnan(candidate.scores)]
-        mean = f"{scores.mean():.4f}" if scores.size else "-"
+        mean = f"{candidate.mean:.4f}" if candidate.mean == candidate.mean else "-"
         where = "" if fold is None else f"without fold {fold}: "
-        told = f"{where}{called(vars(candidate.parameters), self._varied)}: {self._metric} {mean}"
+        told = (
+            f"{where}{called(vars(candidate.parameters), self._varied)}: {progress.metric} {mean}"
+        )
         write_err(f"{told} ({_models_done(progress)})")
 
 
-def _models_done(progress: "Progress") -> str:
+def _models_done(progress: "SearchProgress") -> str:
     if progress.planned is None:
         return f"{progress.done} models"
     return f"{progress.done} of {progress.planned} models"
 
 
-def describe(tuning: "Tuning") -> dict[str, Any]:
-    """Return the selection as it is told to machines."""
-    selection = tuning.selection
-    names = ("C", *selection.varied)
+def describe(found: "SearchResult") -> dict[str, Any]:
+    """Return the search for --json."""
     candidates = [
         {
-            **{name: getattr(candidate.parameters, name) for name in names},
+            **params,
             "combination": candidate.combination,
             "mean": mean,
             "error": error,
             "scores": candidate.scores,
         }
-        for candidate, mean, error in zip(
-            selection.candidates, selection.mean, selection.error, strict=True
+        for params, candidate, mean, error in zip(
+            found.params, found.candidates, found.mean, found.error, strict=True
         )
     ]
     return {
-        "metric": selection.metric,
-        "rule": tuning.rule,
-        "varied": list(names),
-        "chosen": selection.best,
-        "runner_up": selection.runner_up,
+        "metric": found.metric,
+        "rule": found.rule,
+        "varied": list(found.names),
+        "chosen": found.best_index,
+        "runner_up": found.runner_up,
         "candidates": candidates,
-        "comparison": None if tuning.comparison is None else asdict(tuning.comparison),
-        "nested": None if tuning.nested is None else _describe_nested(tuning.nested, names),
-        "combinations": tuning.n_combinations,
-        "combinations_tried": tuning.n_tried,
-        "candidates_untried": tuning.n_untried,
-        "out_of_time": tuning.is_out_of_time,
-        "interrupted": tuning.is_interrupted,
+        "comparison": None if found.comparison is None else asdict(found.comparison),
+        "nested": None if found.nested is None else _describe_nested(found.nested, found.names),
+        "combinations": found.n_combinations,
+        "combinations_tried": found.n_tried,
+        "candidates_untried": found.n_untried,
+        "out_of_time": found.is_out_of_time,
+        "interrupted": found.is_interrupted,
     }
 
 
-def _describe_nested(nested: "Nested", names: Sequence[str]) -> dict[str, Any]:
+def _describe_nested(nested: "NestedEstimate", names: Sequence[str]) -> dict[str, Any]:
     return {
         "mean": nested.mean,
         "error": nested.error,

@@ -1,4 +1,4 @@
-"""Flags of tune: what to try, and how it is judged."""
+"""Flags of tune: the candidates, and how they are scored."""
 
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from marginrank.models.parameters import (
 )
 
 if TYPE_CHECKING:
-    from marginrank.selection.exploration import Space
+    from marginrank.selection.space import SearchSpace
 
 LISTS = "Model (several values with commas)"
 SEARCH = "Search"
@@ -71,8 +71,8 @@ def _shared(name: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Tried:
-    """What to try: all combinations of the values that are listed."""
+class SearchOptions:
+    """The candidates: all combinations of the values that are listed."""
 
     C: str | None = Parameter(
         or_none(TEXT), f"{LOSS_WEIGHT.help[:-1]}; by default a grid from the data.", LISTS, "-C"
@@ -94,7 +94,7 @@ class Tried:
         LISTS,
     ).field(None)
     additive: bool = Parameter(
-        FLAG, "Choose among additive models, a curve a feature, as of train-additive.", LISTS
+        FLAG, "Search additive models (one curve per feature, see train-additive).", LISTS
     ).field(False)
     smoothness: str = _of_curves("smoothness", ",".join(f"{s:g}" for s in SMOOTHNESS_TRIED))
     max_bins: str = _of_curves("max_bins", str(BINS_TRIED))
@@ -126,14 +126,13 @@ class Tried:
     ).field(None)
 
     def __post_init__(self) -> None:
-        """Refuse values before anything is read."""
+        """Raise ValueError before anything is read."""
         check_parameters(self)
 
-    def space(self, n_jobs: int | None) -> "Space":
-        """Return what is to be tried; refuse a wrong entry of a list by its name."""
+    def space(self, n_jobs: int | None) -> "SearchSpace":
+        """Return the candidates; raise ValueError for a wrong entry of a list by its name."""
         from marginrank.fit.linear import Parameters
-        from marginrank.selection.exploration import Space
-        from marginrank.selection.learners import LINES
+        from marginrank.selection.space import SearchSpace
 
         shared = {"n_jobs": n_jobs, **{name: getattr(self, name) for name in SHARED}}
         axes = {name: _entries(name, getattr(self, name)) for name in AXES}
@@ -142,14 +141,14 @@ class Tried:
             axes[name] = _entries(name, self._default(name) if listed is None else listed)
         Cs = None if self.C is None else _numbers("C", self.C)
         if not self.additive:
-            return Space(Parameters(**shared), axes, Cs, self.points, LINES)
+            return SearchSpace(Parameters(**shared), axes, Cs, self.points)
         from marginrank.additive.fit import AdditiveParameters
-        from marginrank.additive.selection import Curves
+        from marginrank.additive.selection import AdditiveLearner
 
         base = AdditiveParameters(**shared, **{name: getattr(self, name) for name in OF_CURVES})
         axes["max_bins"] = _numbers("max_bins", self.max_bins)
         axes["smoothness"] = _numbers("smoothness", self.smoothness)
-        return Space(base, axes, Cs, self.points, Curves())
+        return SearchSpace(base, axes, Cs, self.points, AdditiveLearner())
 
     def _default(self, name: str) -> str:
         """Return the values to try if none are listed."""
@@ -159,11 +158,11 @@ class Tried:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Judging:
-    """What candidates are judged by, and the model that is written."""
+class ScoringOptions:
+    """What candidates are scored on, and the model that is written."""
 
     valid: str | None = Parameter(
-        or_none(TEXT), "Data to judge candidates on, instead of folds.", EVALUATION
+        or_none(TEXT), "Data to score candidates on, instead of folds.", EVALUATION
     ).field(None)
     valid_group: str | None = Parameter(
         or_none(TEXT), "File of query sizes for --valid, as --group for DATA.", EVALUATION
@@ -192,10 +191,10 @@ class Judging:
     ).field(None)
 
     def __post_init__(self) -> None:
-        """Refuse values before anything is read."""
+        """Raise ValueError before anything is read."""
         check_parameters(self)
         if self.rule == "one_se" and self.valid is not None:
-            told = " needs the spread over folds, and --valid has none; drop one of them."
+            told = " needs a standard error over folds, and --valid has none; drop one of them."
             raise ParameterError(Mention("rule", self.rule), told)
 
 
@@ -229,7 +228,7 @@ def _numbers(name: str, listed: str) -> list[float]:
 
 
 def _distinct(name: str, values: list[Any]) -> list[Any]:
-    """Refuse an entry that is there twice."""
+    """Raise ValueError if an entry is there twice."""
     for k, value in enumerate(values):
         if value in values[:k]:
             raise ParameterError(

@@ -139,7 +139,6 @@ class RestrictedParts(PartsMatrix):
 
     @property
     def memory_bytes(self) -> int:
-        """What these columns would take in memory, if all have as many entries."""
         return round(self._share * self._whole.memory_bytes)
 
     @property

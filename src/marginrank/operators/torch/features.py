@@ -36,11 +36,6 @@ class DeviceFeatures(ABC):
 
     @property
     @abstractmethod
-    def n_bytes(self) -> int:
-        """Memory that it takes."""
-
-    @property
-    @abstractmethod
     def device(self) -> torch.device:
         """Where it is."""
 
@@ -81,26 +76,17 @@ class DenseFeatures(DeviceFeatures):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         return self.X.shape[0], self.X.shape[1]
 
     @property
     def n_entries(self) -> int:
-        """Number of entries."""
         return self.X.numel()
 
     @property
-    def n_bytes(self) -> int:
-        """Memory that it takes."""
-        return self.X.numel() * self.X.element_size()
-
-    @property
     def device(self) -> torch.device:
-        """Where it is."""
         return self.X.device
 
     def dot(self, v: Tensor) -> Tensor:
-        """Return X v."""
         parts = [self._double(rows) @ v for rows in self._tiles()]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
@@ -112,21 +98,17 @@ class DenseFeatures(DeviceFeatures):
         return total
 
     def column(self, j: int) -> Tensor:
-        """Return a column as float64."""
         return self.X[:, j].to(torch.float64)
 
     def magnitudes(self) -> Tensor:
-        """Return the largest absolute value of each column."""
         parts = [self.X[rows].abs().amax(0) for rows in self._tiles()]
         return torch.stack(parts).amax(0).to(torch.float64)
 
     def restrict(self, columns: Integers) -> "DenseFeatures":
-        """Return some columns alone."""
         chosen = torch.as_tensor(columns, device=self.device)
         return DenseFeatures(self.X.index_select(1, chosen))
 
     def take_rows(self, rows: Integers) -> Any:
-        """Return some rows as an array."""
         chosen = torch.as_tensor(rows, device=self.device)
         return self.X.index_select(0, chosen).cpu().numpy()
 
@@ -217,45 +199,32 @@ class SparseFeatures(DeviceFeatures):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
         return self._rows.bounds.size - 1, self._n_columns
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries."""
         return self._rows.values.numel()
 
     @property
-    def n_bytes(self) -> int:
-        """Memory that it takes, with its transpose."""
-        return 2 * self.n_entries * (4 + self._rows.values.element_size())
-
-    @property
     def device(self) -> torch.device:
-        """Where it is."""
         return self._rows.values.device
 
     def dot(self, v: Tensor) -> Tensor:
-        """Return X v."""
         return self._rows.dot(v)
 
     def transpose_dot(self, z: Tensor) -> Tensor:
-        """Return Xᵀz."""
         return self._columns.dot(z)
 
     def column(self, j: int) -> Tensor:
-        """Return a column as float64."""
         some = slice(int(self._columns.bounds[j]), int(self._columns.bounds[j + 1]))
         column = torch.zeros(self.shape[0], dtype=torch.float64, device=self.device)
         entries = self._columns.values[some].to(torch.float64)
         return column.index_copy_(0, self._columns.index[some].long(), entries)
 
     def magnitudes(self) -> Tensor:
-        """Return the largest absolute value of each column."""
         return self._columns.largest()
 
     def restrict(self, columns: Integers) -> "SparseFeatures":
-        """Return some columns alone."""
         number = torch.full((self._n_columns,), -1, dtype=torch.int32, device=self.device)
         chosen = torch.as_tensor(columns, device=self.device)
         number[chosen] = torch.arange(chosen.numel(), dtype=torch.int32, device=self.device)
@@ -268,7 +237,6 @@ class SparseFeatures(DeviceFeatures):
         )
 
     def take_rows(self, rows: Integers) -> Any:
-        """Return some rows as CSR."""
         parts = self._rows.values, self._rows.index, self._rows.offsets
         return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=self.shape)[rows]
 

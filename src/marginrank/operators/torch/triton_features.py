@@ -59,7 +59,6 @@ class TritonFeatures(DenseFeatures):
     """A matrix of float32, contiguous."""
 
     def dot(self, v: Tensor) -> Tensor:
-        """Return X v."""
         n_rows, n_columns = self.shape
         scores = torch.empty(n_rows, dtype=torch.float64, device=self.device)
         _dot[(triton.cdiv(n_rows, ROWS),)](
@@ -85,5 +84,4 @@ class TritonFeatures(DenseFeatures):
         return sums.sum(0)
 
     def restrict(self, columns: Integers) -> "TritonFeatures":
-        """Return some columns alone."""
         return TritonFeatures(super().restrict(columns).X)

@@ -134,7 +134,7 @@ class _NewtonWidths(Widths[Point]):
                 curvature=self.curvature,
             )
             self.curvature = first.curvature
-            point = smooth.at(first.w, first.scores, travelled=first.travelled)
+            point = smooth.at(first.w, first.scores, accumulated_update=first.accumulated_update)
             estimate = first.estimate
             self._measure(point)
             if first.stop is StopReason.INTERRUPTED:

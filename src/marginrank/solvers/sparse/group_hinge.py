@@ -65,7 +65,7 @@ class _GroupWidths(ShapedWidths):
         if result.stop is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         self._w = result.w
-        point = objective.at(result.w, result.scores, travelled=result.travelled)
+        point = objective.at(result.w, result.scores, accumulated_update=result.accumulated_update)
         return SmoothOptimum(self._wrap(point), result.estimate, result.n_iter)
 
     def _wrap(self, point: Point) -> GroupPoint:

@@ -385,9 +385,9 @@ class WorkingSets:
             solved = iteration.run(part, max(0.3 * tol, 0.1 * point.gap / point.value), None)
             w = np.zeros_like(point.w)
             w[features] = solved.point.w
-            travelled = np.zeros_like(point.w)
-            travelled[features] = solved.point.travelled
-            step = point.composite.at(w, solved.point.scores, travelled)
+            accumulated_update = np.zeros_like(point.w)
+            accumulated_update[features] = solved.point.accumulated_update
+            step = point.composite.at(w, solved.point.scores, accumulated_update)
             if solved.stop is StopReason.PRECISION and step.gap >= point.gap:
                 return SubproblemOutcome(point, StopReason.PRECISION)
             size *= 2 if step.gap > SLOW * point.gap else 1

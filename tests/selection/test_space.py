@@ -5,42 +5,44 @@ import pytest
 
 from marginrank import RankingData, make_ranking
 from marginrank.fit.linear import Parameters
-from marginrank.selection.exploration import FINEST, Count, Exploration, Space, midpoints
 from marginrank.selection.folds import query_folds
-from marginrank.selection.judges import FoldJudge
-from marginrank.selection.selection import Search
+from marginrank.selection.scoring import SplitScorer, fold_splits
+from marginrank.selection.search import FitCount, Search
+from marginrank.selection.space import FINEST, SearchSpace, midpoints
 
 DATA = RankingData(*make_ranking(30, 10, 5, noise=1.0, random_state=0))
 FOLDS = query_folds(DATA, 3)
 
 
-def exploration(is_time_up=None, metric="ndcg@5", *, refines=False):
-    search = Search(DATA, FoldJudge(DATA, FOLDS, metric, None))
-    return Exploration(search, is_time_up, refines=refines)
+def search_of(space, is_time_up=None, metric="ndcg@5", n_fits=None):
+    scorer = SplitScorer(fold_splits(DATA, FOLDS), metric)
+    return Search(DATA, space, scorer, is_time_up=is_time_up, count=FitCount(n_fits))
 
 
 def test_a_space_has_all_combinations_and_the_precision_of_a_search():
-    space = Space(Parameters(tol=1e-9), {"loss": ["huber"], "scale": [None, "query"]}, [1.0, 0.1])
+    space = SearchSpace(
+        Parameters(tol=1e-9), {"loss": ["huber"], "scale": [None, "query"]}, [1.0, 0.1]
+    )
     space.check()
     assert space.varied == ["scale"]
     assert [one.scale for one in space.combinations] == [None, "query"]
     assert {(one.loss, one.tol) for one in space.combinations} == {("huber", 1e-5)}
-    assert space.n_candidates(99) == 4
-    for grid in space.grids(DATA, 99, None):
-        np.testing.assert_array_equal(grid.Cs, [0.1, 1.0])
+    assert space.n_candidates(coarse=False) == 4
+    for grid in space.grids(DATA, None, coarse=False):
+        np.testing.assert_array_equal(grid.values, [0.1, 1.0])
 
 
 def test_a_looser_fit_needs_no_tighter_search():
-    assert Space(Parameters(tol=1e-2), {}).combinations[0].tol == 1e-2
+    assert SearchSpace(Parameters(tol=1e-2), {}).combinations[0].tol == 1e-2
 
 
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (Space(Parameters(), {"loss": ["hinge", "hingee"]}), "hingee"),
-        (Space(Parameters(solver="newton"), {"loss": ["huber", "hinge"]}), "newton"),
-        (Space(Parameters(), {}, [1.0, -1.0]), "C=-1.0"),
-        (Space(Parameters(), {}, n_points=0), "n_points=0"),
+        (SearchSpace(Parameters(), {"loss": ["hinge", "hingee"]}), "hingee"),
+        (SearchSpace(Parameters(solver="newton"), {"loss": ["huber", "hinge"]}), "newton"),
+        (SearchSpace(Parameters(), {}, [1.0, -1.0]), "C=-1.0"),
+        (SearchSpace(Parameters(), {}, n_points=0), "n_points=0"),
     ],
 )
 def test_wrong_values_are_refused(space, message):
@@ -54,38 +56,37 @@ def test_grids_come_from_the_rows_that_are_looked_at():
     X = np.array(DATA.X)
     X[FOLDS[0].test] *= 1000.0
     other = RankingData(X, DATA.y, DATA.query_ids[DATA.qid])
-    space = Space(Parameters(), {"scale": [None, "standard"]})
-    for a, b in zip(space.grids(DATA, 5, rows), space.grids(other, 5, rows), strict=True):
-        np.testing.assert_array_equal(a.Cs, b.Cs)
-    whole = next(space.grids(other, 5, None))
-    assert whole.Cs[0] < next(space.grids(DATA, 5, None)).Cs[0]
+    space = SearchSpace(Parameters(), {"scale": [None, "standard"]}, n_points=5)
+    ours, others = (space.grids(data, rows, coarse=False) for data in (DATA, other))
+    for a, b in zip(ours, others, strict=True):
+        np.testing.assert_array_equal(a.values, b.values)
+    whole, own = (next(space.grids(data, None, coarse=False)) for data in (other, DATA))
+    assert whole.values[0] < own.values[0]
 
 
 def test_without_a_limit_every_candidate_is_tried_once():
-    space = Space(Parameters(), {"scale": [None, "query"]}, [0.01, 1.0])
-    count, run = Count(12), exploration()
-    tried = [
-        (c.combination, c.parameters.C) for c in run.explore(space.grids(DATA, 0, None), count)
-    ]
-    assert len(tried) == count.done == 12
+    space = SearchSpace(Parameters(), {"scale": [None, "query"]}, [0.01, 1.0])
+    run = search_of(space, n_fits=12)
+    tried = [(c.combination, c.parameters.C) for c in run.run()]
+    assert len(tried) == run.count.done == 12
     assert set(tried) == {(k, C) for k in (0, 1) for C in (0.01, 1.0)}
     assert [combination for combination, _ in tried] == [0] * 6 + [1] * 6
     assert not run.is_out_of_time
-    complete = run.search.candidates
+    complete = run.candidates
     assert run.mean == max(candidate.scores.mean() for candidate in complete)
     assert run.best.scores.mean() == run.mean
 
 
 def test_grids_become_finer_around_the_best():
-    space = Space(Parameters(), {"scale": [None, "query"]}, [1e-4, 1e-2, 1.0])
-    count, run = Count(None), exploration(lambda: False, refines=True)
-    for _ in run.explore(space.grids(DATA, 0, None), count):
+    space = SearchSpace(Parameters(), {"scale": [None, "query"]}, n_points=3)
+    run = search_of(space, lambda: False)
+    for _ in run.run():
         pass
-    assert count.done == 3 * len(run.search.candidates) > 18
-    coarse, finer = run.search.candidates[:6], run.search.candidates[6:]
+    assert run.count.done == 3 * len(run.candidates) > 18
+    coarse, finer = run.candidates[:6], run.candidates[6:]
     assert {candidate.combination for candidate in finer} == {run.best.combination}
     assert max(c.scores.mean() for c in coarse) <= run.mean
-    own = [c.parameters.C for c in run.search.candidates if c.combination == run.best.combination]
+    own = [c.parameters.C for c in run.candidates if c.combination == run.best.combination]
     octaves = np.sort(np.log2(own))
     k = int(np.searchsorted(octaves, np.log2(run.best.parameters.C)))
     assert np.diff(octaves[max(k - 1, 0) : k + 2]).max() <= FINEST + 1e-9
@@ -100,13 +101,13 @@ def test_a_limit_ends_it_but_not_before_a_candidate_is_complete(n_looks):
         looks.append(None)
         return len(looks) >= n_looks
 
-    space = Space(Parameters(), {}, [1e-4, 1e-2, 1.0])
-    count, run = Count(9), exploration(is_time_up)
-    is_complete = [c.is_complete for c in run.explore(space.grids(DATA, 0, None), count)]
+    space = SearchSpace(Parameters(), {}, [1e-4, 1e-2, 1.0])
+    run = search_of(space, is_time_up)
+    is_complete = [c.is_complete for c in run.run()]
     assert run.is_out_of_time
     # It is not asked whether time is up before that.
     first = is_complete.index(True) + 1
-    assert first + n_looks - 1 == len(is_complete) == count.done < 9
+    assert first + n_looks - 1 == len(is_complete) == run.count.done < 9
 
 
 def test_the_best_so_far_is_the_one_that_would_be_chosen():
@@ -115,12 +116,12 @@ def test_the_best_so_far_is_the_one_that_would_be_chosen():
     def constant(y, scores, qid=None, per_query=False):
         return 0.5
 
-    run = exploration(metric=constant, refines=True)
-    space = Space(Parameters(), {"scale": [None, "query"]}, [0.5, 1.0])
-    for _ in run.explore(space.grids(DATA, 0, None), Count(12)):
-        chosen = run.search.selection().parameters if run.has_complete else None
-        assert chosen == (None if run.best is None else run.best.parameters)
-    assert run.best.parameters.C == 0.5
+    space = SearchSpace(Parameters(tol=1e-5), {"scale": [None, "query"]}, n_points=2)
+    run = search_of(space, lambda: False, metric=constant)
+    for _ in run.run():
+        best = run.result(compare=False).parameters if run.has_complete else None
+        assert best == (None if run.best is None else run.best.parameters)
+    assert run.best.value == min(c.value for c in run.candidates if c.combination == 0)
 
 
 def test_midpoints_are_between_neighbours():

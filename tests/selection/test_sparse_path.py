@@ -11,7 +11,7 @@ from helpers.plain_defaults import plain_problem, plain_sparse, plain_sparse_pat
 from marginrank import RankingData, StopReason, make_ranking, metrics
 from marginrank.fit.sparse import first_C, first_radius, fit_sparse
 from marginrank.objective.losses import LOSSES
-from marginrank.selection.path import _walk
+from marginrank.selection.sparse_paths import SparseLearner
 
 X, Y, QID = make_ranking(60, (5, 25), 12, correlation=0.3, random_state=0)
 DATA = RankingData(X, Y, QID)
@@ -60,11 +60,11 @@ def test_a_grid_of_ones_own_says_what_it_is_of():
 
 
 def test_a_grid_of_ones_own_is_sorted():
-    path = plain_sparse_path(X, Y, QID, radii=[2.0, 0.5])
+    path = plain_sparse_path(X, Y, qid=QID, radii=[2.0, 0.5])
     np.testing.assert_array_equal(path.values, [0.5, 2.0])
     assert path.parameter == "radius"
     assert np.all(path.norms <= path.values)
-    path = plain_sparse_path(X, Y, QID, Cs=[100.0, 1.0])
+    path = plain_sparse_path(X, Y, qid=QID, Cs=[100.0, 1.0])
     np.testing.assert_array_equal(path.values, [1.0, 100.0])
     assert path.objectives[0] < path.objectives[1]
 
@@ -77,7 +77,7 @@ def test_models_are_scored_on_validation_data():
         scores = held_out[0] @ path.coefs[[k]].toarray()[0]
         expected = metrics.average_precision(held_out[1], scores, qid=held_out[2], ties="average")
         assert path.scores[k] == pytest.approx(expected)
-    assert path.best == int(np.argmax(path.scores))
+    assert path.best_index == int(np.argmax(path.scores))
     assert plain_sparse_path(DATA, n_points=2, validation=DATA).metric == "ndcg@10"
 
 
@@ -94,7 +94,7 @@ def test_models_are_scored_on_validation_data():
     ],
 )
 def test_other_validation_data_is_refused_before_any_fit(validation, message, monkeypatch):
-    monkeypatch.setattr("marginrank.selection.path._walk", None)
+    monkeypatch.setattr("marginrank.selection.sparse_paths.SparseLearner.fit_paths", None)
     named = RankingData(X, Y, QID, feature_names=[*"abcdefghijkl"])
     with pytest.raises(ValueError, match=message):
         plain_sparse_path(named, n_points=2, validation=validation)
@@ -104,7 +104,7 @@ def test_a_path_without_validation_has_no_best_model():
     path = plain_sparse_path(DATA, n_points=2)
     assert path.scores is None
     with pytest.raises(ValueError, match="validation data"):
-        _ = path.best
+        _ = path.best_index
 
 
 def test_a_path_costs_less_than_its_models_alone():
@@ -114,7 +114,7 @@ def test_a_path_costs_less_than_its_models_alone():
     before = objective.sweeps
     parameters = plain_problem(tol=1e-4)
     grid = np.geomspace(1.01 * first_C(objective), 1000 * first_C(objective), 20)
-    _walk(objective, parameters, grid, 0, None)
+    list(SparseLearner("C").walk(objective, parameters, grid, 0))
     path_sweeps = objective.sweeps - before
     histories = [fit_sparse(data, plain_problem(C=C, tol=1e-4)).report.history for C in grid[3:]]
     alone = [history[-1].sweeps for history in histories]
@@ -124,7 +124,7 @@ def test_a_path_costs_less_than_its_models_alone():
 
 def test_many_features():
     X, y, qid = make_ranking(30, 20, 2000, density=0.02, random_state=0)
-    path = plain_sparse_path(sp.csr_array(X), y, qid, n_points=5, tol=1e-6)
+    path = plain_sparse_path(sp.csr_array(X), y, qid=qid, n_points=5, tol=1e-6)
     assert path.stop_reasons == [StopReason.CERTIFIED] * 5
     assert path.coefs.shape == (5, 2000)
     for k in (1, 3):
@@ -143,7 +143,7 @@ def test_many_features():
         ({"radii": [0.0, 1.0]}, "^radii=0.0 must be"),
         ({"parameter": "lambda"}, "parameter='lambda' must be one of"),
         ({"n_points": 0}, "n_points=0 must be"),
-        ({"l1_ratio": 0.0}, "give Cs"),
+        ({"l1_ratio": 0.0}, "pass Cs"),
         ({"metric": "fun"}, "metric 'fun' is not known"),
         ({"loss": "fun"}, "loss='fun' must be one of"),
     ],
@@ -173,7 +173,7 @@ def test_the_order_of_validation_rows_does_not_choose(metric):
     ]
     for path in paths:
         np.testing.assert_allclose(path.scores, paths[0].scores, rtol=1e-12)
-        assert path.best == paths[0].best > 0
+        assert path.best_index == paths[0].best_index > 0
 
 
 def test_rows_sorted_by_label_do_not_choose_the_empty_model():
@@ -184,19 +184,19 @@ def test_rows_sorted_by_label_do_not_choose_the_empty_model():
     zeros = np.zeros(len(Y))
     assert metrics.ndcg(Y[rows], zeros, qid=QID[rows], k=10) > path.scores.max() + 0.01
     assert path.scores[0] < path.scores.max() - 0.1
-    assert path.best > 0
+    assert path.best_index > 0
     in_order = metrics.get_metric("ndcg@10", ties="order")
     flattered = plain_sparse_path(
         DATA, n_points=8, validation=(X[rows], Y[rows], QID[rows]), metric=in_order
     )
-    assert flattered.best == 0
+    assert flattered.best_index == 0
 
 
 def test_scores_that_differ_by_rounding_are_equal():
     path = plain_sparse_path(DATA, n_points=4)
     scores = np.array([np.nan, 0.7, 0.7 + 1e-15, 0.6])
-    assert replace(path, scores=scores).best == 1
-    assert replace(path, scores=scores + np.array([0, 0, 1e-9, 0])).best == 2
+    assert replace(path, scores=scores).best_index == 1
+    assert replace(path, scores=scores + np.array([0, 0, 1e-9, 0])).best_index == 2
 
 
 @pytest.mark.parametrize("parameter", ["C", "radius"])
@@ -204,8 +204,10 @@ def test_a_path_of_scaled_features(parameter):
     X, y, qid = make_ranking(30, 10, 6, random_state=0)
     X = X * 10.0 ** np.arange(-3, 3)
     scale = np.ptp(X, axis=0)
-    path = plain_sparse_path(X, y, qid, n_points=6, parameter=parameter, scale="range", tol=1e-6)
-    other = plain_sparse_path(X / scale, y, qid, n_points=6, parameter=parameter, tol=1e-6)
+    path = plain_sparse_path(
+        X, y, qid=qid, n_points=6, parameter=parameter, scale="range", tol=1e-6
+    )
+    other = plain_sparse_path(X / scale, y, qid=qid, n_points=6, parameter=parameter, tol=1e-6)
     np.testing.assert_allclose(path.values, other.values, rtol=1e-10)
     np.testing.assert_allclose(path.objectives, other.objectives, rtol=1e-5)
     np.testing.assert_allclose(path.norms, other.norms, rtol=1e-2)
@@ -220,19 +222,19 @@ def test_a_path_of_scaled_features(parameter):
 
 def test_a_path_without_a_scale_has_none():
     X, y, qid = make_ranking(10, 10, 3, random_state=0)
-    assert plain_sparse_path(X, y, qid, n_points=2).scale is None
+    assert plain_sparse_path(X, y, qid=qid, n_points=2).scale is None
 
 
 def test_models_that_stop_early_are_one_warning():
-    with pytest.warns(UserWarning, match="of the 3 models of the path did not come as") as caught:
-        path = plain_sparse_path(X, Y, QID, n_points=3, max_iter=1)
+    with pytest.warns(UserWarning, match="of 3 models of the path did not") as caught:
+        path = plain_sparse_path(X, Y, qid=QID, n_points=3, max_iter=1)
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    assert str(caught[0].message).startswith(f"{path.n_unfinished} of the 3")
+    assert str(caught[0].message).startswith(f"{path.n_unfinished} of 3")
 
 
 def test_features_without_effect_are_one_warning():
     with pytest.warns(UserWarning, match="Features without effect") as caught:
-        plain_sparse_path(np.c_[X, QID], Y, QID, n_points=3, scale="standard")
+        plain_sparse_path(np.c_[X, QID], Y, qid=QID, n_points=3, scale="standard")
     assert len(caught) == 1
     assert caught[0].filename == __file__

@@ -1,0 +1,156 @@
+"""The candidates of a search: combinations of parameters, each on a grid of one more parameter."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marginrank._utils.cached import cached_property
+from marginrank._utils.parameters import Mention, ParameterError, check_integer, check_number
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.ranking_data import RankingData
+from marginrank.selection.learner import PathLearner
+from marginrank.selection.linear_paths import LINEAR
+
+FARTHER = 10.0  # from a value that is alone on its grid to the next
+FINEST = 0.25  # octaves between neighbours: closer ones differ by less than folds do
+
+
+class PathGrid(NamedTuple):
+    """Candidates that differ in one parameter alone; the others are a combination."""
+
+    combination: int
+    parameters: Any
+    values: Floats
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """All combinations of some values, each on a grid of the learner's parameter.
+
+    Attributes
+    ----------
+    base : RidgeParameters or SparseParameters
+        Parameters of all candidates; `tol` is that of the last fit.
+    axes : mapping
+        Names of parameters other than the learner's, and the values to try.
+    values : sequence of float, optional
+        The grid; by default one from the data for each combination, because what C means depends
+        on normalization, scale and loss.
+    n_points : int, optional
+        Length of the default grid; by default that of the learner, or about half of it if finer
+        grids follow. They do with a time limit, unless `values` are given.
+    learner : PathLearner
+        Fits the models.
+    search_tol : float, optional
+        `tol` of all candidates; by default that of `base`, but at least the learner's.
+    """
+
+    base: Any
+    axes: Mapping[str, Sequence[Any]]
+    values: Sequence[float] | Floats | Integers | None = None
+    n_points: int | None = None
+    learner: PathLearner = LINEAR
+    search_tol: float | None = None
+
+    def check(self) -> None:
+        """Raise ValueError if a value is wrong, or if no solver supports a combination."""
+        if self.values is not None:
+            check_grid(self.learner.parameter, self.values)
+        if self.n_points is not None:
+            check_integer("n_points", self.n_points, at_least=1)
+        _ = self.combinations
+
+    @property
+    def varied(self) -> list[str]:
+        """Names of the parameters beside the learner's of which there are several values."""
+        return [name for name, values in self.axes.items() if len(values) > 1]
+
+    @cached_property
+    def combinations(self) -> list[Any]:
+        """The parameters of each combination; the last axis varies first."""
+        tol = self.search_tol
+        if tol is None:
+            tol = max(self.base.tol, self.learner.search_tol)
+        base = replace(self.base, tol=tol)
+        return [
+            replace(base, **dict(zip(self.axes, values, strict=True)))
+            for values in product(*self.axes.values())
+        ]
+
+    def points(self, *, coarse: bool) -> int:
+        """Return the length of default grids."""
+        if self.n_points is not None:
+            return self.n_points
+        return self.learner.n_points // 2 + 1 if coarse else self.learner.n_points
+
+    def n_candidates(self, *, coarse: bool) -> int:
+        """Return the number of candidates of the first grids."""
+        n_points = self.points(coarse=coarse) if self.values is None else len(self.values)
+        if self.room is not None:
+            return len(self.combinations) - 1 + n_points
+        return len(self.combinations) * n_points
+
+    @property
+    def room(self) -> tuple[float, float] | None:
+        """How far grids may go on at their ends; None for values that were given."""
+        return self.learner.room if self.values is None else None
+
+    def grids(
+        self, data: RankingData, rows: Integers | None, *, coarse: bool
+    ) -> Iterator[PathGrid]:
+        """Yield one grid for each combination; default grids depend on the rows."""
+        for number, parameters in enumerate(self.combinations):
+            if self.values is None:
+                n_points = self.points(coarse=coarse)
+                values = self.learner.default_grid(data, parameters, n_points, rows)
+            else:
+                values = check_grid(self.learner.parameter, self.values)
+            yield PathGrid(number, parameters, values)
+
+
+def check_grid(name: str, values: ArrayLike) -> Floats:
+    """Return the values of a grid, ascending; raise ValueError if they are not positive numbers."""
+    try:
+        grid = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        grid = np.empty(0)
+    if grid.ndim != 1 or not grid.size:  # a number alone may be meant as a number of points
+        raise ParameterError(Mention(name), " must be a list of numbers with at least one entry.")
+    for value in grid:
+        check_number(name, float(value))
+    return np.unique(grid)
+
+
+def beyond(
+    values: Floats, value: float, ends: tuple[float, float], room: tuple[float, float]
+) -> float | None:
+    """Return the next value beyond the end of a grid where one value is; None without room."""
+    lowest, highest = ends[0] * room[0], ends[1] * room[1]
+    step = values[1] / values[0] if values.size > 1 else FARTHER
+    rounding = 1.0 + 1e-9
+    if values[-1] == value and value * step <= highest * rounding:
+        return without_noise(value * step)
+    if values[0] == value and value / step >= lowest / rounding:
+        return without_noise(value / step)
+    return None
+
+
+def without_noise(value: float) -> float:
+    """Return a value without its last digits, which are rounding errors where a grid goes on."""
+    return float(f"{value:.12g}")
+
+
+def midpoints(values: Floats, value: float) -> Floats:
+    """Return the geometric means of one value and its neighbours on a grid.
+
+    Neighbours that are as close as `FINEST` have none.
+    """
+    octaves = np.log2(values)
+    k = int(np.searchsorted(values, value))
+    around = octaves[max(k - 1, 0) : k + 2]
+    wide = np.diff(around) > FINEST * (1.0 + 1e-9)
+    return 2.0 ** ((around[1:] + around[:-1]) / 2)[wide]

@@ -1,0 +1,137 @@
+"""Sparse models over a grid of C or of the radius, each from the last one's solution."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginrank._utils.parameters import check_integer
+from marginrank._utils.threads import serial_blas
+from marginrank._utils.types import Floats, Integers
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.scaling import Scale, find_linear_scale, with_scale
+from marginrank.fit.sparse import SparseParameters, first_C, first_radius
+from marginrank.models.fit_report import StopReason
+from marginrank.objective.objective import Objective
+from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
+from marginrank.selection.folds import cost_by_label, rows_of
+from marginrank.selection.learner import PathLearner, PathModel
+from marginrank.solvers.result import Callback, SolverResult
+from marginrank.solvers.sparse.proximal_newton import ProximalNewton
+
+PATH_TOL = 1e-4  # neighbours on a grid differ by more
+SPAN = 1000.0  # from the first value of a grid to the last
+
+
+class SparseLearner(PathLearner):
+    """Sparse models, each of which is a row of a CSR matrix, along C or the radius.
+
+    Parameters
+    ----------
+    parameter : {"C", "radius"}
+        What the grid is of.
+    callback : callable, optional
+        Called with each iteration of each fit.
+    """
+
+    search_tol = PATH_TOL
+    n_points = 50
+
+    def __init__(self, parameter: str, callback: Callback | None = None) -> None:
+        self.parameter = parameter
+        self._callback = callback
+
+    def fit_paths(
+        self,
+        data: RankingData,
+        parameters: SparseParameters,
+        values: Floats,
+        parts: Sequence[Integers | None],
+        *,
+        seed: int = 0,
+    ) -> Iterator[PathModel]:
+        """Fit one part after the other."""
+        for part, rows in enumerate(parts):
+            train, own = data, parameters
+            if rows is not None:
+                train = rows_of(data, rows, n_jobs=parameters.n_jobs)
+                own = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
+            with serial_blas():
+                objective, scale = self._objective(train, own)
+                for step, result in enumerate(self.walk(objective, own, values, seed)):
+                    model = sp.csr_array(result.w[None, :])
+                    if scale is not None:
+                        model.data /= scale.values[model.indices]
+                    yield PathModel(part, step, result, model, scale)
+
+    def default_grid(
+        self,
+        data: RankingData,
+        parameters: SparseParameters,
+        n_points: int,
+        rows: Integers | None = None,
+    ) -> Floats:
+        """Return a grid that starts at the smallest value that has an effect.
+
+        That is the C above which a weight is not zero, or the radius above which more than one is
+        not zero.
+        """
+        check_integer("n_points", n_points, at_least=1)
+        train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
+        with serial_blas():
+            objective, _ = self._objective(train, parameters)
+            if self.parameter == "radius":
+                first = first_radius(objective, positive=parameters.positive)
+            else:
+                first = first_C(
+                    objective, l1_ratio=parameters.l1_ratio, positive=parameters.positive
+                )
+        if first == 0:
+            raise ValueError("l1_ratio=0 has no default grid; pass Cs.")
+        if not np.isfinite(first):
+            raise ValueError(
+                "no feature of X tells documents with different labels apart; check X."
+            )
+        return np.geomspace(first, SPAN * first, n_points)
+
+    def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
+        """Return Xw."""
+        return data.matrix.dot(np.ravel(model.toarray()), rows, threads)
+
+    def with_value(self, parameters: SparseParameters, value: float) -> SparseParameters:
+        """Return parameters with one C or radius."""
+        of_grid: dict[str, Any] = {self.parameter: value}
+        return replace(parameters, **of_grid)
+
+    def walk(
+        self, objective: Objective, parameters: SparseParameters, values: Floats, seed: int
+    ) -> Iterator[SolverResult]:
+        """Solve for one value after another; all share the objective, points and the Hessian."""
+        solver = ProximalNewton(
+            objective, max_iter=parameters.max_iter, seed=seed, callback=self._callback
+        )
+        point = objective.at_zero()
+        for value in map(float, values):
+            regularizer = self._regularizer(parameters, value)
+            result = solver.solve(regularizer, start_at=point, tol=parameters.tol)
+            if result.stop is StopReason.INTERRUPTED or solver.point is None:
+                raise KeyboardInterrupt
+            point = solver.point.base
+            # The penalized objective was divided by C, so that points can be shared.
+            yield result if self.parameter == "radius" else result.times(value)
+
+    def _objective(
+        self, data: RankingData, parameters: SparseParameters
+    ) -> tuple[Objective, Scale | None]:
+        """Return the loss on scaled features, with a weight of 1, and the scale."""
+        objective = replace(parameters, C=None).objective(data)
+        scale = find_linear_scale(data, parameters.scale)
+        return with_scale(objective, scale), scale
+
+    def _regularizer(self, parameters: SparseParameters, value: float) -> L1Regularizer:
+        if self.parameter == "radius":
+            return L1Ball(value, parameters.positive)
+        l1 = parameters.l1_ratio
+        return ElasticNet(l1 / value, (1.0 - l1) / value, parameters.positive)
