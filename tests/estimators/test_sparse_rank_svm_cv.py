@@ -267,7 +267,7 @@ def test_fits_that_stop_early_are_one_warning_beside_that_of_the_last_fit():
         SparseRankSVMCV(n_points=3, cv=3, max_iter=1).fit(X, Y, qid=QID)
     search, last = (str(warning.message) for warning in caught)
     assert "of 9 fits to folds did not reach" in search
-    assert last.startswith("The fit stopped because")
+    assert "max_iter" in last
     assert caught[0].filename == __file__
 
 
