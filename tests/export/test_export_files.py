@@ -255,7 +255,7 @@ def test_a_refusal_names_the_targets_that_take_a_model(tmp_path):
 
 def test_a_target_that_takes_other_models_refuses_linear_ones(monkeypatch):
     monkeypatch.setitem(TARGETS, "trees", TARGETS["c"]._replace(takes=("additive",)))
-    with pytest.raises(ValueError, match="a linear model is nothing that trees runs; export it"):
+    with pytest.raises(ValueError, match="trees does not support linear models; export it"):
         export_files(MODEL, "trees")
 
 
