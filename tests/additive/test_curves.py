@@ -193,7 +193,8 @@ def test_the_leading_preconditioner_is_the_hessian_of_some_and_a_diagonal_of_oth
     point = curves.at(np.random.default_rng(1).normal(size=curves.n_features))
     variances = curves.feature_variances
     features = np.sort(np.argsort(-variances)[:5])
-    P = preconditioner.leading_at(point, variances, 0)
+    leading = preconditioner.leading_curvature(point, variances, 0)
+    P = preconditioner.leading_at(point, variances, leading)
     hessian = point.hessian()
     curvature = (np.diag(hessian)[features] - 1).sum() / variances[features].sum()
     expected = np.diag(1 + curvature * variances)

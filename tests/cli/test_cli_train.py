@@ -144,8 +144,8 @@ def test_unfinished_fit_is_a_warning(run, tmp_path, train_txt):
     flags = ("--solver", "tron", "--max-iter", "1", "--tol", "1e-12", "--json")
     done = run("train", train_txt, "--model", tmp_path / "m.json", *flags)
     (warning,) = [line for line in done.stderr.splitlines() if ": warning: " in line]
-    assert warning.startswith("marginrank: warning: The fit stopped because --max-iter iterations")
-    assert warning.endswith("; increase --max-iter or --tol, or scale the features.")
+    assert "The solver did not converge (--max-iter iterations" in warning
+    assert warning.endswith(". Increase --max-iter or --tol, or scale the features.")
     assert json.loads(done.stdout)["converged"] is False
 
 

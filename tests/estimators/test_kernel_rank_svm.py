@@ -14,8 +14,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import KernelRankSVM, RankSVM, StopReason, load_model, make_ranking
-from marginrank.estimators import base as _linear
+from marginrank.estimators import kernel_rank_svm
 from marginrank.fit import kernel as maps
+from marginrank.models import kernels
 
 X, Y, QID = make_ranking(30, (5, 15), 6, random_state=0)
 NEW = make_ranking(10, 12, 6, random_state=1)[0]
@@ -210,7 +211,7 @@ def test_wrong_labels_are_refused_before_the_work(monkeypatch):
     monkeypatch.setattr(maps, "eigh", None)
     with pytest.raises(ValueError, match="qid has 3 entries"):
         plain_kernel().fit(X, Y, qid=[1, 2, 3])
-    with pytest.raises(ValueError, match="solver='sgd' must be"):
+    with pytest.raises(ValueError, match="solver='sgd' cannot"):
         plain_kernel(solver="sgd").fit(X, Y)
 
 
@@ -241,7 +242,7 @@ def test_landmarks_by_number_of_documents(monkeypatch):
 
 @pytest.mark.parametrize("n_components", [None, 50])
 def test_any_number_of_threads_gives_bitwise_the_same(monkeypatch, n_components):
-    monkeypatch.setattr(maps, "BLOCK_BYTES", 8 * 50 * 16)
+    monkeypatch.setattr(kernels, "BLOCK_BYTES", 8 * 50 * 16)
     one, other = (
         plain_kernel(n_components=n_components, n_jobs=n_jobs).fit(X, Y, qid=QID).predict(NEW)
         for n_jobs in (1, 3)
@@ -258,10 +259,10 @@ def test_memory_of_predictions_is_bounded(monkeypatch):
         return original(A, B, **options)
 
     model = plain_kernel(n_jobs=1).fit(X, Y, qid=QID)
-    monkeypatch.setattr(maps, "pairwise_kernels", spy)
+    monkeypatch.setattr(kernels, "pairwise_kernels", spy)
     whole = model.predict(NEW)
     assert len(largest) == 1
-    monkeypatch.setattr(maps, "BLOCK_BYTES", 10 * 8 * len(Y))
+    monkeypatch.setattr(kernels, "BLOCK_BYTES", 10 * 8 * len(Y))
     largest.clear()
     np.testing.assert_allclose(model.predict(NEW), whole, rtol=1e-10)
     assert len(largest) == 12
@@ -270,10 +271,13 @@ def test_memory_of_predictions_is_bounded(monkeypatch):
 
 def test_float32_stays_float32_and_is_close(monkeypatch):
     kinds = []
-    fit = RankSVM.fit
-    monkeypatch.setattr(
-        RankSVM, "fit", lambda s, data: (kinds.append(data.X.dtype), fit(s, data))[1]
-    )
+    fit = maps.fit_linear
+
+    def spy(data, *args, **options):
+        kinds.append(data.X.dtype)
+        return fit(data, *args, **options)
+
+    monkeypatch.setattr(maps, "fit_linear", spy)
     for n_components in (None, 50):
         model = plain_kernel(C=0.1, n_components=n_components)
         single = clone(model).fit(X.astype(np.float32), Y, qid=QID).predict(NEW)
@@ -316,7 +320,7 @@ def test_an_interrupt_stores_the_best_model_and_is_raised(monkeypatch):
     def interrupt(line):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_linear, "print_iteration", interrupt)
+    monkeypatch.setattr(kernel_rank_svm, "print_iteration", interrupt)
     model = plain_kernel(tol=1e-12, verbose=1)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, Y, qid=QID)

@@ -324,7 +324,7 @@ def test_verbose_prints_a_line_an_iteration(capsys):
 @pytest.mark.parametrize("solver", ["newton", "tron"])
 def test_too_few_iterations_warn(solver):
     model = RankSVM(solver=solver, max_iter=1, tol=1e-12)
-    with pytest.warns(ConvergenceWarning, match=r"max_iter iterations.*about \d\.\de"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter iterations.* \d\.\de"):
         model.fit(X, Y, qid=QID)
     assert model.stop_reason_ is StopReason.MAX_ITER
     assert model.n_iter_ == 1
@@ -466,7 +466,7 @@ def test_a_cost_matrix_is_saved(tmp_path):
     model.save(tmp_path / "m.json")
     again = load_model(tmp_path / "m.json")
     np.testing.assert_array_equal(again.pair_cost, matrix)
-    with pytest.raises(ValueError, match="margin was the function sqrt"):
+    with pytest.raises(ValueError, match=r"margin was a callable \(sqrt\)"):
         again.fit(X, Y - Y.min(), qid=QID)
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 

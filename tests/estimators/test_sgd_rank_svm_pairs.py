@@ -210,7 +210,7 @@ def test_files_keep_the_choice_of_pairs(tmp_path):
     loaded = load_model(tmp_path / "m.json")
     assert loaded.margin == "label"
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    with pytest.raises(ValueError, match="pair_cost was the function"):
+    with pytest.raises(ValueError, match="pair_cost was a callable"):
         loaded.fit(X, Y, qid=QID)
 
 

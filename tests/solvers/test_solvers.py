@@ -468,7 +468,7 @@ def test_features_whose_products_overflow_are_named_as_in_the_data():
     objective = random_objective(5, 5, 6).restrict(np.array([1, 4]))
     hessian = np.diag([1.0, np.inf])
     with pytest.raises(ValueError, match=r"X\[:, 4\] has values so large"):
-        preconditioner.refuse_overflow(hessian, objective)
+        preconditioner.check_overflow(hessian, objective)
 
 
 @pytest.mark.parametrize("C", [1e-2, 1e2, 1e4])

@@ -24,7 +24,7 @@ FIT_VECTORS = 8  # of an entry a feature, that any fit needs at once
 
 
 def require_memory(n_bytes: int, what: str, fix: str) -> None:
-    """Refuse what needs more memory than there can be."""
+    """Raise ValueError for what needs more memory than there can be."""
     available = available_memory()
     if n_bytes > available:
         raise ValueError(
@@ -34,7 +34,7 @@ def require_memory(n_bytes: int, what: str, fix: str) -> None:
 
 
 def require_vectors(n_features: int) -> None:
-    """Refuse so many features that the vectors of a fit cannot be had."""
+    """Raise ValueError for so many features that the vectors of a fit cannot be had."""
     require_memory(
         8 * FIT_VECTORS * n_features,
         f"X has {n_features} features, and a fit to them",

@@ -296,6 +296,6 @@ def declared(kind: Any) -> dict[str, Parameter]:
 
 
 def check_parameters(parameters: Any) -> None:
-    """Refuse values that are not as declared, one by one."""
+    """Raise ValueError for values that are not as declared, one by one."""
     for name, parameter in declared(parameters).items():
         parameter.constraint.check(name, getattr(parameters, name))

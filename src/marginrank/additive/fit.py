@@ -52,7 +52,7 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
     """The parameters of an additive RankSVM; see :class:`~marginrank.AdditiveRankSVM`."""
 
     def check(self) -> None:
-        """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
+        """Raise ValueError for a wrong value, or a solver that cannot minimise the loss."""
         super().check()
         signs = directions(self.monotonic_cst)
         if self.group_l1 > 0 and signs:

@@ -53,8 +53,8 @@ def _numbers(ids: NDArray[Any]) -> bool:
     return all(isinstance(value, (bool, int, float)) for value in ids.tolist())
 
 
-def refuse_cut_queries(client: Client, parts: list[Future], facts: list[PartFacts]) -> None:
-    """Refuse data in which a query is in two partitions, and name it."""
+def check_whole_queries(client: Client, parts: list[Future], facts: list[PartFacts]) -> None:
+    """Raise ValueError for data in which a query is in two partitions, and name it."""
     if len(parts) < 2:
         return
     n_buckets = -(-sum(fact.n_queries for fact in facts) // BUCKET)

@@ -31,7 +31,7 @@ from marginrank.fit.stream_progress import StreamProgress
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.objective.objective import Objective
-from marginrank.objective.pair_sets import PairCounts, refuse_C
+from marginrank.objective.pair_sets import PairCounts, check_C
 from marginrank.objective.pair_weights import MOST_LABELS
 from marginrank.operators.parts.matrix import PartsMatrix
 from marginrank.solvers.result import Callback
@@ -140,7 +140,7 @@ def fit_on_dask(
 
 
 def check_for_dask(parameters: AnyParameters) -> None:
-    """Refuse wrong parameters, and those of fits in one process."""
+    """Raise ValueError for wrong parameters, and those of fits in one process."""
     if isinstance(parameters, Parameters):
         check_alone(parameters.objective, "dask", "as it ranks documents that are in memory")
 
@@ -191,7 +191,7 @@ def dask_objective(
 
 
 def _require_pairs(pairs: DaskPairs) -> None:
-    """Refuse documents without a pair to learn from."""
+    """Raise ValueError for documents without a pair to learn from."""
     if pairs.n_pairs == 0:
         raise no_pairs(pairs.n_documents, pairs.n_queries)
     if not pairs.has_weight:
@@ -207,7 +207,7 @@ def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
         "pairs": total,
         "query": float(np.sum([fact.query_weight for fact in facts])),
     }
-    refuse_C(C, total, C * total if parameters.normalization == "none" else C)
+    check_C(C, total, C * total if parameters.normalization == "none" else C)
     return C / over[parameters.normalization]
 
 

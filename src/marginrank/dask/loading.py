@@ -6,7 +6,7 @@ from distributed import Client, Future
 
 from marginrank._utils.parameters import check_choice
 from marginrank.dask.clusters import fetch, map_tasks
-from marginrank.dask.cuts import bring_queries_together, refuse_cut_queries
+from marginrank.dask.cuts import bring_queries_together, check_whole_queries
 from marginrank.dask.parts import PartFacts, check_alike, facts_of, make_part
 from marginrank.dask.sources import Source
 
@@ -71,7 +71,7 @@ def load_parts(client: Client, source: Source, partitions: str = "as_is") -> Loa
     check_choice("partitions", partitions, PARTITIONS)
     loaded = _make_parts(client, source.chunks, source.feature_names)
     if partitions == "as_is":
-        refuse_cut_queries(client, loaded.parts, loaded.facts)
+        check_whole_queries(client, loaded.parts, loaded.facts)
         return loaded
     together = bring_queries_together(client, source.chunks)
     return _make_parts(client, together, source.feature_names)

@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 from marginrank.dask.fit import check_for_dask
-from marginrank.dask.rankers import DaskRanker, refuse_local_only
+from marginrank.dask.rankers import DaskRanker, check_dask_arguments
 from marginrank.estimators.base import check_seed, warn_of
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
@@ -93,7 +93,7 @@ feature_names_in_
         DaskRankSVM
             The fitted estimator.
         """
-        refuse_local_only(
+        check_dask_arguments(
             group=group, pairs=pairs, pair_weight=pair_weight, memory_limit=memory_limit
         )
         columns = {
@@ -159,7 +159,7 @@ n_features_in_, feature_names_in_
         DaskSparseRankSVM
             The fitted estimator.
         """
-        refuse_local_only(group=group, memory_limit=memory_limit)
+        check_dask_arguments(group=group, memory_limit=memory_limit)
         columns = {
             "y": y,
             "qid": qid,

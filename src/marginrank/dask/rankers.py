@@ -93,7 +93,7 @@ class DaskRanker(BatchRanker):
             names = self._features_in(X)
             return X.map_partitions(score_frame, coef, names, meta=("score", "float64"))
         if is_array(X):
-            self._refuse_width(X.shape[1])
+            self._check_width(X.shape[1])
             X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
             none = np.empty(0)
             return X.map_blocks(score_rows, coef, drop_axis=1, dtype="float64", meta=none)
@@ -112,7 +112,7 @@ class DaskRanker(BatchRanker):
         blocks = []
         for path in paths:
             data = open_stored(path, verify=False)
-            self._refuse_width(data.n_features)
+            self._check_width(data.n_features)
             height = max(PART_BYTES // (8 * data.n_features), 1)
             for first in range(0, data.n_documents, height):
                 last = min(first + height, data.n_documents)
@@ -126,14 +126,14 @@ class DaskRanker(BatchRanker):
         """Return the columns of a dataframe to take; None for all."""
         names = feature_names_of(self)
         if names is None:
-            self._refuse_width(len(X.columns))
+            self._check_width(len(X.columns))
             return None
         missing = [name for name in names if name not in X.columns]
         if missing:
             raise ValueError(f"X has no column {missing[0]!r}, which is a feature of the fit.")
         return names
 
-    def _refuse_width(self, n_features: int) -> None:
+    def _check_width(self, n_features: int) -> None:
         if n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {n_features} features, but the fit had {self.n_features_in_}; give those."
@@ -177,16 +177,16 @@ class DaskRanker(BatchRanker):
             See :func:`~marginrank.metrics.pairwise_accuracy`.
         """
         self._require_model()
-        refuse_local_only(group=group)
+        check_dask_arguments(group=group)
         client = find_client(client)
         columns = {"y": y, "qid": qid, "sample_weight": sample_weight}
         loaded = load_parts(client, open_source(client, X, **columns), partitions)
-        self._refuse_width(loaded.n_features)
+        self._check_width(loaded.n_features)
         return mean_over_parts(client, loaded, pairwise_accuracy, self.coef_)
 
 
-def refuse_local_only(**given: Any) -> None:
-    """Refuse what belongs to data of one process."""
+def check_dask_arguments(**given: Any) -> None:
+    """Raise ValueError for what belongs to data of one process."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{name} does not go with a Dask cluster: {INSTEAD[name]}.")

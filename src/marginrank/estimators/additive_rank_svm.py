@@ -19,12 +19,12 @@ from marginrank.data.feature_choice import columns_of
 from marginrank.data.validation import check_features
 from marginrank.estimators.base import BaseRanker, check_seed, finish, warn_of
 from marginrank.estimators.input import (
+    check_features_of_fit,
     check_listed,
     feature_names_of,
     features_of,
     labels_beside,
     queries_of,
-    refuse_other_features,
     remember_columns,
     set_features,
     take_columns,
@@ -297,7 +297,7 @@ class AdditiveRankSVM(BaseRanker):
             texts = {k: c.categories for k, c in enumerate(self.curves_) if c.categories}
             X = with_numbers(without_used_columns(self, X), texts)
         checked = X.X if isinstance(X, RankingData) else check_features(X, missing=True)
-        refuse_other_features(self, X)
+        check_features_of_fit(self, X)
         threads = effective_threads(self.n_jobs)
         return additive_model.scores(self.curves_, checked, threads, self.interactions_)
 
@@ -327,7 +327,7 @@ class AdditiveRankSVM(BaseRanker):
         return self.to_additive_model()
 
     def _require_model(self) -> None:
-        """Refuse to go on without curves."""
+        """Raise NotFittedError without curves."""
         check_is_fitted(self)
 
     @classmethod

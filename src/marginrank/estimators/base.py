@@ -26,7 +26,7 @@ from marginrank.data import RankingData
 from marginrank.data.ranking_data import check_beside_data
 from marginrank.data.validation import check_finite
 from marginrank.estimators.input import (
-    Features,
+    FeatureInfo,
     documents_to_score,
     feature_names_of,
     features_of,
@@ -45,7 +45,7 @@ from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranking import ranks
 from marginrank.models import LinearModel, write_model
-from marginrank.models._features import Reason
+from marginrank.models.features import Reason
 from marginrank.models.fit_report import (
     FitReport,
     StopReason,
@@ -336,7 +336,7 @@ class LinearRanker(BaseRanker):
         return self.to_linear_model()
 
     def _require_model(self) -> None:
-        """Refuse to go on without weights."""
+        """Raise NotFittedError without weights."""
         check_is_fitted(self)
 
     @classmethod
@@ -385,7 +385,7 @@ class BatchRanker(LinearRanker):
             )
         return coef
 
-    def _take_over(self, model: LinearModel, data: Features) -> None:
+    def _take_over(self, model: LinearModel, data: FeatureInfo) -> None:
         """Set the attributes of a fit; raise what has ended it, or warn of its result."""
         set_features(self, features_of(data))
         self._set_model(model)

@@ -184,7 +184,7 @@ def cross_validate_ranking(
 
 
 @dataclass(frozen=True)
-class _Run:
+class _FoldResult:
     """What came out of a fold."""
 
     estimator: Any
@@ -199,7 +199,7 @@ def _run(
     fold: Fold,
     metrics: Mapping[str, Metric],
     sides: Sequence[str],
-) -> _Run:
+) -> _FoldResult:
     """Fit an estimator to the training documents of a fold, and judge it."""
     queries_of_fits.request_queries(estimator)
     rows = fold.train
@@ -215,7 +215,7 @@ def _run(
     fitted = perf_counter()
     judged = {"train": train, "test": documents.take(fold.test)}
     values = {side: _judge(estimator, judged[side], metrics) for side in sides}
-    return _Run(estimator, fitted - begin, perf_counter() - fitted, values)
+    return _FoldResult(estimator, fitted - begin, perf_counter() - fitted, values)
 
 
 def _judge(estimator: Any, documents: _FoldRows, metrics: Mapping[str, Metric]) -> list[float]:

@@ -79,7 +79,7 @@ def as_linear_model(model: Any) -> LinearModel:
             "fitted Pipeline that ends in one, such as RankSVM."
         )
     *before, (name, ranker) = _in_a_row(model)
-    _refuse_unfoldable(before, name, ranker)
+    _check_foldable(before, name, ranker)
     check_is_fitted(model)
     record: LinearModel = ranker.to_linear_model()
     steps = [step for _, step in before if not _passes(step)]
@@ -97,7 +97,7 @@ def _in_a_row(model: Pipeline, inside: str = "") -> Steps:
     ]
 
 
-def _refuse_unfoldable(before: Steps, name: str, ranker: Any) -> None:
+def _check_foldable(before: Steps, name: str, ranker: Any) -> None:
     """Name every step that is not linear."""
     found = [
         f"{place} ({type(step).__name__}: {why})"

@@ -98,7 +98,7 @@ def column_names(X: Any) -> Any:
     return getattr(seen, "feature_names_in_", None)
 
 
-class Features(Protocol):
+class FeatureInfo(Protocol):
     """What knows how many features there are, and perhaps their names."""
 
     @property
@@ -110,7 +110,7 @@ class Features(Protocol):
         """Names of the features."""
 
 
-def features_of(data: Features) -> dict[str, Any]:
+def features_of(data: FeatureInfo) -> dict[str, Any]:
     """Return the attributes in which scikit-learn keeps number and names of the features.
 
     An estimator gets them together with its weights, by :func:`set_features`: if a fit fails, both
@@ -167,16 +167,16 @@ def documents_to_score(estimator: BaseEstimator, X: Any) -> tuple[Any, _core.Mat
     Other features than those of the fit are refused, by number and by name.
     """
     if isinstance(X, RankingData):
-        refuse_other_features(estimator, X)
+        check_features_of_fit(estimator, X)
         return X.X, X.matrix
     X = without_used_columns(estimator, on_host(X, "X"))
     checked = check_features(X)
-    refuse_other_features(estimator, X)
+    check_features_of_fit(estimator, X)
     return checked, as_matrix(checked)
 
 
-def refuse_other_features(estimator: BaseEstimator, X: Any) -> None:
-    """Refuse documents that do not have the features of the fit."""
+def check_features_of_fit(estimator: BaseEstimator, X: Any) -> None:
+    """Raise ValueError for documents that do not have the features of the fit."""
     X = without_used_columns(estimator, X)
     given = _names_only_we_see(X)
     expected = feature_names_of(estimator)

@@ -16,8 +16,8 @@ from marginrank._utils.parameters import check_integer
 from marginrank._utils.types import Booleans
 from marginrank.data import RankingData
 from marginrank.estimators.input import (
+    check_features_of_fit,
     features_of,
-    refuse_other_features,
     set_features,
     training_data,
 )
@@ -140,7 +140,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         if not isinstance(X, RankingData):
             return super().transform(X)
         kept = self.get_support(indices=True)
-        refuse_other_features(self, X)
+        check_features_of_fit(self, X)
         return X.X[:, kept]
 
     def _get_support_mask(self) -> Booleans:

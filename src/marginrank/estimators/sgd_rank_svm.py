@@ -17,10 +17,10 @@ from marginrank.data.held_out import check_same_features, evaluation_data
 from marginrank.data.ranking_data import check_beside_data
 from marginrank.estimators.base import LinearRanker, check_seed, warn_of
 from marginrank.estimators.input import (
+    check_features_of_fit,
     check_listed,
     features_of,
     labels_beside,
-    refuse_other_features,
     set_features,
     training_data,
 )
@@ -336,7 +336,7 @@ class SGDRankSVM(LinearRanker):
         total = 0.0 if n_pairs_total is None else check_number("n_pairs_total", n_pairs_total)
         coef = getattr(self, "coef_", None)  # of a model from a file, which keeps nothing else
         if coef is not None:
-            refuse_other_features(self, X)
+            check_features_of_fit(self, X)
         labels = (y, qid, group, sample_weight, query_weight)
         data, given = self._given(X, *labels, propensity, pairs, pair_weight)
         features = features_of(data) if coef is None else {}

@@ -68,7 +68,7 @@ class RidgeParameters(LinearDeclaration):
         self.check()
 
     def check(self) -> None:
-        """Refuse a wrong value by its name, and a solver that cannot minimise the loss."""
+        """Raise ValueError for a wrong value, or a solver that cannot minimise the loss."""
         check_parameters(self)
         if not np.isfinite(self.loss_weight):
             raise ParameterError(
@@ -295,7 +295,7 @@ def _so_far(objective: Objective) -> SolverResult | None:
 def check_ndcg_inputs(
     parameters: RidgeParameters, pairs: PairList | None, memory_limit: int | None = None
 ) -> None:
-    """Refuse what a goal cannot have: pairs without labels, and documents that stay on disk."""
+    """Raise ValueError for pairs without labels, or documents on disk, with an NDCG objective."""
     if pairs is not None:
         check_alone(parameters.objective, "pairs", "which have no labels")
     if memory_limit is not None:
@@ -367,7 +367,7 @@ def preferences_of(
 
 
 def check_start(w0: Floats | None) -> None:
-    """Refuse weights to start from that are no numbers."""
+    """Raise ValueError for weights to start from that are no numbers."""
     if w0 is not None and not np.isfinite(w0).all():
         bad = int(np.argmin(np.isfinite(w0)))
         raise ValueError(
@@ -383,12 +383,12 @@ def require_pairs(objective: Objective, data: RankingData) -> None:
         raise no_pairs(data.n_documents, data.n_queries)
     if not objective.has_weight:
         for name in ("sample_weight", "query_weight"):
-            _refuse_vanishing(name, getattr(data, name))
+            _check_vanishing(name, getattr(data, name))
         raise no_weight(data.cost)
 
 
-def _refuse_vanishing(name: str, weights: Floats | None) -> None:
-    """Refuse weights that are positive and of which no product is."""
+def _check_vanishing(name: str, weights: Floats | None) -> None:
+    """Raise ValueError for weights that are positive and of which no product is."""
     if weights is None or not weights.any():
         return
     largest = float(weights.max())

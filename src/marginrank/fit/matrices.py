@@ -81,7 +81,7 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
             "give its path.",
         )
     if limit is not None:
-        _refuse_scattered(data)
+        _check_contiguous(data)
         return Opened(left_on_disk(data), limit)
     needed, free = _still_needed(data, stored), available_memory()
     if needed <= free or data.queries.rows is not None:  # rows that are apart can only be mapped
@@ -106,7 +106,7 @@ def _streams_by_itself(stored: StoredFeatures, needed: int, free: int, limit: in
     )
 
 
-def _refuse_scattered(data: RankingData) -> None:
+def _check_contiguous(data: RankingData) -> None:
     if data.queries.rows is None:
         return
     folder = "the store" if data.stored is None else data.stored.folder
@@ -163,7 +163,7 @@ def matrix_at(data: RankingData, place: Place) -> Matrix:
     from marginrank.operators.torch.matrix import TorchMatrix, bytes_needed
 
     device = _existing(torch, place.name)
-    _refuse_another(device, place)
+    _check_device(device, place)
     needed = bytes_needed(data, has_features=place.tensor is not None)
     free = free_bytes(torch, device)
     if free is not None and needed > free:
@@ -174,7 +174,7 @@ def matrix_at(data: RankingData, place: Place) -> Matrix:
     return TorchMatrix.of(data, device, place.tensor)
 
 
-def refuse_limit(place: Place) -> None:
+def check_no_memory_limit(place: Place) -> None:
     """Refuse to leave X on disk and to bring it to a device."""
     if place.device is not None:
         raise ParameterError(
@@ -208,7 +208,7 @@ def _existing(torch: Any, name: str) -> Any:
     return torch.device("cuda", number)
 
 
-def _refuse_another(device: Any, place: Place) -> None:
+def _check_device(device: Any, place: Place) -> None:
     """Refuse a tensor that is on another card than the one to compute on."""
     tensor = place.tensor
     if tensor is not None and tensor.device.type != "cpu" and tensor.device != device:
@@ -262,7 +262,7 @@ def matrix_for(
     if memory_limit is None:
         yield matrix_at(data, place)
         return
-    refuse_limit(place)
+    check_no_memory_limit(place)
     matrix = StreamedMatrix(
         data.X,
         data.queries.offsets,

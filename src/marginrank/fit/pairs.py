@@ -72,13 +72,13 @@ def choose_pairs(
         Number of threads.
     """
     if pairs is not None:
-        refuse_selection(pair_selection)
-        _refuse_labels(pair_cost, margin, propensity, data.cost)
+        check_pair_selection(pair_selection)
+        _check_labels(pair_cost, margin, propensity, data.cost)
         return Preferences(ListedPairs.from_data(data, pairs, margins=None, threads=threads), loss)
     if factors is None and pair_cost is not None:
         factors = pair_factors(pair_cost, data.y, data.qid, labels)
     if propensity is not None:
-        _refuse_both(data.cost)
+        _check_one_cost(data.cost)
         factors = with_propensity(factors, propensity)
     elif data.cost is not None:
         factors = with_preferred(factors, data.cost)
@@ -94,8 +94,8 @@ def choose_pairs(
     return Preferences(chosen, loss if margins is None else loss.shifted(-loss.margin))
 
 
-def _refuse_both(cost: Floats | None) -> None:
-    """Refuse propensities where the data have their inverse."""
+def _check_one_cost(cost: Floats | None) -> None:
+    """Raise ValueError for propensities where the data have their inverse."""
     if cost is not None:
         raise ValueError(
             "propensity was given, but the data have a cost a document, which is the inverse of "
@@ -103,10 +103,10 @@ def _refuse_both(cost: Floats | None) -> None:
         )
 
 
-def _refuse_labels(
+def _check_labels(
     pair_cost: Any, margin: Any, propensity: Floats | None, cost: Floats | None
 ) -> None:
-    """Refuse what needs labels."""
+    """Raise ValueError for what needs labels."""
     asked = {
         "pair_cost": pair_cost is not None,
         "margin": margin != "unit",
@@ -131,8 +131,8 @@ def check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats |
     return values
 
 
-def refuse_selection(pair_selection: str) -> None:
-    """Refuse what has no meaning for pairs that are listed."""
+def check_pair_selection(pair_selection: str) -> None:
+    """Raise ValueError for what has no meaning for pairs that are listed."""
     if pair_selection != "all":
         raise ParameterError(
             given("pair_selection", pair_selection),

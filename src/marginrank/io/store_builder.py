@@ -338,7 +338,7 @@ class _Spill:
 
 
 def _require_disk(data: DataParts, folder: str) -> None:
-    """Refuse a store that may not fit on the disk."""
+    """Raise ValueError for a store that may not fit on the disk."""
     needed = data.X.n_bytes + DOCUMENT_BYTES * data.queries.n_documents
     free = shutil.disk_usage(folder).free
     if needed > free:

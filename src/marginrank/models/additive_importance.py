@@ -11,8 +11,8 @@ from marginrank.data.held_out import check_same_names
 from marginrank.data.queries import group_rows
 from marginrank.data.ranking_data import RankingData, check_beside_data, columns_of
 from marginrank.data.validation import check_features
-from marginrank.models._features import require_features
 from marginrank.models.additive_model import AdditiveModel, contributions
+from marginrank.models.features import require_features
 
 DRAWS = 200  # of queries, for standard errors
 

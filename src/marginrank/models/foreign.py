@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank._utils.types import Floats
-from marginrank.models._features import require_features
+from marginrank.models.features import require_features
 
 
 def foreign_scores(model: Any, X: Any) -> Floats:

@@ -18,7 +18,7 @@ from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
 from marginrank._utils.version import __version__
 from marginrank.data.validation import as_matrix, check_features, check_finite
-from marginrank.models._features import Reason, check_rows, reasons_by_feature, require_features
+from marginrank.models.features import Reason, check_rows, reasons_by_feature, require_features
 from marginrank.models.fit_report import FitReport
 from marginrank.models.json_fields import (
     Fields,
@@ -188,7 +188,7 @@ def is_kernel_model(path: str) -> bool:
 def read(path: str) -> KernelModel:
     """Read a model; nothing in it is ever executed."""
     try:
-        _refuse_compressed(path)
+        _check_uncompressed(path)
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         text = arrays[HEADER].tobytes()
@@ -204,8 +204,8 @@ def read(path: str) -> KernelModel:
     return _parse(fields, arrays)
 
 
-def _refuse_compressed(path: str) -> None:
-    """Refuse what could take far more memory than the file is long; these are not compressed."""
+def _check_uncompressed(path: str) -> None:
+    """Raise ValueError for compressed arrays, which could take far more memory than the file."""
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             if entry.compress_type != zipfile.ZIP_STORED:

@@ -10,7 +10,7 @@ import numpy as np
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
 from marginrank.data.validation import as_matrix, check_features, check_finite
-from marginrank.models._features import Reason, check_rows, reasons_by_feature, require_features
+from marginrank.models.features import Reason, check_rows, reasons_by_feature, require_features
 from marginrank.models.fit_report import FitReport
 
 

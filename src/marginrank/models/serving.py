@@ -13,8 +13,8 @@ from marginrank._utils.ordering import places_of_largest
 from marginrank._utils.parameters import check_integer
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import as_matrix, check_features, real_array
-from marginrank.models._features import require_features
 from marginrank.models.arrow_scores import column_names, is_arrow, scores_of_columns, vectors_of
+from marginrank.models.features import require_features
 from marginrank.models.linear_model import LinearModel, check_weights
 
 FEW = 256  # documents that are sorted sooner than parted
@@ -182,7 +182,7 @@ class LinearScorer:
         return as_matrix(np.ascontiguousarray(table.T)).dot(self._weights, None, 1)
 
     def _require_columns(self, given: Iterable[str]) -> None:
-        """Refuse to do without a feature that the model weighs."""
+        """Raise ValueError for a missing feature that the model weighs."""
         if self.feature_names is None:
             raise ValueError(
                 "the model has no names of features, so that columns cannot be found by name; give "

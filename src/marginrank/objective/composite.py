@@ -26,7 +26,7 @@ class Composite(Generic[R_co]):
     regularizer: R_co
 
     def __post_init__(self) -> None:
-        """Refuse a loss that has no second derivative to work with."""
+        """Raise ValueError for a loss that has no second derivative to work with."""
         if not self.objective.loss.smooth:
             raise ValueError(
                 f"loss={self.objective.loss.name!r} has a kink, and sparse solvers need a smooth "

@@ -128,14 +128,14 @@ def closeness(line: Iteration) -> tuple[float, float]:
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:
     """Look at the first w, and refuse features that cannot be summed."""
     point = objective.at(w, scores)
-    refuse_huge(point)
+    check_magnitude(point)
     return point
 
 
-def refuse_huge(point: Point) -> None:
-    """Refuse features whose gradient is close to overflow at the first w."""
+def check_magnitude(point: Point) -> None:
+    """Raise ValueError for features whose gradient is close to overflow at the first w."""
     if not np.abs(point.gradient).max() < SUSPICIOUS:
-        _refuse_overflow(point)
+        _check_overflow(point)
 
 
 def start_inside(
@@ -148,12 +148,12 @@ def start_inside(
     return start(objective, w, scores0 if np.array_equal(w, w0) else None)
 
 
-def _refuse_overflow(point: Point) -> None:
+def _check_overflow(point: Point) -> None:
     """Name what makes gradients so large that their squares may overflow, unless it is only C."""
     objective = point.objective
     magnitudes = objective.feature_magnitudes
     if not objective.space.is_finite(point.scores):
-        _refuse_nan(objective)
+        _check_nan(objective)
         worst = int(np.argmax(magnitudes))
     elif objective.space.is_finite(point.score_gradient):
         worst = int(np.argmax(np.nan_to_num(np.abs(point.gradient), nan=np.inf)))
@@ -168,7 +168,7 @@ def _refuse_overflow(point: Point) -> None:
         )
 
 
-def _refuse_nan(objective: Objective) -> None:
+def _check_nan(objective: Objective) -> None:
     """Name a feature that has become NaN or infinite since the data were checked."""
     for j in range(min(objective.n_features, SUSPECTS)):
         if not objective.space.is_finite(objective.design.column(j)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import check_files, check_flags_of_data, refuse_stdin_twice
+from marginrank.cli.support.checks import check_files, check_flags_of_data, check_stdin_once
 from marginrank.cli.support.data import open_data
 from marginrank.cli.support.files import read_scores, regular_file
 from marginrank.cli.support.metrics import Metric, find_metric, measure
@@ -43,7 +43,7 @@ def compare(
     chosen = find_metric(metric, gain=judging.gain, discount=judging.discount)
     check_flags_of_data(reading.given, data)
     inputs = [*data, model_a, scores_a, model_b, scores_b]
-    refuse_stdin_twice(inputs)
+    check_stdin_once(inputs)
     for side, sources in (("a", (model_a, scores_a)), ("b", (model_b, scores_b))):
         if sources.count(None) != 1:
             raise ValueError(f"give either --model-{side} or --scores-{side}.")

@@ -9,8 +9,8 @@ from marginrank.cli.support import models as _models
 from marginrank.cli.support.checks import (
     check_files,
     check_flags_of_data,
+    check_stdin_once,
     check_writable,
-    refuse_stdin_twice,
 )
 from marginrank.cli.support.data import data_summary, open_data
 from marginrank.cli.support.files import read_scores, write_text
@@ -52,7 +52,7 @@ def evaluate(
         raise ValueError(f"{files[0]}: give a model and data, or scores with --scores and data.")
     check_flags_of_data(reading.given, files if scores is not None else files[1:])
     check_writable(per_query)
-    refuse_stdin_twice([*files, scores])
+    check_stdin_once([*files, scores])
     metrics = judging.metrics
     chosen = find_metrics(metrics, gain=judging.gain, discount=judging.discount)
     check_files([*files, scores, reading.group], [per_query])

@@ -6,7 +6,7 @@ import typer
 
 from marginrank.cli.support.cluster import learn_on_cluster
 from marginrank.cli.support.data import Wanted, data_summary, open_to_fit
-from marginrank.cli.support.options import DATA, DataFiles, Reading, Room, Training, Validation
+from marginrank.cli.support.options import DATA, DataFiles, Reading, Room, Training, ValidationFlags
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.task import Task
 from marginrank.cli.support.training import fit_opened, stream_summary
@@ -41,7 +41,7 @@ def train(
     room: Room,
     parameters: LinearDeclaration,
     place: DeviceDeclaration,
-    validation: Validation,
+    validation: ValidationFlags,
     training: Training,
     pairs: Annotated[
         str | None,
@@ -59,7 +59,7 @@ def train(
     train-online learns roughly, from text as it is read.
     """
     task = Task(data, reading, validation, training)
-    task.refuse_flags(conflicts=CONFLICTS)
+    task.check_flags(conflicts=CONFLICTS)
 
     def make() -> "Parameters":
         from marginrank.fit.linear import Parameters

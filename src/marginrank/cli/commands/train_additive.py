@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from marginrank.cli.support.data import Wanted, data_summary, open_data
-from marginrank.cli.support.options import DataFiles, Reading, Training, Validation
+from marginrank.cli.support.options import DataFiles, Reading, Training, ValidationFlags
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.task import Task
 from marginrank.cli.support.training import warn_of, warn_of_report, with_seed
@@ -29,7 +29,7 @@ def train_additive(
     data: DataFiles,
     reading: Reading,
     parameters: AdditiveDeclaration,
-    validation: Validation,
+    validation: ValidationFlags,
     training: Training,
 ) -> None:
     """Train an additive model, a curve a feature, and write it to a file.
@@ -37,7 +37,7 @@ def train_additive(
     The flags are named as the parameters of marginrank.AdditiveRankSVM and marginrank.load_letor.
     """
     task = Task(data, reading, validation, training)
-    task.refuse_flags(conflicts=CONFLICTS)
+    task.check_flags(conflicts=CONFLICTS)
 
     def make() -> "AdditiveParameters":
         from marginrank.additive.fit import AdditiveParameters

@@ -8,7 +8,7 @@ import typer
 
 from marginrank.cli.support.data import Wanted, kind_of, missing_policy
 from marginrank.cli.support.files import is_pipe, name_of
-from marginrank.cli.support.options import DATA, Reading, Training, Validation
+from marginrank.cli.support.options import DATA, Reading, Training, ValidationFlags
 from marginrank.cli.support.task import Task
 from marginrank.cli.support.training import warn_of, with_seed
 from marginrank.models.parameters import OnlineDeclaration
@@ -46,7 +46,7 @@ def train_online(
     ],
     reading: Reading,
     parameters: OnlineDeclaration,
-    validation: Validation,
+    validation: ValidationFlags,
     training: Training,
     chunk_documents: Annotated[
         int | None,
@@ -63,7 +63,7 @@ def train_online(
     as the parameters of marginrank.SGDRankSVM and marginrank.iter_letor.
     """
     task = Task(data, reading, validation, training)
-    task.refuse_flags(needs=NEEDS, conflicts=CONFLICTS)
+    task.check_flags(needs=NEEDS, conflicts=CONFLICTS)
 
     def make() -> "OnlineParameters":
         from marginrank.fit.online import OnlineParameters

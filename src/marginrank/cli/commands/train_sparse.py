@@ -15,7 +15,7 @@ from marginrank._utils.parameters import (
 )
 from marginrank.cli.support.cluster import learn_on_cluster
 from marginrank.cli.support.data import Wanted, data_summary, open_data, open_to_fit
-from marginrank.cli.support.options import DataFiles, Reading, Room, Training, Validation
+from marginrank.cli.support.options import DataFiles, Reading, Room, Training, ValidationFlags
 from marginrank.cli.support.plots import check_plot
 from marginrank.cli.support.sparse_path import (
     best_parameters,
@@ -92,7 +92,7 @@ def train_sparse(
     parameters: SparseDeclaration,
     place: DeviceDeclaration,
     path: PathOptions,
-    validation: Validation,
+    validation: ValidationFlags,
     training: Training,
 ) -> None:
     """Train a sparse linear model and write it to a file.
@@ -101,7 +101,7 @@ def train_sparse(
     and marginrank.load_letor.
     """
     task = Task(data, reading, validation, training)
-    task.refuse_flags(needs=NEEDS, conflicts=CONFLICTS)
+    task.check_flags(needs=NEEDS, conflicts=CONFLICTS)
     path.check(parameters.l1_ratio)
     check_plot(path.plot)
 

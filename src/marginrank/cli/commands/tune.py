@@ -11,7 +11,7 @@ from marginrank.cli.support.checks import check_conflicts, check_flags_of_both, 
 from marginrank.cli.support.data import Wanted, data_summary, open_data, open_judged
 from marginrank.cli.support.errors import INTERRUPTED, complain
 from marginrank.cli.support.metrics import DEFAULT, Metric, find_metric, find_metrics, measure
-from marginrank.cli.support.options import DataFiles, OneMetric, Reading, Training, Validation
+from marginrank.cli.support.options import DataFiles, OneMetric, Reading, Training, ValidationFlags
 from marginrank.cli.support.output import print_line, print_table
 from marginrank.cli.support.plots import check_plot, save_plot
 from marginrank.cli.support.progress import Phases
@@ -61,7 +61,7 @@ def tune(
     check_needs(reading.given, NEEDS)
     check_flags_of_both(reading.given, data, scoring.valid, scoring.test)
     check_plot(scoring.plot)
-    task = Task(data, reading, Validation(), training)
+    task = Task(data, reading, ValidationFlags(), training)
     with task.phases.importing():
         chosen = find_metric(metric.metric, gain=metric.gain, discount=metric.discount)
     inputs = [scoring.valid, scoring.valid_group, scoring.test, scoring.test_group]

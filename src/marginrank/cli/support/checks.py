@@ -21,7 +21,7 @@ PLURAL = {"text": "text", "table": "tables"}
 def check_flags_of_data(
     given: Collection[str], files: Sequence[str], *, writes: Iterable[str] = ()
 ) -> None:
-    """Refuse flags that describe another kind of data than any of the files.
+    """Raise ValueError for flags that describe another kind of data than any of the files.
 
     `writes` are flags that say how the result is written, and so have a meaning anyway.
     """
@@ -37,7 +37,7 @@ def check_flags_of_data(
 def check_flags_of_both(
     given: frozenset[str], files: Sequence[str], valid: str | None, test: str | None = None
 ) -> None:
-    """Refuse flags that describe neither the data nor what a model of it is judged on."""
+    """Raise ValueError for flags that describe neither the data nor the validation data."""
     judged = {name: path for name, path in (("valid", valid), ("test", test)) if path is not None}
     check_flags_of_data(given & {"group"}, files)
     check_flags_of_data(given - {"group"}, [*files, *judged.values()])
@@ -47,7 +47,7 @@ def check_flags_of_both(
 
 
 def check_stored(given: frozenset[str], files: Sequence[str]) -> None:
-    """Refuse flags that need data of which some can be read at a time."""
+    """Raise ValueError for flags that need data of which some can be read at a time."""
     for name in given & STORES_ONLY:
         for path in files:
             kind = kind_of(path)
@@ -59,14 +59,14 @@ def check_stored(given: frozenset[str], files: Sequence[str]) -> None:
 
 
 def check_needs(given: Collection[str], needs: Iterable[tuple[str, str]]) -> None:
-    """Refuse a flag that says nothing without another."""
+    """Raise ValueError for a flag that says nothing without another."""
     for name, other in needs:
         if name in given and other not in given:
             raise ValueError(f"{flag(name)} needs {flag(other)}.")
 
 
 def check_conflicts(given: Collection[str], conflicts: Iterable[tuple[str, str]]) -> None:
-    """Refuse a flag that has no meaning with another."""
+    """Raise ValueError for a flag that has no meaning with another."""
     for name, other in conflicts:
         if name in given and other in given:
             raise ValueError(f"{flag(name)} has no meaning with {flag(other)}.")
@@ -75,7 +75,7 @@ def check_conflicts(given: Collection[str], conflicts: Iterable[tuple[str, str]]
 def check_only_with(
     given: Collection[str], parameters: Any, only_with: Iterable[tuple[str, str, Sequence[str]]]
 ) -> None:
-    """Refuse a flag that says nothing with the value that another parameter has."""
+    """Raise ValueError for a flag that says nothing with the value that another parameter has."""
     for name, other, values in only_with:
         value = getattr(parameters, other)
         if name in given and value not in values:
@@ -87,7 +87,7 @@ def check_only_with(
 
 
 def check_writable(path: str | None, *, folder: bool = False) -> None:
-    """Refuse what cannot become a file, or a folder, before the work is done and not after."""
+    """Raise an error for a path that cannot become a file or folder, before any work is done."""
     if path is None:
         return
     if path == "-":
@@ -107,11 +107,11 @@ def check_writable(path: str | None, *, folder: bool = False) -> None:
 def check_files(
     inputs: Iterable[str | None], outputs: Iterable[str | None] = (), *, prints: bool = True
 ) -> None:
-    """Refuse inputs that are not there, and outputs that would overwrite them or each other."""
+    """Raise an error for missing inputs, and for outputs that overwrite them or each other."""
     if prints:
         check_stdout()
     read = [path for path in inputs if path is not None]
-    refuse_stdin_twice(read)
+    check_stdin_once(read)
     states = {path: _state(path) for path in read}
     written = [path for path in outputs if path is not None]
     for number, out in enumerate(written):
@@ -125,8 +125,8 @@ def check_files(
             raise ValueError(f"standard output goes to the input {path}; redirect it elsewhere.")
 
 
-def refuse_stdin_twice(paths: Iterable[str | None]) -> None:
-    """Refuse to read standard input for two purposes."""
+def check_stdin_once(paths: Iterable[str | None]) -> None:
+    """Raise ValueError if standard input is read for two purposes."""
     if list(paths).count("-") > 1:
         raise ValueError('"-" is given twice, but standard input can be read only once.')
 

@@ -19,7 +19,7 @@ PATIENCE = "30s"  # for an answer of the scheduler
 
 
 def check_cluster(name: str, where: str) -> None:
-    """Refuse what is neither local workers nor the address of a scheduler."""
+    """Raise ValueError for what is neither local workers nor the address of a scheduler."""
     if local_workers(where) == 0 or not (LOCAL.fullmatch(where) or ADDRESS.fullmatch(where)):
         raise ParameterError(
             given(name, where),

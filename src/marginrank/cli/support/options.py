@@ -115,7 +115,7 @@ class Reading:
     n_jobs: int | None = N_JOBS._replace(panel=DATA, has_flag=True).field(None)
 
     def __post_init__(self) -> None:
-        """Refuse values before anything is read."""
+        """Raise ValueError for wrong values before anything is read."""
         check_parameters(self)
 
 
@@ -137,7 +137,7 @@ class Room:
     ).field(None)
 
     def __post_init__(self) -> None:
-        """Refuse what is no size, and what is no cluster."""
+        """Raise ValueError for a size or a cluster that is not one."""
         check_parameters(self)
 
 
@@ -169,7 +169,7 @@ class Metrics:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Validation:
+class ValidationFlags:
     """Data that a model is judged on when it is made, and the metrics."""
 
     valid: str | None = _text("Data to evaluate the model on.", EVALUATION).field(None)
@@ -191,5 +191,5 @@ class Training:
     json: bool = JSON.field(False)
 
     def __post_init__(self) -> None:
-        """Refuse a seed that is none."""
+        """Raise ValueError for an invalid seed."""
         check_parameters(self)

@@ -67,6 +67,6 @@ def silence_stdout() -> None:
 
 
 def check_piped() -> None:
-    """Refuse an empty standard input, most often the work of a command that failed before us."""
+    """Raise ValueError if standard input is empty: most often another command failed."""
     if not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
         raise ValueError("standard input is empty; see whether the command before it failed.")

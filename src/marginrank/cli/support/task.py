@@ -10,14 +10,14 @@ from marginrank.cli.support.checks import (
     check_flags_of_both,
     check_needs,
     check_only_with,
+    check_stdin_once,
     check_stored,
     check_writable,
-    refuse_stdin_twice,
 )
 from marginrank.cli.support.data import Wanted, open_judged
 from marginrank.cli.support.files import naming
 from marginrank.cli.support.metrics import Metric, find_metrics, measure
-from marginrank.cli.support.options import Reading, Training, Validation
+from marginrank.cli.support.options import Reading, Training, ValidationFlags
 from marginrank.cli.support.output import print_json
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.ties import decided_by_ties, print_ties
@@ -39,7 +39,11 @@ class Task:
     """Files to learn from, what to judge the model by, and where to write it."""
 
     def __init__(
-        self, files: Sequence[str], reading: Reading, validation: Validation, training: Training
+        self,
+        files: Sequence[str],
+        reading: Reading,
+        validation: ValidationFlags,
+        training: Training,
     ) -> None:
         self.files = files
         self.reading = reading
@@ -47,8 +51,8 @@ class Task:
         self.training = training
         self.phases = Phases()
 
-    def refuse_flags(self, *, needs: Flags = (), conflicts: Flags = ()) -> None:
-        """Refuse flags of other data, and such that need or contradict another flag."""
+    def check_flags(self, *, needs: Flags = (), conflicts: Flags = ()) -> None:
+        """Raise ValueError for flags of other data, or that need or contradict another flag."""
         given = self.reading.given
         check_conflicts(given, conflicts)
         check_needs(given, (*needs, *NEEDS))
@@ -71,7 +75,7 @@ class Task:
         """
         read = [*self.files, *inputs, self.validation.valid]
         check_writable(self.training.model)
-        refuse_stdin_twice(read)
+        check_stdin_once(read)
         with self.phases.importing():
             parameters: Any = make()
             check_only_with(self.reading.given, parameters, only_with)

@@ -130,7 +130,7 @@ def _model(
 
 
 def _check_hold_out(stream: bool, pairs: PairList | None) -> None:
-    """Refuse to hold out what cannot be told apart, or has no labels to judge by."""
+    """Raise ValueError for to hold out what cannot be told apart, or has no labels to judge by."""
     if stream:
         raise ValueError(
             "early_stopping=True cannot hold queries out of a stream; give validation data."

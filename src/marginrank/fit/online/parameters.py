@@ -31,7 +31,7 @@ class OnlineParameters(OnlineDeclaration):
             raise ParameterError(given("C", self.C), " is too small: 1 / C is infinite.")
 
     def check_stream(self) -> None:
-        """Refuse what can only be said of all data at once."""
+        """Raise ValueError for what can only be said of all data at once."""
         cost = self.pair_cost
         if not (cost is None or isinstance(cost, str) or callable(cost)):
             raise ParameterError(

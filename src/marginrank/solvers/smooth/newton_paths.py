@@ -26,7 +26,7 @@ from marginrank.models.fit_report import StopReason
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores, is_certified
 from marginrank.objective.together import make_gradients, points_at, scores_of
-from marginrank.solvers.progress import Progress, refuse_huge
+from marginrank.solvers.progress import Progress, check_magnitude
 from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.estimates import decrement, hidden_by_rounding
 from marginrank.solvers.smooth.line_search import line_search
@@ -90,7 +90,7 @@ def newton_paths(
     starts = [problem.with_ridge(first) for problem in problems]
     points = points_at(starts, [w] * len(starts), [None] * len(starts))
     for point in points:
-        refuse_huge(point)
+        check_magnitude(point)
     walkers = [
         Walker(number, point, ridges, tol=tol, max_iter=max_iter, seed=seed)
         for number, point in enumerate(points)

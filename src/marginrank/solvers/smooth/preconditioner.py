@@ -240,7 +240,7 @@ def precondition(
     if n > FEW_FEATURES and not is_hard:
         return diagonal_at(point)
     hessian = point.hessian()
-    refuse_overflow(hessian, objective)
+    check_overflow(hessian, objective)
     factor = factorised(hessian, exact=True)
     return factor or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
 
@@ -266,7 +266,7 @@ def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
     points = points_on_parts([part.with_ridge(0.0) for part in parts], w)
     hessians = [point.hessian() for point in points]
     for hessian, point in zip(hessians, points, strict=True):
-        refuse_overflow(hessian, point.objective)
+        check_overflow(hessian, point.objective)
     return hessians
 
 
@@ -340,7 +340,7 @@ def leading_curvature(point: Point, variances: Floats, seed: int) -> Curvature:
         here = objective.sample(size / objective.n_active_documents, seed).at(point.w)
     part = here.objective.restrict(features).at(point.w[features], here.scores)
     hessian = part.hessian()
-    refuse_overflow(hessian, part.objective)
+    check_overflow(hessian, part.objective)
     hessian[np.diag_indices_from(hessian)] -= objective.ridge
     return Curvature(features, hessian, objective.sweeps - before)
 
@@ -385,8 +385,8 @@ def factorised(hessian: Floats, *, exact: bool = False) -> Factorised | None:
     return None if factor is None else Factorised(factor, scale, exact=exact)
 
 
-def refuse_overflow(hessian: Floats, objective: Objective) -> None:
-    """Refuse features whose sums of products are not finite."""
+def check_overflow(hessian: Floats, objective: Objective) -> None:
+    """Raise ValueError for features whose sums of products are not finite."""
     overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
     if overflow.size:
         raise ValueError(

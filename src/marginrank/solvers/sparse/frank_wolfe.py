@@ -52,7 +52,7 @@ class Line(NamedTuple):
     scores: Scores
 
 
-class Step(NamedTuple):
+class FrankWolfeStep(NamedTuple):
     """A line, how far it may go, and the weight that is zero at its end."""
 
     line: Line
@@ -112,7 +112,7 @@ def fenchel(
     return progress.result(point, point.gap, stop)
 
 
-def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> Step:
+def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> FrankWolfeStep:
     objective, gradient = point.objective, point.base.gradient
     towards = _best_vertex(gradient, ball)
     if variant == "plain":
@@ -121,19 +121,19 @@ def _choose_step(point: CompositePoint[L1Ball], ball: L1Ball, variant: str) -> S
     if variant == "pairwise":
         line = Line(np.zeros_like(point.w), objective.space.zero())
         line = away.added_to(towards.added_to(line, objective, 1.0), objective, -1.0)
-        return Step(line, share, away.feature)
+        return FrankWolfeStep(line, share, away.feature)
     inner = float(gradient @ point.w)
     gain_towards = inner - _slope(gradient, towards)
     if share >= 1.0 or gain_towards >= _slope(gradient, away) - inner:
         return _towards(point, towards)
     line = away.added_to(Line(point.w, point.scores), objective, -1.0)
-    return Step(line, share / (1.0 - share), away.feature)
+    return FrankWolfeStep(line, share / (1.0 - share), away.feature)
 
 
-def _towards(point: CompositePoint[L1Ball], vertex: Vertex) -> Step:
+def _towards(point: CompositePoint[L1Ball], vertex: Vertex) -> FrankWolfeStep:
     objective = point.objective
     back = Line(-point.w, objective.space.add(objective.space.zero(), -1.0, point.scores))
-    return Step(vertex.added_to(back, objective, 1.0), 1.0)
+    return FrankWolfeStep(vertex.added_to(back, objective, 1.0), 1.0)
 
 
 def _slope(gradient: Floats, vertex: Vertex) -> float:
@@ -159,7 +159,7 @@ def _worst_vertex(w: Floats, gradient: Floats, ball: L1Ball) -> tuple[Vertex, fl
     return Vertex(j, ball.radius * float(np.sign(w[j]))), abs(float(w[j])) / ball.radius
 
 
-def _move(point: CompositePoint[L1Ball], step: Step) -> CompositePoint[L1Ball] | None:
+def _move(point: CompositePoint[L1Ball], step: FrankWolfeStep) -> CompositePoint[L1Ball] | None:
     """Go to the best point of the segment, with weights that end at zero exactly zero."""
     # The best step is often a small part of the segment: start where a quadratic would end.
     slope, curvature = point.slope(*step.line), point.curvature(*step.line)

@@ -27,7 +27,7 @@ from marginrank.solvers.progress import Progress, start, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import growing_samples
-from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, refuse_overflow
+from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, check_overflow
 from marginrank.solvers.sparse.face_newton import face_step, gradient_step
 from marginrank.solvers.sparse.parabolas import has_parabolas, near, tighten
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
@@ -313,7 +313,7 @@ class ModelIteration:
         self._model_cost *= share
         sample = objective.sample(share, self._seed + 1)
         hessian = sample.at(point.w).hessian()
-        refuse_overflow(hessian, objective)
+        check_overflow(hessian, objective)
         if np.any((np.diag(hessian) <= 0) & (point.base.gradient != 0)):  # a rare feature
             return _complete_model(point)
         return QuadraticModel(hessian, complete=False)
@@ -326,7 +326,7 @@ def _complete_model(point: L1Point) -> QuadraticModel:
     zero, where every pair is curved: else a weight of it would have nowhere to go.
     """
     hessian = point.base.hessian()
-    refuse_overflow(hessian, point.objective)
+    check_overflow(hessian, point.objective)
     diagonal = np.diag(hessian)
     if np.any(diagonal <= FLAT * np.max(diagonal)):
         floor = LEAST_CURVATURE * point.objective.at_zero().hess_diag()
