@@ -31,7 +31,7 @@ from marginrank.fit.streams import OnRead
 from marginrank.models.linear_model import LinearModel, recorded_parameters
 from marginrank.models.parameters import no_scale
 from marginrank.objective.objective import Objective
-from marginrank.objective.pair_sets import PairCounts, refuse_C
+from marginrank.objective.pair_sets import PairCounts, check_C
 from marginrank.objective.pair_weights import MOST_LABELS
 from marginrank.operators.parts.matrix import PartsMatrix
 from marginrank.solvers.result import Callback
@@ -207,7 +207,7 @@ def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
         "pairs": total,
         "query": float(np.sum([fact.query_weight for fact in facts])),
     }
-    refuse_C(C, total, C * total if parameters.normalization == "none" else C)
+    check_C(C, total, C * total if parameters.normalization == "none" else C)
     return C / over[parameters.normalization]
 
 

@@ -161,7 +161,7 @@ def make_problems(
             labels=labels,
             **margin,
         )
-        preferences.pairs.refuse_overflow()
+        preferences.pairs.check_overflow()
         problems.append(Problem(part.data, *preferences, device=parameters.device))
     return problems
 

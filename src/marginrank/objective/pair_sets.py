@@ -196,8 +196,8 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         total = self.n_active_documents if among is None else among
         return self.active_queries & (sizes > total / LONG_QUERIES)
 
-    def refuse_overflow(self) -> None:
-        """Refuse weights that are too large to compute with."""
+    def check_overflow(self) -> None:
+        """Raise ValueError if weights are too large to compute with."""
         with np.errstate(over="ignore", invalid="ignore"):
             total = float(np.sum(self.weights))
         if not total <= LARGEST_WEIGHT:
@@ -208,12 +208,12 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     def weighted(self, C: float, normalization: str) -> Self:
         """Return the same pairs with C and the normalisation in the weights of the queries."""
-        self.refuse_overflow()
+        self.check_overflow()
         total = float(np.sum(self.weights))
         with np.errstate(over="ignore", invalid="ignore"):
             query_weight = self.query_weight * (C * self._normalizer(normalization))
             weighted = float(np.sum(query_weight * self.weight_by_query))
-        refuse_C(C, total, weighted)
+        check_C(C, total, weighted)
         return replace(self, query_weight=query_weight)
 
     def _dealt(self, n_parts: int, seed: int) -> Integers:
@@ -233,7 +233,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return self if own <= 0 else replace(self, query_weight=self.query_weight * (total / own))
 
     def averaged(self) -> Self:
-        """Return the same pairs with the mean over a query's pairs in the place of their sum."""
+        """Return the same pairs with the mean over a query's pairs instead of their sum."""
         inside = self.weight_by_query
         mean = np.divide(self.query_weight, inside, out=np.zeros(inside.size), where=inside > 0)
         return replace(self, query_weight=mean)
@@ -280,8 +280,8 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return replace(self, query_weight=self.query_weight * (covered / own))
 
 
-def refuse_C(C: float, total: float, weighted: float) -> None:
-    """Refuse a C that turns the weights of all pairs from `total` into what has no use."""
+def check_C(C: float, total: float, weighted: float) -> None:
+    """Raise ParameterError if C makes the weights of all pairs, `total`, overflow or vanish."""
     if not weighted <= LARGEST_WEIGHT:
         raise ParameterError(
             Mention("C", f"{C:.3g}"),

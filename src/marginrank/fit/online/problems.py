@@ -13,7 +13,7 @@ from marginrank.fit.online.parameters import OnlineParameters
 from marginrank.fit.pairs import Preferences, choose_pairs, no_pairs, no_weight
 from marginrank.fit.scaling import Scale, ScaleSearch
 from marginrank.objective.losses import get_loss
-from marginrank.objective.pair_sets import refuse_C
+from marginrank.objective.pair_sets import check_C
 from marginrank.solvers.stochastic.sgd import StepProblem
 
 Chunks = Callable[[], Iterable[RankingData]]
@@ -37,7 +37,7 @@ def step_pairs(
         propensity=propensity,
         threads=effective_threads(parameters.n_jobs),
     )
-    chosen.refuse_overflow()
+    chosen.check_overflow()
     averaged = chosen.averaged() if parameters.normalization == "query" else chosen
     return Preferences(averaged, loss)
 
@@ -104,7 +104,7 @@ def contents(
     if weight == 0:
         raise no_weight()
     found = Contents(n_documents, n_queries, n_features, n_pairs, weight, search.found())
-    refuse_C(parameters.C, weight, found.pair_scale(parameters))
+    check_C(parameters.C, weight, found.pair_scale(parameters))
     return found
 
 
