@@ -5,6 +5,8 @@ of a module, inside a function, or for type checkers only.
 """
 
 import ast
+import subprocess
+import sys
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -47,6 +49,8 @@ LINES_OF_A_MODULE = 450
 LINES_OF_A_CPP_FILE = 350
 LINES_OF_A_FUNCTION = 60
 PARAMETERS_OF_A_FUNCTION = 12
+MODULES_OF_A_FIT = 30
+MODULES_OF_SERVING = 40
 
 # Public functions that take parameters one by one, as make_classification and enet_path of
 # scikit-learn do. So do the constructors of estimators.
@@ -249,3 +253,49 @@ def test_functions_have_few_parameters():
         for name in many - MANY_PARAMETERS
         if not has_arguments_by_convention(name)
     )
+
+
+TRACED_FIT = """
+import sys
+from collections import Counter
+from marginrank import RankSVM, make_ranking
+
+X, y, qid = make_ranking(n_queries=30, docs_per_query=20, random_state=0)
+RankSVM().fit(X, y, qid=qid)  # whatever is imported late is imported now
+files, checks = set(), Counter()
+
+def trace(frame, event, _):
+    code = frame.f_code
+    if event != "call" or "/marginrank/" not in code.co_filename:
+        return
+    files.add(code.co_filename)
+    if code.co_name.startswith("check_") and code.co_filename.endswith("/parameters.py"):
+        checks[code.co_name, str(frame.f_locals.get("name"))] += 1
+
+sys.setprofile(trace)
+RankSVM().fit(X, y, qid=qid)
+sys.setprofile(None)
+print(sorted(files))
+print(dict(checks))
+"""
+
+
+def test_a_fit_passes_through_few_modules_and_checks_each_parameter_once():
+    done = subprocess.run(
+        [sys.executable, "-c", TRACED_FIT], capture_output=True, text=True, check=True
+    )
+    files, checks = map(ast.literal_eval, done.stdout.splitlines())
+    assert len(files) <= MODULES_OF_A_FIT, "\n" + "\n".join(files)
+    assert {name for _, name in checks} >= {"C", "loss", "solver", "tol", "max_iter"}
+    none_of(f"{name} is called {n} times" for name, n in checks.items() if n > 1)
+
+
+def test_the_serving_class_imports_few_modules():
+    code = (
+        "import sys, marginrank.models.serving; "
+        "print([name for name in sys.modules if name.startswith('marginrank')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = ast.literal_eval(done.stdout)
+    assert len(loaded) <= MODULES_OF_SERVING, "\n" + "\n".join(sorted(loaded))
+    assert "sklearn" not in done.stdout

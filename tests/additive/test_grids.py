@@ -15,8 +15,8 @@ from marginrank.additive.grids import (
     with_grids,
 )
 from marginrank.additive.knots import choose_knots, encode
-from marginrank.data.grids import Interaction, scores_of
 from marginrank.data.knots import Knots
+from marginrank.models.interactions import Interaction, scores_of
 
 RNG = np.random.default_rng(0)
 X = np.c_[RNG.normal(size=300), RNG.exponential(size=300), RNG.integers(0, 5, 300)].astype(float)

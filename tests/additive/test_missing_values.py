@@ -44,7 +44,7 @@ def test_rows_without_missing_values_are_not_copied():
 @pytest.mark.parametrize("of", [np.asarray, sp.csr_matrix])
 def test_scales_are_those_of_a_filled_copy(of, scale):
     knots = choose_knots(DENSE, 4)
-    data = RankingData(np.zeros((60, 1)), np.arange(60), QID)
-    lazy = find_scale(with_filled(data, of(DENSE), knots), scale)
+    data = RankingData(of(DENSE), np.arange(60), QID, allow_nan=True)
+    lazy = find_scale(with_filled(data, knots), scale)
     copied = find_scale(data.with_features(of(filled_copy(knots))), scale)
     np.testing.assert_allclose(lazy.values, copied.values, rtol=1e-12)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData
-from marginrank.data.grouping import group_rows
-from marginrank.data.queries import Documents
+from marginrank.data.queries import Documents, group_rows
 
 QID = ["b", "a", "b", "c", "a", "b"]
 ROWS = [0, 2, 5, 1, 4, 3]

@@ -8,7 +8,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from marginrank import RankingData
 from marginrank.data import query_scaling
-from marginrank.data.grouping import group_rows
+from marginrank.data.queries import group_rows
 from marginrank.data.query_scaling import METHODS, scale_by_query, scale_queries
 
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from marginrank import RankSVM
-from marginrank.data.tensors import check_same_device, on_host
+from marginrank.estimators.input import check_same_device, on_host
 
 X = torch.tensor([[0.0, 1.0], [2.0, 0.0], [1.0, 1.0]])
 Y = torch.tensor([0.0, 2.0, 1.0])

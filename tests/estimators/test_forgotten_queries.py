@@ -22,7 +22,7 @@ from marginrank import (
     make_ranking,
     rank_features,
 )
-from marginrank.data.grouping import MANY_DOCUMENTS
+from marginrank.data.queries import MANY_DOCUMENTS
 from marginrank.metrics import make_ranking_scorer, ndcg, pairwise_accuracy
 
 ONE_QUERY = "Neither qid nor group was given"

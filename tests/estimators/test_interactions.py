@@ -78,18 +78,14 @@ def test_the_optimum_is_that_of_rank_svm_on_the_basis_functions():
     parameters = AdditiveParameters(
         C=0.01, normalization="none", smoothness=0.1, max_bins=8, interactions=2, tol=1e-10
     )
-    data, features = ranking_data(X)
-    problem = prepare(data, parameters, X=features).with_interactions(data, parameters)
+    data = RankingData(X, Y, QID, allow_nan=True)
+    problem = prepare(data, parameters).with_interactions(data, parameters)
     functions = problem.matrix.values(np.arange(problem.matrix.n_features))
-    found = fit_additive(data, parameters, X=features)
+    found = fit_additive(data, parameters)
     line = RankSVM(C=0.01, tol=1e-10).fit(functions, Y, qid=QID)
     assert len(found.interactions) == 2
     assert found.report.objective == pytest.approx(line.objective_, rel=1e-8)
     assert 0.0 <= found.report.gap <= 1e-8 * line.objective_
-
-
-def ranking_data(features):
-    return RankingData(np.zeros((len(Y), 1)), Y, QID), features
 
 
 def test_predictions_are_sums_over_curves_and_pairs():

@@ -22,11 +22,11 @@ from helpers.exports import (
     random_model,
 )
 
-from marginrank.data.grids import Interaction
 from marginrank.export.exporting import export_files
 from marginrank.export.names import sql_quoted
 from marginrank.models import AdditiveModel, LinearModel
 from marginrank.models.additive_model import Curve
+from marginrank.models.interactions import Interaction
 
 SERVER = "postgres"
 

@@ -107,11 +107,11 @@ def test_tensors_in_the_place_of_arrays():
 
 def test_a_tensor_is_used_where_it_is():
     tensor = torch.as_tensor(X)
-    matrix = matrix_at(DATA, Place.of("cpu", tensor))
+    matrix = matrix_at(DATA, Place("cpu", tensor))
     assert isinstance(matrix, TorchMatrix)
     assert matrix.features.X.data_ptr() == tensor.data_ptr()
-    assert isinstance(matrix_at(DATA, Place.of(None, tensor)), NativeMatrix)
-    assert isinstance(matrix_at(DATA, Place.of(None, X)), NativeMatrix)
+    assert isinstance(matrix_at(DATA, Place(None, tensor)), NativeMatrix)
+    assert isinstance(matrix_at(DATA, Place(None, None)), NativeMatrix)
 
 
 class OnACard:

@@ -95,7 +95,7 @@ def test_a_tensor_is_used_where_it_is():
     X, y, qid = make_ranking(2000, 30, 100, dtype=np.float32, random_state=0)
     tensor = torch.as_tensor(X, device="cuda")
     assert tensor.numel() * 4 >= devices.SMALL_BYTES
-    matrix = matrix_at(RankingData(X, y, qid), Place.of(None, tensor))
+    matrix = matrix_at(RankingData(X, y, qid), Place(None, tensor))
     assert matrix.features.X.data_ptr() == tensor.data_ptr()
     found = RankSVM(C=0.01).fit(tensor, torch.as_tensor(y, device="cuda"), qid=qid)
     expected = RankSVM(C=0.01).fit(X, y, qid=qid)

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from marginrank.data.grids import Interaction
 from marginrank.export.exporting import export_files
 from marginrank.export.registry import TARGETS, find_target
 from marginrank.export.verification import run_export
 from marginrank.models import AdditiveModel, LinearModel
 from marginrank.models.additive_model import Curve
+from marginrank.models.interactions import Interaction
 
 EVERY_TARGET = [*(name for name in TARGETS if name != "sql"), "sql:mysql"]
 PROGRAMS = {"c": "cc", "java": "javac", "javascript": "node", "pmml": "java"}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from marginrank import load_model
-from marginrank.data.grids import Interaction
 from marginrank.models import AdditiveModel, read_any_model, write_model
 from marginrank.models.additive_model import Curve
+from marginrank.models.interactions import Interaction
 
 CURVES = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), 0.5, categorical=False)] * 3
 PAIR = Interaction(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData
+from marginrank.models.parameters import check_margin
 from marginrank.objective.margins import margin_offsets
 
 Y = np.array([0.0, 2.0, 1.0])
@@ -11,7 +12,6 @@ ONE = np.zeros(3, dtype=np.int64)
 
 
 def test_margins_by_name_and_callable():
-    assert margin_offsets("unit", Y, ONE) is None
     np.testing.assert_array_equal(margin_offsets("label", Y, ONE), Y - 1.0)
     np.testing.assert_array_equal(margin_offsets("gain", Y, ONE), [-1.0, 2.0, 0.0])
     np.testing.assert_array_equal(margin_offsets(np.sqrt, Y, ONE), np.sqrt(Y) - 1.0)
@@ -41,7 +41,7 @@ def test_differences_of_large_integer_labels_are_exact(base):
 @pytest.mark.parametrize("margin", ["no", None, 2.0])
 def test_wrong_margins_are_named(margin):
     with pytest.raises(ValueError, match=r"margin=.* must be 'unit', 'label', 'gain' or"):
-        margin_offsets(margin, Y, ONE)
+        check_margin(margin)
 
 
 @pytest.mark.parametrize("margin", [lambda y: y[:1], lambda y: y / 0.0])

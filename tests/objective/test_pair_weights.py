@@ -6,6 +6,7 @@ import pytest
 from marginrank import RankingData
 from marginrank.metrics import ndcg
 from marginrank.metrics.ranking import ranks
+from marginrank.models.parameters import check_pair_cost
 from marginrank.objective.pair_weights import (
     document_weights,
     exponential_gain,
@@ -146,10 +147,14 @@ def test_costs_by_name_callable_and_matrix_agree():
     assert pair_cost(None, Y, qid) is None
 
 
+def test_unknown_costs_are_named():
+    with pytest.raises(ValueError, match="pair_cost='dcg' must be None, 'gain', 'ndcg'"):
+        check_pair_cost("dcg")
+
+
 @pytest.mark.parametrize(
     ("cost", "y", "message"),
     [
-        ("dcg", Y, "pair_cost='dcg' must be None, 'gain', 'ndcg'"),
         (lambda a, b: -1.0, Y, r"matrix\[1, 0\] is -1"),
         (lambda a, b: 1.0, np.arange(100.0), "100 distinct labels"),
         ("gain", np.array([0.0, 600.0]), r"y\[1\] is 600, too large"),

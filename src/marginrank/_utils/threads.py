@@ -1,16 +1,18 @@
-"""Numbers of threads: of the kernels, and of BLAS during a fit."""
+"""Threads: how many the kernels and BLAS use, and attributes that no lock guards."""
 
 import numbers
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from threadpoolctl import ThreadpoolController
 
 from marginrank._utils.parameters import ParameterError, Wording, given
+
+T = TypeVar("T")
 
 MOST_THREADS = 256  # asking for more than there are cores is harmless, for thousands is not
 
@@ -148,3 +150,30 @@ def _drop_owner(library: Any) -> None:
 
 
 _shared_limit = _SharedLimit()
+
+
+class cached_property(Generic[T]):
+    """Like that of functools since Python 3.12: without a lock.
+
+    Before, one lock served all instances of a class: threads waited for each other's sweeps, and a
+    process forked meanwhile waited forever. Two threads that ask at once both compute the value.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Remember the name of the attribute."""
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> "cached_property[T]": ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> "cached_property[T] | T":
+        """Compute the value and put it where Python finds it before it comes here again."""
+        if instance is None:
+            return self
+        value = self._compute(instance)
+        return vars(instance).setdefault(self._name, value)  # type: ignore[no-any-return]

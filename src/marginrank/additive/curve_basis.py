@@ -28,8 +28,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from marginrank._utils.cached import cached_property
-from marginrank._utils.threads import serial_blas
+from marginrank._utils.threads import cached_property, serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank.additive.grids import CLASSES
 from marginrank.additive.knots import SAMPLE, WHOLE, HatCodes

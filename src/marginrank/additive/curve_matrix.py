@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from marginrank import _core
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.additive.curve_basis import STEP, CurveBasis
 from marginrank.additive.grids import FeatureGrid, hat_starts

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -33,8 +33,7 @@ from marginrank.fit.rounds import Solution
 from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.additive_model import AdditiveModel, curves_of
 from marginrank.models.fit_report import FitReport, StopReason
-from marginrank.models.linear_model import recorded_parameters
-from marginrank.models.parameters import AdditiveDeclaration, no_scale
+from marginrank.models.parameters import AdditiveDeclaration, no_scale, recorded_parameters
 from marginrank.objective.cones import Cone
 from marginrank.objective.groups import Groups
 from marginrank.objective.losses import Loss, get_loss
@@ -94,8 +93,6 @@ def fit_additive(
     data: RankingData,
     parameters: AdditiveParameters,
     *,
-    X: Any = None,
-    feature_names: Sequence[str] | None = None,
     pairs: PairList | None = None,
     propensity: Floats | None = None,
     seed: int = 0,
@@ -106,19 +103,14 @@ def fit_additive(
     Parameters
     ----------
     data : RankingData
-        Labels, queries and weights; and the features, if there is no X.
+        The documents; features may have missing values: NaN.
     parameters : AdditiveParameters
         What to minimise, and how.
-    X : ndarray or CSR matrix, optional
-        Checked features, which may have missing values: NaN.
-    feature_names : sequence of str, optional
-        Their names; those of the data by default.
     pairs, propensity, seed, callback
         As in :func:`~marginrank.fit.linear.fit_linear`.
     """
     check_ndcg_inputs(parameters, pairs)
-    names = data.feature_names if feature_names is None else feature_names
-    problem = prepare(data, parameters, X=X, feature_names=names)
+    problem = prepare(data, parameters)
     problem = problem.with_interactions(
         data, parameters, pairs=pairs, propensity=propensity, seed=seed
     )
@@ -134,7 +126,7 @@ def fit_additive(
         callback=callback,
     )
     report = replace(report, smoothness=parameters.smoothness_for(problem.matrix.knots))
-    return problem.model(w, report, parameters, names)
+    return problem.model(w, report, parameters, data.feature_names)
 
 
 class AdditiveProblem(NamedTuple):
@@ -268,51 +260,35 @@ class Layout(NamedTuple):
         return self.shapes.sizes(smoothness, values_of(self.scale))
 
 
-def prepare(
-    data: RankingData,
-    parameters: AdditiveParameters,
-    *,
-    X: Any = None,
-    feature_names: Sequence[str] | None = None,
-) -> AdditiveProblem:
-    """Choose knots, put every value in its place between them, and make a basis of curves."""
-    layout = lay_out(data, parameters, X=X, feature_names=feature_names)
+def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProblem:
+    """Choose knots, encode all values among them, and make a basis of curves."""
+    layout = lay_out(data, parameters)
     return layout.problem(parameters.smoothness_for(layout.knots))
 
 
-def lay_out(
-    data: RankingData,
-    parameters: AdditiveParameters,
-    *,
-    X: Any = None,
-    feature_names: Sequence[str] | None = None,
-) -> Layout:
-    """Choose knots, and put every value in its place between them."""
-    X = data.X if X is None else X
-    threads = effective_threads(parameters.n_jobs)
-    n_features = X.shape[1]
+def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
+    """Choose knots, and encode all values among them."""
+    names, n_features = data.feature_names, data.n_features
     categorical = columns_of(
-        "categorical_features", parameters.categorical_features, feature_names, n_features
+        "categorical_features", parameters.categorical_features, names, n_features
     )
-    signs = signs_of(parameters.monotonic_cst, feature_names, n_features, categorical)
-    knots = choose_knots(X, parameters.max_bins, categorical)
-    codes = encode(knots, X, threads)
-    scale = _scale_of(data, X, knots, parameters)
+    signs = signs_of(parameters.monotonic_cst, names, n_features, categorical)
+    knots = choose_knots(data.X, parameters.max_bins, categorical)
+    codes = encode(knots, data.X, effective_threads(parameters.n_jobs))
+    scale = _scale_of(data, knots, parameters)
     hats, shapes = HatMatrix.of(codes, knots.starts), CurveShapes.of(knots, codes)
     return Layout(hats, knots, shapes, scale, signs)
 
 
-def _scale_of(
-    data: RankingData, X: Any, knots: Knots, parameters: AdditiveParameters
-) -> Scale | None:
+def _scale_of(data: RankingData, knots: Knots, parameters: AdditiveParameters) -> Scale | None:
     """Return the scale of the features, where missing values count as the knot in the middle.
 
     Features without effect are none to warn of: a constant has no curve.
     """
     if no_scale(parameters.scale):
         return None
-    if X is not data.X or data.has_nan:
-        data = with_filled(data, X, knots)
+    if data.has_nan:
+        data = with_filled(data, knots)
     scale = find_scale(data, parameters.scale)
     assert scale is not None
     return replace(scale, without_effect=scale.without_effect[:0])

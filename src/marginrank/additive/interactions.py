@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
-from marginrank._utils.cached import cached_property
-from marginrank._utils.threads import serial_blas
+from marginrank._utils.threads import cached_property, serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.additive.feature_cells import CELLS, Cells

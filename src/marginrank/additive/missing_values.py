@@ -50,10 +50,9 @@ class FilledRows:
         return filled
 
 
-def with_filled(data: RankingData, X: Any, knots: Knots) -> RankingData:
-    """Return the documents with these features, whose rows are filled where they are looked at."""
-    parts = data._parts()
-    filled = FilledRows(X, knots)
+def with_filled(data: RankingData, knots: Knots) -> RankingData:
+    """Return the documents with features whose rows are filled when they are read."""
+    filled = FilledRows(data.X, knots)
     return data._from_parts(
-        parts._replace(X=filled, feature_names=None, stored=None, has_nan=False)
+        data._parts()._replace(X=filled, feature_names=None, stored=None, has_nan=False)
     )

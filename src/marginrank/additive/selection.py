@@ -34,23 +34,13 @@ KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the n
 
 
 class AdditiveLearner(PathLearner):
-    """Additive models.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix, optional
-        Checked features of the documents, which may be missing; those of the data by default.
-    feature_names : sequence of str, optional
-        Their names; those of the data by default.
-    """
+    """Additive models."""
 
     search_tol = 1e-3  # closer fits would not change what is chosen
     n_points = 3
     room = (0.1, 100.0)
 
-    def __init__(self, X: Any = None, feature_names: Sequence[str] | None = None) -> None:
-        self._X = X
-        self._names = feature_names
+    def __init__(self) -> None:
         self._parts: dict[tuple[Any, ...], FoldCurves] = {}
 
     def fit_paths(
@@ -88,12 +78,8 @@ class AdditiveLearner(PathLearner):
 
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
         """Return the sum of the curves."""
-        X = self._features(data)
-        scores: Floats = model(X if rows is None else X[rows], threads=threads)
+        scores: Floats = model(data.X if rows is None else data.X[rows], threads=threads)
         return scores
-
-    def _features(self, data: RankingData) -> Any:
-        return data.X if self._X is None else self._X
 
     def _part(
         self, data: RankingData, parameters: AdditiveParameters, rows: Integers | None
@@ -103,10 +89,9 @@ class AdditiveLearner(PathLearner):
         key = id(data), id(rows), parameters.max_bins, scale
         if key not in self._parts:
             train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
-            X = self._features(data)
-            own = train.X if X is data.X else X if rows is None else X[rows]
-            names = data.feature_names if self._names is None else self._names
-            layout = lay_out(train, parameters, X=own, feature_names=names)
+            layout = lay_out(train, parameters)
+            if rows is not None:  # a fit reads the codes, so that the copy of X can go
+                train = train._from_parts(train._parts()._replace(X=layout.hats.X.codes))
             kept = sum(part.n_bytes for part in self._parts.values())
             part = FoldCurves(data, rows, train, layout)
             if kept + part.n_bytes > KEPT_BYTES:

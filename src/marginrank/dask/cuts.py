@@ -18,7 +18,7 @@ from marginrank.dask.bundles import bundle_parts
 from marginrank.dask.chunks import Chunk, concatenate
 from marginrank.dask.clusters import fetch, map_tasks
 from marginrank.dask.parts import Part, PartFacts
-from marginrank.data.grouping import group_rows
+from marginrank.data.queries import group_rows
 
 BUCKET = 1 << 20  # hashes that a task compares, about
 SHOWN = 100  # hashes that two parts share, of each bucket, that are looked at

@@ -13,7 +13,7 @@ from dask.sizeof import sizeof
 from distributed import get_worker
 
 from marginrank._utils.alignment import aligned
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Integers
 from marginrank.dask.parts import Part, size_of_data
 from marginrank.data.ranking_data import RankingData

@@ -11,13 +11,11 @@ from numpy.typing import ArrayLike
 
 from marginrank import _core
 from marginrank._utils.alignment import AlignedWhenUnpickled
-from marginrank._utils.cached import cached_property
-from marginrank._utils.threads import effective_threads
+from marginrank._utils.threads import cached_property, effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.frames import from_frame
-from marginrank.data.grouping import group_rows
 from marginrank.data.parts import DataParts
-from marginrank.data.queries import exact_sum, rank_labels
+from marginrank.data.queries import exact_sum, group_rows, rank_labels
 from marginrank.data.store.store import open_store
 from marginrank.data.store.store_writer import save_store
 from marginrank.data.store.stored_features import StoredFeatures

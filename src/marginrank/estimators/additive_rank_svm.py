@@ -6,7 +6,6 @@ import os
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -20,9 +19,10 @@ from marginrank.data.feature_choice import columns_of
 from marginrank.data.validation import check_features
 from marginrank.estimators.base import BaseRanker, check_seed, finish, warn_of
 from marginrank.estimators.input import (
-    column_names,
+    check_listed,
     feature_names_of,
     features_of,
+    labels_beside,
     queries_of,
     refuse_other_features,
     remember_columns,
@@ -31,21 +31,15 @@ from marginrank.estimators.input import (
     training_data,
     without_used_columns,
 )
-from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
+from marginrank.fit.pairs import check_propensity
 from marginrank.models import AdditiveModel, additive_model, write_model
 from marginrank.models.fit_report import print_iteration, report_of
 
 
 class AdditiveInput(NamedTuple):
-    """Labels, queries and weights; features, which may be missing; their names and categories.
-
-    `categorical` are the columns that the data frame has as categories, and `texts` those of them
-    that are text.
-    """
+    """The documents; columns that a data frame has as categories; the text of some of these."""
 
     data: RankingData
-    features: Any
-    names: list[str] | None
     categorical: list[int]
     texts: dict[int, list[str]]
 
@@ -56,8 +50,8 @@ class AdditiveInput(NamedTuple):
         listed = columns_of(
             "categorical_features",
             parameters.categorical_features,
-            self.names,
-            self.features.shape[1],
+            self.data.feature_names,
+            self.data.n_features,
         )
         return replace(parameters, categorical_features=sorted({*listed, *self.categorical}))
 
@@ -76,17 +70,9 @@ def documents_and_features(
     X, values = take_columns(
         X, y=y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
     )
-    if isinstance(X, RankingData):
-        data = training_data(X, **values, allow_nan=True, n_jobs=n_jobs)
-        return AdditiveInput(data, data.X, data.feature_names, [], {})
     categorical, texts = list(categorical_columns(X)), text_categories(X)
-    X = with_numbers(X, texts)
-    features, names = check_features(X, missing=True), column_names(X)
-    # What belongs to the features is checked without them, so that they are not copied.
-    stand_in = np.zeros((features.shape[0], 1), dtype=np.float32)
-    data = training_data(stand_in, **values, n_jobs=n_jobs)
-    named = None if names is None else [str(name) for name in names]
-    return AdditiveInput(data, features, named, categorical, texts)
+    data = training_data(with_numbers(X, texts), **values, allow_nan=True, n_jobs=n_jobs)
+    return AdditiveInput(data, categorical, texts)
 
 
 class AdditiveRankSVM(BaseRanker):
@@ -172,8 +158,7 @@ class AdditiveRankSVM(BaseRanker):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from marginrank import AdditiveRankSVM, RankSVM
+    >>>     >>> from marginrank import AdditiveRankSVM, RankSVM
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = -np.abs(X[:, 0]) + X[:, 1]  # the nearer to zero the better: no line ranks that
     >>> RankSVM().fit(X, y).score(X, y) < 0.9
@@ -262,13 +247,11 @@ class AdditiveRankSVM(BaseRanker):
         labels, group = labels_beside(pairs, X, y, qid, group)
         weights = (qid, group, sample_weight, query_weight)
         given = documents_and_features(X, labels, *weights, n_jobs=self.n_jobs)
-        data, names = given.data, given.names
+        data = given.data
         model = fit_additive(
             data,
             given.with_categories(parameters),
-            X=given.features,
-            feature_names=names,
-            pairs=check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
+            pairs=check_listed(pairs, pair_weight, data.n_documents),
             propensity=check_propensity(propensity, data.n_documents),
             seed=seed,
             callback=print_iteration if self.verbose else None,

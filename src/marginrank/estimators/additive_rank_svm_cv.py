@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,13 +19,6 @@ from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchMixin
 from marginrank.models import AdditiveModel
 from marginrank.models.parameters import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
-
-
-class Columns(NamedTuple):
-    """Number and names of features."""
-
-    n_features: int
-    feature_names: list[str] | None
 
 
 class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
@@ -174,12 +167,10 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
         documents = documents_and_features(
             X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs
         )
-        data, features, names = documents.data, documents.features, documents.names
+        data = documents.data
         base = documents.with_categories(base)
-        learner = AdditiveLearner(features, names)
-        self._search(data, SearchSpace(base, axes, Cs, self.n_points, learner), seed)
-        columns = features_of(Columns(features.shape[1], names))
-        set_features(self, columns | queries_of(data))
+        self._search(data, SearchSpace(base, axes, Cs, self.n_points, AdditiveLearner()), seed)
+        set_features(self, features_of(data) | queries_of(data))
         remember_columns(self, y, qid, sample_weight, query_weight)
         if qid is None and group is None and not isinstance(X, RankingData):
             group = [data.n_documents]  # the search has warned

@@ -1,8 +1,10 @@
 """What estimators are given: a matrix with all that belongs to it, or a RankingData."""
 
+import sys
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
@@ -12,9 +14,11 @@ from marginrank._utils.user_warnings import warn_caller
 from marginrank.data import RankingData
 from marginrank.data.frames import split_columns, without_columns
 from marginrank.data.held_out import check_same_names
+from marginrank.data.pair_lists import PairList, check_pairs
 from marginrank.data.ranking_data import as_ranking_data, columns_of
-from marginrank.data.tensors import check_same_device, on_host
 from marginrank.data.validation import as_matrix, check_features, check_not_lazy
+from marginrank.fit.streams import is_path
+from marginrank.models.parameters import NO_FLOAT64
 
 
 def training_data(
@@ -196,3 +200,95 @@ def _names_only_we_see(X: Any) -> list[str] | None:
         return X.feature_names
     names = columns_of(X)
     return names if names is not None and column_names(X) is None else None
+
+
+def check_listed(pairs: Any, pair_weight: ArrayLike | None, n_documents: int) -> PairList | None:
+    """Return the pairs that a fit was given; None if labels make them."""
+    if pairs is not None:
+        return check_pairs(pairs, pair_weight, n_documents)
+    if pair_weight is not None:
+        raise ValueError("pair_weight is given, but no pairs; give both or neither.")
+    return None
+
+
+def labels_beside(
+    pairs: Any, X: Any, y: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike | None
+) -> tuple[ArrayLike | None, ArrayLike | None]:
+    """Return the labels and group sizes that a fit was given.
+
+    Where pairs stand for labels, the labels are zeros; without queries, all documents are one.
+    """
+    if pairs is None or isinstance(X, RankingData) or is_path(X) or isinstance(y, str):
+        return y, group
+    shape: tuple[int, ...] = getattr(X, "shape", ())  # the fit checks X itself
+    n = shape[0] if len(shape) == 2 else check_features(X, missing=True).shape[0]
+    return np.zeros(n), [n] if qid is None and group is None else group
+
+
+def is_tensor(values: Any) -> bool:
+    """Whether this is a tensor of PyTorch, which is not imported for it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(values, torch.Tensor)
+
+
+def on_host(values: Any, name: str) -> Any:
+    """Return a tensor as an array, or as CSR; anything else as it is.
+
+    The memory of a tensor on the CPU is shared. It is copied from elsewhere, or if the tensor is
+    the negative or the conjugate of its memory.
+    """
+    if not is_tensor(values):
+        return values
+    check_tensor(values, name)
+    here = values.cpu()
+    if here.layout == _torch().sparse_csr:
+        parts = here.values().resolve_neg(), here.col_indices(), here.crow_indices()
+        return sp.csr_array(tuple(np.asarray(part) for part in parts), shape=tuple(here.shape))
+    return here.resolve_neg().resolve_conj().numpy()
+
+
+def check_tensor(values: Any, name: str) -> None:
+    """Raise ValueError for a tensor that cannot be computed with as it is."""
+    torch = _torch()
+    if values.device.type == NO_FLOAT64:
+        raise ValueError(
+            f"{name} is on {NO_FLOAT64}, which has no float64 to sum in; give {name}.cpu()."
+        )
+    if values.device.type == "meta":
+        raise ValueError(f"{name} is a meta tensor without data; give one with values.")
+    if values.requires_grad:
+        raise ValueError(
+            f"{name} requires grad, and a fit has no backward pass; give {name}.detach()."
+        )
+    if values.dtype in (torch.float16, torch.bfloat16):
+        raise ValueError(
+            f"{name} has dtype {values.dtype}, which is not supported; pass {name}.float()."
+        )
+    if values.layout not in (torch.strided, torch.sparse_csr):
+        raise ValueError(
+            f"{name} has the layout {values.layout}; give {name}.to_sparse_csr() or "
+            f"{name}.to_dense()."
+        )
+    if values.layout == torch.strided and not values.is_contiguous():
+        raise ValueError(f"{name} is not contiguous in memory; give {name}.contiguous().")
+
+
+def check_same_device(**given: Any) -> None:
+    """Raise ValueError for tensors on several devices; arrays go with any."""
+    places = {name: str(value.device) for name, value in given.items() if is_tensor(value)}
+    for name, place in places.items():
+        first = next(iter(places))
+        if place != places[first]:
+            raise ValueError(
+                f"{first} is on {places[first]} and {name} on {place}; bring all tensors to one "
+                "device."
+            )
+
+
+def _torch() -> Any:
+    return sys.modules["torch"]
+
+
+def tensor_or_none(X: Any) -> Any:
+    """Return X if it is a tensor, which a fit may use where it is."""
+    return X if is_tensor(X) else None

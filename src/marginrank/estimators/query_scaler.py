@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginrank._utils.parameters import check_choice
 from marginrank._utils.threads import effective_threads
 from marginrank.data import RankingData
-from marginrank.data.grouping import group_rows
+from marginrank.data.queries import group_rows
 from marginrank.data.query_scaling import METHODS, scale_by_query
 from marginrank.data.ranking_data import check_beside_data
 from marginrank.data.validation import as_matrix, check_features, check_finite

@@ -8,8 +8,9 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from marginrank.estimators.base import BatchRanker, check_seed
-from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
+from marginrank.estimators.input import check_listed, labels_beside, tensor_or_none
 from marginrank.fit.linear import Parameters, fit_linear
+from marginrank.fit.pairs import check_propensity
 
 
 class RankSVM(BatchRanker):
@@ -224,12 +225,12 @@ class RankSVM(BatchRanker):
         model = fit_linear(
             data,
             parameters,
-            pairs=check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
+            pairs=check_listed(pairs, pair_weight, data.n_documents),
             propensity=check_propensity(propensity, data.n_documents),
             seed=seed,
             w0=self._start(data.n_features),
             memory_limit=limit,
-            tensor=X,
+            tensor=tensor_or_none(X),
             **self._watch(data, limit)._asdict(),
         )
         self._take_over(model, data)

@@ -17,12 +17,13 @@ from marginrank.data.held_out import check_same_features, evaluation_data
 from marginrank.data.ranking_data import check_beside_data
 from marginrank.estimators.base import LinearRanker, check_seed, warn_of
 from marginrank.estimators.input import (
+    check_listed,
     features_of,
+    labels_beside,
     refuse_other_features,
     set_features,
     training_data,
 )
-from marginrank.estimators.preferences import check_listed, check_propensity, labels_beside
 from marginrank.fit.online import (
     Learner,
     OnlineParameters,
@@ -30,6 +31,7 @@ from marginrank.fit.online import (
     stalled_message,
     step_problem,
 )
+from marginrank.fit.pairs import check_propensity
 from marginrank.fit.scaling import effect_message, scale_of_part
 from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models import LinearModel
@@ -367,7 +369,7 @@ class SGDRankSVM(LinearRanker):
         labels, group = labels_beside(pairs, X, y, qid, group)
         data = self._data(X, labels, qid, group, sample_weight, query_weight)
         return data, {
-            "pairs": check_listed(pairs, pair_weight, self.pair_selection, data.n_documents),
+            "pairs": check_listed(pairs, pair_weight, data.n_documents),
             "propensity": check_propensity(propensity, data.n_documents),
         }
 

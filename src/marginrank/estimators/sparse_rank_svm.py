@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank.estimators.base import BatchRanker, check_seed, warn_of
+from marginrank.estimators.input import tensor_or_none
 from marginrank.fit.sparse import SparseParameters, empty_message, fit_sparse
 from marginrank.models import LinearModel
 
@@ -199,7 +200,7 @@ class SparseRankSVM(BatchRanker):
             seed=seed,
             w0=self._start(data.n_features),
             memory_limit=limit,
-            tensor=X,
+            tensor=tensor_or_none(X),
             **self._watch(data, limit)._asdict(),
         )
         self._take_over(model, data)

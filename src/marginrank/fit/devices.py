@@ -6,7 +6,6 @@ from marginrank._utils.memory import readable
 from marginrank._utils.optional import require
 from marginrank._utils.parameters import Mention, ParameterError, given
 from marginrank.data.ranking_data import RankingData
-from marginrank.data.tensors import is_tensor
 from marginrank.objective.protocols import Matrix
 from marginrank.operators import matrix_of
 
@@ -28,11 +27,6 @@ class Place(NamedTuple):
 
     device: str | None = None
     tensor: Any = None
-
-    @classmethod
-    def of(cls, device: str | None, X: Any) -> "Place":
-        """Return the place of a fit to X."""
-        return cls(device, X if is_tensor(X) else None)
 
     @property
     def name(self) -> str | None:

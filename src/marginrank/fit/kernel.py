@@ -25,8 +25,8 @@ from marginrank.fit.linear import Parameters, fit_linear
 from marginrank.fit.scaling import find_scale, values_of
 from marginrank.models.kernel_model import KernelModel
 from marginrank.models.kernels import PRECOMPUTED, Kernel, Landmarks, as_float64
-from marginrank.models.linear_model import LinearModel, recorded_parameters
-from marginrank.models.parameters import no_scale
+from marginrank.models.linear_model import LinearModel
+from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.solvers.result import Callback
 
 EXACT_DOCUMENTS = 3000  # the eigenvectors of so many take seconds; the time grows with the cube

@@ -36,8 +36,13 @@ from marginrank.fit.scaling import (
 )
 from marginrank.fit.streams import OnRead, facts_of, matrix_for
 from marginrank.models.fit_report import FitReport, StopReason
-from marginrank.models.linear_model import LinearModel, recorded_parameters
-from marginrank.models.parameters import DeviceDeclaration, LinearDeclaration, ndcg_cutoff
+from marginrank.models.linear_model import LinearModel
+from marginrank.models.parameters import (
+    DeviceDeclaration,
+    LinearDeclaration,
+    ndcg_cutoff,
+    recorded_parameters,
+)
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_weights import PairFactors
@@ -126,7 +131,7 @@ def fit_linear(
     """
     check_ndcg_inputs(parameters, pairs, memory_limit)
     threads = effective_threads(parameters.n_jobs)
-    place = Place.of(parameters.device, tensor)
+    place = Place(parameters.device, tensor)
     with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
         objective = make_objective(
             data, parameters, pairs=pairs, propensity=propensity, matrix=matrix

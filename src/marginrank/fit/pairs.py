@@ -75,14 +75,15 @@ def choose_pairs(
         refuse_selection(pair_selection)
         _refuse_labels(pair_cost, margin, propensity, data.cost)
         return Preferences(ListedPairs.from_data(data, pairs, margins=None, threads=threads), loss)
-    if factors is None:
+    if factors is None and pair_cost is not None:
         factors = pair_factors(pair_cost, data.y, data.qid, labels)
     if propensity is not None:
         _refuse_both(data.cost)
         factors = with_propensity(factors, propensity)
     elif data.cost is not None:
         factors = with_preferred(factors, data.cost)
-    margins = margin_offsets(margin, data.y, data.qid)
+    is_unit = isinstance(margin, str) and margin == "unit"
+    margins = None if is_unit else margin_offsets(margin, data.y, data.qid)
     chosen = LevelPairs.from_data(
         data,
         adjacent=pair_selection == "adjacent",

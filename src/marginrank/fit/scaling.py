@@ -56,9 +56,9 @@ def find_scale(data: RankingData, scale: Any, matrix: Matrix | None = None) -> S
 
     A sweep or two over `matrix`, if X of the data is left on disk.
     """
-    search = ScaleSearch(scale)
     if no_scale(scale):
         return None
+    search = ScaleSearch(scale)
     if isinstance(matrix, StreamedMatrix):
         for chunk in chunks_of(data, matrix):
             search.add(chunk)

@@ -31,8 +31,8 @@ from marginrank.fit.scaling import (
     with_scale,
 )
 from marginrank.fit.streams import OnRead, matrix_for
-from marginrank.models.linear_model import LinearModel, recorded_parameters
-from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
+from marginrank.models.linear_model import LinearModel
+from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration, recorded_parameters
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.protocols import Matrix
@@ -132,7 +132,7 @@ def fit_sparse(
     See :func:`~marginrank.fit.linear.fit_linear` for data that are left on disk, and tensors.
     """
     threads = effective_threads(parameters.n_jobs)
-    place = Place.of(parameters.device, tensor)
+    place = Place(parameters.device, tensor)
     with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
         objective = parameters.objective(data, matrix)
         check_start(w0)

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from marginrank._utils.memory import gigabytes
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.grouping import Grouping, group_rows, numbered
 from marginrank.data.parts import DataParts
-from marginrank.data.queries import Documents, Queries
+from marginrank.data.queries import Documents, Grouping, Queries, group_rows, numbered
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.store.feature_rows import Entries, FeatureRows
 from marginrank.data.store.store import Path, increases, ranked_ranges

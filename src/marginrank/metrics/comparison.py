@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Booleans, Floats
-from marginrank.data.grouping import group_rows
+from marginrank.data.queries import group_rows
 from marginrank.metrics.names import Metric, get_metric, metric_name, order_free
 from marginrank.metrics.options import check_real
 

@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marginrank import _core
-from marginrank._utils.cached import cached_property
-from marginrank._utils.threads import effective_threads
+from marginrank._utils.threads import cached_property, effective_threads
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.grouping import group_rows
-from marginrank.data.queries import Documents
+from marginrank.data.queries import Documents, group_rows
 from marginrank.data.validation import check_labels, check_vector
 
 Scalar = TypeVar("Scalar", np.float64, np.int64)

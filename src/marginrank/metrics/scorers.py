@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._utils.user_warnings import warn_caller
-from marginrank.data.grouping import MANY_DOCUMENTS
+from marginrank.data.queries import MANY_DOCUMENTS
 from marginrank.metrics.names import Metric, get_metric, metric_name, order_free
 
 NO_QUERIES = (

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from marginrank._utils.types import Floats
-from marginrank.data.grouping import group_rows
 from marginrank.data.held_out import check_same_names
+from marginrank.data.queries import group_rows
 from marginrank.data.ranking_data import RankingData, check_beside_data, columns_of
 from marginrank.data.validation import check_features
 from marginrank.models._features import require_features

@@ -10,11 +10,11 @@ import numpy as np
 
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
-from marginrank.data.grids import Interaction, scores_of
 from marginrank.data.knots import Knots, check_no_infinity
 from marginrank.data.validation import check_features
 from marginrank.models._features import Reason, check_rows, reasons_by_feature, require_features
 from marginrank.models.fit_report import FitReport
+from marginrank.models.interactions import Interaction, scores_of
 
 
 class Curve(NamedTuple):

@@ -10,10 +10,10 @@ import numpy as np
 from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.version import __version__
 from marginrank.data.feature_choice import directions
-from marginrank.data.grids import Interaction
 from marginrank.data.knots import MOST_KNOTS, are_rising
 from marginrank.models.additive_model import AdditiveModel, Curve
 from marginrank.models.fit_report import Iteration, Pass
+from marginrank.models.interactions import Interaction
 from marginrank.models.json_fields import (
     Fields,
     HistoryLine,

@@ -15,9 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import check_choice, check_number
-from marginrank._utils.threads import serial_blas
+from marginrank._utils.threads import cached_property, serial_blas
 from marginrank._utils.types import Floats, Integers
 
 BLOCK_BYTES = 2**24  # of kernel values that a thread holds at a time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +12,6 @@ from marginrank._utils.types import Floats
 from marginrank.data.validation import as_matrix, check_features, check_finite
 from marginrank.models._features import Reason, check_rows, reasons_by_feature, require_features
 from marginrank.models.fit_report import FitReport
-from marginrank.models.parameters import ESTIMATOR_ONLY
 
 
 @dataclass(frozen=True)
@@ -91,12 +90,6 @@ class LinearModel:
         X = check_rows(preferred, other, self.n_features, self.feature_names, missing=False)
         differences = X[0].astype(np.float64) * self.coef - X[1].astype(np.float64) * self.coef
         return reasons_by_feature(X, differences.tolist(), self.feature_names)
-
-
-def recorded_parameters(estimator: str, parameters: Any) -> dict[str, Any]:
-    """Return the parameters of a fit as those of the estimator, by name."""
-    own = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
-    return dict(sorted((ESTIMATOR_ONLY[estimator] | own).items()))
 
 
 def check_weights(model: LinearModel) -> None:

@@ -9,7 +9,7 @@ the methods that nobody calls.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from marginrank._utils.parameters import (
@@ -44,6 +44,7 @@ NO_SCALE = "none"  # the same as None, which has no name on the command line
 LEAST_SCALE, MOST_SCALE = 1e-150, 1e150  # their squares are numbers
 LEARNING_RATES = ("auto", "inverse", "constant")
 METHODS = ("query", "pair")
+NO_FLOAT64 = "mps"  # a device that cannot add in double precision
 VARIANTS = ("plain", "away", "pairwise")
 SMOOTHNESS_TRIED = (0.03, 3.0)  # by a search
 BINS_TRIED = 32  # by a search
@@ -142,8 +143,6 @@ def _wrong_scale(scale: Any) -> ParameterError:
 
 def check_device(device: Any) -> None:
     """Raise ParameterError if `device` is no name of one; the fit finds out whether it exists."""
-    from marginrank.data.tensors import NO_FLOAT64
-
     if isinstance(device, str) and device.partition(":")[0] == NO_FLOAT64:
         raise ParameterError(
             given("device", device), " has no float64 to sum in; use a CUDA or ROCm GPU, or None."
@@ -398,3 +397,9 @@ def check_stored(estimator: str, parameters: dict[str, Any], more: Iterable[str]
         raise ValueError(f"unknown: {', '.join(map(repr, sorted(unknown)))}")
     for name in known.keys() & parameters.keys():
         known[name].constraint.check(name, parameters[name])
+
+
+def recorded_parameters(estimator: str, parameters: Any) -> dict[str, Any]:
+    """Return the parameters of a fit as those of the estimator, by name."""
+    own = {field.name: getattr(parameters, field.name) for field in fields(parameters)}
+    return dict(sorted((ESTIMATOR_ONLY[estimator] | own).items()))

@@ -15,7 +15,6 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import as_matrix, check_features, real_array
 from marginrank.models._features import require_features
 from marginrank.models.arrow_scores import column_names, is_arrow, scores_of_columns, vectors_of
-from marginrank.models.formats import read_model
 from marginrank.models.linear_model import LinearModel, check_weights
 
 FEW = 256  # documents that are sorted sooner than parted
@@ -87,6 +86,8 @@ class LinearScorer:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a linear model file of any format, see :func:`marginrank.load_model`."""
+        from marginrank.models.formats import read_model  # late: a model in memory needs no reader
+
         return cls(read_model(path))
 
     def scores(self, features: Any) -> Floats:

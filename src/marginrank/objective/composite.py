@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
 from marginrank.objective.certificates import is_certified
 from marginrank.objective.derived_point import DerivedPoint

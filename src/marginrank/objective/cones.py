@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import Mention, Message
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Booleans, Floats
 from marginrank.objective.derived_point import StructuredPoint
 from marginrank.objective.faces import Combination, Face, on_face

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.objective.protocols import Scores

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import Mention, Message
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.objective.derived_point import StructuredPoint
 from marginrank.objective.faces import Combination, Face, on_face

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.pair_lists import PairList
 from marginrank.data.queries import Documents

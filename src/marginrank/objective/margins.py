@@ -13,14 +13,12 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.objective.pair_weights import exponential_gain
 
 
-def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats | None:
-    """Return the d_i of RankSVM's parameter `margin`; None for the margin of the loss.
+def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
+    """Return the d_i of RankSVM's parameter `margin`.
 
     Only their differences inside a query count, so one of them is subtracted there from all: beside
     scores, large numbers would lose the digits in which they differ.
     """
-    if not callable(margin) and margin == "unit":
-        return None
     if callable(margin):
         offsets = np.asarray(margin(y), dtype=np.float64)
         if offsets.shape != y.shape or not np.isfinite(offsets).all():

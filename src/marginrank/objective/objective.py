@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.objective.journal import Journal
 from marginrank.objective.losses import Loss

@@ -15,8 +15,8 @@ import numpy as np
 
 from marginrank import _core
 from marginrank._utils.alignment import AlignedWhenUnpickled
-from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import Mention, ParameterError
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NewType, cast
 
 import numpy as np
 
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.objective.gram import Gram, Rows
 from marginrank.objective.losses import Loss

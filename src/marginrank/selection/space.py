@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._utils.cached import cached_property
 from marginrank._utils.parameters import Mention, ParameterError, check_integer, check_number
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.selection.learner import PathLearner

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank import _core
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Booleans, Integers
 
 TYPES = ("float64", "float32", "float16", "uint16", "uint8")  # in the order of a row's bytes

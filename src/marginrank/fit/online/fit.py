@@ -25,7 +25,8 @@ from marginrank.fit.online.problems import (
 from marginrank.fit.online.validation import hold_out
 from marginrank.fit.scaling import values_of, without_effect
 from marginrank.models.fit_report import FitReport, Pass, StopReason
-from marginrank.models.linear_model import LinearModel, recorded_parameters
+from marginrank.models.linear_model import LinearModel
+from marginrank.models.parameters import recorded_parameters
 from marginrank.solvers.stochastic.sgd import StepProblem
 
 Problems = Callable[[], Iterable[StepProblem]]

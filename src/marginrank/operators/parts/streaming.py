@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 import scipy.sparse as sp
 
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.queries import Queries
 from marginrank.objective.gram import Rows

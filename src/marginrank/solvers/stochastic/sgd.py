@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marginrank import _core
-from marginrank._utils.cached import cached_property
+from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss, Piece
