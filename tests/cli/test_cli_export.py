@@ -75,7 +75,7 @@ def test_additive_models_are_refused_by_targets_without_curves(run, refused, tmp
     model = tmp_path / "curves.json"
     run("train-additive", train_txt, "--model", model, "--tol", "1e-3")
     sentence = refused("export", model, "--to", "solr", "--out", tmp_path / "m.json")
-    assert "curves in the place of weights, which solr does not run; export it to onnx" in sentence
+    assert "solr does not support additive models; export it to onnx" in sentence
     assert not (tmp_path / "m.json").exists()
 
 

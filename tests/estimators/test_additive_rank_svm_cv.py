@@ -128,7 +128,7 @@ def test_the_choice_does_not_depend_on_the_threads(model):
     ("parameters", "sentence"),
     [
         ({"Cs": [1.0, 0.0]}, "Cs=0.0 must be a finite number, more than 0"),
-        ({"smoothness": []}, "has nothing to choose"),
+        ({"smoothness": []}, "has no values to try"),
         ({"smoothness": [1.0, -1.0]}, "smoothness=-1.0 must be a finite number, more than 1e-12"),
         ({"max_bins": [0]}, "max_bins=0 must be an integer from 1 to 254"),
         ({"scoring": "nonsense"}, "nonsense"),

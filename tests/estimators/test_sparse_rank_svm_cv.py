@@ -26,12 +26,7 @@ X, Y, QID = make_ranking(40, (5, 25), 12, correlation=0.3, random_state=0)
 
 # With one value to choose from, weights are repeated rows. With more, repeated rows make other
 # folds, which may choose another value: whether that happens to a check is chance.
-@parametrize_with_checks(
-    [
-        SparseRankSVMCV(Cs=[5.0], cv=3, scale=None),
-        SparseRankSVMCV(radii=[0.5], cv=3, scale=None),
-    ]
-)
+@parametrize_with_checks([SparseRankSVMCV(Cs=[5.0], cv=3, scale=None)])
 def test_scikit_learn_compatibility(estimator, check):
     check(estimator)
 
@@ -267,7 +262,7 @@ def test_fits_that_stop_early_are_one_warning_beside_that_of_the_last_fit():
         SparseRankSVMCV(n_points=3, cv=3, max_iter=1).fit(X, Y, qid=QID)
     search, last = (str(warning.message) for warning in caught)
     assert "of 9 fits to folds did not reach" in search
-    assert last.startswith("The fit stopped because")
+    assert "max_iter" in last
     assert caught[0].filename == __file__
 
 

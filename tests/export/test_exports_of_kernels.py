@@ -10,8 +10,8 @@ from helpers.exports import EVERY_TARGET, HOSTILE_NAMES, assert_scores, random_d
 
 from marginrank import KernelRankSVM, make_ranking
 from marginrank.export.exporting import export_files
-from marginrank.export.kernel_sum import KERNELS
 from marginrank.export.registry import TARGETS
+from marginrank.export.sums import KERNELS
 from marginrank.models import KernelModel
 
 TAKERS = [name for name, target in TARGETS.items() if "kernel" in target.takes]

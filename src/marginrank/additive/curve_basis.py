@@ -38,7 +38,7 @@ from marginrank.operators.transformed import Transformation
 
 STEP = 1.0 / WHOLE
 SEED = 1  # of the sample
-BLOCK_ENTRIES = 1 << 20  # of places that are looked at together
+BLOCK_ENTRIES = 1 << 20  # of codes that are read together
 LEAST, MOST = 1e-290, 1e290  # variances of features, that products with others stay numbers
 FEW = 1e-6  # documents that each knot has beside its own, so that none has no weight
 
@@ -182,7 +182,7 @@ class CurveShapes:
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
-        """Return those of features with some knots, and of documents with values at some places."""
+        """Return those of features with some knots, and of documents with some values."""
         sums = HatSums.of(sample(codes), knots)
         missing = _with_gaps(codes)
         blocks: list[BasisBlock] = [BasisBlock(np.empty((0, 0)), np.empty(0))] * knots.n_features
@@ -229,7 +229,7 @@ class CurveShapes:
 
 
 def sample(codes: HatCodes) -> HatCodes:
-    """Return the places of the documents that tell means and covariances."""
+    """Return the values of the documents from which means and covariances are computed."""
     n_documents = codes.codes.shape[0]
     if n_documents <= SAMPLE:
         return codes

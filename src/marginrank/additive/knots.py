@@ -92,7 +92,7 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
 
 
 def _require_memory(X: Any) -> None:
-    """Refuse features whose places and sample cannot be had; sparse ones are dense there."""
+    """Raise ValueError if there is no room for codes and sample, which are dense."""
     n_documents, n_features = X.shape
     sampled = min(n_documents, SAMPLE) * X.dtype.itemsize
     require_memory(

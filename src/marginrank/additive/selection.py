@@ -1,7 +1,7 @@
 """Additive models as something to choose from: those of a fold share all they can.
 
 Knots and scales are those of the documents that a model learns from. Models of one fold that differ
-in smoothness share the places of their values and the shapes of curves, which smoothness multiplies
+in smoothness share the codes of their values and the shapes of curves, which smoothness multiplies
 by numbers alone. Each starts from its neighbour's curves, and from what that has found of the
 Hessian.
 """
@@ -30,7 +30,7 @@ from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers.result import SolverResult
 
-KEPT_BYTES = 1 << 28  # of places, up to which those of all folds stay for the next smoothness
+KEPT_BYTES = 1 << 28  # of codes, up to which those of all folds stay for the next smoothness
 
 
 class AdditiveLearner(PathLearner):
@@ -120,8 +120,8 @@ class FoldCurves:
 
     @property
     def n_bytes(self) -> int:
-        """What the places take."""
-        return sum(places.nbytes for places in self.layout.hats.X)
+        """Memory of the codes."""
+        return sum(codes.nbytes for codes in self.layout.hats.X)
 
     def along(
         self, parameters: AdditiveParameters, Cs: Floats, seed: int

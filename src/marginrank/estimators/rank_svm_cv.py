@@ -176,7 +176,8 @@ class RankSVMCV(SearchMixin, LinearRanker):
         self._check_search()
         Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
         axes = {name: _values(getattr(self, name), Cs) for name in self._searched}
-        base = Parameters(**self._fixed(field.name for field in fields(Parameters)))
+        first = {name: values[0] for name, values in axes.items()}
+        base = Parameters(**self._fixed(field.name for field in fields(Parameters)), **first)
         seed = check_seed(self.random_state)
         data = self._data(X, y, qid, group, sample_weight, query_weight)
         self._search(data, SearchSpace(base, axes, Cs, self.n_points, search_tol=self.tol), seed)

@@ -7,10 +7,11 @@ from numpy.typing import ArrayLike
 
 from marginrank._utils.types import Floats
 from marginrank.export.engines.run import EngineDocuments, EngineRun
-from marginrank.export.exporting import Files, Model, places_in
+from marginrank.export.exporting import Files
 from marginrank.export.names import Names, names_of
 from marginrank.export.numbers import FLOAT32_ACCURACY
 from marginrank.export.registry import find_target
+from marginrank.export.sums import Model, sum_over
 from marginrank.metrics.ranking import ranks
 from marginrank.models import KernelModel
 
@@ -98,7 +99,7 @@ def run_export(
     documents = EngineDocuments(
         X=np.ascontiguousarray(X, dtype=np.float64),
         names=tuple(features),
-        used=places_in(model, features) or (0,),
+        used=sum_over(model, features).places or (0,),
     )
     run: EngineRun = target.runner()(files, documents)
     return replace(run, target=target, largest_sum=_largest_sum(model, documents))

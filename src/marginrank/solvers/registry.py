@@ -57,61 +57,44 @@ class Solver(NamedTuple):
     method: str | None = None
 
 
-def _smooth_with_ridge(loss: Loss, regularizer: Structure | None) -> bool:
-    return loss.smooth and regularizer is None
+def _takes(
+    loss_property: str, kind: type[Structure] | None = None
+) -> Callable[[Loss, Structure | None], bool]:
+    """Return the condition on a loss, by the name of a property, and on the kind of regularizer."""
 
+    def takes(loss: Loss, regularizer: Structure | None) -> bool:
+        if kind is None:
+            return regularizer is None and bool(getattr(loss, loss_property))
+        return isinstance(regularizer, kind) and bool(getattr(loss, loss_property))
 
-def _hinges_with_ridge(loss: Loss, regularizer: Structure | None) -> bool:
-    return loss.piecewise_linear and regularizer is None
-
-
-def _smooth_with_l1(loss: Loss, regularizer: Structure | None) -> bool:
-    return loss.smooth and isinstance(regularizer, L1Regularizer)
-
-
-def _smooth_in_ball(loss: Loss, regularizer: Structure | None) -> bool:
-    return loss.smooth and isinstance(regularizer, L1Ball)
-
-
-def _smooth_with_penalty(loss: Loss, regularizer: Structure | None) -> bool:
-    return loss.smooth and isinstance(regularizer, ElasticNet)
-
-
-def _smooth_in_cone(loss: Loss, regularizer: Structure | None) -> bool:
-    return loss.smooth and isinstance(regularizer, Cone)
-
-
-def _hinges_in_cone(loss: Loss, regularizer: Structure | None) -> bool:
-    return loss.piecewise_linear and isinstance(regularizer, Cone)
-
-
-def _smooth_with_groups(loss: Loss, regularizer: Structure | None) -> bool:
-    return loss.smooth and isinstance(regularizer, Groups)
-
-
-def _hinges_with_groups(loss: Loss, regularizer: Structure | None) -> bool:
-    return loss.piecewise_linear and isinstance(regularizer, Groups)
+    return takes
 
 
 # For each kind of problem, the first that takes it is the default.
 SOLVERS = {
-    "newton": Solver(newton, _smooth_with_ridge),
-    "tron": Solver(tron, _smooth_with_ridge),
-    "smoothing": Solver(smoothing, _hinges_with_ridge, state_bytes=344),
-    "ocas": Solver(ocas, _hinges_with_ridge, state_bytes=240),
-    "bmrm": Solver(bmrm, _hinges_with_ridge, state_bytes=120),
-    "proximal_newton": Solver(proximal_newton, _smooth_with_l1, True, state_bytes=168),
-    "fenchel": Solver(fenchel, _smooth_in_ball, True, state_bytes=152),
-    "truncated_gradient": Solver(truncated_gradient, _smooth_with_penalty, True),
+    "newton": Solver(newton, _takes("smooth")),
+    "tron": Solver(tron, _takes("smooth")),
+    "smoothing": Solver(smoothing, _takes("piecewise_linear"), state_bytes=344),
+    "ocas": Solver(ocas, _takes("piecewise_linear"), state_bytes=240),
+    "bmrm": Solver(bmrm, _takes("piecewise_linear"), state_bytes=120),
+    "proximal_newton": Solver(
+        proximal_newton, _takes("smooth", L1Regularizer), True, state_bytes=168
+    ),
+    "fenchel": Solver(fenchel, _takes("smooth", L1Ball), True, state_bytes=152),
+    "truncated_gradient": Solver(truncated_gradient, _takes("smooth", ElasticNet), True),
     "cone_newton": Solver(
-        partial(smooth_in_cone, minimise=newton), _smooth_in_cone, True, method="newton"
+        partial(smooth_in_cone, minimise=newton), _takes("smooth", Cone), True, method="newton"
     ),
     "cone_tron": Solver(
-        partial(smooth_in_cone, minimise=tron), _smooth_in_cone, True, method="tron"
+        partial(smooth_in_cone, minimise=tron), _takes("smooth", Cone), True, method="tron"
     ),
-    "cone_smoothing": Solver(hinge_in_cone, _hinges_in_cone, True, method="smoothing"),
-    "group_newton": Solver(group_newton, _smooth_with_groups, True, method="newton"),
-    "group_smoothing": Solver(group_hinge, _hinges_with_groups, True, method="smoothing"),
+    "cone_smoothing": Solver(
+        hinge_in_cone, _takes("piecewise_linear", Cone), True, method="smoothing"
+    ),
+    "group_newton": Solver(group_newton, _takes("smooth", Groups), True, method="newton"),
+    "group_smoothing": Solver(
+        group_hinge, _takes("piecewise_linear", Groups), True, method="smoothing"
+    ),
 }
 
 

@@ -23,7 +23,7 @@ from marginrank.export.registry import TARGETS, find_target
 if TYPE_CHECKING:
     from marginrank import RankingData
     from marginrank.export.engines.run import EngineRun
-    from marginrank.export.exporting import Model
+    from marginrank.export.sums import Model
 
 EXAMPLE = """\
 export model.json --to elasticsearch --out ranker.json
@@ -143,31 +143,31 @@ def _export(
     model: "_models.Model", documents: "RankingData | None", options: _Options, phases: Phases
 ) -> dict[str, Any]:
     from marginrank.export.exporting import (
+        check_taken,
         counts_in,
         export_files,
         name_for,
         paths_of,
-        require_taken,
         write_files,
     )
 
     to, names = options.to, options.names
-    taken, _ = require_taken(model, to)
-    scores: Any = None if documents is None else _models.scores(taken, documents)
+    check_taken(model, to)
+    scores: Any = None if documents is None else _models.scores(model, documents)
     offset = _offset(options.offset, scores)
     name = name_for(options.out) if options.name is None else options.name
-    files = export_files(taken, to, name=name, names=names, offset=offset)
+    files = export_files(model, to, name=name, names=names, offset=offset)
     check_files(options.inputs, paths_of(options.out, files), prints=False)
     result: dict[str, Any] = {
         "target": to,
         "files": paths_of(options.out, files),
-        "features": taken.n_features,
-        **counts_in(taken),
+        "features": model.n_features,
+        **counts_in(model),
         "offset": offset,
     }
     if documents is not None:
         with phases.phase("verify"):
-            run = _run(taken, to, files, documents, names)
+            run = _run(model, to, files, documents, names)
             result["verification"] = _verified(run, scores, offset, documents.qid)
     write_files(options.out, files)
     return result

@@ -134,11 +134,15 @@ class SearchOptions:
         from marginrank.fit.linear import Parameters
         from marginrank.selection.space import SearchSpace
 
-        shared = {"n_jobs": n_jobs, **{name: getattr(self, name) for name in SHARED}}
+        shared: dict[str, Any] = {
+            "n_jobs": n_jobs,
+            **{name: getattr(self, name) for name in SHARED},
+        }
         axes = {name: _entries(name, getattr(self, name)) for name in AXES}
         for name in AXES_BY_LEARNER:
             listed = getattr(self, name)
             axes[name] = _entries(name, self._default(name) if listed is None else listed)
+        shared |= {name: values[0] for name, values in axes.items()}
         Cs = None if self.C is None else _numbers("C", self.C)
         if not self.additive:
             return SearchSpace(Parameters(**shared), axes, Cs, self.points)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from marginrank._utils.optional import require
 from marginrank._utils.version import __version__
-from marginrank.export.weighted_sum import Sum
+from marginrank.export.sums import Sum
 
 OPSET = 17  # of 2022: what has run models since then reads it
 IR_VERSION = 8

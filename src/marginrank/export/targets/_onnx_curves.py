@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from marginrank._utils.types import Floats, Integers
-from marginrank.export.curve_sum import CurveAxis, CurveSum, CurveTerm, GridTerm
 from marginrank.export.names import shown
 from marginrank.export.numbers import FLOAT32_ACCURACY
+from marginrank.export.sums import CurveAxis, CurveSum, CurveTerm, GridTerm
 from marginrank.export.targets._onnx import Graph
 from marginrank.models.additive_model import Curve
 

@@ -8,7 +8,7 @@ scalar if there is one feature.
 import numpy as np
 
 from marginrank._utils.types import Floats
-from marginrank.export.kernel_sum import KernelSum
+from marginrank.export.sums import KernelSum
 from marginrank.export.targets._onnx import Graph
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from marginrank._utils.types import Floats
 from marginrank._utils.version import __version__
-from marginrank.export.curve_sum import CurveAxis, CurveTerm, GridTerm
 from marginrank.export.numbers import exact
+from marginrank.export.sums import CurveAxis, CurveTerm, GridTerm
 
 WRITTEN_BY = f"Written by marginrank {__version__}."
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from marginrank.export.curve_sum import CurveSum, flat
 from marginrank.export.names import c_quoted
 from marginrank.export.numbers import exact
+from marginrank.export.sums import CurveSum, Sum, WeightedSum
 from marginrank.export.targets._text import WRITTEN_BY
-from marginrank.export.weighted_sum import Sum, WeightedSum
 
 TEXT = """\
 /* {written_by} Compile it without -ffast-math, which knows no NaN. */
@@ -121,7 +120,7 @@ def write(model: WeightedSum) -> dict[str, bytes]:
 
 def write_curves(model: CurveSum) -> dict[str, bytes]:
     """Return a source file; a model without curves has one that adds nothing."""
-    arrays = flat(model)
+    arrays = model.flat()
     functions, add = CURVES, ADD_CURVES
     if model.grids:
         functions, add = functions + GRIDS, add + ADD_GRIDS

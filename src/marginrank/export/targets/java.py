@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from marginrank._utils.parameters import ParameterError, given
-from marginrank.export.curve_sum import CurveSum, flat
 from marginrank.export.names import java_quoted
 from marginrank.export.numbers import exact
+from marginrank.export.sums import CurveSum, Sum, WeightedSum
 from marginrank.export.targets._text import WRITTEN_BY
-from marginrank.export.weighted_sum import Sum, WeightedSum
 
 # Words of the language, and names that the file has for other things.
 NO_CLASS = re.compile(
@@ -164,7 +163,7 @@ def write_curves(model: CurveSum) -> dict[str, bytes]:
     add = ADD_CURVES.format(n_curves=len(model.listed()))
     return _source(
         model,
-        flat(model),
+        model.flat(),
         sum="sum of curves of features",
         add=add + ADD_GRIDS if model.grids else add,
         functions=CURVES.format(inside=INSIDE if model.grids else ""),

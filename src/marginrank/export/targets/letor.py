@@ -1,8 +1,8 @@
 """Systems that read LETOR text, where features have indices from 1 on: RankLib and fastrank."""
 
 from marginrank.export.numbers import exact
+from marginrank.export.sums import WeightedSum
 from marginrank.export.targets._text import WRITTEN_BY, json_file
-from marginrank.export.weighted_sum import WeightedSum
 
 
 def write_ranklib(model: WeightedSum) -> dict[str, bytes]:

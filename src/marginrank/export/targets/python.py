@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from marginrank.export.curve_sum import CurveSum
 from marginrank.export.names import python_quoted
 from marginrank.export.numbers import exact
+from marginrank.export.sums import CurveSum, Sum, WeightedSum
 from marginrank.export.targets._text import WRITTEN_BY, curve_list, grid_list
-from marginrank.export.weighted_sum import Sum, WeightedSum
 
 TEXT = '''\
 """Scores documents by a {sum}. {written_by}"""

@@ -12,8 +12,8 @@ from typing import Any
 from marginrank._utils.parameters import ParameterError, given
 from marginrank.export.names import check_no_reordering, check_not_found, identifiers, lucene_quoted
 from marginrank.export.numbers import LARGEST_FLOAT32, exact, sum_of
+from marginrank.export.sums import Term, WeightedSum
 from marginrank.export.targets._text import WRITTEN_BY, json_file
-from marginrank.export.weighted_sum import Term, WeightedSum
 
 TEMPLATE_TAG = re.compile(r"\{\{")
 RESCORED = 100  # documents that the LTR plugins rank again

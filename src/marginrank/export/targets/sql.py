@@ -11,7 +11,6 @@ import numpy as np
 
 from marginrank._utils.optional import require
 from marginrank._utils.types import Floats
-from marginrank.export.curve_sum import CurveSum, GridTerm
 from marginrank.export.names import (
     NOT_PLAIN,
     check_distinct,
@@ -22,8 +21,8 @@ from marginrank.export.names import (
     unused,
 )
 from marginrank.export.numbers import scientific, sum_of
+from marginrank.export.sums import CurveSum, GridTerm, WeightedSum
 from marginrank.export.targets._text import WRITTEN_BY
-from marginrank.export.weighted_sum import WeightedSum
 from marginrank.models.additive_model import Curve
 
 TABLE = "documents"

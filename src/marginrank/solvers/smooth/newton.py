@@ -22,14 +22,20 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import is_certified
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.protocols import Scores
+from marginrank.objective.protocols import Scores, is_certified
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
+from marginrank.solvers.smooth.estimates import (
+    bound_by_parts,
+    decrement,
+    hidden_by_rounding,
+    rounding_hides,
+)
 from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.preconditioner import (
+    PartsOfSample,
     Preconditioner,
     diagonal_at,
     hard_steps,
@@ -181,13 +187,15 @@ class NewtonIteration:
         self._progress = progress
         self._may_ease = may_ease
         self._is_hard = False  # for conjugate gradients
+        self._by_parts = False  # the Hessian of the whole sample has failed a check
         self._preconditioner: Preconditioner | None = None
-        self._is_current = False  # the preconditioner was made at the present point
+        # The preconditioner was made at the present point, and no single document can spoil it.
+        self._is_sound = False
 
     def run(self, point: Point, tol: float, *, careful: bool = True) -> Outcome:
         """Minimise the objective of `point` from there; `careful` confirms estimates."""
         self.point = point
-        self._is_current = False
+        self._is_sound = False
         estimate = np.inf
         confirmations = poor = 0
         if is_certified(point, tol):
@@ -206,14 +214,14 @@ class NewtonIteration:
                 continue
             gained = point.value - step.value
             self.point = point = step
-            self._is_current = False
+            self._is_sound = False
             estimate = SAFETY * max(direction.bound, gained - direction.decrement)
             self._progress.record(point, estimate, direction.n_products)
             if is_certified(point, tol):
                 return Outcome(point, estimate, StopReason.CERTIFIED)
             confirmations = confirmations + 1 if estimate <= tol * point.value else 0
             # A sample's Hessian with which conjugate gradients end at once stands for H itself.
-            sampled = preconditioner.faithful and not preconditioner.exact
+            sampled = preconditioner.faithful and not (preconditioner.exact or self._by_parts)
             trusted = sampled and direction.n_products <= STALE_CG and _hardly_bends(point, tol)
             if not careful and confirmations:
                 return _judged(point, preconditioner, estimate, tol)
@@ -221,6 +229,7 @@ class NewtonIteration:
                 outcome = self._confirmed(point, preconditioner, estimate, tol)
                 if outcome is not None:
                     return outcome
+                confirmations = 0
             if direction.n_products > max(STALE_CG, preconditioner.cost):
                 self._preconditioner = self.curvature = None
             cut_off = direction.n_products >= most
@@ -228,24 +237,30 @@ class NewtonIteration:
             if poor == PATIENCE and self._may_ease:
                 self._may_ease = False
                 self.point = point = self._ease(point)
-                self._is_current = False
+                self._is_sound = False
         return Outcome(point, estimate, StopReason.MAX_ITER)
 
     def _confirmed(
         self, point: Point, used: Preconditioner, estimate: float, tol: float
     ) -> Outcome | None:
-        """Return the end at a point; None if a Hessian made there sees more to gain.
+        """Return the end at a point; None if Hessians of parts of a sample there see more to gain.
 
-        A sampled Hessian of an earlier point may be far too large where pairs have lost their loss
-        since: steps and gains are then too small by as much, and nothing else would show it.
+        A sampled Hessian may be far too large in some direction: it stands for many documents, so
+        one with huge values counts for too much, and its pairs may have lost their loss since the
+        Hessian was made. Steps and gains are then too small by as much, and nothing else shows it.
+        At most one of the parts has such a document.
 
         Sets: the preconditioner
         """
-        if used.faithful and not used.exact and not self._is_current:
-            self._preconditioner = self.curvature = None
-            used = self._refresh(point, tol)
-            left = SAFETY * decrement(point, used.direction(point))
-            if not used.faithful or left > tol * point.value:
+        if used.faithful and not used.exact and not self._is_sound:
+            allowed = tol * point.value
+            left = SAFETY * bound_by_parts(point, used, self._seed, CG_TOL * allowed)
+            if not left <= allowed or rounding_hides(point, allowed):
+                self._by_parts = True
+                self._preconditioner = self.curvature = None
+                used = self._refresh(point, tol)
+                left = SAFETY * decrement(point, used.direction(point))
+            if not used.faithful or left > allowed:
                 return None
             estimate = max(estimate, left)
         return _judged(point, used, estimate, tol)
@@ -253,7 +268,7 @@ class NewtonIteration:
     def _refresh(self, point: Point, tol: float) -> Preconditioner:
         """Return a preconditioner for a point: the last one, if it will do.
 
-        Sets: the preconditioner, and whether it is that of the point
+        Sets: the preconditioner, and whether it is sound
         """
         before = self._preconditioner
         if not _hardly_bends(point, tol):
@@ -262,10 +277,14 @@ class NewtonIteration:
                 before = None
         if before is None or before.exact:
             before = precondition(
-                point, self._seed, is_hard=self._is_hard, curvature=self.curvature
+                point,
+                self._seed,
+                is_hard=self._is_hard,
+                by_parts=self._by_parts,
+                curvature=self.curvature,
             )
             self.curvature = before.curvature or self.curvature
-            self._is_current = True
+            self._is_sound = self._by_parts or not isinstance(before, PartsOfSample)
         self._preconditioner = before
         return before
 
@@ -307,16 +326,6 @@ def _judged(point: Point, preconditioner: Preconditioner, estimate: float, tol: 
     estimate += hidden_by_rounding(point, preconditioner, allowed)
     stop = StopReason.ESTIMATED if estimate <= allowed else StopReason.PRECISION
     return Outcome(point, estimate, stop)
-
-
-def hidden_by_rounding(point: Point, preconditioner: Preconditioner, allowed: float) -> float:
-    """Return how much there may be to gain that the rounding of the gradient hides.
-
-    Zero if even the simplest bound on it is no more than `allowed`.
-    """
-    if 0.5 * point.gradient_rounding**2 / point.objective.ridge <= allowed:
-        return 0.0
-    return preconditioner.hidden_by(point.slope_rounding * point.objective.feature_magnitudes)
 
 
 def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: int) -> Direction:
@@ -396,11 +405,6 @@ def conjugate_gradient(
             radau = over / (lowest * over + beta) if over > 0 else 1.0 / lowest
             to_come = 0.5 * radau * rho
     return Direction(d, d_scores, decrement, decrement + to_come, n_products)
-
-
-def decrement(point: Point, direction: Floats) -> float:
-    """Return how much a step in a Newton direction promises to gain."""
-    return -0.5 * float(point.gradient @ direction)
 
 
 def _enough(point: Curved, tol: float, decrement: float, share: float) -> float:

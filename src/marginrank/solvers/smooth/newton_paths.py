@@ -23,19 +23,14 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.protocols import Scores
+from marginrank.objective.protocols import Scores, is_certified
 from marginrank.objective.together import make_gradients, points_at, scores_of
 from marginrank.solvers.progress import Progress, refuse_huge
 from marginrank.solvers.result import SolverResult
+from marginrank.solvers.smooth.estimates import decrement, hidden_by_rounding
 from marginrank.solvers.smooth.line_search import line_search
-from marginrank.solvers.smooth.newton import (
-    NewtonIteration,
-    decrement,
-    growing_samples,
-    hidden_by_rounding,
-)
+from marginrank.solvers.smooth.newton import NewtonIteration, growing_samples
 from marginrank.solvers.smooth.preconditioner import (
     PartsOfSample,
     parts_of_sample,

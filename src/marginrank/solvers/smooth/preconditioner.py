@@ -206,11 +206,17 @@ class Leading(Preconditioner):
 
 
 def precondition(
-    point: Point, seed: int, *, is_hard: bool = False, curvature: Curvature | None = None
+    point: Point,
+    seed: int,
+    *,
+    is_hard: bool = False,
+    by_parts: bool = True,
+    curvature: Curvature | None = None,
 ) -> Preconditioner:
     """Build the preconditioner that suits the size of the problem at `point`.
 
-    A larger one, that costs more, where the problem is known to be hard for the diagonal. A
+    A larger one, that costs more, where the problem is known to be hard for the diagonal. A sampled
+    Hessian is that of the whole sample, or, `by_parts`, one that no single document can spoil. A
     curvature of a problem much like this one saves making another.
     """
     objective = point.objective
@@ -226,7 +232,8 @@ def precondition(
         return leading_at(point, variances, curvature or leading_curvature(point, variances, seed))
     if n > HESSIAN_FEATURES:
         return diagonal_at(point)
-    hessians = sampled_hessians(stand_ins(objective, seed), point.w)
+    parts = stand_ins(objective, seed, N_PARTS if by_parts else 1)
+    hessians = sampled_hessians(parts, point.w)
     sampled = parts_of_sample(hessians, objective.ridge) if hessians else None
     if sampled is not None:
         return sampled
@@ -238,23 +245,28 @@ def precondition(
     return factor or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
 
 
-def stand_ins(objective: Objective, seed: int) -> list[Objective]:
+def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[Objective]:
     """Return the parts of a sample with about the same Hessian; none if it is most of the data."""
     n = objective.n_features
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
     if n > HESSIAN_FEATURES or 3 * size >= objective.n_active_documents:
         return []
-    return objective.sample_parts(size / objective.n_active_documents, seed, N_PARTS)
+    return objective.sample_parts(size / objective.n_active_documents, seed, n_parts)
+
+
+def points_on_parts(parts: Sequence[Objective], w: Floats) -> list[Point]:
+    """Return the points of w; none if the parts are too small to show the shape of a Hessian."""
+    points = [part.at(w) for part in parts]
+    is_enough = all(tells_shape(point, CURVED_PER_FEATURE / len(parts)) for point in points)
+    return points if is_enough else []
 
 
 def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
-    """Return the Hessians of the loss at w, without the ridge; none if the parts say too little."""
-    points = [part.with_ridge(0.0).at(w) for part in parts]
-    if not all(tells_shape(point, CURVED_PER_FEATURE / N_PARTS) for point in points):
-        return []
+    """Return the Hessians of the loss at w, without the ridge; none if the parts are too small."""
+    points = points_on_parts([part.with_ridge(0.0) for part in parts], w)
     hessians = [point.hessian() for point in points]
-    for hessian, part in zip(hessians, parts, strict=True):
-        refuse_overflow(hessian, part)
+    for hessian, point in zip(hessians, points, strict=True):
+        refuse_overflow(hessian, point.objective)
     return hessians
 
 
