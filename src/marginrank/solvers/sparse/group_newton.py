@@ -118,7 +118,7 @@ class _GroupNewton:
             is_close = estimate <= tol * point.value
             confirmations = confirmations + 1 if is_close else 0
             if confirmations >= CONFIRMATIONS:
-                return _judged(point, estimate, tol)
+                return _ended(point, estimate, tol)
             value = point.value
             self.point = point = _enter(point)
             before = point.value
@@ -128,12 +128,12 @@ class _GroupNewton:
             estimate = SAFETY * missed + _outside(point)
             self._progress.record(point, estimate, direction.n_products)
             if not point.value < value:
-                return _judged(point, estimate, tol)
+                return _ended(point, estimate, tol)
         stop = StopReason.CERTIFIED if is_certified(point, tol) else StopReason.MAX_ITER
         return _Outcome(point, estimate, stop)
 
 
-def _judged(point: GroupPoint, estimate: float, tol: float) -> _Outcome:
+def _ended(point: GroupPoint, estimate: float, tol: float) -> _Outcome:
     """Return the end at a point, with what the rounding of its gradient may hide."""
     estimate += 0.5 * point.gradient_rounding**2 / point.objective.ridge
     is_close = estimate <= tol * point.value
