@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marginrank import RankingData, make_ranking
-from marginrank.fit.pairs import NORMALIZATIONS
+from marginrank.models.parameters import NORMALIZATIONS
 from marginrank.objective.losses import LOSSES, Loss, Piece
 from marginrank.objective.pair_weights import gain_difference, weight_matrix
 from marginrank.solvers import SOLVERS, solver_names

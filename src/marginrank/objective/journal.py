@@ -1,4 +1,4 @@
-"""What has happened to an objective so far."""
+"""The history of an objective."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +15,9 @@ class Journal:
     sweeps : float
         Sweeps over X; one over a sample counts as its share.
     w : ndarray or None
-        The best weights that a solver has told of, for one who goes on without it.
+        Best weights so far; used if the solver fails.
     history : list or None
-        What it has told; problems that it solves on the way have histories of their own.
+        The iterations of the solver; problems solved on the way have histories of their own.
     """
 
     sweeps: float = 0.0

@@ -1,7 +1,7 @@
 """Margins of pairs of the form d_i − d_j: margin rescaling with the cost (d_i − d_j)².
 
 Paper 2, section 6.2: a violated pair of the squared hinge then costs at least (d_i − d_j)², and the
-kernels need no more than s − d in the place of s.
+kernels need no more than s − d instead of s.
 """
 
 from typing import Any

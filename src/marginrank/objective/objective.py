@@ -142,7 +142,7 @@ class Objective:
         accumulated_update: Floats | None = None,
         like: "Point | None" = None,
     ) -> "Point":
-        """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known.
+        """Evaluate w: a sweep, that also gives the gradient; none if its scores Xw are known.
 
         Scores that come from another point carry its rounding, by its `accumulated_update`. It is
         faster if the scores rank documents much as those of the point `like` do.
@@ -159,11 +159,11 @@ class Objective:
         )
 
     def at_zero(self) -> "Point":
-        """Look at w = 0; no sweep."""
+        """Evaluate w = 0; no sweep."""
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
-        """Look at the w of a point of another loss on the same documents; no sweep."""
+        """Evaluate the w of a point of another loss on the same documents; no sweep."""
         evaluation = self.pair_loss.evaluate(point.scores, point.state)
         return Point(self, point.w, evaluation, point.accumulated_update)
 
@@ -308,7 +308,7 @@ class Point:
 
     @cached_property
     def score_rounding(self) -> float:
-        """How far planes that touch the loss here may be off, as scores are."""
+        """Bound on the error of subgradient planes due to rounding of the scores."""
         return self.losses.slope_size * self._score_error
 
     @cached_property
@@ -388,7 +388,7 @@ class Point:
         return self.objective.design.curved_gram(self.objective.pair_loss, self.state)
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "Point":
-        """Look at w + step · direction, given X · direction; no sweep, or one for the gradient."""
+        """Evaluate w + step · direction, given X · direction; no sweep, or one for the gradient."""
         along = self.scores, step, direction_scores, self.state
         evaluation, slope = self.objective.pair_loss.evaluate_along(*along)
         if evaluation.gradient is not None:
@@ -400,13 +400,13 @@ class Point:
         return moved
 
     def with_ridge(self, ridge: float) -> "Point":
-        """Look at the same w with another weight of ½‖w‖²; no sweep."""
+        """Return the same w with another weight of ½‖w‖²; no sweep."""
         of_loss = self.gradient - self.objective.ridge * self.w if self.has_gradient else None
         there = self._evaluation._replace(gradient=of_loss)
         return Point(self.objective.with_ridge(ridge), self.w, there, self.accumulated_update)
 
     def through(self, features: Integers) -> "Point":
-        """Look at the same w through some features alone, which hold all non-zero weights.
+        """Return the same w in some features alone, which hold all non-zero weights.
 
         Their columns are copied; no sweep, unless scores carry the rounding of other features.
         """
@@ -426,7 +426,7 @@ class Point:
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return ∇F(w)ᵀ direction, given X · direction; no sweep."""
-        # Nobody looks at scores where it is not needed, as they may be far away.
+        # Avoid touching scores: they may live on another machine.
         if self.has_gradient and self._slope_along[0] is not direction_scores:
             return float(self.gradient @ direction)
         ridge = self.objective.ridge

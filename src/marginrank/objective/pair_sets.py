@@ -197,7 +197,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return self.active_queries & (sizes > total / LONG_QUERIES)
 
     def check_overflow(self) -> None:
-        """Raise ValueError for weights that are too large to compute with."""
+        """Raise ValueError if weights are too large to compute with."""
         with np.errstate(over="ignore", invalid="ignore"):
             total = float(np.sum(self.weights))
         if not total <= LARGEST_WEIGHT:
@@ -233,7 +233,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return self if own <= 0 else replace(self, query_weight=self.query_weight * (total / own))
 
     def averaged(self) -> Self:
-        """Return the same pairs with the mean over a query's pairs in the place of their sum."""
+        """Return the same pairs with the mean over a query's pairs instead of their sum."""
         inside = self.weight_by_query
         mean = np.divide(self.query_weight, inside, out=np.zeros(inside.size), where=inside > 0)
         return replace(self, query_weight=mean)
@@ -281,7 +281,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
 
 def check_C(C: float, total: float, weighted: float) -> None:
-    """Raise ValueError for a C with which the weights of all pairs become 0 or infinity."""
+    """Raise ParameterError if C makes the weights of all pairs, `total`, overflow or vanish."""
     if not weighted <= LARGEST_WEIGHT:
         raise ParameterError(
             Mention("C", f"{C:.3g}"),

@@ -13,7 +13,7 @@ from marginrank.objective.protocols import Scores, SharedSweeps
 def points_at(
     objectives: Sequence[Objective], ws: Sequence[Floats], likes: Sequence[Point | None]
 ) -> list[Point]:
-    """Look at a w each, gradients included; a sweep."""
+    """Evaluate one w each, gradients included; a sweep."""
     states = [None if like is None else like.state for like in likes]
     evaluations = _share(objectives).evaluate([o.pair_loss for o in objectives], ws, states)
     return [
@@ -23,7 +23,7 @@ def points_at(
 
 
 def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Scores]:
-    """Return Xw for a w each; a sweep."""
+    """Return Xw for one w each; a sweep."""
     return _share(objectives).dot(ws)
 
 
@@ -39,7 +39,7 @@ def make_gradients(points: Sequence[Point]) -> None:
 
 
 def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Floats, Scores]]:
-    """Return ∇²F(w) v and Xv for a point and a v each; a sweep."""
+    """Return ∇²F(w) v and Xv for one point and one v each; a sweep."""
     objectives = [point.objective for point in points]
     losses, states = [o.pair_loss for o in objectives], [point.state for point in points]
     products = _share(objectives).hess_vec(losses, states, vs)

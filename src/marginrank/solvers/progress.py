@@ -13,10 +13,10 @@ from marginrank.objective.regularizers import Regularizer
 from marginrank.solvers.result import Callback, SolverResult
 
 SUSPICIOUS = 1e140  # a gradient whose square is close to overflow
-SUSPECTS = 1000  # features that are looked at
+SUSPECTS = 1000  # features that are checked
 
 
-class Reached(Protocol):
+class ReachedPoint(Protocol):
     """A point that a solver has reached: of an objective, alone or with a regulariser."""
 
     @property
@@ -65,7 +65,7 @@ class Progress:
 
     def record(
         self,
-        point: Reached,
+        point: ReachedPoint,
         estimate: float,
         inner_iterations: int,
         *,
@@ -91,20 +91,20 @@ class Progress:
         if self._callback:
             self._callback(line)
 
-    def _keep(self, point: Reached, line: Iteration) -> None:
+    def _keep(self, point: ReachedPoint, line: Iteration) -> None:
         """Write down the weights in the journal: the best ones of the most documents."""
         before = self._kept
         better = before is None or closeness(line) <= closeness(before)
         if self._is_first and better:
             self._kept, self._objective.journal.w = line, point.w
 
-    def update(self, point: Reached) -> None:
+    def update(self, point: ReachedPoint) -> None:
         """Put the gap of a point in the last line, if it is about it: a closer one was found."""
         if self.history and self.history[-1].objective == point.value:
             self.history[-1] = self.history[-1]._replace(gap=point.gap, estimate=point.gap)
 
     def result(
-        self, point: Reached, estimate: float, stop: StopReason, *, gap: float | None = None
+        self, point: ReachedPoint, estimate: float, stop: StopReason, *, gap: float | None = None
     ) -> SolverResult:
         """Return `point` as the outcome; `gap` is its own by default."""
         return SolverResult(
@@ -121,12 +121,12 @@ class Progress:
 
 
 def closeness(line: Iteration) -> tuple[float, float]:
-    """Return by what iterations are compared: first by how many documents they look at."""
+    """Return by what iterations are compared: first by their number of documents."""
     return -line.fraction, line.objective
 
 
 def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Point:
-    """Look at the first w, and refuse features that cannot be summed."""
+    """Evaluate the first w; raise ValueError if features cannot be summed."""
     point = objective.at(w, scores)
     check_magnitude(point)
     return point
@@ -135,25 +135,25 @@ def start(objective: Objective, w: Floats, scores: Scores | None = None) -> Poin
 def check_magnitude(point: Point) -> None:
     """Raise ValueError for features whose gradient is close to overflow at the first w."""
     if not np.abs(point.gradient).max() < SUSPICIOUS:
-        _check_overflow(point)
+        _raise_overflow(point)
 
 
 def start_inside(
     objective: Objective, regularizer: Regularizer, w0: Floats | None, scores0: Scores | None
 ) -> Point:
-    """Look at the first w, in the domain of a regulariser: zero, or where `w0` is moved to."""
+    """Evaluate the first w, in the domain of a regularizer: zero, or `w0` moved into it."""
     if w0 is None:
         return start(objective, np.zeros(objective.n_features))
     w = regularizer.inside(w0)
     return start(objective, w, scores0 if np.array_equal(w, w0) else None)
 
 
-def _check_overflow(point: Point) -> None:
-    """Name what makes gradients so large that their squares may overflow, unless it is only C."""
+def _raise_overflow(point: Point) -> None:
+    """Raise ValueError, naming the cause, if squares of gradients overflow not by C alone."""
     objective = point.objective
     magnitudes = objective.feature_magnitudes
     if not objective.space.is_finite(point.scores):
-        _check_nan(objective)
+        _check_finite(objective)
         worst = int(np.argmax(magnitudes))
     elif objective.space.is_finite(point.score_gradient):
         worst = int(np.argmax(np.nan_to_num(np.abs(point.gradient), nan=np.inf)))
@@ -168,8 +168,8 @@ def _check_overflow(point: Point) -> None:
         )
 
 
-def _check_nan(objective: Objective) -> None:
-    """Name a feature that has become NaN or infinite since the data were checked."""
+def _check_finite(objective: Objective) -> None:
+    """Raise ValueError if a feature has become NaN or infinite since the data were checked."""
     for j in range(min(objective.n_features, SUSPECTS)):
         if not objective.space.is_finite(objective.design.column(j)):
             raise ValueError(

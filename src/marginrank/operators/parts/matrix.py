@@ -33,7 +33,7 @@ class Reservoir(NamedTuple):
 class PartsMatrix(Matrix):
     """X in parts, which are fixed by the data alone.
 
-    One sweep, the survey, tells how large the features are and fills the reservoir: rows of some
+    One sweep, the survey, measures how large the features are and fills the reservoir: rows of some
     documents, in memory, from which samples are drawn.
     """
 

@@ -31,7 +31,7 @@ class FitMemory(NamedTuple):
     scratch : int
         For the longest queries, while their pairs are added up.
     features : int
-        For what has an entry a feature, or a pair of them.
+        For vectors with one entry per feature, or per pair of features.
     """
 
     state: int

@@ -62,7 +62,7 @@ class LevelKernel:
         self._curved = [k for k, piece in enumerate(loss.pieces) if piece.power == 2]
 
     def evaluate(self, scores: Tensor) -> ScoreLoss:
-        """Look at some scores."""
+        """Return the loss at some scores."""
         documents = self.plan.documents
         key = documents.keys(scores)
         order = sort(documents, key)

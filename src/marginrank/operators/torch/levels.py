@@ -130,7 +130,7 @@ class AllLevels:
         return self._part(self.bits[number], sibling=True)
 
     def seeks_preferred(self, number: int) -> Tensor:
-        """Tell, by document, whether it has preferred partners in a pass: its bit is zero."""
+        """Return, by document, whether it has preferred partners in a pass: its bit is zero."""
         return (self.leaves.level_of_document >> self.bits[number]) & 1 == 0
 
     def passes(self, order: Order, windows: list[Window]) -> list[PassRanges]:
@@ -206,7 +206,7 @@ class AdjacentLevels:
         return self.leaves.documents_below(self.leaves.level + (-1 if number else 1))
 
     def seeks_preferred(self, number: int) -> Tensor:
-        """Tell, by document, whether it has preferred partners in a pass."""
+        """Return, by document, whether it has preferred partners in a pass."""
         return torch.full_like(self.leaves.leaf, number == 0, dtype=torch.bool)
 
     def passes(self, order: Order, windows: list[Window]) -> list[PassRanges]:

@@ -68,7 +68,7 @@ class ListedKernel:
         self.pieces = loss.pieces
 
     def evaluate(self, scores: Tensor) -> ScoreLoss:
-        """Look at some scores."""
+        """Return the loss at some scores."""
         plan = self.plan
         key = plan.documents.keys(scores)
         margin = plan.difference(key)

@@ -11,7 +11,7 @@ from marginrank.objective.protocols import Scores
 MOST_STEPS = 50
 
 
-class Searchable(Protocol):
+class SearchablePoint(Protocol):
     """A point that knows its neighbours on a line: of an objective, alone or with a regulariser."""
 
     @property
@@ -23,7 +23,7 @@ class Searchable(Protocol):
         """How far F(w) may be off."""
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> Self:
-        """Look at w + step · direction."""
+        """Evaluate w + step · direction."""
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
         """Return the first derivative along the direction."""
@@ -32,7 +32,7 @@ class Searchable(Protocol):
         """Return the second derivative along the direction."""
 
 
-P = TypeVar("P", bound=Searchable)
+P = TypeVar("P", bound=SearchablePoint)
 
 
 def line_search(
