@@ -25,7 +25,7 @@ import torch
 from p_swx import SwxMatrix
 
 from marginrank import RankingData, load_letor, make_ranking
-from marginrank.fit.devices import Place, matrix_at
+from marginrank.fit.matrices import Place, matrix_at
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.metrics import pairwise_accuracy
 from marginrank.objective.losses import LOSSES

@@ -4,7 +4,7 @@ import ast
 import re
 from importlib.resources import files
 
-import pytest
+from helpers.tables import each
 
 from marginrank import _core
 
@@ -64,6 +64,6 @@ def arguments(declaration):
 FUNCTIONS = dict(declared_functions())
 
 
-@pytest.mark.parametrize("path", FUNCTIONS)
+@each("path", FUNCTIONS)
 def test_stub_names_the_arguments(path):
     assert arguments(FUNCTIONS[path]) == arguments(native_declaration(native_function(path)))

@@ -3,6 +3,7 @@
 import inspect
 
 import pytest
+from helpers.tables import each
 
 import marginrank
 import marginrank.dask
@@ -43,7 +44,7 @@ def test_all_public_names_are_looked_at():
     assert {"RankSVM.fit", "marginrank.metrics.ndcg", "sparse_path", "RankingData"} <= {*CALLABLES}
 
 
-@pytest.mark.parametrize("name", sorted(CALLABLES))
+@each("name", sorted(CALLABLES))
 def test_a_signature_is_short_enough_to_read(name):
     signature = inspect.signature(CALLABLES[name])
     shown = str(signature)

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from marginrank import RankingData, make_ranking
 from marginrank.additive import curve_basis
 from marginrank.additive import curve_matrix as curves_backend
-from marginrank.additive.curve_basis import make_basis, roughness
+from marginrank.additive.curve_basis import CurveShapes, roughness
 from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.additive.knots import choose_knots, encode
 from marginrank.data.knots import Knots
@@ -37,7 +37,7 @@ DATA = RankingData(np.zeros((len(Y), 1)), Y, QID)
 def curve_matrix(X=X, *, max_bins=6, smoothness=0.3, scale=None, categorical=(3,)):
     knots = choose_knots(X, max_bins, categorical)
     places = encode(knots, X, 1)
-    return CurveMatrix.of(places, knots, make_basis(knots, places, smoothness, scale))
+    return CurveMatrix.of(places, knots, CurveShapes.of(knots, places).basis(smoothness, scale))
 
 
 def all_functions(matrix):
@@ -63,7 +63,7 @@ def test_value_and_derivatives_are_those_of_the_basis_functions(loss):
     assert one.value == pytest.approx(other.value, rel=1e-12)
     assert_allclose(one.gradient, other.gradient, rtol=1e-10, atol=1e-10)
     assert_allclose(curves.scores(v), explicit.scores(v), rtol=1e-12, atol=1e-12)
-    assert_allclose(curves.column(3), explicit.column(3), atol=1e-12)
+    assert_allclose(curves.design.column(3), explicit.design.column(3), atol=1e-12)
     assert_allclose(one.by_group(3).gradients, other.by_group(3).gradients, atol=1e-10)
     if LOSSES[loss].smooth:
         assert_allclose(one.hess_vec(v)[0], other.hess_vec(v)[0], rtol=1e-9, atol=1e-9)
@@ -116,7 +116,7 @@ def test_a_line_costs_what_it_costs_in_rank_svm_whatever_the_smoothness():
     x = np.repeat(t, [3, 5, 2, 2, 1])[:, None]
     knots = Knots.of_features([t])
     for smoothness in (1e-6, 1.0, 1e6):
-        basis = make_basis(knots, encode(knots, x, 1), smoothness, np.array([2.0]))
+        basis = CurveShapes.of(knots, encode(knots, x, 1)).basis(smoothness, np.array([2.0]))
         line = np.eye(basis.n_weights)[0]  # costs ½, as the line of slope 1 / σ does
         assert_allclose(np.diff(basis.inner(line)[1:]), np.diff(t) / 2.0)
 
@@ -128,7 +128,7 @@ def test_the_penalty_of_a_curve_is_that_of_its_line_and_its_roughness(monkeypatc
     knots = choose_knots(x[:, None], 5)
     places = encode(knots, x[:, None], 1)
     t, smoothness, scale = knots.of(0), 0.7, 3.0
-    basis = make_basis(knots, places, smoothness, np.array([scale]))
+    basis = CurveShapes.of(knots, places).basis(smoothness, np.array([scale]))
     u = rng.normal(size=basis.n_weights)
     c = basis.inner(u)[1:]
     left, p = places.codes[:, 0].astype(int) - 1, places.steps[:, 0] / 2**15

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from marginrank import RankingData, make_ranking
 from marginrank.additive import grid_basis
-from marginrank.additive.curve_basis import make_basis
+from marginrank.additive.curve_basis import CurveShapes
 from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.additive.grid_basis import GridAxis, node_weights, penalty
 from marginrank.additive.grid_matrix import CATEGORIES, add_grids, axis_knots, interactions_of
@@ -33,7 +33,7 @@ PAIRS = [(0, 1), (0, 3), (2, 3), (1, 2)]
 def grid_matrix(pairs=PAIRS, *, max_bins=6, smoothness=0.3, scale=None, X=X, categorical=(3,)):
     knots = choose_knots(X, max_bins, categorical)
     places = encode(knots, X, 1)
-    curves = CurveMatrix.of(places, knots, make_basis(knots, places, smoothness, scale))
+    curves = CurveMatrix.of(places, knots, CurveShapes.of(knots, places).basis(smoothness, scale))
     return add_grids(curves, pairs, smoothness, scale, 2)
 
 

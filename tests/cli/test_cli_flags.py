@@ -56,32 +56,47 @@ def given(flag):
     return [f"--{flag}", *VALUES.get(flag, ["sizes.txt"])]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(
-    ("data", "flag", "reason"),
-    [
-        *(("d.txt", flag, "is for tables, but d.txt is text") for flag in OF_TABLES),
-        *(("d.store", flag, "is for tables, but d.store is a store") for flag in OF_TABLES),
-        *(("d.csv", flag, "is for text, but d.csv is a table") for flag in OF_TEXT),
-        *(("d.store", flag, "is for text, but d.store is a store") for flag in OF_TEXT),
-    ],
-)
-def test_flags_of_another_kind_of_data(invoke, here, command, data, flag, reason):
+def check_rejected(invoke, command, data, flag, reason):
     words = [data if word == "DATA" else word for word in command.split()]
     done = invoke(*words, *given(flag))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"marginrank: --{flag} {reason}; drop it.\n"
+    assert (done.returncode, done.stdout) == (2, ""), command
+    assert done.stderr == f"marginrank: --{flag} {reason}; drop it.\n", command
+
+
+@pytest.mark.parametrize("flag", OF_TABLES)
+def test_flags_of_tables_are_rejected_for_other_data(invoke, here, flag):
+    check_rejected(invoke, "features DATA", "d.txt", flag, "is for tables, but d.txt is text")
+    check_rejected(
+        invoke, "features DATA", "d.store", flag, "is for tables, but d.store is a store"
+    )
+
+
+@pytest.mark.parametrize("flag", OF_TEXT)
+def test_flags_of_text_are_rejected_for_other_data(invoke, here, flag):
+    check_rejected(invoke, "features DATA", "d.csv", flag, "is for text, but d.csv is a table")
+    check_rejected(invoke, "features DATA", "d.store", flag, "is for text, but d.store is a store")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_rejects_flags_of_another_kind_of_data(invoke, here, command):
+    check_rejected(invoke, command, "d.txt", "comments", "is for tables, but d.txt is text")
+    check_rejected(invoke, command, "d.csv", "layout", "is for text, but d.csv is a table")
+    check_rejected(invoke, command, "d.store", "dtype", "is for text, but d.store is a store")
     assert not (here / "out.json").exists()
 
 
-def test_every_flag_of_reading_is_declared():
-    from dataclasses import fields
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_lists_of_flags_above_are_complete(command):
+    from marginrank.cli import app
 
-    from marginrank.cli.support.options import KIND_OF_FLAG, Reading
-
-    declared = {flag.replace("-", "_") for flag in (*OF_TABLES, *OF_TEXT)}
-    assert declared | {"given", "n_jobs"} == {field.name for field in fields(Reading)}
-    assert declared <= KIND_OF_FLAG.keys()
+    name = command.split()[0]
+    reading = {
+        option.opts[0].removeprefix("--")
+        for option in app.command(name).params
+        if getattr(option, "rich_help_panel", None) == "Data"
+    }
+    of_any_data = {"n-jobs", "memory-limit", "dask", "pairs", "data", "file"}
+    assert reading - of_any_data == {*OF_TABLES, *OF_TEXT}
 
 
 def test_flags_of_either_data_are_kept_where_kinds_are_mixed(invoke, here):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from helpers.tables import each
 
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank.data import frames
@@ -120,7 +121,7 @@ DTYPES = {
 }
 
 
-@pytest.mark.parametrize(("dtypes", "expected"), DTYPES.values(), ids=DTYPES)
+@each(("dtypes", "expected"), DTYPES.values())
 @every_library
 def test_the_smallest_exact_type(make, dtypes, expected):
     features = {t: np.array([1, 0, 1]).astype(t) for t in dtypes}
@@ -225,7 +226,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("more", "options", "message"), REFUSED.values(), ids=REFUSED)
+@each(("more", "options", "message"), REFUSED.values())
 @every_library
 def test_a_bad_column_is_named(make, more, options, message):
     with pytest.raises(ValueError, match=message):

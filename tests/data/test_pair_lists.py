@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.tables import each
 
 from marginrank.data.pair_lists import PairList, check_pairs
 
@@ -64,8 +65,7 @@ def outside():
     return matrix
 
 
-@pytest.mark.parametrize(
-    ("pairs", "message"),
+@each(("pairs", "message"),
     [
         ([[0, 1], [2, 4]], r"pairs\[1\] names row 4, but there are only the rows 0 to 3"),
         ([[0, 1], [-1, 2]], r"pairs\[1\] names row -1.*counting from 0"),
@@ -99,8 +99,7 @@ def outside():
         (sparse_rows([1, np.nan, 0, 0]), r"pairs\[0\] is a row of a pair matrix"),
         (sparse_rows([0, 0, 0, 0]), r"pairs\[0\] is a row of a pair matrix"),
         (outside(), r"pairs is not a valid sparse matrix"),
-    ],
-)  # fmt: skip
+    ],)  # fmt: skip
 def test_malformed_pairs_are_named(pairs, message):
     with pytest.raises(ValueError, match=message):
         check_pairs(pairs, None, 4)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.tables import each
 from scipy.stats import rankdata
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -80,9 +81,9 @@ def test_dense_features(method, dtype):
 
 
 @pytest.mark.usefixtures("_block")
-@pytest.mark.parametrize("make", [sp.csr_array, sp.csr_matrix])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("method", METHODS)
+@each("make", [sp.csr_array, sp.csr_matrix])
+@each("dtype", [np.float32, np.float64])
+@each("method", METHODS)
 def test_sparse_features(method, dtype, make):
     dense, qid = make_documents(dtype=dtype)
     X = make(dense)

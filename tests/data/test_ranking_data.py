@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.tables import each
 
 from marginrank import AdditiveRankSVM, KernelRankSVM, RankingData, RankSVM, make_ranking
 from marginrank.data.queries import exact_sum
@@ -345,7 +346,7 @@ FEATURES = {
 }
 
 
-@pytest.mark.parametrize(("X", "message"), FEATURES.values(), ids=FEATURES)
+@each(("X", "message"), FEATURES.values())
 def test_bad_features_are_named(X, message):
     with pytest.raises(ValueError, match=message):
         RankingData(X, Y3)
@@ -418,7 +419,7 @@ ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), ARGUMENTS.values(), ids=ARGUMENTS)
+@each(("arguments", "message"), ARGUMENTS.values())
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         RankingData(**({"X": X3, "y": Y3} | arguments))

@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from helpers.tables import each
 from scipy.sparse import csr_array, issparse
 
 from marginrank.data.synthetic import make_ranking
@@ -325,7 +326,7 @@ def test_shuffled_documents_share_the_offset_of_their_query():
     assert between > 3 * at_random
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("n_queries", 0),

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import sklearn
+from helpers.tables import each
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
@@ -126,8 +127,8 @@ def random_pipeline(rng, sparse):
     return make_pipeline(*steps, RankSVM(C=0.1, tol=1e-3))
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("block", range(15))
+@each("sparse", [False, True])
+@each("block", range(15))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")
 def test_random_pipelines(block, sparse):
     for seed in range(10 * block, 10 * (block + 1)):

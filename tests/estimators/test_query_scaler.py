@@ -34,9 +34,7 @@ FACTOR = np.random.default_rng(1).uniform(1, 100, (30, 1))[QID]  # scales differ
 TOGETHER = {"check_methods_subset_invariance": "documents of a call are scaled together"}
 
 
-@parametrize_with_checks(
-    [QueryScaler(method=method) for method in METHODS], expected_failed_checks=lambda _: TOGETHER
-)
+@parametrize_with_checks([QueryScaler()], expected_failed_checks=lambda _: TOGETHER)
 def test_scikit_learn_compatibility(estimator, check):
     check(estimator)
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import sklearn
 from helpers.brute_force import explicit_pairs
 from helpers.objectives import make_objective
+from helpers.tables import each
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
@@ -375,8 +376,7 @@ def test_equal_random_states_give_bitwise_the_same():
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(("name", "value"),
     [
         ("C", 0.0), ("C", -1.0), ("C", np.nan), ("C", np.inf), ("C", "1"), ("C", None), ("C", True),
         ("tol", 0.0), ("tol", -1e-3), ("tol", np.nan), ("tol", "small"),
@@ -387,8 +387,7 @@ def test_equal_random_states_give_bitwise_the_same():
         ("normalization", "mean"), ("normalization", 1),
         ("n_jobs", 0), ("n_jobs", 1.5), ("n_jobs", "2"), ("n_jobs", True), ("n_jobs", 2**40),
         ("random_state", "seed"), ("random_state", -1),
-    ],
-)  # fmt: skip
+    ],)  # fmt: skip
 def test_bad_parameters_are_named(name, value):
     with pytest.raises(ValueError, match=name):
         RankSVM(**{name: value}).fit(X, Y, qid=QID)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers import tables
 from helpers.plain_defaults import plain_kernel
 
 import marginrank
@@ -225,7 +226,7 @@ GIVEN = {
 
 
 @each(ESTIMATORS)
-@pytest.mark.parametrize("name", GIVEN)
+@tables.each("name", GIVEN)
 def test_what_the_data_brings_is_not_given_again(estimator, name):
     methods = [getattr(estimator, m, None) for m in ("fit", "partial_fit", "score", "rank")]
     estimator.fit(data())

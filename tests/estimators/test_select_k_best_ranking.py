@@ -27,7 +27,7 @@ X, Y, QID = make_ranking(40, (5, 25), 12, random_state=0)
 
 
 @pytest.mark.filterwarnings("ignore:k=10 is more than")
-@parametrize_with_checks([SelectKBestRanking(), SelectKBestRanking(k=1)])
+@parametrize_with_checks([SelectKBestRanking(k=1)])
 def test_scikit_learn_compatibility(estimator, check):
     check(estimator)
 

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from helpers.objectives import make_objective
+from helpers.tables import each
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, cross_val_score
@@ -463,16 +464,14 @@ def test_cross_validation_passes_the_queries_on():
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
+@each(("name", "value"),
     [
         ("method", "document"), ("C", 0.0), ("C", np.nan), ("C", 1e-320), ("loss", "none"),
         ("normalization", "mean"), ("learning_rate", "optimal"), ("eta0", 0.0), ("average", 10),
         ("max_iter", 0), ("tol", -1e-3), ("shuffle", "yes"), ("early_stopping", None),
         ("validation_fraction", 0.0), ("validation_fraction", 1.0), ("n_iter_no_change", 0),
         ("scoring", "accuracy"), ("n_jobs", 0), ("random_state", "seed"),
-    ],
-)  # fmt: skip
+    ],)  # fmt: skip
 def test_bad_parameters_are_named(name, value):
     for fit in ("fit", "partial_fit"):
         with pytest.raises(ValueError, match=name):

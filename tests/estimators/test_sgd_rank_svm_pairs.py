@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.pair_kinds import NAMES, pair_kind
+from helpers.tables import each
 from sklearn.exceptions import ConvergenceWarning
 
 from marginrank import (
@@ -237,7 +238,7 @@ def test_files_keep_the_choice_of_pairs(tmp_path):
         ({}, {}, "requires y to be passed, but the target y is None"),
     ],
 )
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@each("method", ["fit", "partial_fit"])
 def test_malformed_input_is_named(method, parameters, arguments, message):
     model = SGDRankSVM(**parameters)
     with pytest.raises(ValueError, match=message):

@@ -18,7 +18,7 @@ from marginrank.objective.losses import LOSSES
 X, Y, QID = make_ranking(30, (5, 25), 6, random_state=0)
 
 
-@parametrize_with_checks([plain_sparse(), plain_sparse(radius=1.0)])
+@parametrize_with_checks([plain_sparse()])
 def test_scikit_learn_compatibility(estimator, check):
     check(estimator)
 

@@ -11,6 +11,7 @@ from helpers.exports import (
     random_model,
     scores_of,
 )
+from helpers.tables import each
 
 from marginrank.export.exporting import export_files, offset_above_zero
 from marginrank.export.names import NOT_PLAIN
@@ -98,7 +99,7 @@ def test_the_same_model_gives_the_same_bytes(target):
 
 
 @every_target
-@pytest.mark.parametrize("name", ["nul\0", "lone \ud800", ""])
+@each("name", ["nul\0", "lone \ud800", ""])
 def test_names_that_nothing_can_hold_are_refused(target, name):
     model = LinearModel(np.ones(2), {}, feature_names=["a", name])
     if TARGETS[target.partition(":")[0]].by_name:

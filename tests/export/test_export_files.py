@@ -18,6 +18,7 @@ from helpers.exports import (
     random_model,
     require_program,
 )
+from helpers.tables import each
 
 from marginrank import (
     KernelRankSVM,
@@ -135,7 +136,7 @@ def test_dialects_of_sqlglot(dialect):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("name", ['"', "`", "]", "\\", "'", "\n", ".", ";"])
+@each("name", ['"', "`", "]", "\\", "'", "\n", ".", ";"])
 def test_names_that_could_end_quotes_are_refused_for_dialects(dialect, name):
     model = LinearModel(np.ones(1), {}, feature_names=[f"a{name}b"])
     with pytest.raises(ValueError, match="names for sqlglot's dialects are letters"):

@@ -11,8 +11,8 @@ import torch
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, load_model, make_ranking
 from marginrank.fit import devices
-from marginrank.fit.devices import Place, matrix_at
 from marginrank.fit.linear import Parameters, make_objective
+from marginrank.fit.matrices import Place, matrix_at
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.native import NativeMatrix
 from marginrank.operators.torch.documents import DeviceDocuments

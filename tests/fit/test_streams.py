@@ -8,8 +8,8 @@ from marginrank._utils.memory import private_memory
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.fit import streams
 from marginrank.fit.linear import Parameters, fit_linear
+from marginrank.fit.matrices import open_documents
 from marginrank.fit.sparse import SparseParameters, fit_sparse
-from marginrank.fit.streams import open_documents
 from marginrank.operators.parts import streaming
 
 ROOM = 400_000_000  # beside what the process has already

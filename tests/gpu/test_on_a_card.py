@@ -8,7 +8,7 @@ from helpers.torch_problems import both, make_data, relative_error
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.fit import devices
-from marginrank.fit.devices import Place, matrix_at
+from marginrank.fit.matrices import Place, matrix_at
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.torch.features import DenseFeatures

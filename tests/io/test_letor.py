@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.tables import each
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
@@ -55,7 +56,7 @@ def test_variants_of_the_same_text(text):
     np.testing.assert_array_equal(data.y, [1, 0])
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "line", "column", "what"),
     [
         ("1 qid:1 1:2\n0 qid:1 1:x\n", 2, 11, "'x' is not a finite number"),

@@ -5,6 +5,7 @@ import io
 
 import numpy as np
 import pytest
+from helpers.tables import each
 
 from marginrank import load_pairs
 from marginrank.io import text_sources
@@ -58,7 +59,7 @@ def test_lines_of_many_chunks(monkeypatch):
         load_pairs(io.BytesIO(text.encode() + b"\n" * 30 + b"1 2\n"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         (b"winner,loser\n1,2\n", r"f:1: 'winner' is not a row number.* no header"),

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from helpers.tables import each
 
 from marginrank.metrics import auc, average_precision, precision, recall, reciprocal_rank
 
@@ -38,11 +39,9 @@ def test_by_hand(metric, options, expected):
 
 
 @pytest.mark.parametrize("metric", WITH_CUTOFF)
-@pytest.mark.parametrize("k", [None, 1, 3])
-@pytest.mark.parametrize(
-    "scores", [[1, 1, 1, 1, 1, 1], [2, 1, 2, 1, 1, 2], [3, 2, 2, 2, 2, 1], [1, 2, 3, 4, 5, 6]]
-)
-@pytest.mark.parametrize("y", [[1, 0, 1, 1, 0, 0], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1]])
+@each("k", [None, 1, 3])
+@each("scores", [[1, 1, 1, 1, 1, 1], [2, 1, 2, 1, 1, 2], [3, 2, 2, 2, 2, 1], [1, 2, 3, 4, 5, 6]])
+@each("y", [[1, 0, 1, 1, 0, 0], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1]])
 def test_averaged_ties_are_the_mean_over_all_orders(metric, k, scores, y):
     y, scores = np.array(y), np.array(scores)
     orders = np.array(list(permutations(range(6))))

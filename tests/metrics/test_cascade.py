@@ -5,6 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from helpers.tables import each
 
 from marginrank.metrics import cascade, err
 
@@ -69,9 +70,9 @@ def test_a_wrong_highest_grade_is_refused(max_label):
         err([2, 0], [1.0, 2.0], max_label=max_label)
 
 
-@pytest.mark.parametrize("k", [None, 1, 3])
-@pytest.mark.parametrize("y", [[1, 0, 2, 0, 0, 1], [0.3, 1.7, 0, 2.5, 1, 1], [2, 2, 2, 2, 2, 2]])
-@pytest.mark.parametrize("scores", [[1] * 6, [2, 1, 2, 1, 1, 2], [3, 2, 2, 2, 2, 1], range(6)])
+@each("k", [None, 1, 3])
+@each("y", [[1, 0, 2, 0, 0, 1], [0.3, 1.7, 0, 2.5, 1, 1], [2, 2, 2, 2, 2, 2]])
+@each("scores", [[1] * 6, [2, 1, 2, 1, 1, 2], [3, 2, 2, 2, 2, 1], range(6)])
 def test_averaged_ties_are_the_mean_over_all_orders(scores, y, k):
     y, scores = np.array(y), np.array(scores)
     orders = np.array(list(permutations(range(6))))

@@ -5,6 +5,7 @@ from math import log2
 
 import numpy as np
 import pytest
+from helpers.tables import each
 
 from marginrank.metrics import dcg, letor_mean_ndcg, ndcg
 
@@ -65,7 +66,7 @@ def test_a_query_with_huge_gains_does_not_disturb_the_next_one():
         (letor_mean_ndcg, {}),
     ],
 )
-@pytest.mark.parametrize("scores", [[1, 1, 1, 1, 1], [2, 1, 2, 1, 1], [3, 2, 2, 2, 1]])
+@each("scores", [[1, 1, 1, 1, 1], [2, 1, 2, 1, 1], [3, 2, 2, 2, 1]])
 def test_averaged_ties_are_the_mean_over_all_orders(metric, options, scores):
     y, scores = np.array([3, 0, 1, 2, 0]), np.array(scores)
     orders = [list(order) for order in permutations(range(5))]

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from helpers.tables import each
 
 from marginrank import make_ranking, metrics, rank_features
 from marginrank.metrics import feature_ranking, get_metric
@@ -78,7 +79,7 @@ def test_a_metric_without_a_value():
 # Ties
 
 
-@pytest.mark.parametrize("column", [4, 5], ids=["constant", "constant in each query"])
+@each("column", [4, 5])
 @pytest.mark.parametrize("name", [name for name, _ in FAIR])
 def test_features_without_information_are_worth_a_random_order(name, column):
     ranking = rank_features(X, Y, qid=QID, metric=name)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.tables import each
 
 from marginrank import metrics
 from marginrank.metrics.names import METRICS
@@ -146,7 +147,7 @@ def test_no_documents(name, options):
 
 
 @every_metric
-@pytest.mark.parametrize(
+@each(
     ("arguments", "message"),
     [
         (([1, 0], [0.0, np.nan]), r"scores\[1\] is NaN"),

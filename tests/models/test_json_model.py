@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.tables import each
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -193,11 +194,12 @@ FIELDS = {
 }
 
 
-@pytest.mark.parametrize(("fields", "message"), FIELDS.values(), ids=FIELDS)
+@each(("fields", "message"), FIELDS.values())
 def test_wrong_fields_are_named(path, fields, message):
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-    with pytest.raises(ValueError, match=rf"m\.json .*{message}"):
-        load_model(path)
+    wrong = path.with_name("wrong.json")
+    wrong.write_text(json.dumps(json.loads(path.read_text()) | fields))
+    with pytest.raises(ValueError, match=rf"wrong\.json .*{message}"):
+        load_model(wrong)
 
 
 @pytest.mark.parametrize("field", ["objective", "gap", "stop_reason", "n_iter", "n_pairs"])

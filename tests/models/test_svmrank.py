@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.tables import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -130,7 +131,7 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), MALFORMED.values(), ids=MALFORMED)
+@each(("text", "message"), MALFORMED.values())
 def test_malformed_lines_are_named(tmp_path, text, message):
     with pytest.raises(ValueError, match=r"/m" + message):
         load(tmp_path, text)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers.brute_force import BruteForce
 from helpers.pair_kinds import NAMES, pair_kind
+from helpers.tables import each
 
 from marginrank import RankingData, make_ranking
 from marginrank.fit.online import OnlineParameters, step_problem
@@ -67,7 +68,7 @@ def test_only_pairs_of_the_given_queries_are_drawn(name):
     np.testing.assert_array_equal(query[preferred], query[other])
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each("loss", LOSSES)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_loss_of_drawn_pairs_is_that_of_all_on_average(name, loss):
     kind = pair_kind(name, Y, MIXED)

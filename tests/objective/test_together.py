@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.brute_force import BruteForce, explicit_pairs
 from helpers.objectives import make_objective
+from helpers.tables import each
 
 from marginrank import RankingData, _core, make_ranking, operators
 from marginrank.data.pair_lists import PairList
@@ -130,8 +131,8 @@ def instruction_sets():
     _core.use_instruction_set(names[-1])
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.parametrize("shuffled", [False, True])
+@each("layout", LAYOUTS.values())
+@each("shuffled", [False, True])
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_each_gets_what_it_gets_alone(sizes, shuffled, layout):
     assert_shared(make_problems(make_data(sizes, layout=layout, shuffled=shuffled), 7))
@@ -192,7 +193,7 @@ def test_the_number_of_threads_does_not_change_the_bits(sizes, layout):
     assert_same_bits(results[2], results[0])
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@each("layout", LAYOUTS.values())
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_the_company_does_not_change_the_bits(sizes, layout, instruction_sets):
     problems = make_problems(make_data(sizes, layout=layout), 9)

@@ -23,7 +23,6 @@ def test_a_space_has_all_combinations_and_the_precision_of_a_search():
     space = SearchSpace(
         Parameters(tol=1e-9), {"loss": ["huber"], "scale": [None, "query"]}, [1.0, 0.1]
     )
-    space.check()
     assert space.varied == ["scale"]
     assert [one.scale for one in space.combinations] == [None, "query"]
     assert {(one.loss, one.tol) for one in space.combinations} == {("huber", 1e-5)}
@@ -37,17 +36,17 @@ def test_a_looser_fit_needs_no_tighter_search():
 
 
 @pytest.mark.parametrize(
-    ("space", "message"),
+    ("options", "message"),
     [
-        (SearchSpace(Parameters(), {"loss": ["hinge", "hingee"]}), "hingee"),
-        (SearchSpace(Parameters(solver="newton"), {"loss": ["huber", "hinge"]}), "newton"),
-        (SearchSpace(Parameters(), {}, [1.0, -1.0]), "C=-1.0"),
-        (SearchSpace(Parameters(), {}, n_points=0), "n_points=0"),
+        ({"axes": {"loss": ["hinge", "hingee"]}}, "hingee"),
+        ({"base": Parameters(solver="newton"), "axes": {"loss": ["huber", "hinge"]}}, "newton"),
+        ({"values": [1.0, -1.0]}, "C=-1.0"),
+        ({"n_points": 0}, "n_points=0"),
     ],
 )
-def test_wrong_values_are_refused(space, message):
+def test_wrong_values_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        space.check()
+        SearchSpace(**({"base": Parameters(), "axes": {}} | options))
 
 
 def test_grids_come_from_the_rows_that_are_looked_at():

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.brute_force import BruteForce, ExplicitPairs, explicit_pairs
 from helpers.objectives import make_objective
+from helpers.tables import each
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.data.pair_lists import check_pairs
@@ -50,8 +51,8 @@ def test_every_solver_finds_the_optimum(name, loss, layout, kind):
     assert result.objective - result.gap <= best.objective * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("solver", solver_names(regularized=False))
+@each("loss", LOSSES)
+@each("solver", solver_names(regularized=False))
 def test_other_combinations_are_refused_by_name(solver, loss):
     X, y, qid = make_ranking(5, 6, 3, random_state=0)
     model = RankSVM(solver=solver, loss=loss, tol=1e-2)
@@ -66,9 +67,9 @@ def test_other_combinations_are_refused_by_name(solver, loss):
         model.fit(X, y, qid=qid)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("problem", [{"radius": 1.0}, {"C": 1.0}], ids=["ball", "penalty"])
-@pytest.mark.parametrize("solver", solver_names(regularized=True))
+@each("loss", LOSSES)
+@each("problem", [{"radius": 1.0}, {"C": 1.0}])
+@each("solver", solver_names(regularized=True))
 def test_other_combinations_with_a_regulariser_are_refused_before_any_data(solver, problem, loss):
     model = SparseRankSVM(solver=solver, loss=loss, tol=1e-2, **problem)
     regularizer = L1Ball(1.0) if "radius" in problem else ElasticNet(1.0)

@@ -3,6 +3,7 @@
 import clarabel
 import numpy as np
 import pytest
+from helpers.tables import each
 from scipy import sparse
 
 from marginrank.solvers.hinge.lowest_point import ROUNDING, lowest_point
@@ -54,9 +55,9 @@ def interior_point(slopes, intercepts):
     return beta / beta.sum()
 
 
-@pytest.mark.parametrize(("n", "k"), COUNTS)
-@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1.0, 1e4, 1e9, 1e15])
-@pytest.mark.parametrize("spread", [0, 3])
+@each(("n", "k"), COUNTS)
+@each("scale", [1e-8, 1e-4, 1.0, 1e4, 1e9, 1e15])
+@each("spread", [0, 3])
 def test_no_plane_is_higher_than_those_in_use(n, k, scale, spread):
     slopes, intercepts = hinge_planes(n, k, scale, spread, np.random.default_rng(0))
     v, beta = solve(slopes, intercepts)

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.brute_force import BruteForce
 from helpers.pair_kinds import NAMES, pair_kind
+from helpers.tables import each
 
 from marginrank import RankingData, _core, make_ranking
 from marginrank.data.queries import Queries
@@ -41,8 +42,8 @@ def query_ids(problem):
     return QID[rows[documents.offsets[:-1]]]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("features", LAYOUTS.values(), ids=LAYOUTS)
+@each("loss", LOSSES)
+@each("features", LAYOUTS.values())
 @pytest.mark.parametrize("name", NAMES)
 def test_a_step_over_a_query_against_brute_force(features, name, loss, monkeypatch):
     monkeypatch.setattr(sgd, "FIRST_BATCH", 0)
@@ -77,7 +78,7 @@ def test_a_step_over_a_query_against_brute_force(features, name, loss, monkeypat
     np.testing.assert_allclose(inverse_of(state), np.linalg.inv(metric), rtol=1e-3)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each("loss", LOSSES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_batch_of_queries_against_brute_force(name, loss, monkeypatch):
     monkeypatch.setattr(sgd, "FIRST_BATCH", 10**6)  # add up and take no step
@@ -136,7 +137,7 @@ def test_the_open_batch_counts_in_what_is_reported():
     assert not state.w.any()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each("loss", LOSSES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_pass_over_drawn_pairs_weighs_as_much_as_all(name, loss, monkeypatch):
     monkeypatch.setattr(sgd, "DRAWN_PAIRS", 7)

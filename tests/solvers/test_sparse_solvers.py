@@ -10,11 +10,11 @@ from helpers.objectives import make_objective
 
 from marginrank import RankingData, make_ranking
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Point
 from marginrank.objective.pair_weights import gain_difference
+from marginrank.objective.protocols import is_certified
 from marginrank.objective.regularizers import ElasticNet, L1Ball
 from marginrank.solvers import SOLVERS, find_solver, solver_names
 from marginrank.solvers.smooth.newton import newton

@@ -135,25 +135,6 @@ def _block_diagonal(blocks: Sequence[Floats]) -> Any:
     return sp.csr_array((data, indices, np.concatenate([[0], ends])), shape=shape)
 
 
-def make_basis(
-    knots: Knots, codes: HatCodes, smoothness: float, scale: Floats | None = None
-) -> CurveBasis:
-    """Return the basis of the curves of all features.
-
-    Parameters
-    ----------
-    knots : Knots
-        The knots of the features.
-    codes : HatCodes
-        The values of the documents among them.
-    smoothness : float
-        λ, the weight of roughness; infinite for lines alone.
-    scale : ndarray of shape (n_features,), optional
-        σ, what features are divided by; without it, they are not.
-    """
-    return CurveShapes.of(knots, codes).basis(smoothness, scale)
-
-
 class BasisBlock(NamedTuple):
     """Basis functions of a feature, or grid, by their values at its columns; how much they vary."""
 
@@ -216,7 +197,15 @@ class CurveShapes:
         return np.select([place < 0, place == 0], [1.0, 1.0 / sigma], of_curve)
 
     def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
-        """Return functions with the penalty ½‖u‖²; the arguments are those of make_basis."""
+        """Return the basis of the curves of all features, with the penalty ½‖u‖².
+
+        Parameters
+        ----------
+        smoothness : float
+            λ, the weight of roughness; infinite for lines alone.
+        scale : ndarray of shape (n_features,), optional
+            σ, what features are divided by; without it, they are not.
+        """
         sizes = self.sizes(smoothness, scale)
         starts = np.cumsum([block.variances.size for block in self.blocks])[:-1]
         by_feature = zip(self.blocks, np.split(sizes, starts), strict=True)

@@ -78,16 +78,13 @@ class CurveMatrix(Matrix):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and of basis functions."""
         return self.hats.n_rows, self.basis.n_weights
 
     @property
     def n_entries(self) -> int:
-        """Number of entries of hat functions."""
         return self.hats.n_entries
 
     def magnitudes(self, threads: int) -> Floats:
-        """Return the largest absolute value of each basis function."""
         return self.basis.magnitudes
 
     def restrict(self, columns: Integers, threads: int) -> NativeMatrix:
@@ -101,12 +98,10 @@ class CurveMatrix(Matrix):
 
     @property
     def variances(self) -> Floats:
-        """How much each basis function varies."""
         return self.basis.variances
 
     @property
     def block_starts(self) -> Integers:
-        """The first basis function of each feature or grid, and the number of all."""
         return self.basis.starts
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> "CurveMatrix":

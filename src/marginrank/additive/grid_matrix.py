@@ -34,7 +34,7 @@ def add_grids(
     pairs : sequence of (int, int)
         The features of each grid.
     smoothness, scale
-        As in :func:`~marginrank.additive.curve_basis.make_basis`.
+        As in :meth:`~marginrank.additive.curve_basis.CurveShapes.basis`.
     threads : int
         Number of threads.
     """

@@ -20,7 +20,7 @@ from marginrank.dask.bundles import spread_bundles
 from marginrank.dask.clusters import fetch, map_and_tell, map_tasks
 from marginrank.dask.problems import Problem, restrict_problems
 from marginrank.dask.sweep_watch import SweepWatch
-from marginrank.fit.streams import OnRead
+from marginrank.fit.matrices import OnRead
 from marginrank.objective.losses import Loss
 from marginrank.operators.parts.executor import ByPart, Executor, Report, Task
 

@@ -23,11 +23,11 @@ from marginrank.dask.problems import (
     weigh_problems,
 )
 from marginrank.fit.linear import Parameters, check_alone, check_start, minimise
+from marginrank.fit.matrices import OnRead
 from marginrank.fit.pairs import no_pairs, no_weight
 from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, values_of
 from marginrank.fit.sparse import SparseParameters, with_default_C
 from marginrank.fit.stream_progress import StreamProgress
-from marginrank.fit.streams import OnRead
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.objective.objective import Objective

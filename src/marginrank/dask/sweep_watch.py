@@ -6,7 +6,7 @@ from threading import Lock
 
 from distributed import Future
 
-from marginrank.fit.streams import OnRead
+from marginrank.fit.matrices import OnRead
 
 
 class SweepWatch:

@@ -71,7 +71,7 @@ class RankingCV(ResultTable, dict[str, Any]):
 
 
 @dataclass(frozen=True, eq=False)
-class _Documents:
+class _FoldRows:
     """Documents with what a fit and a metric need of them, by row."""
 
     X: Any
@@ -79,9 +79,9 @@ class _Documents:
     qid: Integers  # numbers of the queries
     weights: Mapping[str, Floats]
 
-    def take(self, rows: Integers) -> _Documents:
+    def take(self, rows: Integers) -> _FoldRows:
         """Return some of them."""
-        return _Documents(
+        return _FoldRows(
             _safe_indexing(self.X, rows),
             _safe_indexing(self.y, rows),
             self.qid[rows],
@@ -195,7 +195,7 @@ class _Run:
 
 def _run(
     estimator: Any,
-    documents: _Documents,
+    documents: _FoldRows,
     fold: Fold,
     metrics: Mapping[str, Metric],
     sides: Sequence[str],
@@ -218,7 +218,7 @@ def _run(
     return _Run(estimator, fitted - begin, perf_counter() - fitted, values)
 
 
-def _judge(estimator: Any, documents: _Documents, metrics: Mapping[str, Metric]) -> list[float]:
+def _judge(estimator: Any, documents: _FoldRows, metrics: Mapping[str, Metric]) -> list[float]:
     scores = queries_of_fits.scores(estimator, documents.X, documents.qid)
     return [float(metric(documents.y, scores, qid=documents.qid)) for metric in metrics.values()]
 
@@ -233,7 +233,7 @@ def _metrics(scoring: Sequence[Any]) -> dict[str, Metric]:
 
 def _documents(
     X: Any, y: Any, qid: ArrayLike | None, sample_weight: ArrayLike | None
-) -> tuple[RankingData, _Documents]:
+) -> tuple[RankingData, _FoldRows]:
     """Return the queries of what was given, and what a fit takes, which X may know best."""
     if isinstance(X, RankingData):
         check_beside_data(y=y, qid=qid, sample_weight=sample_weight)
@@ -250,4 +250,4 @@ def _documents(
         weights["sample_weight"] = grouped.sample_weight
     if grouped.query_weight is not None:
         weights["query_weight"] = grouped.query_weight[grouped.qid]
-    return grouped, _Documents(features, labels, numbers_by_id(grouped), weights)
+    return grouped, _FoldRows(features, labels, numbers_by_id(grouped), weights)

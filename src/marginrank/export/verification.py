@@ -22,40 +22,18 @@ class VerificationError(ValueError):
 
 @dataclass(frozen=True)
 class Verification:
-    """How far the scores of an export are from those of the model.
-
-    Attributes
-    ----------
-    engine : str
-        What ran the export.
-    is_reference : bool
-        Whether that was a reference of the engine's arithmetic, and not an engine.
-    documents, queries : int
-        How many there were.
-    largest_difference : float
-        Between two scores of a document.
-    allowed_difference : float
-        The documented accuracy: a larger difference is a failure.
-    spread : float
-        The highest score of the model less its lowest.
-    largest_score : float
-        The largest absolute value of a score.
-    negative_scores : int
-        EngineDocuments with negative scores, if the engine refuses those.
-    reordered_queries : int
-        Queries whose documents are not in the same order.
-    """
+    """How far the scores of an export are from those of the model."""
 
     engine: str
-    is_reference: bool
+    is_reference: bool  # of the engine's arithmetic, and not an engine
     documents: int
     queries: int
-    largest_difference: float
-    allowed_difference: float
-    spread: float
-    largest_score: float
-    negative_scores: int
-    reordered_queries: int
+    largest_difference: float  # between two scores of a document
+    allowed_difference: float  # the documented accuracy
+    spread: float  # the highest score of the model less its lowest
+    largest_score: float  # absolute
+    negative_scores: int  # of documents, if the engine refuses those
+    reordered_queries: int  # whose documents are not in the same order
 
     @property
     def failure(self) -> str | None:

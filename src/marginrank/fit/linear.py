@@ -22,7 +22,7 @@ from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.devices import Place
+from marginrank.fit.matrices import OnRead, Place, facts_of, matrix_for
 from marginrank.fit.pairs import Preferences, choose_pairs, no_pairs, no_weight, objective_on
 from marginrank.fit.rounds import Problems, Solution, Top, fit_in_rounds
 from marginrank.fit.scaling import (
@@ -34,7 +34,6 @@ from marginrank.fit.scaling import (
     with_scale,
     without_effect,
 )
-from marginrank.fit.streams import OnRead, facts_of, matrix_for
 from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import (
@@ -44,7 +43,7 @@ from marginrank.models.parameters import (
     recorded_parameters,
 )
 from marginrank.objective.losses import Loss, get_loss
-from marginrank.objective.objective import Objective
+from marginrank.objective.objective import MANY_FEATURES, Objective
 from marginrank.objective.pair_weights import PairFactors
 from marginrank.objective.protocols import Matrix, Scores
 from marginrank.solvers import find_solver
@@ -378,7 +377,8 @@ def check_start(w0: Floats | None) -> None:
 
 def require_pairs(objective: Objective, data: RankingData) -> None:
     """Refuse data without a pair to learn from, or with more features than there is memory for."""
-    require_vectors(data.n_features)
+    if data.n_features > MANY_FEATURES:
+        require_vectors(data.n_features)
     if objective.n_pairs == 0:
         raise no_pairs(data.n_documents, data.n_queries)
     if not objective.has_weight:

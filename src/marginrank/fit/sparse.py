@@ -20,8 +20,8 @@ from marginrank._utils.parameters import (
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.devices import Place
 from marginrank.fit.linear import check_start, minimise, require_pairs
+from marginrank.fit.matrices import OnRead, Place, matrix_for
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.fit.scaling import (
     Scale,
@@ -30,7 +30,6 @@ from marginrank.fit.scaling import (
     values_of,
     with_scale,
 )
-from marginrank.fit.streams import OnRead, matrix_for
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration, recorded_parameters
 from marginrank.objective.losses import Loss, get_loss

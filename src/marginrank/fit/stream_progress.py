@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from marginrank._utils.memory import readable
-from marginrank.fit.streams import OnRead
+from marginrank.fit.matrices import OnRead
 from marginrank.models.fit_report import Iteration, iteration_text
 from marginrank.solvers.result import Callback
 

@@ -7,11 +7,10 @@ import numpy as np
 
 from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
-from marginrank.objective.certificates import is_certified
 from marginrank.objective.derived_point import DerivedPoint
 from marginrank.objective.duality import scaled_bound
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.protocols import GroupedLoss, Scores
+from marginrank.objective.protocols import GroupedLoss, Scores, is_certified
 from marginrank.objective.regularizers import L1Regularizer, Regularizer
 
 R_co = TypeVar("R_co", bound=Regularizer, covariant=True)

@@ -12,7 +12,7 @@ one entry per feature are NumPy arrays. "A sweep" is one pass over X.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, NewType, cast
+from typing import Any, NamedTuple, NewType, Protocol, cast
 
 import numpy as np
 
@@ -366,3 +366,25 @@ class Matrix(ABC):
     def variances(self) -> Floats | None:
         """About how much each column varies, if that is known and a few are far ahead."""
         return None
+
+
+class Certified(Protocol):
+    """A point with a certificate."""
+
+    @property
+    def value(self) -> float:
+        """F(w)."""
+
+    @property
+    def gap(self) -> float:
+        """A certified upper bound on F(w) − F*."""
+
+
+def is_certified(point: Certified, tol: float) -> bool:
+    """Whether (F − F*) / F* ≤ tol is certain: gap ≤ tol · (F − gap) with F − gap ≤ F*."""
+    return meets(tol, point.value, point.gap)
+
+
+def meets(tol: float, value: float, gap: float) -> bool:
+    """Whether a gap proves that the value is within tol of the optimum, relatively."""
+    return gap <= tol * max(value - gap, 0.0)  # a sum of losses is negative by rounding only

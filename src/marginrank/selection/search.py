@@ -295,7 +295,6 @@ def run_search(
         by default, KeyboardInterrupt is raised.
     """
     _check(validation, rule, nested=nested, budget=budget)
-    space.check()
     check_same_features(validation, data.n_features, data.feature_names)
     driver = _Driver(data, space, metric, rule, seed, clock, on_fit)
     folds = [] if validation is not None else folds_of(data, cv, seed)

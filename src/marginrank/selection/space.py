@@ -56,13 +56,13 @@ class SearchSpace:
     learner: PathLearner = LINEAR
     search_tol: float | None = None
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError if a value is wrong, or if no solver supports a combination."""
         if self.values is not None:
             check_grid(self.learner.parameter, self.values)
         if self.n_points is not None:
             check_integer("n_points", self.n_points, at_least=1)
-        _ = self.combinations
+        _ = self.combinations  # parameters are checked when they are made
 
     @property
     def varied(self) -> list[str]:

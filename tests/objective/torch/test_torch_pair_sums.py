@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from helpers.tables import each
 from helpers.torch_problems import N_FEATURES, both, make_data, relative_error
 
 from marginrank import RankingData
@@ -27,7 +28,7 @@ def assert_same(objectives, w=W):
     assert relative_error(products[1][1].numpy(), products[0][1]) < PRECISION
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@each("loss", LOSSES)
 @pytest.mark.parametrize("selection", ["all", "adjacent"])
 @pytest.mark.parametrize("k", [1, 2, 5, 1000, "l"])
 def test_any_number_of_levels(k, selection, loss):

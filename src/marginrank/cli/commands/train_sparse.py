@@ -29,8 +29,8 @@ from marginrank.cli.support.training import fit_opened, stream_summary
 from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
 
 if TYPE_CHECKING:
+    from marginrank.fit.matrices import Opened
     from marginrank.fit.sparse import SparseParameters
-    from marginrank.fit.streams import Opened
 
 EXAMPLE = """\
 train-sparse train.txt --model model.json --radius 4
@@ -152,6 +152,6 @@ def _open(task: Task, room: Room, path: PathOptions) -> "Opened":
     """Read the data; those of a path are never left on disk, as its fits share what they read."""
     if path.path is None:
         return open_to_fit(task.files, task.reading, task.phases, memory_limit=room.memory_limit)
-    from marginrank.fit.streams import Opened
+    from marginrank.fit.matrices import Opened
 
     return Opened(open_data(task.files, task.reading, task.phases))

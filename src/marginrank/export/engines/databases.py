@@ -15,7 +15,7 @@ FLOAT_IS_DOUBLE = {"tsql", "fabric"}  # dialects whose FLOAT has 64 bits, which 
 
 
 def sqlite(files: Files, documents: EngineDocuments) -> EngineRun:
-    """EngineRun the statement in SQLite."""
+    """Run the statement in SQLite."""
     columns = [sql_quoted(documents.names[place]) for place in documents.used]
     rows = documents.X[:, documents.used].tolist()  # NaN is NULL to SQLite
     database = sqlite3.connect(":memory:")
@@ -30,17 +30,17 @@ def sqlite(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def duckdb(files: Files, documents: EngineDocuments) -> EngineRun:
-    """EngineRun the statement in DuckDB."""
+    """Run the statement in DuckDB."""
     return _in_duckdb(files[""].decode(), documents)
 
 
 def postgresql(files: Files, documents: EngineDocuments) -> EngineRun:
-    """EngineRun the statement in DuckDB, which reads what it has of PostgreSQL's language."""
+    """Run the statement in DuckDB, which reads what it has of PostgreSQL's language."""
     return _in_duckdb(files[""].decode(), documents, instead_of="PostgreSQL")
 
 
 def dialect(files: Files, documents: EngineDocuments) -> EngineRun:
-    """EngineRun the statement in DuckDB, by way of sqlglot."""
+    """Run the statement in DuckDB, by way of sqlglot."""
     sqlglot = require("sqlglot", "sql")
     written_for = files["dialect"].decode()
     tree = sqlglot.parse_one(files[""].decode(), read=written_for)

@@ -73,7 +73,7 @@ def java(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def javascript(files: Files, documents: EngineDocuments) -> EngineRun:
-    """EngineRun the function in node."""
+    """Run the function in node."""
     node = _find("node", "node")
     with tempfile.TemporaryDirectory() as folder:
         model, main = Path(folder, "model.js"), Path(folder, "main.js")
@@ -85,7 +85,7 @@ def javascript(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def python(files: Files, documents: EngineDocuments) -> EngineRun:
-    """EngineRun the function of the module, in a namespace of its own."""
+    """Run the function of the module, in a namespace of its own."""
     namespace: dict[str, object] = {}
     exec(compile(files[""], "model.py", "exec"), namespace)
     score = namespace["score"]

@@ -14,21 +14,11 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True)
 class EngineDocuments:
-    """Features of documents, as an engine gets them.
+    """Features of documents, as an engine gets them."""
 
-    Attributes
-    ----------
-    X : ndarray of float64, shape (n_documents, n_features)
-        NaN where a feature is missing.
-    names : tuple of str
-        Names of the features.
-    used : tuple of int
-        BinPositions of the features with weights, at least one.
-    """
-
-    X: Floats
-    names: tuple[str, ...]
-    used: tuple[int, ...]
+    X: Floats  # documents × features, NaN where a feature is missing
+    names: tuple[str, ...]  # of the features
+    used: tuple[int, ...]  # positions of the features with weights, at least one
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -47,27 +37,11 @@ class EngineDocuments:
 
 @dataclass(frozen=True)
 class EngineRun:
-    """Scores of an export, and what computed them.
+    """Scores of an export, and what computed them."""
 
-    Attributes
-    ----------
-    engine : str
-        Name and version of the engine, or the name of the reference.
-    scores : ndarray of float64, shape (n_documents,)
-        The scores.
-    is_reference : bool
-        Whether a reference of the engine's arithmetic computed them, and not an engine.
-    accuracy : float
-        Largest difference from the model's scores that float64 explains, relative to their size.
-    target : Target or None
-        The target of the export.
-    largest_sum : float
-        Largest sum of absolute terms of a score, if known: terms that cancel cost digits.
-    """
-
-    engine: str
+    engine: str  # name and version, or the name of the reference
     scores: Floats
-    is_reference: bool = False
-    accuracy: float = FLOAT64_ACCURACY
+    is_reference: bool = False  # of the engine's arithmetic, and not an engine
+    accuracy: float = FLOAT64_ACCURACY  # relative difference from predict that float64 explains
     target: Target | None = None
-    largest_sum: float = 0.0
+    largest_sum: float = 0.0  # of absolute terms of a score, if known: cancelling costs digits

@@ -18,9 +18,9 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import meets
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.protocols import meets
 from marginrank.solvers.progress import start
 from marginrank.solvers.result import SolverResult
 

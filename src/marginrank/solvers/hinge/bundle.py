@@ -21,9 +21,8 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import meets
 from marginrank.objective.objective import PRECISION, Objective, Point
-from marginrank.objective.protocols import Scores
+from marginrank.objective.protocols import Scores, meets
 from marginrank.solvers.hinge.cutting_search import cutting_search
 from marginrank.solvers.hinge.lowest_point import lowest_point
 from marginrank.solvers.progress import Progress, start

@@ -27,10 +27,10 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import meets
 from marginrank.objective.derived_point import StructuredPoint
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.objective import PRECISION, Objective, Point
+from marginrank.objective.protocols import meets
 from marginrank.solvers.progress import Progress
 from marginrank.solvers.result import SolverResult
 

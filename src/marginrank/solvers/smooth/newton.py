@@ -22,10 +22,9 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import is_certified
 from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.protocols import Scores
+from marginrank.objective.protocols import Scores, is_certified
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.estimates import (
@@ -61,7 +60,7 @@ EASE = 10.0  # by which the ridge falls from one easier problem to the next
 EASE_TOL = 1e-3  # for these
 
 
-class Outcome(NamedTuple):
+class NewtonOutcome(NamedTuple):
     """Where the iteration on one objective ended."""
 
     point: Point
@@ -148,7 +147,7 @@ def newton(
         point = iteration.point
         if point is None or point.objective is not objective:
             point = objective.at(w if point is None else point.w)
-        outcome = Outcome(point, np.inf, StopReason.INTERRUPTED)
+        outcome = NewtonOutcome(point, np.inf, StopReason.INTERRUPTED)
     return replace(progress.result(*outcome), curvature=iteration.curvature)
 
 
@@ -193,14 +192,14 @@ class NewtonIteration:
         # The preconditioner was made at the present point, and no single document can spoil it.
         self._is_sound = False
 
-    def run(self, point: Point, tol: float, *, careful: bool = True) -> Outcome:
+    def run(self, point: Point, tol: float, *, careful: bool = True) -> NewtonOutcome:
         """Minimise the objective of `point` from there; `careful` confirms estimates."""
         self.point = point
         self._is_sound = False
         estimate = np.inf
         confirmations = poor = 0
         if is_certified(point, tol):
-            return Outcome(point, point.gap, StopReason.CERTIFIED)
+            return NewtonOutcome(point, point.gap, StopReason.CERTIFIED)
         for _ in range(self._max_iter):
             preconditioner = self._refresh(point, tol)
             most = MAX_CG if self._may_ease else MAX_CG_EASED
@@ -219,13 +218,13 @@ class NewtonIteration:
             estimate = SAFETY * max(direction.bound, gained - direction.decrement)
             self._progress.record(point, estimate, direction.n_products)
             if is_certified(point, tol):
-                return Outcome(point, estimate, StopReason.CERTIFIED)
+                return NewtonOutcome(point, estimate, StopReason.CERTIFIED)
             confirmations = confirmations + 1 if estimate <= tol * point.value else 0
             # A sample's Hessian with which conjugate gradients end at once stands for H itself.
             sampled = preconditioner.faithful and not (preconditioner.exact or self._by_parts)
             trusted = sampled and direction.n_products <= STALE_CG and _hardly_bends(point, tol)
             if not careful and confirmations:
-                return _judged(point, preconditioner, estimate, tol)
+                return _ended(point, preconditioner, estimate, tol)
             if confirmations >= (1 if trusted else 2):
                 outcome = self._confirmed(point, preconditioner, estimate, tol)
                 if outcome is not None:
@@ -239,11 +238,11 @@ class NewtonIteration:
                 self._may_ease = False
                 self.point = point = self._ease(point)
                 self._is_sound = False
-        return Outcome(point, estimate, StopReason.MAX_ITER)
+        return NewtonOutcome(point, estimate, StopReason.MAX_ITER)
 
     def _confirmed(
         self, point: Point, used: Preconditioner, estimate: float, tol: float
-    ) -> Outcome | None:
+    ) -> NewtonOutcome | None:
         """Return the end at a point; None if Hessians of parts of a sample there see more to gain.
 
         A sampled Hessian may be far too large in some direction: it stands for many documents, so
@@ -264,7 +263,7 @@ class NewtonIteration:
             if not used.faithful or left > allowed:
                 return None
             estimate = max(estimate, left)
-        return _judged(point, used, estimate, tol)
+        return _ended(point, used, estimate, tol)
 
     def _refresh(self, point: Point, tol: float) -> Preconditioner:
         """Return a preconditioner for a point: the last one, if it will do.
@@ -321,12 +320,14 @@ def _hardly_bends(point: Point, tol: float) -> bool:
     return is_mostly_curved(point) and (tol >= SAMPLE_TOL or tells_shape(point))
 
 
-def _judged(point: Point, preconditioner: Preconditioner, estimate: float, tol: float) -> Outcome:
+def _ended(
+    point: Point, preconditioner: Preconditioner, estimate: float, tol: float
+) -> NewtonOutcome:
     """Return the end at a point where steps have nothing to gain any more, or seem to."""
     allowed = tol * point.value
     estimate += hidden_by_rounding(point, preconditioner, allowed)
     stop = StopReason.ESTIMATED if estimate <= allowed else StopReason.PRECISION
-    return Outcome(point, estimate, stop)
+    return NewtonOutcome(point, estimate, stop)
 
 
 def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: int) -> Direction:

@@ -23,9 +23,8 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.protocols import Scores
+from marginrank.objective.protocols import Scores, is_certified
 from marginrank.objective.together import make_gradients, points_at, scores_of
 from marginrank.solvers.progress import Progress, refuse_huge
 from marginrank.solvers.result import SolverResult

@@ -13,9 +13,8 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import is_certified
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.protocols import Scores
+from marginrank.objective.protocols import Scores, is_certified
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 

@@ -17,10 +17,9 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import is_certified
 from marginrank.objective.composite import Composite, CompositePoint
 from marginrank.objective.objective import Objective
-from marginrank.objective.protocols import Scores
+from marginrank.objective.protocols import Scores, is_certified
 from marginrank.objective.regularizers import L1Ball
 from marginrank.solvers.progress import Progress, start_inside
 from marginrank.solvers.result import Callback, SolverResult

@@ -13,10 +13,9 @@ import numpy as np
 
 from marginrank._utils.types import Booleans, Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.certificates import is_certified
 from marginrank.objective.groups import GroupPoint, Groups
 from marginrank.objective.objective import Objective, Point
-from marginrank.objective.protocols import Scores
+from marginrank.objective.protocols import Scores, is_certified
 from marginrank.solvers.progress import Progress, start
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
@@ -119,7 +118,7 @@ class _GroupNewton:
             is_close = estimate <= tol * point.value
             confirmations = confirmations + 1 if is_close else 0
             if confirmations >= CONFIRMATIONS:
-                return _judged(point, estimate, tol)
+                return _ended(point, estimate, tol)
             value = point.value
             self.point = point = _enter(point)
             before = point.value
@@ -129,12 +128,12 @@ class _GroupNewton:
             estimate = SAFETY * missed + _outside(point)
             self._progress.record(point, estimate, direction.n_products)
             if not point.value < value:
-                return _judged(point, estimate, tol)
+                return _ended(point, estimate, tol)
         stop = StopReason.CERTIFIED if is_certified(point, tol) else StopReason.MAX_ITER
         return _Outcome(point, estimate, stop)
 
 
-def _judged(point: GroupPoint, estimate: float, tol: float) -> _Outcome:
+def _ended(point: GroupPoint, estimate: float, tol: float) -> _Outcome:
     """Return the end at a point, with what the rounding of its gradient may hide."""
     estimate += 0.5 * point.gradient_rounding**2 / point.objective.ridge
     is_close = estimate <= tol * point.value

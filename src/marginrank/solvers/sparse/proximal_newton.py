@@ -50,7 +50,7 @@ SMALL_WORKING_SET = 128  # features
 LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and time
 
 
-class Outcome(NamedTuple):
+class ProximalOutcome(NamedTuple):
     """Where an iteration ended."""
 
     point: L1Point
@@ -227,7 +227,7 @@ class ModelIteration:
         self._model_cost = 0.0
         self._disappointments = 0  # models in a row that were new and yet too slow
 
-    def run(self, point: L1Point, tol: float, progress: Progress | None) -> Outcome:
+    def run(self, point: L1Point, tol: float, progress: Progress | None) -> ProximalOutcome:
         """Minimise from a point on."""
         self.point = point
         model_tol = MODEL_TOL
@@ -268,11 +268,11 @@ class ModelIteration:
         if self._model:
             self._model.correct(end.w - start.w, end.gradient - start.gradient)
 
-    def _outcome(self, point: L1Point, tol: float, otherwise: StopReason) -> Outcome:
+    def _outcome(self, point: L1Point, tol: float, otherwise: StopReason) -> ProximalOutcome:
         """Return the point where a run ends, for another reason if it cannot be certified."""
         if self._tightens and not point.is_solved(tol):
             tighten(point)
-        return Outcome(point, StopReason.CERTIFIED if point.is_solved(tol) else otherwise)
+        return ProximalOutcome(point, StopReason.CERTIFIED if point.is_solved(tol) else otherwise)
 
     def _expected_gap(self, point: L1Point, estimate: float) -> float:
         """Guess the closer gap of a point that is estimated to be that far from the optimum."""
@@ -369,13 +369,13 @@ class WorkingSets:
         self._max_iter = max_iter
         self._seed = seed
 
-    def run(self, point: L1Point, tol: float, progress: Progress | None) -> Outcome:
+    def run(self, point: L1Point, tol: float, progress: Progress | None) -> ProximalOutcome:
         """Minimise from a point on."""
         self.point = point
         size = SMALL_WORKING_SET
         for _ in range(self._max_iter):
             if point.is_solved(tol):
-                return Outcome(point, StopReason.CERTIFIED)
+                return ProximalOutcome(point, StopReason.CERTIFIED)
             features = _choose(point, size)
             if features.size > LARGEST_WORKING_SET:
                 return self._run_on_faces(point, tol, progress)
@@ -389,28 +389,30 @@ class WorkingSets:
             accumulated_update[features] = solved.point.accumulated_update
             step = point.composite.at(w, solved.point.scores, accumulated_update)
             if solved.stop is StopReason.PRECISION and step.gap >= point.gap:
-                return Outcome(point, StopReason.PRECISION)
+                return ProximalOutcome(point, StopReason.PRECISION)
             size *= 2 if step.gap > SLOW * point.gap else 1
             size = max(size, 2 * int(np.count_nonzero(w)))
             self.point = point = step
             if progress:
                 progress.record(point, point.gap, features.size)
-        return Outcome(point, StopReason.MAX_ITER)
+        return ProximalOutcome(point, StopReason.MAX_ITER)
 
-    def _run_on_faces(self, point: L1Point, tol: float, progress: Progress | None) -> Outcome:
+    def _run_on_faces(
+        self, point: L1Point, tol: float, progress: Progress | None
+    ) -> ProximalOutcome:
         """Minimise without a Hessian, where more weights are not zero than it could be made for."""
         for _ in range(self._max_iter):
             if point.is_solved(tol):
-                return Outcome(point, StopReason.CERTIFIED)
+                return ProximalOutcome(point, StopReason.CERTIFIED)
             step = _advance(point, face_step(point))
             if step is None or step.gap > SLOW * point.gap:
                 step = _advance(step or point, gradient_step(step or point)) or step
             if step is None:
-                return Outcome(point, StopReason.PRECISION)
+                return ProximalOutcome(point, StopReason.PRECISION)
             self.point = point = step
             if progress:
                 progress.record(point, point.gap, int(np.count_nonzero(point.w)))
-        return Outcome(point, StopReason.MAX_ITER)
+        return ProximalOutcome(point, StopReason.MAX_ITER)
 
 
 def _choose(point: L1Point, size: int) -> Integers:
