@@ -7,7 +7,7 @@
 
 namespace marginrank {
 
-// Memory that is not touched before the threads that use it do.
+// Uninitialized memory: the worker threads that fill it are the first to touch it.
 template <class T>
 class Buffer {
  public:

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -56,7 +57,7 @@ class SignalsBlocked {
 
 // Several threads may call run() at once, and work may call it again: helpers go to the first loop
 // that wants one. Never destroyed, as its threads may outlive whatever would do so.
-class Crew {
+class ThreadPool {
  public:
   void run(Work& work, int helpers) {
     Job job(work, helpers);
@@ -79,7 +80,7 @@ class Crew {
     int to_wake;
     {
       const std::lock_guard lock(mutex_);
-      while (size_ < job.wanted && hire()) ++size_;
+      while (size_ < job.wanted && start_thread()) ++size_;
       jobs_.push_back(&job);
       n_opened_.fetch_add(1, std::memory_order_relaxed);
       to_wake = std::min(job.wanted, asleep_);
@@ -99,7 +100,7 @@ class Crew {
   }
 
   // False if the system gives no more threads; loops then go on with those there are.
-  bool hire() {
+  bool start_thread() {
     const SignalsBlocked blocked;
     try {
       std::thread([this] { serve(); }).detach();
@@ -148,22 +149,22 @@ class Crew {
   int size_ = 0, asleep_ = 0;
 };
 
-std::atomic<Crew*> crew{nullptr};
+std::atomic<ThreadPool*> pool{nullptr};
 
 // Threads do not survive a fork, and a lock may have been held by one that is gone: the child gets
-// a crew of its own and leaves the old one alone.
-void renew_crew() { crew.store(new Crew); }
+// a pool of its own, and the old one stays as it is.
+void renew_pool() { pool.store(std::make_unique<ThreadPool>().release()); }
 
 [[maybe_unused]] const bool kReady = [] {
-  renew_crew();
-  return pthread_atfork(nullptr, nullptr, renew_crew) == 0;
+  renew_pool();
+  return pthread_atfork(nullptr, nullptr, renew_pool) == 0;
 }();
 
 }  // namespace
 
 void run_with_helpers(Work& work, int helpers) {
   if (helpers > 0) {
-    crew.load()->run(work, helpers);
+    pool.load()->run(work, helpers);
   } else {
     work.run();
   }

@@ -11,8 +11,8 @@
 
 namespace marginrank {
 
-// What several threads do at once. run() takes pieces of the work until none is left, so that as
-// soon as one thread returns from it there is nothing more to begin.
+// Work that several threads do at once. run() takes pieces of the work until none is left, so that
+// as soon as one thread returns from it there is nothing more to begin.
 class Work {
  public:
   virtual void run() noexcept = 0;
@@ -58,7 +58,7 @@ class Loop final : public Work {
   std::exception_ptr error_;
 };
 
-// What goes wrong first ends the loop and is rethrown.
+// The first exception ends the loop and is rethrown.
 template <class Make, class F>
 void parallel_for(Index n, int threads, Make&& make, F&& f) {
   Loop loop(n, make, f);

@@ -5,6 +5,8 @@
 #include <nanobind/ndarray.h>
 #include <unistd.h>
 
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -27,29 +29,43 @@ using Result1 = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 template <class T>
 using Result2 = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
 
+// A Python object that deletes `held` when the last array of its memory is gone.
 template <class T>
-nb::capsule owner_of(T* data) {
-  return nb::capsule(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+nb::capsule owner_of(std::unique_ptr<T> held) {
+  using Pointer = typename std::unique_ptr<T>::pointer;
+  nb::capsule owner(held.get(), [](void* p) noexcept {
+    const std::unique_ptr<T> deleted(static_cast<Pointer>(p));
+  });
+  held.release();  // the capsule has it now
+  return owner;
 }
 
+// Unset: the threads that fill the memory are the first to touch it.
 template <class T>
 Result1<T> new_array(std::size_t n) {
-  T* data = new T[n];
-  return Result1<T>(data, {n}, owner_of(data));
+  auto data = std::make_unique_for_overwrite<T[]>(n);
+  T* const first = data.get();
+  return Result1<T>(first, {n}, owner_of(std::move(data)));
 }
 
 template <class T>
 Result2<T> new_matrix(std::size_t rows, std::size_t columns) {
-  T* data = new T[rows * columns];
-  return Result2<T>(data, {rows, columns}, owner_of(data));
+  auto data = std::make_unique_for_overwrite<T[]>(rows * columns);
+  T* const first = data.get();
+  return Result2<T>(first, {rows, columns}, owner_of(std::move(data)));
 }
 
 template <class T>
 Result1<T> to_array(std::vector<T>&& values) {
-  auto* held = new std::vector<T>(std::move(values));
-  return Result1<T>(held->data(), {held->size()}, nb::capsule(held, [](void* p) noexcept {
-                      delete static_cast<std::vector<T>*>(p);
-                    }));
+  auto held = std::make_unique<std::vector<T>>(std::move(values));
+  T* const first = held->data();
+  const std::size_t size = held->size();
+  return Result1<T>(first, {size}, owner_of(std::move(held)));
+}
+
+template <class Array>
+auto span_of(const Array& array) {
+  return std::span(array.data(), array.size());
 }
 
 // Lets other threads of Python run while it lives. If the interpreter ends meanwhile, it unwinds

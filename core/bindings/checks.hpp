@@ -1,4 +1,4 @@
-// What the kernels rely on and Python may get wrong.
+// Argument validation for the bindings.
 #pragma once
 
 #include <limits>
@@ -26,7 +26,7 @@ inline void check_rows(const Array1<Index>& rows, Index n_rows) {
 // The first columns of features of hat functions, and the number of all columns.
 inline void check_starts(const Array1<Index>& starts, Index n_features) {
   require(static_cast<Index>(starts.size()) == n_features + 1 && starts(0) == 0,
-          "starts must begin with 0 and have an entry a feature and one more");
+          "starts must begin with 0 and have n_features + 1 entries");
   for (Index k = 0; k < n_features; ++k) {
     const Index width = starts(k + 1) - starts(k);
     require(2 <= width && width <= kWidestFeature, "a feature must have 2 to 256 columns");

@@ -16,8 +16,8 @@ auto descend(const Array2<double>& H, const Array1<double>& u, const Array1<doub
              double l1, double l2, bool positive, Index max_passes, double tol) {
   const auto n = static_cast<Index>(H.shape(0));
   require(H.shape(0) == H.shape(1), "H must be square");
-  check_vector(u, n, "u must have an entry a row of H");
-  check_vector(residual, n, "residual must have an entry a row of H");
+  check_vector(u, n, "u must have one entry per row of H");
+  check_vector(residual, n, "residual must have one entry per row of H");
   auto new_u = new_array<double>(u.size()), new_residual = new_array<double>(u.size());
   std::copy_n(u.data(), u.size(), new_u.data());
   std::copy_n(residual.data(), u.size(), new_residual.data());

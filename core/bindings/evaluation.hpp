@@ -1,11 +1,13 @@
-// What looking at weights gives to Python.
+// Results of an evaluation, as Python gets them.
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include "bindings/pairs.hpp"
+#include "sweeps/objective.hpp"
 
 namespace marginrank {
 
@@ -17,7 +19,9 @@ class QueryLosses {
                                   sizeof(QueryLoss) / sizeof(double))) {
     std::fill_n(table_.data(), table_.size(), 0.0);
   }
-  QueryLoss* data() { return reinterpret_cast<QueryLoss*>(table_.data()); }
+  std::span<QueryLoss> rows() {
+    return {reinterpret_cast<QueryLoss*>(table_.data()), table_.shape(0)};
+  }
   const Result2<double>& table() const { return table_; }
 
  private:
@@ -38,6 +42,17 @@ struct Evaluation {
 
   Evaluation(const nb::object& owner, const Matrix& X)
       : Evaluation(owner, nb::cast<Pairs&>(owner), static_cast<std::size_t>(X.n_columns())) {}
+
+  SweepVectors vectors(const Array1<double>& w) {
+    return {span_of(w), span_of(scores), span_of(gradient)};
+  }
+
+  // Where a kernel writes to; `state` is that of the point.
+  template <class Kernel>
+  LossTarget<Kernel> target(const Kernel&, typename Kernel::Point& state, const Point* like) {
+    return {losses.rows(), span_of(z), state,
+            guess_from<typename Kernel::Point>(like, point.pairs())};
+  }
 
   // (QueryLoss by query, score gradient, gradient, scores, point)
   auto tuple() && { return std::make_tuple(losses.table(), z, gradient, scores, std::move(point)); }

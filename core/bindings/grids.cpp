@@ -16,13 +16,13 @@ auto scores_of(const Strided2<T>& x, const Array1<double>& at, const Array1<Inde
   check_starts(starts, n_axes);
   require(n_axes % 2 == 0, "a grid must have two axes");
   require(static_cast<Index>(categorical.size()) == n_axes,
-          "categorical must have an entry an axis");
-  check_vector(at, starts(starts.size() - 1), "knots must have an entry a column");
+          "categorical must have one entry per axis");
+  check_vector(at, starts(starts.size() - 1), "knots must have one entry per column");
   const Grids grids{
       {at.data(), starts.data(), categorical.data(), n_axes}, features.data(), values.data()};
   Index n_nodes = 0;
   for (Index a = 0; a < n_axes; a += 2) n_nodes += grids.length(a) * grids.length(a + 1);
-  check_vector(values, n_nodes, "values must have an entry a node");
+  check_vector(values, n_nodes, "values must have one entry per node");
   for (Index a = 0; a < n_axes; ++a) {
     require(0 <= features(a) && features(a) < X.n_columns(), "features must be columns of x");
   }
@@ -35,7 +35,7 @@ auto scores_of(const Strided2<T>& x, const Array1<double>& at, const Array1<Inde
 auto sums_of(const Array2<std::uint8_t>& codes, const Array1<double>& z, Index width, int threads) {
   const auto n_features = static_cast<Index>(codes.shape(0));
   const auto n_documents = static_cast<Index>(codes.shape(1));
-  check_vector(z, n_documents, "z must have an entry a document");
+  check_vector(z, n_documents, "z must have one entry per document");
   require(std::all_of(codes.data(), codes.data() + codes.size(),
                       [&](std::uint8_t code) { return code < width; }),
           "codes must be less than the width");

@@ -15,8 +15,8 @@ Knots knots_of(Index n_features, const Array1<double>& knots, const Array1<Index
                const Array1<std::uint8_t>& categorical) {
   check_starts(starts, n_features);
   require(static_cast<Index>(categorical.size()) == n_features,
-          "categorical must have an entry a feature");
-  check_vector(knots, starts(starts.size() - 1), "knots must have an entry a column");
+          "categorical must have one entry per feature");
+  check_vector(knots, starts(starts.size() - 1), "knots must have one entry per column");
   return {knots.data(), starts.data(), categorical.data(), n_features};
 }
 
@@ -40,7 +40,7 @@ auto scores_of(const Strided2<T>& x, const Array1<double>& at, const Array1<Inde
                const Array1<std::uint8_t>& categorical, const Array1<double>& values, int threads) {
   const Dense<T> X = dense_view(x);
   const Knots knots = knots_of(X.n_columns(), at, starts, categorical);
-  check_vector(values, starts(starts.size() - 1), "values must have an entry a column");
+  check_vector(values, starts(starts.size() - 1), "values must have one entry per column");
   auto scores = new_array<double>(x.shape(0));
   const GilReleased released;
   curve_scores(X, knots, values.data(), scores.data(), threads);

@@ -16,7 +16,7 @@ namespace {
 
 auto dot_at(const Matrix& X, const Array1<double>& v, std::optional<Array1<Index>> rows,
             int threads) {
-  check_vector(v, X.n_columns(), "v must have an entry a column");
+  check_vector(v, X.n_columns(), "v must have one entry per column");
   if (rows) check_rows(*rows, X.n_rows());
   const Index n_documents = rows ? static_cast<Index>(rows->size()) : X.n_rows();
   const Index* row = rows ? rows->data() : nullptr;

@@ -27,14 +27,12 @@ auto evaluate_at(const Matrix& X, nb::object owner, const Array1<double>& w, con
                  int threads) {
   const auto& pairs = nb::cast<const Pairs&>(owner);
   pairs.check_matrix(X);
-  check_vector(w, X.n_columns(), "w must have an entry a column");
+  check_vector(w, X.n_columns(), "w must have one entry per column");
   Evaluation result(owner, X);
   {
     const GilReleased released;
     visit(X, result.point, [&](const auto& view, const auto& kernel, auto& state) {
-      evaluate(view, kernel, w.data(), result.scores.data(), result.losses.data(), result.z.data(),
-               result.gradient.data(), state,
-               guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
+      evaluate(view, kernel, result.vectors(w), result.target(kernel, state, like), threads);
     });
   }
   return std::move(result).tuple();
@@ -45,15 +43,16 @@ auto evaluate_scores(nb::object owner, const Array1<double>& scores, const Point
                      int threads) {
   const auto& pairs = nb::cast<const Pairs&>(owner);
   check_vector(scores, static_cast<Index>(pairs.n_documents()),
-               "scores must have an entry a document");
+               "scores must have one entry per document");
   auto z = new_array<double>(pairs.n_documents());
   QueryLosses losses(pairs);
   Point point(owner);
   {
     const GilReleased released;
     point.visit([&](const auto& kernel, auto& state) {
-      evaluate_pairs(kernel, scores.data(), losses.data(), z.data(), state,
-                     guess_from<std::decay_t<decltype(state)>>(like, pairs), threads);
+      const auto* guess = guess_from<std::decay_t<decltype(state)>>(like, pairs);
+      const LossTarget<std::decay_t<decltype(kernel)>> to{losses.rows(), span_of(z), state, guess};
+      evaluate_pairs(kernel, span_of(scores), to, threads);
     });
   }
   return std::make_tuple(losses.table(), z, std::move(point));
@@ -62,23 +61,23 @@ auto evaluate_scores(nb::object owner, const Array1<double>& scores, const Point
 auto active_weights_at(nb::object owner, const Array1<double>& scores, int threads) {
   const auto& pairs = nb::cast<const Pairs&>(owner);
   check_vector(scores, static_cast<Index>(pairs.n_documents()),
-               "scores must have an entry a document");
+               "scores must have one entry per document");
   auto weights = zero_by_query(pairs);
   Point point(owner);
   const GilReleased released;
   point.visit([&](const auto& kernel, auto& state) {
-    active_weights(kernel, scores.data(), state, weights.data(), threads);
+    active_weights(kernel, span_of(scores), state, span_of(weights), threads);
   });
   return weights;
 }
 
 auto hess_vec_scores(const Point& point, const Array1<double>& u, int threads) {
   check_vector(u, static_cast<Index>(point.pairs().n_documents()),
-               "u must have an entry a document");
+               "u must have one entry per document");
   auto z = new_array<double>(u.size());
   const GilReleased released;
   point.visit([&](const auto& kernel, const auto& state) {
-    hess_vec_pairs(kernel, state, u.data(), z.data(), threads);
+    hess_vec_pairs(kernel, state, span_of(u), span_of(z), threads);
   });
   return z;
 }
@@ -86,13 +85,13 @@ auto hess_vec_scores(const Point& point, const Array1<double>& u, int threads) {
 // (H v, X v)
 auto hess_vec_at(const Matrix& X, const Point& point, const Array1<double>& v, int threads) {
   point.pairs().check_matrix(X);
-  check_vector(v, X.n_columns(), "v must have an entry a column");
+  check_vector(v, X.n_columns(), "v must have one entry per column");
   auto out = new_array<double>(v.size());
   auto u = new_array<double>(point.pairs().n_documents());
   {
     const GilReleased released;
     visit(X, point, [&](const auto& view, const auto& kernel, const auto& state) {
-      hess_vec(view, kernel, state, v.data(), u.data(), out.data(), threads);
+      hess_vec(view, kernel, state, {span_of(v), span_of(u), span_of(out)}, threads);
     });
   }
   return std::make_tuple(out, u);
@@ -100,7 +99,7 @@ auto hess_vec_at(const Matrix& X, const Point& point, const Array1<double>& v, i
 
 auto transpose_at(const Matrix& X, const Pairs& pairs, const Array1<double>& z, int threads) {
   pairs.check_matrix(X);
-  check_vector(z, static_cast<Index>(pairs.n_documents()), "z must have an entry a document");
+  check_vector(z, static_cast<Index>(pairs.n_documents()), "z must have one entry per document");
   auto out = new_array<double>(static_cast<std::size_t>(X.n_columns()));
   const GilReleased released;
   X.visit([&](const auto& view) {
@@ -113,7 +112,7 @@ auto transpose_groups_at(const Matrix& X, const Pairs& pairs, const Array1<doubl
                          const Array1<Index>& bounds, int threads) {
   pairs.check_matrix(X);
   const auto l = static_cast<Index>(pairs.n_documents());
-  check_vector(z, l, "z must have an entry a document");
+  check_vector(z, l, "z must have one entry per document");
   require(bounds.size() > 0 && bounds.data()[0] >= 0 && bounds.data()[bounds.size() - 1] <= l &&
               std::is_sorted(bounds.data(), bounds.data() + bounds.size()),
           "bounds must ascend inside the documents");
@@ -130,7 +129,7 @@ auto transpose_groups_at(const Matrix& X, const Pairs& pairs, const Array1<doubl
 auto query_squares_at(const Matrix& X, const Pairs& pairs, const Array1<double>& size,
                       int threads) {
   pairs.check_matrix(X);
-  check_vector(size, pairs.documents().n_queries, "size must have an entry a query");
+  check_vector(size, pairs.documents().n_queries, "size must have one entry per query");
   auto out = new_array<double>(static_cast<std::size_t>(X.n_columns()));
   const GilReleased released;
   X.visit([&](const auto& view) {
@@ -156,7 +155,7 @@ void bind_objective(nb::module_& m) {
   m.def("query_squares", &query_squares_at, "X"_a, "pairs"_a, "size"_a, "threads"_a,
         "Sum over queries of (size * largest |x|)^2, by column.");
   m.def("transpose_dot_by_group", &transpose_groups_at, "X"_a, "pairs"_a, "z"_a, "bounds"_a,
-        "threads"_a, "X' z of the documents between two neighbouring bounds, a row a group.");
+        "threads"_a, "X' z of the documents between two neighbouring bounds, one row per group.");
 }
 
 }  // namespace marginrank

@@ -16,12 +16,12 @@ void set_documents(Documents& problem, Index n_rows, std::size_t n_documents,
                    const Array1<double>& query_weight, const std::optional<Array1<double>>& margin,
                    const Array2<double>& pieces) {
   check_offsets(offsets, n_documents);
-  require(query_weight.size() + 1 == offsets.size(), "query_weight must have an entry a query");
-  require(!rows || rows->size() == n_documents, "rows must have an entry a document");
+  require(query_weight.size() + 1 == offsets.size(), "query_weight must have one entry per query");
+  require(!rows || rows->size() == n_documents, "rows must have one entry per document");
   require(rows || static_cast<Index>(n_documents) == n_rows,
           "without rows, documents must be the rows");
   if (rows) check_rows(*rows, n_rows);
-  require(!margin || margin->size() == n_documents, "margin must have an entry a document");
+  require(!margin || margin->size() == n_documents, "margin must have one entry per document");
   require(pieces.shape(0) > 0 && pieces.shape(1) == 3, "pieces must be rows of three numbers");
   problem.n_queries = static_cast<Index>(query_weight.size());
   problem.offsets = offsets.data();
@@ -67,7 +67,7 @@ void check_partners(const ListedProblem& problem) {
 Incidence make_incidence(Index n_documents, const Array2<Index>& pairs,
                          const std::optional<Array1<double>>& weight) {
   require(pairs.shape(1) == 2, "pairs must be rows of two documents");
-  require(!weight || weight->size() == pairs.shape(0), "weight must have an entry a pair");
+  require(!weight || weight->size() == pairs.shape(0), "weight must have one entry per pair");
   for (std::size_t k = 0; k < pairs.size(); ++k) {
     require(pairs.data()[k] >= 0 && pairs.data()[k] < n_documents,
             "pairs must hold numbers of documents");
@@ -87,7 +87,7 @@ Pairs Pairs::of_levels(Index n_rows, Array1<Index> offsets, std::optional<Array1
   PairProblem problem;
   const std::size_t l = level.size();
   set_documents(problem, n_rows, l, offsets, rows, query_weight, margin, pieces);
-  require(n_levels.size() == query_weight.size(), "n_levels must have an entry a query");
+  require(n_levels.size() == query_weight.size(), "n_levels must have one entry per query");
   require(preferred.has_value() == other.has_value(), "preferred and other come together");
   require(!preferred || (preferred->shape(0) == l && other->shape(0) == l &&
                          preferred->shape(1) == other->shape(1) && preferred->shape(1) > 0),

@@ -65,19 +65,22 @@ class Pairs {
   }
   void recycle(State point) { spare_ = std::move(point); }
 
-  // An array of an entry a document, unset. One that Python drops is kept, for the same reason.
+  // An array of one entry per document, unset. An array that Python drops is kept for the same
+  // reason.
   Result1<double> new_scores() {
     struct Held {
       std::unique_ptr<double[]> memory;
       std::shared_ptr<std::unique_ptr<double[]>> spare;
     };
-    auto* held = new Held{std::move(*spare_scores_), spare_scores_};
+    auto held = std::make_unique<Held>(std::move(*spare_scores_), spare_scores_);
     if (!held->memory) held->memory = std::make_unique_for_overwrite<double[]>(n_documents());
-    return Result1<double>(held->memory.get(), {n_documents()},
-                           nb::capsule(held, [](void* p) noexcept {
-                             const std::unique_ptr<Held> done(static_cast<Held*>(p));
-                             *done->spare = std::move(done->memory);
-                           }));
+    double* const first = held->memory.get();
+    nb::capsule owner(held.get(), [](void* p) noexcept {
+      const std::unique_ptr<Held> done(static_cast<Held*>(p));
+      *done->spare = std::move(done->memory);
+    });
+    held.release();  // the capsule has it now
+    return Result1<double>(first, {n_documents()}, owner);
   }
 
   void check_matrix(const Matrix& X) const {

@@ -36,11 +36,12 @@ template <Vector field>
 nb::object copy_of(const SgdState& state) {
   const std::vector<double>& values = state.*field;
   const auto n = static_cast<std::size_t>(state.n_features);
-  double* data = new double[values.size()];
-  std::copy(values.begin(), values.end(), data);
+  auto data = std::make_unique_for_overwrite<double[]>(values.size());
+  std::copy(values.begin(), values.end(), data.get());
   const std::size_t shape[2] = {n, n};
   const std::size_t ndim = values.size() == n ? 1 : 2;
-  return nb::cast(nb::ndarray<nb::numpy, double>(data, ndim, shape, owner_of(data)));
+  double* const first = data.get();
+  return nb::cast(nb::ndarray<nb::numpy, double>(first, ndim, shape, owner_of(std::move(data))));
 }
 
 void assign(std::vector<double>& target, const AnyShape& values) {
@@ -60,7 +61,7 @@ Index run(SgdState& state, const Matrix& X, const Pairs& pairs, const Pairs& cur
   const Index n_queries = pairs.documents().n_queries;
   pairs.check_matrix(X);
   curved.check_matrix(X);
-  check_vector(weight, n_queries, "weight must have an entry a query");
+  check_vector(weight, n_queries, "weight must have one entry per query");
   require(curved.same_queries(pairs) && curved.kernel().index() == pairs.kernel().index(),
           "curved has other pairs");
   require(state.n_features == X.n_columns(), "the matrix has another number of features");
@@ -178,7 +179,7 @@ void bind_sgd(nb::module_& m) {
       .def("run", &run, "X"_a, "pairs"_a, "curved"_a, "weight"_a, "order"_a, "options"_a,
            "threads"_a, "Steps over queries until the next event; how many queries were done.")
       .def("step", &SgdState::step, "options"_a, "A step over what the batch holds.")
-      .def("fade", &SgdState::fade, "share"_a, "Keep a share of the Hessians so far.")
+      .def("fade", &SgdState::scale_curvature, "share"_a, "Keep a share of the Hessians so far.")
       .def("copy", [](const SgdState& state) { return SgdState(state); })
       .def("__getstate__", &to_fields)
       .def("__setstate__", [](SgdState& state, const nb::dict& fields) {

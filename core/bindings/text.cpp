@@ -148,10 +148,10 @@ class LetorReader {
 nb::bytes format_letor(const Matrix& X, const Array1<double>& y, Index first, Index last,
                        const nb::list& prefixes, const nb::list& suffixes, Index first_index) {
   require(0 <= first && first <= last && last <= X.n_rows(), "rows must lie inside the matrix");
-  require(static_cast<Index>(y.size()) == X.n_rows(), "y must have an entry a row");
+  require(static_cast<Index>(y.size()) == X.n_rows(), "y must have one entry per row");
   require(static_cast<Index>(prefixes.size()) == last - first &&
               static_cast<Index>(suffixes.size()) == last - first,
-          "prefixes and suffixes must have an entry a row");
+          "prefixes and suffixes must have one entry per row");
   std::string text;
   for (Index i = first; i < last; ++i) {
     append_number(text, y(static_cast<std::size_t>(i)));

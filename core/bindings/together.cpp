@@ -63,7 +63,7 @@ auto evaluate_together(const Matrix& X, const std::vector<nb::object>& owners, c
   std::vector<const Pairs*> pairs;
   for (const nb::object& owner : owners) pairs.push_back(&nb::cast<const Pairs&>(owner));
   check_problems(X, pairs);
-  check_vectors(w, pairs.size(), X.n_columns(), "each problem needs a w with an entry a column");
+  check_vectors(w, pairs.size(), X.n_columns(), "each problem needs a w with one entry per column");
   require(likes.size() == pairs.size(), "each problem needs a point to be like, or None");
   std::vector<Evaluation> results;
   for (const nb::object& owner : owners) results.emplace_back(owner, X);
@@ -72,9 +72,7 @@ auto evaluate_together(const Matrix& X, const std::vector<nb::object>& owners, c
     Evaluation& result = results[k];
     const Point* like = likes[k].is_none() ? nullptr : &nb::cast<const Point&>(likes[k]);
     problems.push_back(result.point.visit([&](const auto& kernel, auto& state) {
-      return evaluating(kernel, w[k].data(), result.scores.data(), result.losses.data(),
-                        result.z.data(), result.gradient.data(), state,
-                        guess_from<std::decay_t<decltype(state)>>(like, *pairs[k]));
+      return shared_evaluation(kernel, result.vectors(w[k]), result.target(kernel, state, like));
     }));
   }
   sweep(X, *pairs[0], problems, threads);
@@ -89,16 +87,16 @@ auto hess_vec_together(const Matrix& X, const std::vector<const Point*>& points,
   std::vector<const Pairs*> pairs;
   for (const Point* point : points) pairs.push_back(&point->pairs());
   check_problems(X, pairs);
-  check_vectors(v, pairs.size(), X.n_columns(), "each point needs a v with an entry a column");
+  check_vectors(v, pairs.size(), X.n_columns(), "each point needs a v with one entry per column");
   std::vector<std::tuple<Result1<double>, Result1<double>>> found;
   std::vector<SharedProblem> problems;
   for (std::size_t k = 0; k < points.size(); ++k) {
     const auto& [out, u] =
         found.emplace_back(new_array<double>(v[k].size()), points[k]->pairs().new_scores());
-    problems.push_back(points[k]->visit(
-        [&, to = out.data(), scores = u.data()](const auto& kernel, const auto& state) {
-          return multiplying(kernel, state, v[k].data(), scores, to);
-        }));
+    const SweepVectors vectors{span_of(v[k]), span_of(u), span_of(out)};
+    problems.push_back(points[k]->visit([&](const auto& kernel, const auto& state) {
+      return shared_product(kernel, state, vectors);
+    }));
   }
   sweep(X, *pairs[0], problems, threads);
   return found;
@@ -107,7 +105,7 @@ auto hess_vec_together(const Matrix& X, const std::vector<const Point*>& points,
 auto dot_together(const Matrix& X, const std::vector<Pairs*>& pairs, const Vectors& v,
                   int threads) {
   check_problems(X, {pairs.begin(), pairs.end()});
-  check_vectors(v, pairs.size(), X.n_columns(), "each problem needs a v with an entry a column");
+  check_vectors(v, pairs.size(), X.n_columns(), "each problem needs a v with one entry per column");
   Results u;
   for (Pairs* problem : pairs) u.add(problem->new_scores());
   {
@@ -123,7 +121,7 @@ auto transpose_dot_together(const Matrix& X, const std::vector<const Pairs*>& pa
                             const Vectors& z, int threads) {
   check_problems(X, pairs);
   check_vectors(z, pairs.size(), static_cast<Index>(pairs[0]->n_documents()),
-                "each problem needs a z with an entry a document");
+                "each problem needs a z with one entry per document");
   Results out;
   for (std::size_t k = 0; k < z.size(); ++k) {
     out.add(new_array<double>(static_cast<std::size_t>(X.n_columns())));

@@ -1,4 +1,5 @@
-// What every kind of pairs has in common: documents grouped by query, and a loss made of pieces.
+// The part of a problem that all kinds of pairs share: documents grouped by query, and a loss made
+// of pieces.
 #pragma once
 
 #include <algorithm>

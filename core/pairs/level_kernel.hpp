@@ -29,7 +29,7 @@ class PairKernel {
     return problem_.n_levels[q] > 1 && problem_.query_weight[q] != 0.0;
   }
 
-  // The document at position t of what apply8 takes and gives.
+  // The document at position t of the arguments of hess_vec8.
   Index document(Index q, Index t, const PairPoint& point) const {
     const Index first = problem_.offsets[q];
     return first + point.order[first + t];
@@ -100,11 +100,12 @@ class PairKernel {
     double total = 0;
     for (int r = 0; r < std::max(problem_.rank, 1); ++r) {
       load_weights(problem_, q, r, point, scratch);
-      sum_partners(problem_, w, 1,
-                   both_sides(problem_, scratch.weight[0].data(), scratch.weight[1].data()),
-                   scratch);
-      total += std::inner_product(scratch.weight[1].begin(), scratch.weight[1].end(),
-                                  scratch.sums[0].begin(), 0.0);
+      sum_partners(
+          problem_, w, 1,
+          both_sides(problem_, scratch.weight[kPreferred].data(), scratch.weight[kOther].data()),
+          scratch);
+      total += std::inner_product(scratch.weight[kOther].begin(), scratch.weight[kOther].end(),
+                                  scratch.sums[kPreferred].begin(), 0.0);
     }
     return problem_.query_weight[q] * total;
   }
@@ -118,17 +119,17 @@ class PairKernel {
       return;
     }
     const Position* order = point.order.at(docs.first);
-    scratch.key.resize(static_cast<std::size_t>(docs.size()));
+    scratch.vector.resize(static_cast<std::size_t>(docs.size()));
     // H maps constants to zero; taking one off keeps a common offset from drowning the digits.
-    for (Index t = 0; t < docs.size(); ++t) scratch.key[t] = u[order[t]] - u[order[0]];
-    const double* u_sorted = scratch.key.data();
+    for (Index t = 0; t < docs.size(); ++t) scratch.vector[t] = u[order[t]] - u[order[0]];
+    const double* u_sorted = scratch.vector.data();
     const double* curvature = point.curvature.at(docs.first);
-    scratch.gradient.resize(scratch.key.size());
-    for (Index t = 0; t < docs.size(); ++t) scratch.gradient[t] = curvature[t] * u_sorted[t];
+    scratch.image.resize(scratch.vector.size());
+    for (Index t = 0; t < docs.size(); ++t) scratch.image[t] = curvature[t] * u_sorted[t];
     for_each_curved(q, point, [&](const Windows& w, int r, double scale) {
       add_partners(q, r, w, u_sorted, scale, point, scratch);
     });
-    for (Index t = 0; t < docs.size(); ++t) z[order[t]] = scratch.gradient[t];
+    for (Index t = 0; t < docs.size(); ++t) z[order[t]] = scratch.image[t];
   }
 
   // Fetches what a product needs of query q, as it has left the cache since the last one.
@@ -149,8 +150,8 @@ class PairKernel {
   }
 
   // image = H u for eight vectors at once, in sorted order.
-  void apply8(Index q, const std::vector<Vec8>& u, const PairPoint& point, std::vector<Vec8>& image,
-              Scratch& scratch) const {
+  void hess_vec8(Index q, const std::vector<Vec8>& u, const PairPoint& point,
+                 std::vector<Vec8>& image, Scratch& scratch) const {
     const Range docs = problem_.documents(q);
     const auto m = static_cast<std::size_t>(docs.size());
     image.assign(m, Vec8{});
@@ -194,18 +195,22 @@ class PairKernel {
         scratch.values[side][m + t] = scratch.weight[side][t] * key[t];
       }
     }
-    sum_partners(problem_, w, 2,
-                 both_sides(problem_, scratch.values[0].data(), scratch.values[1].data()), scratch);
-    const double *above = scratch.sums[0].data(), *below = scratch.sums[1].data();
+    sum_partners(
+        problem_, w, 2,
+        both_sides(problem_, scratch.values[kPreferred].data(), scratch.values[kOther].data()),
+        scratch);
+    const double *above = scratch.sums[kPreferred].data(), *below = scratch.sums[kOther].data();
     double* curvature = point.curvature.at(problem_.offsets[q]);
     CompensatedSum value;
     double value_size = 0, slope_size = 0;
     for (Index t = 0; t < m; ++t) {
-      const double pairs_lost = scratch.weight[0][t] * below[t];
-      const double pairs_won = scratch.weight[1][t] * above[t];
+      const double pairs_lost = scratch.weight[kPreferred][t] * below[t];
+      const double pairs_won = scratch.weight[kOther][t] * above[t];
       // Slack of the active pairs of t: summed as their preferred side, then as their other side.
-      const double lost = pairs_lost * (piece.theta - key[t]) + scratch.weight[0][t] * below[m + t];
-      const double won = pairs_won * (piece.theta + key[t]) - scratch.weight[1][t] * above[m + t];
+      const double lost =
+          pairs_lost * (piece.theta - key[t]) + scratch.weight[kPreferred][t] * below[m + t];
+      const double won =
+          pairs_won * (piece.theta + key[t]) - scratch.weight[kOther][t] * above[m + t];
       const double pairs = std::abs(pairs_won) + std::abs(pairs_lost);
       const double reach = std::abs(piece.theta) + std::abs(key[t]);
       if (piece.power == 2) {
@@ -213,8 +218,8 @@ class PairKernel {
         value_size += 2.0 * pairs * reach * reach;
         slope_size += 2.0 * (std::abs(pairs_won * (piece.theta + key[t])) +
                              std::abs(pairs_lost * (piece.theta - key[t])) +
-                             std::abs(scratch.weight[1][t] * above[m + t]) +
-                             std::abs(scratch.weight[0][t] * below[m + t]));
+                             std::abs(scratch.weight[kOther][t] * above[m + t]) +
+                             std::abs(scratch.weight[kPreferred][t] * below[m + t]));
         scratch.gradient[t] += 2.0 * piece.coefficient * (won - lost);
         curvature[t] += 2.0 * piece.coefficient * (pairs_won + pairs_lost);
       } else {
@@ -229,15 +234,15 @@ class PairKernel {
     loss.slope_size += std::abs(piece.coefficient) * slope_size;
   }
 
-  // scratch.gradient += scale * (weighted sums of u over the partners of each document).
+  // scratch.image += scale * (weighted sums of u over the partners of each document).
   void add_partners(Index q, int r, const Windows& w, const double* u, double scale,
                     const PairPoint& point, Scratch& scratch) const {
     const Index m = w.size;
     if (problem_.rank == 0) {
       sum_partners(problem_, w, 1, {u, u}, scratch);
-      const double *above = scratch.sums[0].data(), *below = scratch.sums[1].data();
-      double* gradient = scratch.gradient.data();
-      for (Index t = 0; t < m; ++t) gradient[t] += scale * (above[t] + below[t]);
+      const double *above = scratch.sums[kPreferred].data(), *below = scratch.sums[kOther].data();
+      double* image = scratch.image.data();
+      for (Index t = 0; t < m; ++t) image[t] += scale * (above[t] + below[t]);
       return;
     }
     load_weights(problem_, q, r, point, scratch);
@@ -245,11 +250,13 @@ class PairKernel {
       scratch.values[side].resize(static_cast<std::size_t>(m));
       for (Index t = 0; t < m; ++t) scratch.values[side][t] = scratch.weight[side][t] * u[t];
     }
-    sum_partners(problem_, w, 1,
-                 both_sides(problem_, scratch.values[0].data(), scratch.values[1].data()), scratch);
+    sum_partners(
+        problem_, w, 1,
+        both_sides(problem_, scratch.values[kPreferred].data(), scratch.values[kOther].data()),
+        scratch);
     for (Index t = 0; t < m; ++t) {
-      scratch.gradient[t] += scale * (scratch.weight[1][t] * scratch.sums[0][t] +
-                                      scratch.weight[0][t] * scratch.sums[1][t]);
+      scratch.image[t] += scale * (scratch.weight[kOther][t] * scratch.sums[kPreferred][t] +
+                                   scratch.weight[kPreferred][t] * scratch.sums[kOther][t]);
     }
   }
 
@@ -268,7 +275,7 @@ class PairKernel {
     for (std::size_t t = 0; t < m; ++t) add_product(scratch.values8[t], partner_weight[t], u[t]);
     const auto size = static_cast<std::size_t>(w.n_levels) + 1;
     if (scratch.workspace[0].size() < size) scratch.workspace[0].resize(size);
-    simd().counting.partner_sums8(w, side == 0 ? Partners::preferred : Partners::other,
+    simd().counting.partner_sums8(w, side == kPreferred ? Partners::preferred : Partners::other,
                                   problem_.selection, scratch.values8.data(), scratch.sums8.data(),
                                   scratch.workspace[0].data());
     for (std::size_t t = 0; t < m; ++t) {

@@ -111,8 +111,8 @@ class ListedKernel {
     problem_.prefetch_partners(docs);
   }
 
-  void apply8(Index q, const std::vector<Vec8>& u, const ListedPoint& point,
-              std::vector<Vec8>& image, Scratch&) const {
+  void hess_vec8(Index q, const std::vector<Vec8>& u, const ListedPoint& point,
+                 std::vector<Vec8>& image, Scratch&) const {
     const Range docs = problem_.documents(q);
     image.assign(static_cast<std::size_t>(docs.size()), Vec8{});
     for (Index i = docs.first; i < docs.last; ++i) {

@@ -1,7 +1,6 @@
 // Weighted sums over the active partners of each document of a query.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -11,7 +10,7 @@
 
 namespace marginrank {
 
-using SideValues = std::array<const double*, 2>;  // for preferred partners and for others
+using SideValues = BySide<const double*>;
 
 // Without weights both sides have the same values, and saying so saves half the work.
 inline SideValues both_sides(const PairProblem& problem, const double* preferred,
@@ -26,20 +25,19 @@ inline void load_weights(const PairProblem& problem, Index q, int r, const PairP
   for (auto& weight : scratch.weight) weight.resize(static_cast<std::size_t>(docs.size()));
   for (Index t = 0; t < docs.size(); ++t) {
     const Index i = docs.first + point.order[docs.first + t];
-    scratch.weight[0][t] = problem.rank ? problem.preferred[i * problem.rank + r] : 1.0;
-    scratch.weight[1][t] = problem.rank ? problem.other[i * problem.rank + r] : 1.0;
+    scratch.weight[kPreferred][t] = problem.rank ? problem.preferred[i * problem.rank + r] : 1.0;
+    scratch.weight[kOther][t] = problem.rank ? problem.other[i * problem.rank + r] : 1.0;
   }
 }
 
-// Sums values[0] over the preferred partners of each document into scratch.sums[0], and values[1]
-// over the others into scratch.sums[1].
+// Sums values[side] over the partners of each document on that side into scratch.sums[side].
 inline void sum_partners(const PairProblem& problem, const Windows& w, int channels,
                          const SideValues& values, Scratch& scratch) {
   for (auto& sums : scratch.sums) sums.resize(static_cast<std::size_t>(channels * w.size));
   // The value needs every digit, which the joint sums of few levels do not keep.
   if (channels == 1 && w.n_levels <= kFewLevels && problem.selection == Selection::all) {
-    simd().counting.few_level_sums(w, values[0], values[1], scratch.sums[0].data(),
-                                   scratch.sums[1].data());
+    simd().counting.few_level_sums(w, values[kPreferred], values[kOther],
+                                   scratch.sums[kPreferred].data(), scratch.sums[kOther].data());
     return;
   }
   const auto size = static_cast<std::size_t>(partner_sums_workspace(w.n_levels, channels));
@@ -47,7 +45,7 @@ inline void sum_partners(const PairProblem& problem, const Windows& w, int chann
     if (workspace.size() < size) workspace.resize(size);
   }
   parallel_for(2, scratch.threads, [&](Index side) {
-    simd().counting.partner_sums(w, side == 0 ? Partners::preferred : Partners::other,
+    simd().counting.partner_sums(w, side == kPreferred ? Partners::preferred : Partners::other,
                                  problem.selection, channels, values[side],
                                  scratch.sums[side].data(), scratch.workspace[side].data());
   });

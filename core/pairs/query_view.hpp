@@ -13,7 +13,7 @@
 namespace marginrank {
 
 // Sets in `one` what only this kind of pairs has, for the documents of query q.
-inline void look_at_pairs(const PairProblem& all, Index q, PairProblem& one) {
+inline void select_pairs(const PairProblem& all, Index q, PairProblem& one) {
   const Index first = all.offsets[q];
   one.level = all.level + first;
   one.n_levels = all.n_levels + q;
@@ -21,7 +21,7 @@ inline void look_at_pairs(const PairProblem& all, Index q, PairProblem& one) {
   one.preferred = all.preferred + first * all.rank;
   one.other = all.other + first * all.rank;
 }
-inline void look_at_pairs(const ListedProblem& all, Index q, ListedProblem& one) {
+inline void select_pairs(const ListedProblem& all, Index q, ListedProblem& one) {
   one.first = all.first + all.offsets[q];
 }
 
@@ -38,7 +38,7 @@ class QueryView {
   }
   QueryView(const QueryView&) = delete;
 
-  void look_at(Index q) {
+  void select(Index q) {
     const Range docs = all_.documents(q);
     bounds_[1] = docs.size();
     if (!all_.rows) {
@@ -48,7 +48,7 @@ class QueryView {
     one_.rows = all_.rows ? all_.rows + docs.first : rows_.data();
     one_.query_weight = all_.query_weight + q;
     if (all_.margin) one_.margin = all_.margin + docs.first;
-    look_at_pairs(all_, q, one_);
+    select_pairs(all_, q, one_);
     if (!point_ || docs.size() > capacity_) {
       capacity_ = docs.size();
       point_ = std::make_unique<Point>(one_);

@@ -86,7 +86,7 @@ struct SgdState {
       gradient[j] += share * penalised;
     }
     const double batch_value = batch.value + 0.5 * share * norm;
-    const std::vector<double> direction = in_the_metric(gradient);
+    const std::vector<double> direction = apply_metric(gradient);
     const double slope =
         std::inner_product(direction.begin(), direction.end(), gradient.begin(), 0.0);
     const double newton = options.rate * std::pow(options.offset + t, -options.power) * t / weight;
@@ -103,14 +103,14 @@ struct SgdState {
   }
 
   // Keeps a share of the Hessians so far.
-  void fade(double share) {
+  void scale_curvature(double share) {
     for (double& c : curvature) c *= share;
     curvature_weight *= share;
   }
 
  private:
   // P g
-  std::vector<double> in_the_metric(const std::vector<double>& g) const {
+  std::vector<double> apply_metric(const std::vector<double>& g) const {
     std::vector<double> direction(g.size());
     if (full) {
       simd().rows<double>().dots({inverse.data(), n_features, n_features, nullptr}, {0, n_features},
@@ -125,7 +125,7 @@ struct SgdState {
 template <class Matrix, class Kernel>
 class SgdRun {
  public:
-  // `curved` holds the same pairs with a loss that has a Hessian; `weight` has an entry a query.
+  // `curved` holds the same pairs with a loss that has a Hessian; `weight` has one entry per query.
   SgdRun(const Matrix& X, const Kernel& pairs, const Kernel& curved, const double* weight,
          const SgdOptions& options, SgdState& state, int threads)
       : X_(X),
@@ -151,7 +151,7 @@ class SgdRun {
   static constexpr Index kWorthThreads = Index{1} << 24;  // products; less is done sooner alone
 
   void add_query(Index q) {
-    pairs_.look_at(q);
+    pairs_.select(q);
     const Range docs = pairs_.documents();
     scores_.resize(static_cast<std::size_t>(docs.size()));
     slopes_.resize(scores_.size());
@@ -171,7 +171,7 @@ class SgdRun {
   }
 
   void add_curvature(Index q) {
-    curved_.look_at(q);
+    curved_.select(q);
     const Kernel kernel(curved_.problem());
     kernel.evaluate(0, scores_.data(), slopes_.data(), curved_.point(), nullptr, scratch_);
     const auto size = static_cast<Index>(state_.curvature.size());

@@ -56,7 +56,7 @@ void for_each_column_group(const Matrix& X, const Kernel& kernel,
       if (!kernel.has_pairs(q)) continue;
       gather_rows(kernel, point, q, thread.rows);
       gather_columns(X, thread.rows, 8 * g, thread.columns);
-      kernel.apply8(q, thread.columns, point, thread.images, thread.scratch);
+      kernel.hess_vec8(q, thread.columns, point, thread.images, thread.scratch);
       f(state, 8 * g, thread.rows, thread.columns, thread.images);
     }
     end(state, 8 * g);

@@ -22,10 +22,8 @@ namespace marginrank {
 // What one problem does in a sweep: u = X v; z = map(q, u, z, scratch) for every query q;
 // out = X' z. Where it has no pairs, z is zero. Without memory for z, it is not kept.
 struct SharedProblem {
-  const double* v;
-  double* u;
+  SweepVectors vectors;
   double* z;
-  double* out;
   std::function<void(Index q, const double* u, double* z, Scratch& scratch)> map;
   std::function<bool(Index q)> has_pairs;
 };
@@ -78,9 +76,9 @@ class SharedSweeper {
 
     Batch(std::span<const SharedProblem> problems, Index n_documents, bool all_fused) {
       for (const SharedProblem& problem : problems) {
-        v.push_back(problem.v);
-        u.push_back(problem.u);
-        out.push_back(problem.out);
+        v.push_back(problem.vectors.v.data());
+        u.push_back(problem.vectors.u.data());
+        out.push_back(problem.vectors.out.data());
         const bool needed = !problem.z && !all_fused;
         if (needed) own.emplace_back(n_documents);
         z.push_back(needed ? own.back().at(0) : problem.z);
@@ -164,7 +162,7 @@ class SharedSweeper {
       scratch.z.push_back(z);
       for (Index q = queries.first; q < queries.last; ++q) {
         const Index at = documents_.offsets[q];
-        problems[k].map(q, problems[k].u + at, z + (at - docs.first), scratch.pairs);
+        problems[k].map(q, problems[k].vectors.u.data() + at, z + (at - docs.first), scratch.pairs);
       }
     }
   }

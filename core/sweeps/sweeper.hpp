@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "base/parallel.hpp"
@@ -13,6 +14,13 @@ namespace marginrank {
 
 constexpr Index kManyColumns = Index{1} << 16;  // more columns than this: no partial sums by block
 
+// The vectors of a sweep that X is multiplied with or that come out of it.
+struct SweepVectors {
+  std::span<const double> v;  // one entry per column
+  std::span<double> u;        // X v, one entry per document
+  std::span<double> out;      // X' z, one entry per column
+};
+
 template <class Matrix>
 class Sweeper {
  public:
@@ -23,15 +31,17 @@ class Sweeper {
         blocks_(make_blocks(problem, X.bytes_per_row())),
         by_column_(X.n_columns() > kManyColumns) {}
 
-  // u = X v; z = f(q, u, z, scratch) for every query q; out = X' z. Without v, u is taken as
-  // given. f gets the parts of u and z that belong to its query.
+  // u = X v; z = f(q, u, z, scratch) for every query q; out = X' z. f gets the parts of u and z
+  // that belong to its query.
   template <class F>
-  void sweep(const double* v, double* u, F&& f, double* z, double* out) const {
+  void sweep(const SweepVectors& vectors, F&& f, double* z) const {
+    const double* const v = vectors.v.data();
+    double *const u = vectors.u.data(), *const out = vectors.out.data();
     Partials partials(by_column_ ? 0 : blocks_.size(), X_.n_columns());
     parallel_for(n_blocks(), threads_, make_scratch, [&](Index b, Scratch& scratch) {
       if (blocks_[b].fused && !by_column_) {
         sweep_block(blocks_[b], v, u, f, z, partials[b], scratch);
-      } else if (v) {
+      } else {
         X_.dots(problem_.rows, blocks_[b].documents, v, u);
       }
     });
@@ -74,12 +84,11 @@ class Sweeper {
   void sweep_block(const Block& block, const double* v, double* u, F&& f, double* z, double* part,
                    Scratch& scratch) const {
     const Range all = block.queries;
-    if (v) X_.dots(problem_.rows, problem_.documents(all.first), v, u);
+    X_.dots(problem_.rows, problem_.documents(all.first), v, u);
     for (Index q = all.first; q < all.last; ++q) {
       const Range docs = problem_.documents(q);
       f(q, u + docs.first, z + docs.first, scratch);
-      const bool more = v && q + 1 < all.last;
-      const Range next = more ? problem_.documents(q + 1) : Range{docs.last, docs.last};
+      const Range next = q + 1 < all.last ? problem_.documents(q + 1) : Range{docs.last, docs.last};
       X_.accumulate_then_dots(problem_.rows, docs, z, part, next, v, u);
     }
   }

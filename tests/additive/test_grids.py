@@ -135,7 +135,7 @@ def test_sums_by_the_cells_of_each_two_features():
 
 def test_native_scores_refuse_what_does_not_fit():
     grid = GRIDS["numbers"]
-    with pytest.raises(ValueError, match="an entry a node"):
+    with pytest.raises(ValueError, match="one entry per node"):
         grid_scores([grid], [np.zeros((2, 2))], X, 1)
     with pytest.raises(ValueError, match="columns of x"):
         grid_scores([grid], [np.zeros(grid.shape)], X[:, :1], 1)

@@ -115,9 +115,9 @@ def test_what_would_be_read_outside_of_memory_is_refused(codes, steps, starts, s
 
 def test_knots_that_do_not_fit_are_refused():
     X, starts = np.zeros((2, 1)), np.array([0, 3])
-    with pytest.raises(ValueError, match="categorical must have an entry a feature"):
+    with pytest.raises(ValueError, match="categorical must have one entry per feature"):
         _core.encode_hats(X, np.zeros(3), starts, np.zeros(2, np.uint8), 1)
-    with pytest.raises(ValueError, match="knots must have an entry a column"):
+    with pytest.raises(ValueError, match="knots must have one entry per column"):
         _core.encode_hats(X, np.zeros(2), starts, np.zeros(1, np.uint8), 1)
-    with pytest.raises(ValueError, match="values must have an entry a column"):
+    with pytest.raises(ValueError, match="values must have one entry per column"):
         _core.curve_scores(X, np.zeros(3), starts, np.zeros(1, np.uint8), np.zeros(2), 1)

@@ -295,7 +295,7 @@ def test_other_rows_are_refused():
 def test_a_vector_for_each_problem_is_required():
     problems = make_problems(make_data(SIZES["short"]), 2)
     ws = vectors(problems)
-    with pytest.raises(ValueError, match="each problem needs a v with an entry a column"):
+    with pytest.raises(ValueError, match="each problem needs a v with one entry per column"):
         scores_of(problems, ws[:1])
-    with pytest.raises(ValueError, match="each problem needs a w with an entry a column"):
+    with pytest.raises(ValueError, match="each problem needs a w with one entry per column"):
         points_at(problems, [ws[0], ws[1][:-1]], [None, None])

@@ -222,7 +222,7 @@ def arguments(problem, **other):
     [
         (lambda p: {"X": RankingData(X[:, :3], Y).matrix}, "another number of features"),
         (lambda p: {"X": RankingData(X[1:], Y[1:]).matrix}, "another number of rows"),
-        (lambda p: {"weight": p.weight[1:]}, "weight must have an entry a query"),
+        (lambda p: {"weight": p.weight[1:]}, "weight must have one entry per query"),
         (lambda p: {"order": np.array([len(p.weight)])}, "order names no query"),
         (lambda p: {"order": np.array([-1])}, "order names no query"),
         (lambda p: {"curved": steps(qid=QID // 2).pairs}, "curved has other pairs"),
