@@ -36,7 +36,6 @@ from marginrank import RankingData, RankSVM
 from marginrank._utils.memory import parse_bytes
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.stored_data import open_stored
-from marginrank.fit import streams
 from marginrank.operators.parts.streaming import make_plan
 
 N_FEATURES = 136
@@ -114,7 +113,7 @@ def run_fit(store: str, limit: int | None, threads: int, hard: bool) -> dict:
     """Fit, and tell all there is to tell."""
     matrices = []
 
-    class Watched(streams.StreamedMatrix):
+    class Watched(matrices.StreamedMatrix):
         def __init__(self, *args, **options) -> None:
             super().__init__(*args, **options)
             matrices.append(self)
@@ -124,7 +123,7 @@ def run_fit(store: str, limit: int | None, threads: int, hard: bool) -> dict:
                 self.seen = self._reader.bytes_read, self._reader.pinned.unpinned_bytes
             super().close()
 
-    streams.StreamedMatrix = Watched
+    matrices.StreamedMatrix = Watched
     if hard:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     watch = MemoryWatch()

@@ -28,7 +28,7 @@ def test_text_equals_the_python_api_bitwise(run, tmp_path, train_txt):
         "pairs": data.n_pairs,
     }
     assert "improves by --tol; the estimated" in done.stderr
-    fix = "; increase --n-iter-no-change or --tol, or use marginrank train.\n"
+    fix = ". Increase --n-iter-no-change or --tol, or use marginrank train.\n"
     assert fix in done.stderr
     passes = [line for line in done.stderr.splitlines() if line.startswith("pass ")]
     assert len(passes) == result["n_iter"] == expected.n_iter_
@@ -57,7 +57,7 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
     model = tmp_path / "m.json"
     done = run("train-online", train_txt, "--model", model, "--max-iter", "2", "--json")
     assert "marginrank: warning: The fit stopped because --max-iter iterations" in done.stderr
-    assert "; increase --max-iter or --tol.\n" in done.stderr
+    assert ". Increase --max-iter or --tol.\n" in done.stderr
     parameters = json.loads(done.stdout)["parameters"]
     assert (parameters["max_iter"], parameters["tol"]) == (2, SGDRankSVM().tol)
 

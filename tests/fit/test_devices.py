@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, load_model, make_ranking
-from marginrank.fit import devices
+from marginrank.fit import matrices
 from marginrank.fit.linear import Parameters, make_objective
 from marginrank.fit.matrices import Place, matrix_at
 from marginrank.objective.losses import LOSSES
@@ -130,14 +130,14 @@ class OnACard:
 
 
 def test_small_data_stay_on_the_host_unless_asked():
-    small, large = OnACard(devices.SMALL_BYTES // 4 - 1), OnACard(devices.SMALL_BYTES // 4)
+    small, large = OnACard(matrices.SMALL_BYTES // 4 - 1), OnACard(matrices.SMALL_BYTES // 4)
     assert Place(None, small).name is None
     assert Place(None, large).name == "cuda:0"
     assert Place("cuda", small).name == "cuda"
 
 
 def test_too_large_for_the_card(monkeypatch):
-    monkeypatch.setattr(devices, "free_bytes", lambda torch, device: 10_000)
+    monkeypatch.setattr(matrices, "free_bytes", lambda torch, device: 10_000)
     with pytest.raises(
         ValueError, match=r"need 1?\d+ MB on cpu, where 0 MB are free; .*device=None"
     ):

@@ -7,7 +7,7 @@ import torch
 from helpers.torch_problems import both, make_data, relative_error
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
-from marginrank.fit import devices
+from marginrank.fit import matrices
 from marginrank.fit.matrices import Place, matrix_at
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.objective.losses import LOSSES
@@ -94,7 +94,7 @@ def test_triton_kernels_are_those_of_torch():
 def test_a_tensor_is_used_where_it_is():
     X, y, qid = make_ranking(2000, 30, 100, dtype=np.float32, random_state=0)
     tensor = torch.as_tensor(X, device="cuda")
-    assert tensor.numel() * 4 >= devices.SMALL_BYTES
+    assert tensor.numel() * 4 >= matrices.SMALL_BYTES
     matrix = matrix_at(RankingData(X, y, qid), Place(None, tensor))
     assert matrix.features.X.data_ptr() == tensor.data_ptr()
     found = RankSVM(C=0.01).fit(tensor, torch.as_tensor(y, device="cuda"), qid=qid)

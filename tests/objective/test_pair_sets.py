@@ -29,7 +29,8 @@ from test_objective import (
 import marginrank
 from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
-from marginrank.fit.pairs import NORMALIZATIONS, choose_pairs
+from marginrank.fit.pairs import choose_pairs
+from marginrank.models.parameters import NORMALIZATIONS
 from marginrank.objective.losses import LOSSES, Loss
 
 SQUARED_HINGE = LOSSES["squared_hinge"]

@@ -194,7 +194,7 @@ def learning_curve_ranking(
     --------
     >>> from marginrank import learning_curve_ranking, make_ranking
     >>> X, y, qid = make_ranking(n_queries=100, docs_per_query=20, random_state=0)
-    >>> curve = learning_curve_ranking(X, y, qid, cv=4)
+    >>> curve = learning_curve_ranking(X, y, qid=qid, cv=4)
     >>> curve.sizes.tolist(), curve.valid_scores.shape
     ([3, 5, 10, 19, 38, 75], (6, 4))
     """
