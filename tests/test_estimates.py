@@ -5,7 +5,6 @@ MARGINRANK_PROBLEMS is the number of random problems; the default keeps the test
 
 import os
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,7 +90,7 @@ def test_no_false_claim_of_folds_side_by_side(seed):
     parameters = {name: problem.parameters[name] for name in ("C", "normalization")}
     reference = make_objective(data, get_loss(problem.parameters["loss"]), **parameters)
     fold = np.arange(data.n_queries) % 3
-    folds = [replace(reference, pairs=reference.pairs.without(fold == k)) for k in range(3)]
+    folds = [reference.on(pairs=reference.pairs.without(fold == k)) for k in range(3)]
     ridges = np.array([10.0, 1.0, 0.1])
     for found in newton_paths(reference, folds, ridges, tol=PATH_TOL):
         objective = folds[found.problem].with_ridge(float(ridges[found.step]))

@@ -129,7 +129,7 @@ def test_flags_are_those_of_the_estimator(name, estimator):
 
     flags = {option.name: option.default for option in command(name).params}
     shared = {f.name for f in fields(_options.Reading) if f.name != "given"}
-    shared |= {f.name for f in fields(_options.Validation)}
+    shared |= {f.name for f in fields(_options.ValidationFlags)}
     shared |= {f.name for f in fields(_options.Room)}
     own = {"pairs", "chunk_documents", "path", "parameter", "plot", "data"}
     learned = flags.keys() - shared - own - {"model", "json"}

@@ -33,7 +33,7 @@ def test_features_leave_and_those_that_tell_something_stay(loss, tmp_path):
     assert len(used[1]) <= 3
     assert used[2] == []
     model.save(tmp_path / "m.json")
-    assert load_model(tmp_path / "m.json").l1 == 1e3
+    assert load_model(tmp_path / "m.json").group_l1 == 1e3
     assert_array_equal(model.predict(X), np.zeros(len(X)))
 
 
@@ -108,7 +108,7 @@ def test_ndcg_as_the_goal_listed_pairs_and_folds():
     listed = plain_curves(C=1.0, group_l1=5.0).fit(X, pairs=[(i, i + 1) for i in range(0, 400, 2)])
     assert len(in_use(listed)) < 6
     search = AdditiveRankSVMCV(Cs=[1, 10], smoothness=[1.0], cv=2, group_l1=0.5).fit(X, y, qid=QID)
-    assert search.best_estimator_.l1 == 0.5
+    assert search.best_estimator_.group_l1 == 0.5
 
 
 def test_a_limit_on_the_iterations():

@@ -17,7 +17,6 @@ from marginrank import (
     RankingData,
     RankSVM,
     RankSVMCV,
-    SGDRankSVM,
     SparseRankSVM,
     StopReason,
     load_model,
@@ -316,7 +315,7 @@ def test_rows_that_are_apart_are_mapped_whatever_the_memory(tmp_path, monkeypatc
 
 
 def test_a_path_where_data_are_meant(store):
-    for estimator in (RankSVMCV(), KernelRankSVM(), SGDRankSVM()):
+    for estimator in (RankSVMCV(), KernelRankSVM()):
         with pytest.raises(TypeError, match=r"is a path; give its content: RankingData\.open"):
             estimator.fit(str(store))
     with pytest.raises(TypeError, match="is a path; give its content"):

@@ -602,7 +602,7 @@ def test_some_features_alone(layout):
     np.testing.assert_array_equal(part.at(w).hessian(), alone.at(w).hessian())
     assert part.n_features == 3
     for j in chosen:
-        np.testing.assert_array_equal(whole.column(j), whole.scores(np.eye(9)[j]))
+        np.testing.assert_array_equal(whole.design.column(j), whole.scores(np.eye(9)[j]))
     before = whole.sweeps
     part.scores(w)
     share = 3 / 9 if layout is np.asarray else np.count_nonzero(X[:, chosen]) / np.count_nonzero(X)

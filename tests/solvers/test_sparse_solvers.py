@@ -256,11 +256,6 @@ def test_fenchel_reads_a_column_not_the_features():
     assert objective.sweeps == 22
 
 
-def test_an_unknown_variant_is_refused():
-    with pytest.raises(ValueError, match="variant='lazy' must be one of"):
-        fenchel(random_objective(5, 5, 3), L1Ball(1.0), variant="lazy")
-
-
 # Truncated gradient
 
 

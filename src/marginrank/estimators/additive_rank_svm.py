@@ -158,7 +158,8 @@ class AdditiveRankSVM(BaseRanker):
 
     Examples
     --------
-    >>>     >>> from marginrank import AdditiveRankSVM, RankSVM
+    >>> import numpy as np
+    >>> from marginrank import AdditiveRankSVM, RankSVM
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = -np.abs(X[:, 0]) + X[:, 1]  # the nearer to zero the better: no line ranks that
     >>> RankSVM().fit(X, y).score(X, y) < 0.9

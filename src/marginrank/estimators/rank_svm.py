@@ -64,9 +64,9 @@ class RankSVM(BatchRanker):
         queries, the root of the mean squared deviation of documents from their query's mean; or
         positive numbers of your own. A feature that does not vary is left as it is.
     device : None, "cpu", "cuda" or "cuda:1", default=None
-        Where to compute. None follows X: a tensor on a card is used there, anything else goes to
+        Where to compute. None follows X: a tensor on a GPU is used there, anything else goes to
         the native kernels; so does a tensor of less than 16 MiB, as they are faster. "cuda" is a
-        card, by PyTorch, and insists on it. "cpu" is the same code without a card. See docs/gpu.md.
+        GPU, by PyTorch, and insists on it. "cpu" is the same code without a GPU. See docs/gpu.md.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     n_jobs : int, default=None

@@ -64,9 +64,9 @@ class SparseRankSVM(BatchRanker):
         What features are divided by, as in :class:`~marginrank.RankSVM`: in place of ‖w‖₁ there is
         Σ scale_ |w|.
     device : None, "cpu", "cuda" or "cuda:1", default=None
-        Where to compute. None follows X: a tensor on a card is used there, anything else goes to
+        Where to compute. None follows X: a tensor on a GPU is used there, anything else goes to
         the native kernels; so does a tensor of less than 16 MiB, as they are faster. "cuda" is a
-        card, by PyTorch, and insists on it. "cpu" is the same code without a card. See docs/gpu.md.
+        GPU, by PyTorch, and insists on it. "cpu" is the same code without a GPU. See docs/gpu.md.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
     n_jobs : int, default=None

@@ -169,7 +169,7 @@ def matrix_at(data: RankingData, place: Place) -> Matrix:
     if free is not None and needed > free:
         raise ValueError(
             f"the data need {readable(needed)} on {device}, where {readable(free)} are free; fit "
-            "them on the host with device=None, or on several cards with marginrank.dask."
+            "them on the host with device=None, or on several GPUs with marginrank.dask."
         )
     return TorchMatrix.of(data, device, place.tensor)
 
@@ -201,7 +201,7 @@ def _existing(torch: Any, name: str) -> Any:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     number = device.index or 0
     if number >= count:
-        found = "no card" if count == 0 else f"{count} card(s), from cuda:0 on"
+        found = "no GPU" if count == 0 else f"{count} GPU(s), from cuda:0 on"
         raise ParameterError(
             given("device", name), f" does not exist: PyTorch finds {found}; use another, or None."
         )
@@ -209,7 +209,7 @@ def _existing(torch: Any, name: str) -> Any:
 
 
 def _check_device(device: Any, place: Place) -> None:
-    """Refuse a tensor that is on another card than the one to compute on."""
+    """Raise ValueError if a tensor is on another device than the one to compute on."""
     tensor = place.tensor
     if tensor is not None and tensor.device.type != "cpu" and tensor.device != device:
         raise ParameterError(

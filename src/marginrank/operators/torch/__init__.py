@@ -1,4 +1,4 @@
-"""X on a device of PyTorch, a card above all; sums over pairs there are exact integers."""
+"""X on a device of PyTorch, mostly a GPU; sums over pairs there are exact integers."""
 
 from marginrank._utils.optional import require
 

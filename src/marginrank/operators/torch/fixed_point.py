@@ -1,6 +1,6 @@
 """Sums of doubles as sums of integers: exact, in any order, on any device.
 
-A card adds in an order of its own, and prefix sums of doubles differ from run to run. Integers do
+A GPU adds in an order of its own, and prefix sums of doubles differ from run to run. Integers do
 not. The numbers of a segment (a query) are multiplied by a power of two, so large that all of the
 segment still sums to less than 2⁶², and rounded. Prefix sums run over all segments and wrap around
 at 2⁶⁴; a difference of two of them inside a segment is right all the same, and does not depend on
