@@ -61,7 +61,7 @@ class SGDRankSVM(LinearRanker):
         As in RankSVM.
     pair_cost : None, {"gain", "ndcg"}, callable or array-like, default=None
         As in RankSVM. A matrix needs all labels at once, so that streams do not take it: neither
-        :meth:`partial_fit` nor :meth:`fit_file` on text.
+        :meth:`partial_fit` nor :meth:`fit` of text files.
     margin : {"unit", "label", "gain"} or callable, default="unit"
         As in RankSVM.
     normalization : {"none", "pairs", "query"}, default="none"
