@@ -231,7 +231,7 @@ def test_groups_of_queries_sum_to_the_loss(problem):
     alone = objective.at(W, objective.scores(W)).by_group(1000)
     losses = by_query(brute, brute.pairs.weight * brute.loss.value(brute._t(W)))
     assert_close(alone.losses[alone.losses > 0], losses[losses > 0])
-    assert alone.gradients.shape == (objective.n_queries, 5)
+    assert alone.gradients.shape == (objective.pairs.n_queries, 5)
 
 
 def test_errors_of_queries_are_bounded(problem):

@@ -29,7 +29,7 @@ SMOOTH = {name: loss for name, loss in LOSSES.items() if loss.smooth}
 
 @pytest.fixture(params=solvers_for(SQUARED_HINGE))
 def solver(request):
-    return SOLVERS[request.param].minimise
+    return SOLVERS[request.param].minimize
 
 
 def random_objective(*shape, seed=0, C=0.1, loss=SQUARED_HINGE, layout="dense", **kwargs):

@@ -22,7 +22,7 @@ from marginrank.solvers.sparse.frank_wolfe import fenchel
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton, proximal_newton
 from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 
-SPARSE_SOLVERS = {name: SOLVERS[name].minimise for name in solver_names(regularized=True)}
+SPARSE_SOLVERS = {name: SOLVERS[name].minimize for name in solver_names(regularized=True)}
 SQUARED_HINGE = LOSSES["squared_hinge"]
 SMOOTH = [loss for loss in LOSSES.values() if loss.smooth]
 
@@ -360,14 +360,14 @@ def test_history(solver):
 
 
 def test_a_loss_with_a_kink_is_refused(solver):
-    with pytest.raises(ValueError, match="loss='hinge' has a kink"):
+    with pytest.raises(ValueError, match="loss='hinge'"):
         solver(random_objective(5, 5, 3, loss=LOSSES["hinge"]), fitting_regularizer(solver))
 
 
 def test_a_regularizer_that_a_solver_cannot_use_is_refused():
-    with pytest.raises(ValueError, match=r"'fenchel' cannot minimise .* with a penalty"):
+    with pytest.raises(ValueError, match=r"solver='fenchel' .* with a penalty"):
         find_solver("fenchel", SQUARED_HINGE, ElasticNet(1.0))
-    with pytest.raises(ValueError, match=r"'truncated_gradient' cannot .* in an l1 ball"):
+    with pytest.raises(ValueError, match=r"solver='truncated_gradient' .* in an l1 ball"):
         find_solver("truncated_gradient", SQUARED_HINGE, L1Ball(1.0))
 
 

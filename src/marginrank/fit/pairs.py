@@ -18,10 +18,14 @@ from marginrank.data.validation import check_weights
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
-from marginrank.objective.margins import margin_offsets
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairSet
-from marginrank.objective.pair_weights import PairFactors, with_preferred, with_propensity
+from marginrank.objective.pair_weights import (
+    PairFactors,
+    margin_offsets,
+    with_preferred,
+    with_propensity,
+)
 from marginrank.objective.pair_weights import pair_cost as pair_factors
 from marginrank.objective.protocols import Matrix
 from marginrank.operators import matrix_of

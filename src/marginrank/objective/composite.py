@@ -1,4 +1,4 @@
-"""Loss plus regulariser, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality."""
+"""Loss plus regularizer, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -15,7 +15,7 @@ from marginrank.objective.regularizers import L1Regularizer, Regularizer
 
 R_co = TypeVar("R_co", bound=Regularizer, covariant=True)
 
-NEGLIGIBLE = 1e-6  # of L(0)
+NEGLIGIBLE = 1e-6  # of L(0): stands for F* if that may be zero
 
 
 @dataclass(frozen=True)
@@ -26,26 +26,22 @@ class Composite(Generic[R_co]):
     regularizer: R_co
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a loss that has no second derivative to work with."""
-        if not self.objective.loss.smooth:
-            raise ValueError(
-                f"loss={self.objective.loss.name!r} has a kink, and sparse solvers need a smooth "
-                "loss."
-            )
+        loss = self.objective.loss
+        if not loss.smooth:
+            raise ValueError(f"loss={loss.name!r} is not smooth, as sparse solvers require.")
 
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
-        """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
+        """Evaluate w: a sweep, which also computes the gradient; none if the scores are known."""
         return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
-        """Add the regulariser to a point of the objective."""
         return CompositePoint(self, loss)
 
     @property
     def is_squared_hinge(self) -> bool:
-        """Whether the loss is a single piece: then ℓ'² is a multiple of ℓ."""
+        """Whether the loss is a single piece, so ℓ'² is a multiple of ℓ."""
         return len(self.objective.loss.pieces) == 1
 
     @cached_property
@@ -70,18 +66,13 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     def __init__(self, composite: Composite[R_co], base: Point) -> None:
         super().__init__(base)
+        self.objective = composite.objective
         self.composite = composite
         self._grouped: dict[int, GroupedLoss] = {}
         self._closer_gap = np.inf
 
     @property
-    def objective(self) -> Objective:
-        """The objective L."""
-        return self.composite.objective
-
-    @property
     def penalty(self) -> float:
-        """Ω(w)."""
         return self.composite.regularizer.value(self.w)
 
     @property
@@ -92,16 +83,16 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @property
     def gap(self) -> float:
-        """Certificate: F(w) − F* is not larger."""
+        """Certificate: an upper bound on F(w) − F*, rounding included."""
         return min(self.scaled_gap, self._closer_gap)
 
     def _gap_to(self, bound: float) -> float:
-        """Return F(w) less a lower bound that was made here, and the rounding of both."""
+        # The lower bound was computed at this w, so its rounding counts, too.
         return max(self.value - bound, 0.0) + self.base.rounding + self.base.score_rounding
 
     @cached_property
     def scaled_gap(self) -> float:
-        """The certificate that needs no sweep; far from tight near the optimum."""
+        """The certificate that takes no sweep; loose near the optimum."""
         gradient = self.base.gradient
         bound = scaled_bound(
             float(self.w @ gradient) - self.base.loss_value,
@@ -111,17 +102,15 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._gap_to(bound)
 
     def bound_below(self, bound: float) -> None:
-        """Take note of a lower bound on F*; a closer one lowers the gap."""
+        """Lower the gap by a lower bound on F*, if that is closer."""
         self._closer_gap = min(self._closer_gap, self._gap_to(bound))
 
     def is_solved(self, tol: float) -> bool:
-        """Whether F(w) is certain to be as close to F* as `tol` asks.
-
-        F* is zero if a constraint leaves room to separate the data. A relative distance to such an
-        optimum means nothing. It is measured against a small part of L(0) instead.
-        """
+        """Return True if (F(w) − F*) / F* ≤ tol is certain."""
         if is_certified(self, tol):
             return True
+        # F* is zero if a constraint leaves room to separate the data. A relative distance to it is
+        # undefined, so compare with a small part of L(0) instead.
         maybe_zero = self.composite.regularizer.is_constraint and self.gap > 0.5 * self.value
         return maybe_zero and self.gap <= tol * NEGLIGIBLE * self.composite.loss_at_zero
 
@@ -132,9 +121,9 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
-        """Look at a w that ranks documents much as this one does: a sweep.
+        """Evaluate a w that ranks documents much like this one: a sweep.
 
-        With `only_scores` it makes no gradient, where that is to come of :meth:`by_group`.
+        With `only_scores` it skips the gradient, which :meth:`by_group` computes later.
         """
         scores = self.objective.scores(w) if only_scores else None
         return self.composite.wrap(self.objective.at(w, scores, like=self.base))
@@ -142,7 +131,7 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
     def move(
         self, step: float, direction: Floats, direction_scores: Scores
     ) -> "CompositePoint[R_co]":
-        """Look at w + step · direction, given X · direction; no sweep."""
+        """Evaluate w + step · direction, given X · direction; no sweep."""
         return self.composite.wrap(self.base.move(step, direction, direction_scores))
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:

@@ -1,25 +1,25 @@
 """Lower bounds on the optimum of L(w) + Ω(w) by Fenchel duality.
 
-With t = Kw the differences of scores of the pairs, L(w) = f(t) = Σ c ℓ(t). For every α,
+With t = Kw the score differences of the pairs, L(w) = f(t) = Σ c ℓ(t). For every α,
 
     F* ≥ −f*(α) − Ω*(−Kᵀα).
 
 :func:`scaled_bound` takes α = τ f'(t), a multiple 0 ≤ τ ≤ 1 of the derivative of the loss at the
-current w. Then Kᵀα = τ∇L(w). As f* is convex with f*(0) = 0, and strongly convex because ℓ'' ≤ M,
+current w, so Kᵀα = τ∇L(w). f* is convex with f*(0) = 0, and strongly convex because ℓ'' ≤ M, so
 
-    f*(τf'(t)) ≤ τ f*(f'(t)) − τ(1 − τ) Σ c ℓ'(t)² / (2M),    f*(f'(t)) = ⟨w, ∇L(w)⟩ − L(w).
+    f*(τf'(t)) ≤ τ f*(f'(t)) − τ(1 − τ) Σ c ℓ'(t)² / (2M),    f*(f'(t)) = ⟨w, ∇L(w)⟩ − L(w),
 
-(For squared hinge and Huber it is an equation.) Everything in it is a sum over pairs that the
-kernels give from scores. The best τ is taken. In the l1 ball τ = 1 gives the gap of Frank-Wolfe,
-⟨w, ∇L⟩ + r‖∇L‖∞; for an l1 penalty τ must make τ‖∇L‖∞ ≤ l1. So one feature that pulls too strongly
-scales all of α down, and F(w) − bound falls only as fast as the gradient's error.
+with equality for squared hinge and Huber. Everything in it is a sum over pairs that the kernels
+compute from scores. In the l1 ball τ = 1 gives the gap of Frank-Wolfe, ⟨w, ∇L⟩ + r‖∇L‖∞; for an l1
+penalty τ‖∇L‖∞ ≤ l1 must hold. So one feature that pulls too strongly scales all of α down, and
+F(w) − bound falls only as fast as the gradient's error.
 """
 
 from marginrank.objective.regularizers import Ray
 
 
 def scaled_bound(conjugate: float, strength: float, ray: Ray) -> float:
-    """Return the best bound of the multiples 0 ≤ τ ≤ 1 of one α.
+    """Return the best lower bound over the multiples 0 ≤ τ ≤ 1 of one α.
 
     Parameters
     ----------
@@ -35,10 +35,8 @@ def scaled_bound(conjugate: float, strength: float, ray: Ray) -> float:
 
 
 def _best_scaling(conjugate: float, strength: float, ray: Ray) -> float:
-    """Minimise τ · conjugate − τ(1 − τ) · strength + Ω*(−τKᵀα) over 0 ≤ τ ≤ min(1, limit).
-
-    Its derivative is convex and increases: Newton's method from the right does not overshoot.
-    """
+    # Minimizes τ · conjugate − τ(1 − τ) · strength + Ω*(−τKᵀα). Its derivative is convex and
+    # increasing, so Newton's method from the right does not overshoot.
     tau = min(1.0, ray.limit)
     for _ in range(50):
         _, slope, curvature = ray.conjugate(tau)
@@ -47,6 +45,6 @@ def _best_scaling(conjugate: float, strength: float, ray: Ray) -> float:
             break
         curvature += 2.0 * strength
         before, tau = tau, max(tau - total / curvature, 0.0) if curvature > 0 else 0.0
-        if before - tau <= 1e-12:
+        if before - tau <= 1e-12:  # the bound is flat at its maximum: closer is of no use
             break
     return tau

@@ -1,9 +1,9 @@
 """The logistic loss as a piecewise quadratic.
 
 ℓ(t) = log(1 + exp(−t)) is approximated by q(t) = Σ a_m max(0, θ_m − t)² with symmetric knots
-θ_1 > … > θ_M. For given knots, the a_m with the smallest max |q − ℓ| solve a linear programme; q is
-kept convex (its curvature 2 Σ_{i ≤ m} a_i between two knots is not negative), zero right of the
-knots and equal to −t left of them, as ℓ nearly is.
+θ_1 > … > θ_M. For given knots, the a_m with the smallest max |q − ℓ| solve a linear program. q is
+constrained to be convex (its curvature 2 Σ_{i ≤ m} a_i between two knots is not negative), zero
+right of the knots and −t left of them, like ℓ up to a small error.
 """
 
 from functools import lru_cache
@@ -23,7 +23,7 @@ def logistic_pieces(error: float) -> tuple[tuple[float, float], ...]:
         raise ValueError(
             f"error={error:g} must be between {SMALLEST_ERROR:g} and {LARGEST_ERROR:g}."
         )
-    # ℓ is about exp(−t) where the approximation ends; half of the error may be spent there.
+    # ℓ is about exp(−t) where the approximation ends; half of the error is for the cut there.
     reach = np.log(2.0 / error)
     n_knots = 3
     while True:
@@ -35,7 +35,7 @@ def logistic_pieces(error: float) -> tuple[tuple[float, float], ...]:
 
 
 def _knots(n_knots: int, reach: float) -> Floats:
-    """Place knots so that |ℓ'''|^{1/3}, and with it the error, is spread evenly."""
+    # Equal shares of ∫ |ℓ'''|^{1/3} between the knots make the error about the same everywhere.
     t = np.linspace(-reach, reach, 4001)
     sigmoid = 1.0 / (1.0 + np.exp(-t))
     third = np.abs(sigmoid * (1.0 - sigmoid) * (1.0 - 2.0 * sigmoid))

@@ -1,7 +1,7 @@
-"""Losses on the score difference t = s_i − s_j of a pair, as sums of hinge pieces.
+"""Losses on the score difference t = s_i − s_j of a pair, as sums of hinge terms (pieces).
 
-A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. That is all the native kernels
-know of it, so a new loss is a new entry of :data:`LOSSES`.
+A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. The native kernels see only this
+list, so a new loss is one new entry of :data:`LOSSES`.
 """
 
 from collections import UserDict
@@ -26,17 +26,17 @@ class Piece:
 
 @dataclass(frozen=True)
 class Loss:
-    """A convex loss made of hinge pieces.
+    """A convex loss made of hinge terms.
 
     Parameters
     ----------
     name : str
-        What users write.
+        The name in the parameter `loss`.
     pieces : tuple of Piece
         The terms of the sum.
     margin : float
-        The t from which a pair costs nothing, or 0 if there is none. Margin rescaling puts the
-        pair's own margin in its place.
+        The smallest t without a loss, or 0 if there is none. Margin rescaling replaces it by the
+        pair's own margin.
 
     Examples
     --------
@@ -51,16 +51,16 @@ class Loss:
 
     @property
     def smooth(self) -> bool:
-        """Whether the loss is differentiable, as Newton methods need."""
+        """Whether the loss is differentiable, as Newton methods require."""
         return all(piece.power == 2 for piece in self.pieces)
 
     @property
     def piecewise_linear(self) -> bool:
-        """Whether the loss is a sum of hinges, as the hinge solvers need."""
+        """Whether the loss is a sum of hinges, as the hinge solvers require."""
         return all(piece.power == 1 and piece.coefficient > 0 for piece in self.pieces)
 
     def as_array(self) -> Floats:
-        """Return the pieces as rows (a, θ, e), as the native kernels take them."""
+        """Return the pieces as rows (a, θ, e) for the native kernels."""
         return np.array([(p.coefficient, p.theta, p.power) for p in self.pieces], dtype=np.float64)
 
     def shifted(self, offset: float) -> "Loss":
@@ -69,7 +69,7 @@ class Loss:
         return Loss(self.name, pieces, self.margin + offset)
 
     def smoothed(self, width: float) -> "Loss":
-        """Return a sum of hinges with each kink made a parabola `width` wide, centred on it."""
+        """Return a sum of hinges with each kink made a parabola `width` wide, centered on it."""
         half = 0.5 * width
         pieces = []
         for piece in self.pieces:
@@ -83,28 +83,26 @@ class Loss:
         return self._sum(t, lambda p, slack: p.coefficient * slack**p.power)
 
     def derivative(self, t: ArrayLike) -> Floats:
-        """Return ℓ'(t); at a kink, the derivative from the right."""
+        """Return ℓ'(t); at a kink, from the right."""
         return self._sum(
             t, lambda p, slack: -p.power * p.coefficient * slack ** (p.power - 1) * (slack > 0)
         )
 
     def curvature(self, t: ArrayLike) -> Floats:
-        """Return ℓ''(t); at a kink, the value from the right."""
+        """Return ℓ''(t); at a kink, from the right."""
         return self._sum(t, lambda p, slack: (p.power == 2) * 2.0 * p.coefficient * (slack > 0))
 
     @property
     def largest_curvature(self) -> float:
-        """The maximum of ℓ'', which is taken left of a kink."""
+        """The maximum of ℓ'', which is attained left of a kink."""
         kinks = np.array([piece.theta for piece in self.pieces])
         below = np.nextafter(kinks, -np.inf)
         return float(np.max(self.curvature(below)))
 
     def squared_derivative(self) -> "Loss":
-        """Return ℓ'(t)² as a sum of pieces, for a smooth loss.
-
-        Left of a kink θ with coefficient a, ℓ'' is larger by 2a. So (ℓ'²)' = 2ℓ'ℓ'' jumps by
-        4a ℓ'(θ), and (ℓ'²)'' = 2ℓ''² by the difference of its values on both sides.
-        """
+        """Return ℓ'(t)² as a sum of pieces, for a smooth loss."""
+        # Left of a kink θ with coefficient a, ℓ'' is larger by 2a. So (ℓ'²)' = 2ℓ'ℓ'' jumps by
+        # 4a ℓ'(θ), and (ℓ'²)'' = 2ℓ''² by the difference of its values on both sides.
         pieces = []
         curvature = 0.0
         for piece in sorted(self.pieces, key=lambda p: -p.theta):
@@ -141,7 +139,7 @@ def logistic(error: float = 0.01) -> Loss:
 
 
 class _Losses(UserDict[str, Loss]):
-    """Losses by name; one that takes time to make is made when it is asked for."""
+    """Losses by name; losses that take time to build are built on first use."""
 
     def __init__(self, losses: Iterable[Loss], late: Mapping[str, Callable[[], Loss]]) -> None:
         super().__init__({loss.name: loss for loss in losses})
@@ -166,7 +164,7 @@ LOSSES = _Losses(
 
 
 def get_loss(name: str) -> Loss:
-    """Return a loss by its name; ``"logistic@0.001"`` is the logistic loss to within 0.001.
+    """Return the loss of a name; ``"logistic@0.001"`` is the logistic loss to within 0.001.
 
     Examples
     --------
@@ -180,7 +178,7 @@ def get_loss(name: str) -> Loss:
             return logistic(float(error))
         except ValueError as problem:
             raise ParameterError(
-                given("loss", name), " needs an error between 1e-05 and 0.1 after the @."
+                given("loss", name), " must have an error from 1e-05 to 0.1 after the @."
             ) from problem
     if at or base not in LOSSES:
         raise ParameterError(

@@ -1,19 +1,45 @@
-"""What every solver returns."""
+"""The result of a solver."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from marginrank._utils.types import Floats
+from marginrank._utils.types import Floats, Integers
 from marginrank.models.fit_report import Iteration, StopReason
-from marginrank.objective.curvature import Curvature
 from marginrank.objective.protocols import Scores
 
 Callback = Callable[[Iteration], None]
 
 
+class Curvature(NamedTuple):
+    """The Hessian of the loss in some features, reused for problems with nearly the same Hessian.
+
+    Attributes
+    ----------
+    features : ndarray of int64, shape (m,)
+        Numbers of the features, ascending.
+    hessian : ndarray of shape (m, m)
+        The Hessian, without a ridge.
+    cost : float
+        Number of sweeps that computing it took.
+    """
+
+    features: Integers
+    hessian: Floats
+    cost: float
+
+    def scaled(self, weight: float, sizes: Floats | None = None) -> "Curvature":
+        """Return the Hessian of `weight` times the loss, with features multiplied by `sizes`."""
+        hessian = weight * self.hessian
+        if sizes is not None:
+            own = sizes[self.features]
+            hessian *= own * own[:, None]
+        return self._replace(hessian=hessian)
+
+
 @dataclass
 class SolverResult:
-    """The best point a solver found.
+    """The best point that a solver found.
 
     Attributes
     ----------
@@ -22,17 +48,17 @@ class SolverResult:
     scores : Scores
         Xw, for a warm start on the same documents.
     accumulated_update : ndarray of shape (n_features,)
-        How far each weight has gone in steps along which the scores were updated.
+        Sum of |change| of each weight over the steps along which scores were updated.
     objective, gap, estimate : float
         F(w); a certified upper bound on F(w) − F*; the solver's estimate of it.
     n_iter : int
-        Iterations on the full data.
+        Number of iterations on the full data.
     stop : StopReason
         Why the solver stopped.
     history : list of Iteration
-        One entry per iteration, those on samples included.
+        One entry per iteration, including iterations on samples.
     curvature : Curvature or None
-        For a warm start of a problem that has nearly the same.
+        For a warm start of a similar problem.
     """
 
     w: Floats
@@ -46,8 +72,13 @@ class SolverResult:
     history: list[Iteration] = field(default_factory=list)
     curvature: Curvature | None = None
 
+    @property
+    def stop_reason(self) -> StopReason:
+        """The name of `stop` in a FitReport."""
+        return self.stop
+
     def times(self, factor: float) -> "SolverResult":
-        """Return the same result with the objective multiplied by a number."""
+        """Return the same result with the objective multiplied by `factor`."""
         return replace(
             self,
             objective=factor * self.objective,
@@ -55,8 +86,3 @@ class SolverResult:
             estimate=factor * self.estimate,
             history=[line.times(factor) for line in self.history],
         )
-
-    @property
-    def stop_reason(self) -> StopReason:
-        """Why the solver stopped, as a report of a fit calls it."""
-        return self.stop
