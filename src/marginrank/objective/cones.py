@@ -23,21 +23,11 @@ from marginrank.objective.objective import PRECISION, Objective, Point
 
 
 class ConeBlock(NamedTuple):
-    """The conditions on the weights of one block of columns.
+    """The conditions on the weights of one block of columns."""
 
-    Attributes
-    ----------
-    number : int
-        The number of the block.
-    weights : slice
-        Its weights.
-    rows : ndarray of shape (n_conditions, n_weights)
-        G, of full rank, with rows of length one.
-    """
-
-    number: int
+    number: int  # of the block
     weights: slice
-    rows: Floats
+    rows: Floats  # G, of full rank, with rows of length one
 
     @classmethod
     def of(cls, number: int, weights: slice, conditions: Floats) -> "ConeBlock":

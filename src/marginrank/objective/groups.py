@@ -23,18 +23,10 @@ from marginrank.objective.protocols import Scores
 
 @dataclass(frozen=True)
 class Groups:
-    """γ Σ_k ‖u_k‖.
+    """γ Σ_k ‖u_k‖."""
 
-    Attributes
-    ----------
-    weight : float
-        γ.
-    starts : ndarray of int64
-        The first weight of each group, and the number of weights.
-    """
-
-    weight: float
-    starts: Integers
+    weight: float  # γ
+    starts: Integers  # the first weight of each group, and the number of weights
 
     phrase = Message("with ", Mention("group_l1"))
 

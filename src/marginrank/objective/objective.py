@@ -35,52 +35,23 @@ MANY_FEATURES = 1 << 16  # with more, one sum per feature and block of documents
 
 @dataclass
 class Journal:
-    """Shared by an objective and all objectives derived from it.
+    """Shared by an objective and all objectives derived from it."""
 
-    Attributes
-    ----------
-    sweeps : float
-        Sweeps over X; one over a sample counts as its share.
-    w : ndarray or None
-        Best weights so far; used if the solver fails.
-    history : list or None
-        The iterations of the outermost solver.
-    """
-
-    sweeps: float = 0.0
-    w: Floats | None = None
-    history: list[Any] | None = None
+    sweeps: float = 0.0  # over X; one over a sample counts as its share
+    w: Floats | None = None  # best weights so far; used if the solver fails
+    history: list[Any] | None = None  # iterations of the outermost solver
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Objective:
-    """F(w) for a matrix, a set of pairs and a loss.
+    """F(w) for a matrix, a set of pairs and a loss."""
 
-    Parameters
-    ----------
-    design : Design
-        X and the pairs; C, normalization and all weights are in the weights of its queries and
-        pairs.
-    loss : Loss
-        The loss of a pair.
-    ridge : float
-        ρ, the weight of ½‖w‖².
-    features : ndarray of int64, optional
-        Numbers of its features in the data; None for all.
-    fraction : float
-        Share of the documents, if this is a sample of the data.
-    share : float
-        Share of the entries of X that are in its columns.
-    journal : Journal
-        Shared with all objectives derived from this one.
-    """
-
-    design: Design
+    design: Design  # X and the pairs; C and normalization are in the weights of its queries
     loss: Loss
-    ridge: float = 1.0
-    features: Integers | None = None
-    fraction: float = 1.0
-    share: float = 1.0
+    ridge: float = 1.0  # ρ
+    features: Integers | None = None  # numbers of its features in the data; None for all
+    fraction: float = 1.0  # of the documents of the data
+    share: float = 1.0  # of the entries of X
     journal: Journal = field(default_factory=Journal)
 
     @cached_property
@@ -233,22 +204,14 @@ class Point:
 
     Every certificate includes its own rounding error. The kernels report the size of all terms
     they add up, and about one part in 10¹⁶ of it may be wrong. Scores of a point that was reached
-    along lines carry the rounding of all steps.
-
-    Attributes
-    ----------
-    accumulated_update : ndarray of shape (n_features,)
-        Sum of |change| of each weight over the steps along which scores were updated, from zero.
-    losses : LossSums
-        The loss, and how many queries and documents contribute to it.
+    along lines carry the rounding of all steps: `accumulated_update` is Σ |change| of each weight
+    over these steps.
     """
 
+    penalty = slack = 0.0  # a point in a cone or with groups has them
+
     def __init__(
-        self,
-        objective: Objective,
-        w: Floats,
-        evaluation: Evaluation,
-        accumulated_update: Floats,
+        self, objective: Objective, w: Floats, evaluation: Evaluation, accumulated_update: Floats
     ) -> None:
         self.objective = objective
         self.w = w

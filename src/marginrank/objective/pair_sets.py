@@ -62,23 +62,11 @@ class ActiveDocuments(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSet(AlignedWhenUnpickled, PairCounts):
-    """Pairs of documents of one query, in memory.
+    """Pairs of documents of one query, in memory."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows of X.
-    query_weight : ndarray of shape (n_queries,)
-        Factor on the loss of each query.
-    margins : ndarray of shape (n_documents,) or None
-        d_i; the margin of a pair is θ + d_i − d_j.
-    threads : int
-        Number of threads.
-    """
-
-    n_rows: int
-    query_weight: Floats
-    margins: Floats | None
+    n_rows: int  # of X
+    query_weight: Floats  # factor on the loss of each query
+    margins: Floats | None  # one d_i per document; the margin of a pair is θ + d_i − d_j
     threads: int
 
     @property

@@ -36,25 +36,17 @@ Structure = Regularizer | Cone | Groups  # beside the loss and the ridge
 class Solver(NamedTuple):
     """A solver and the problems that it supports.
 
-    Attributes
-    ----------
-    minimize : callable
-        Function of an objective, and of a `regularizer` if the problem has one.
-    takes : callable
-        Whether it supports a loss with a regularizer, or with the ridge alone (None).
-    regularized : bool
-        Whether it takes a regularizer beside the ridge of the objective.
-    state_bytes : int
-        Largest memory per document. A point takes 40 bytes: scores, slopes, and the documents of a
-        query by score with their windows. Scores alone take 8.
-    method : str or None
-        The solver that it extends to cones or groups of weights; users select it by that name.
+    `minimize` is a function of an objective, and of a `regularizer` if the problem has one. `takes`
+    returns True for a loss and a regularizer (None for the ridge alone) that it supports.
     """
 
     minimize: Callable[..., SolverResult]
     takes: Callable[[Loss, Structure | None], bool]
-    regularized: bool = False
+    regularized: bool = False  # takes a regularizer beside the ridge of the objective
+    # Largest memory per document. A point takes 40 bytes: scores, slopes, and the documents of a
+    # query by score with their windows. Scores alone take 8.
     state_bytes: int = 112
+    # The solver that it extends to cones or groups of weights; users select it by that name.
     method: str | None = None
 
 

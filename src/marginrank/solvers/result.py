@@ -12,21 +12,11 @@ Callback = Callable[[Iteration], None]
 
 
 class Curvature(NamedTuple):
-    """The Hessian of the loss in some features, reused for problems with nearly the same Hessian.
+    """The Hessian of the loss in m features, reused for problems with nearly the same Hessian."""
 
-    Attributes
-    ----------
-    features : ndarray of int64, shape (m,)
-        Numbers of the features, ascending.
-    hessian : ndarray of shape (m, m)
-        The Hessian, without a ridge.
-    cost : float
-        Number of sweeps that computing it took.
-    """
-
-    features: Integers
-    hessian: Floats
-    cost: float
+    features: Integers  # ascending
+    hessian: Floats  # shape (m, m), without a ridge
+    cost: float  # number of sweeps that computing it took
 
     def scaled(self, weight: float, sizes: Floats | None = None) -> "Curvature":
         """Return the Hessian of `weight` times the loss, with features multiplied by `sizes`."""
@@ -39,38 +29,18 @@ class Curvature(NamedTuple):
 
 @dataclass
 class SolverResult:
-    """The best point that a solver found.
-
-    Attributes
-    ----------
-    w : ndarray of shape (n_features,)
-        The weights.
-    scores : Scores
-        Xw, for a warm start on the same documents.
-    accumulated_update : ndarray of shape (n_features,)
-        Sum of |change| of each weight over the steps along which scores were updated.
-    objective, gap, estimate : float
-        F(w); a certified upper bound on F(w) − F*; the solver's estimate of it.
-    n_iter : int
-        Number of iterations on the full data.
-    stop : StopReason
-        Why the solver stopped.
-    history : list of Iteration
-        One entry per iteration, including iterations on samples.
-    curvature : Curvature or None
-        For a warm start of a similar problem.
-    """
+    """The best point that a solver found."""
 
     w: Floats
-    scores: Scores
-    accumulated_update: Floats
-    objective: float
-    gap: float
-    estimate: float
-    n_iter: int
+    scores: Scores  # Xw, for a warm start on the same documents
+    accumulated_update: Floats  # Σ |change| of each weight over steps that updated the scores
+    objective: float  # F(w)
+    gap: float  # certified upper bound on F(w) − F*
+    estimate: float  # the solver's estimate of F(w) − F*
+    n_iter: int  # iterations on the full data
     stop: StopReason
-    history: list[Iteration] = field(default_factory=list)
-    curvature: Curvature | None = None
+    history: list[Iteration] = field(default_factory=list)  # iterations on samples included
+    curvature: Curvature | None = None  # for a warm start of a similar problem
 
     @property
     def stop_reason(self) -> StopReason:

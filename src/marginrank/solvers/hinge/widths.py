@@ -170,7 +170,7 @@ class Widths(ABC, Generic[P]):
 def _lower_bound(base: Point, edges: Point, smooth: Point | StructuredPoint) -> LowerBound:
     # The bound by the best multiple 0 ≤ τ ≤ 1 of the plane.
     w, gradient = base.w, smooth.gradient
-    penalty, slack = _penalty_and_slack(smooth)
+    penalty, slack = smooth.penalty, smooth.slack
     plane = 2.0 * base.loss_value - edges.loss_value
     weight = base.objective.ridge * float(w @ w)
     along = float(gradient @ w)
@@ -189,10 +189,6 @@ def _lower_bound(base: Point, edges: Point, smooth: Point | StructuredPoint) -> 
     of_solved = _best_multiple(solved, weight)
     if_solved = of_solved * solved - 0.5 * of_solved**2 * weight
     return LowerBound(plane, bound, if_solved, scale, scale * rounding)
-
-
-def _penalty_and_slack(point: Point | StructuredPoint) -> tuple[float, float]:
-    return (0.0, 0.0) if isinstance(point, Point) else (point.penalty, point.slack)
 
 
 def _best_multiple(linear: float, square: float) -> float:

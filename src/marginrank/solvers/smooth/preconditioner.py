@@ -209,18 +209,8 @@ def precondition(
 ) -> Preconditioner:
     """Return the preconditioner that suits the size of the problem at `point`.
 
-    Parameters
-    ----------
-    point : Point
-        The current point.
-    seed : int
-        Seed of the samples.
-    is_hard : bool
-        Whether the diagonal is known to need many steps; a costlier preconditioner then pays.
-    by_parts : bool
-        Whether a sampled Hessian must be one that no single document can spoil.
-    curvature : Curvature, optional
-        From a similar problem, instead of computing another one.
+    If the diagonal is known to need many steps (`is_hard`), a costlier one pays. `by_parts` asks for
+    a sampled Hessian that no single document can spoil. `curvature` of a similar problem is reused.
     """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents

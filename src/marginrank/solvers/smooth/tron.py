@@ -55,7 +55,8 @@ def tron(
     stop = StopReason.MAX_ITER
     try:
         # Relative to w = 0, so a warm start does not change the meaning of the rule.
-        small = np.sqrt(tol) * _norm_at_zero(objective, point)
+        zero = objective.at_zero() if point.w.any() else point
+        small = np.sqrt(tol) * float(np.linalg.norm(zero.gradient))
         radius = float(np.linalg.norm(point.gradient))
         for iteration in range(max_iter):
             if _is_solved(point, tol, small):
@@ -86,13 +87,6 @@ def tron(
 
 def _is_solved(point: Point, tol: float, small: float) -> bool:
     return bool(is_certified(point, tol) and np.linalg.norm(point.gradient) <= small)
-
-
-def _norm_at_zero(objective: Objective, point: Point) -> float:
-    if not point.w.any():
-        return float(np.linalg.norm(point.gradient))
-    zero = objective.at_zero()
-    return float(np.linalg.norm(zero.gradient))
 
 
 def _resize(

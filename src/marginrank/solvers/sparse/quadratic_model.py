@@ -34,12 +34,7 @@ class Penalty(NamedTuple):
 class QuadraticModel:
     """The curvature of a loss, kept from step to step.
 
-    Parameters
-    ----------
-    hessian : ndarray of shape (n_features, n_features)
-        The Hessian of the loss, or of the loss of a sample; it is modified.
-    complete : bool
-        Whether it is the Hessian of all documents.
+    `hessian` is modified; it is `complete` if all documents were used, not a sample.
     """
 
     def __init__(self, hessian: Floats, *, complete: bool) -> None:

@@ -98,31 +98,14 @@ def curved(loss: Loss) -> Loss:
 
 
 class StepProblem:
-    """Queries to take steps over.
-
-    Parameters
-    ----------
-    matrix : _core.Matrix
-        X.
-    pair_set : PairSet
-        The pairs of the queries.
-    loss : Loss
-        The loss of a pair.
-
-    Attributes
-    ----------
-    weight : ndarray of shape (n_queries,)
-        Total weight of the pairs of each query.
-    sizes : ndarray of int64, shape (n_queries,)
-        Number of documents of each query.
-    """
+    """Queries to take steps over."""
 
     def __init__(self, matrix: _core.Matrix, pair_set: PairSet, loss: Loss) -> None:
         self.matrix = matrix
         self.pair_set = pair_set
         self.loss = loss
-        self.weight = pair_set.weights
-        self.sizes = pair_set.documents.sizes
+        self.weight = pair_set.weights  # of the pairs of each query
+        self.sizes = pair_set.documents.sizes  # number of documents of each query
         self.pairs = pair_set.native(loss)
         self.curved = self.pairs if loss.smooth else pair_set.native(curved(loss))
 
@@ -163,14 +146,7 @@ class StepProblem:
 class Sgd:
     """The state of a stochastic gradient run, which depends only on the queries so far.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    w : ndarray of shape (n_features,), optional
-        Initial weights.
-    scale : ndarray of shape (n_features,), optional
-        Standard deviations σ of the features.
+    `w` are the initial weights, and `scale` the standard deviations σ of the features.
     """
 
     def __init__(
