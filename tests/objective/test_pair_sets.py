@@ -202,7 +202,7 @@ def test_the_list_of_all_pairs_equals_the_labels(loss, normalization):
     kind = {"normalization": normalization, "margins": 0.1 * y, "threads": 2}
     listed = make_objective(data, loss, pairs=PairList(all_pairs(y, qid)), **kind)
     labelled = make_objective(data, loss, **kind)
-    assert listed.n_pairs == labelled.n_pairs
+    assert listed.pairs.n_pairs == labelled.pairs.n_pairs
     w, v = rng.normal(size=(2, 5))
     a, b = listed.at(w), labelled.at(w)
     assert a.value == pytest.approx(b.value, rel=1e-12)
@@ -379,7 +379,7 @@ def test_a_sample_of_a_sample_keeps_weights_and_margins():
 def test_a_sample_may_be_empty_or_everything():
     objective = random_problem(np.random.default_rng(6)).objective()
     empty = objective.sample(1e-9, seed=0)
-    assert empty.n_documents == 0
+    assert empty.pairs.n_documents == 0
     assert empty.at(np.ones(3)).value == 1.5
     np.testing.assert_array_equal(empty.at(np.ones(3)).hessian(), np.eye(3))
     assert objective.sample(1.0, seed=0).at(np.ones(3)).value == objective.at(np.ones(3)).value

@@ -82,7 +82,7 @@ def test_random_small_problems():
         reference = objective_of(RankingData(X, y, qid))
         if not reference.pairs.has_weight:
             continue
-        problems = [p for p in folds_of(reference, 2) if p.has_weight]
+        problems = [p for p in folds_of(reference, 2) if p.pairs.has_weight]
         ridges = np.sort(10.0 ** rng.uniform(-6, 6, 4))[::-1]
         found = list(newton_paths(reference, problems, ridges, tol=1e-5))
         for problem, step, result in found:

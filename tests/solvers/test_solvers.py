@@ -67,13 +67,18 @@ def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, kind, los
     X, y, qid = make_ranking(*shape, **kind, random_state=2)
     objective = make_objective(RankingData(X, y, qid), loss, C=C)
     optimum = newton(objective, tol=1e-13).objective
+    # Nearly separable data: the trust region allows tiny steps only, as few pairs have a loss.
+    hopeless = solver is tron and shape == (6, 4, 30) and C == 1e3 and loss.name != "logistic"
     for tol in (1e-3, 1e-6, 1e-9):
         result = solver(objective, tol=tol, max_iter=500)
         distance = result.objective - optimum
         assert distance <= result.gap + 1e-13 * optimum
-        assert distance <= tol * optimum or not result.stop.converged
-        # Plain conjugate gradients cannot reach every optimum, but then TRON has to say so.
-        assert result.stop.converged or solver is tron
+        if hopeless:
+            assert result.stop is StopReason.MAX_ITER
+            assert result.gap > tol * optimum
+        else:
+            assert result.stop.converged
+            assert distance <= tol * optimum
 
 
 @pytest.mark.parametrize("n_levels", [5, None], ids=["five levels", "real labels"])

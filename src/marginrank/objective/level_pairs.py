@@ -15,12 +15,7 @@ from marginrank.data.queries import Documents, Queries, exact_sum
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_sampling import LevelDrawer, random_parts
-from marginrank.objective.pair_sets import (
-    PairSet,
-    concatenated,
-    joined_offsets,
-    query_weight_of,
-)
+from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets, query_weight_of
 from marginrank.objective.pair_weights import PairFactors
 
 INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at scores 0 every pair is inside its margin

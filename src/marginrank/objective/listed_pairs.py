@@ -16,12 +16,7 @@ from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sampling import ListedDrawer, random_parts
-from marginrank.objective.pair_sets import (
-    PairSet,
-    concatenated,
-    joined_offsets,
-    query_weight_of,
-)
+from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets, query_weight_of
 
 
 @dataclass(frozen=True, kw_only=True)

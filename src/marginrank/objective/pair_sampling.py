@@ -40,11 +40,7 @@ class LevelDrawer(PairDrawer):
     """
 
     def __init__(
-        self,
-        queries: Queries,
-        factors: PairFactors | None,
-        adjacent: bool,
-        query_weight: Floats,
+        self, queries: Queries, factors: PairFactors | None, adjacent: bool, query_weight: Floats
     ) -> None:
         query = queries.query_of_document
         # Sort documents by query and level, so the documents below a level come before it.

@@ -146,11 +146,7 @@ class Bundle:
         self.add_plane(gradient, intercept, point.slope_rounding, rounding)
 
     def add_plane(
-        self,
-        gradient: Floats,
-        intercept: float,
-        slope_rounding: float = 0.0,
-        rounding: float = 0.0,
+        self, gradient: Floats, intercept: float, slope_rounding: float = 0.0, rounding: float = 0.0
     ) -> None:
         """Add the plane intercept + gradientᵀw, which lies below the loss up to rounding."""
         self._slope_rounding = np.append(self._slope_rounding, slope_rounding)

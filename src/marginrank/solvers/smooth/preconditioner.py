@@ -209,8 +209,8 @@ def precondition(
 ) -> Preconditioner:
     """Return the preconditioner that suits the size of the problem at `point`.
 
-    If the diagonal is known to need many steps (`is_hard`), a costlier one pays. `by_parts` asks for
-    a sampled Hessian that no single document can spoil. `curvature` of a similar problem is reused.
+    If the diagonal is known to need many steps (`is_hard`), a costlier one pays. `by_parts` makes a
+    sampled Hessian that no single document can spoil. `curvature` of a similar problem is reused.
     """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents

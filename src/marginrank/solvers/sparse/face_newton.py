@@ -58,12 +58,7 @@ def _on_smaller_faces(
 
 
 def _keep_in_ball(
-    point: L1Point,
-    ball: L1Ball,
-    free: Booleans,
-    diagonal: Floats,
-    sign: Floats,
-    step: Floats,
+    point: L1Point, ball: L1Ball, free: Booleans, diagonal: Floats, sign: Floats, step: Floats
 ) -> Floats:
     # Change the multiplier so that the step ends on the boundary, if it would lead outside.
     room = ball.radius - float(np.sum(np.abs(point.w)))
