@@ -182,5 +182,5 @@ def test_curves_take_nan_as_missing_and_give_doubles(psql):
 
 def test_names_that_would_be_cut_are_refused():
     model = LinearModel(np.ones(1), {}, feature_names=["ä" * 32])
-    with pytest.raises(ValueError, match="names of PostgreSQL have at most 63 bytes"):
+    with pytest.raises(ValueError, match="PostgreSQL have at most 63 bytes"):
         export_files(model, "postgresql")

@@ -1,17 +1,18 @@
-"""Numbers as text that reads back exactly, and sums of many terms."""
+"""Numbers as text that reads back exactly, and sums of many terms as text."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-FLOAT32_ACCURACY = 1e-5  # of the spread of scores: the accuracy that exports in float32 promise
-FLOAT64_ACCURACY = 1e-12  # of the largest score: that of other exports
+# The documented accuracy of exports.
+FLOAT32_ACCURACY = 1e-5  # relative to the range of scores
+FLOAT64_ACCURACY = 1e-12  # relative to the largest score
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
-GROUP = 16  # terms added one after the other; more would nest too deeply for some parsers
+GROUP = 16  # terms per parenthesis; longer sums nest too deeply for some parsers
 
 
 def exact(value: float) -> str:
-    """Return up to 17 digits, with a point or an exponent, so that it is no integer to anybody.
+    """Return up to 17 digits with a point or an exponent, so that nothing reads it as an integer.
 
     Examples
     --------
@@ -22,18 +23,12 @@ def exact(value: float) -> str:
 
 
 def scientific(value: float) -> str:
-    """Return 17 digits with an exponent, for systems that take what has none for a decimal.
-
-    Examples
-    --------
-    >>> scientific(-0.5)
-    '-5.0000000000000000e-01'
-    """
+    """Return 17 digits with an exponent, for systems that read other numbers as decimals."""
     return f"{value:.16e}"
 
 
 def sum_of(terms: Sequence[str], empty: str, indent: str = "  ") -> str:
-    r"""Return a sum of terms, of 16 and of sums of 16, so that ten thousand nest four deep.
+    r"""Return a sum of terms, nested in groups of 16: four levels for ten thousand terms.
 
     Examples
     --------

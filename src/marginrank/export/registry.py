@@ -1,54 +1,50 @@
-"""The targets of an export. Nothing is imported before a target is used."""
+"""The export targets. A target's modules are imported when it is first used."""
 
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
-TARGETS_FOLDER = "marginrank.export.targets"
-ENGINES_FOLDER = "marginrank.export.engines"
-WRITER_ENDINGS = {"linear": "", "additive": "_curves", "kernel": "_kernel"}
 CURVES_TOO = ("linear", "additive")
 KERNELS_TOO = ("linear", "additive", "kernel")
 
 
 class Limit(NamedTuple):
-    """How many features a model may use at most, and why."""
+    """The largest number of features that a model may use, and the reason."""
 
     features: int
     reason: str
 
 
 class Target(NamedTuple):
-    """A system that models can be written for.
+    """A system that models can be exported to.
 
     Attributes
     ----------
     writes : str
-        What the files are.
+        Description of the files.
     ending : str
-        How the name of the main file usually ends.
+        Usual ending of the main file's name.
     write : str
-        Module and function, in ``targets/``, that turn a weighted sum into files. Of a target that
-        takes additive models, the function of the same name with ``_curves`` takes their sums, and
-        that with ``_kernel`` those of kernel models.
+        Module and function, in ``targets/``, that turn a :class:`~marginrank.export.sums.Sum` into
+        files.
     run : str
         Module and function, in ``engines/``, that score documents with the files.
     precision : {"float64", "float32"}
-        What features and scores are there; how far scores may be from those of `predict`.
+        Precision of features and scores, which bounds the difference from `predict`.
     missing : str
-        What counts as missing: as the curve says in additive models, as 0 in others.
+        Values that count as missing: 0, except that curves have a value for them.
     takes : tuple of str
-        Kinds of models: "linear", "additive", "kernel".
+        Supported kinds of models: "linear", "additive", "kernel".
     by_name : bool
-        Whether it finds features by their names, and not by their places.
+        Whether features are found by name rather than by position.
     has_offset : bool
         Whether a constant can be added to scores.
     has_dialects : bool
-        Whether it is asked for with a dialect, as in "sql:mysql".
+        Whether the target's name ends with a dialect, as in "sql:mysql".
     limit : Limit or None
-        The most features it takes.
+        Largest number of features.
     lucene_scores : bool
-        Whether scores become scores of Lucene, which are float32 and not negative.
+        Whether scores become Lucene's, which are float32 and not negative.
     """
 
     writes: str
@@ -69,13 +65,13 @@ class Target(NamedTuple):
         """Whether documents are ranked by scores in float32."""
         return self.lucene_scores or self.precision == "float32"
 
-    def writer(self, kind: str = "linear") -> Any:
-        """Return the function that writes models of a kind that the target takes."""
-        return _load(TARGETS_FOLDER, self.write + WRITER_ENDINGS[kind])
+    def writer(self) -> Any:
+        """Return the function that writes the files."""
+        return _load("targets", self.write)
 
     def runner(self) -> Any:
         """Return the function that scores documents."""
-        return _load(ENGINES_FOLDER, self.run)
+        return _load("engines", self.run)
 
 
 _PLUGIN: Any = {
@@ -112,7 +108,7 @@ TARGETS: Mapping[str, Target] = {
     "ranklib": Target(
         "Coordinate Ascent model of RankLib",
         ".txt",
-        "letor:write_ranklib",
+        "search_engines:write_ranklib",
         "references:ranklib",
         precision="float32",
         missing="an absent index",
@@ -122,7 +118,7 @@ TARGETS: Mapping[str, Target] = {
     "fastrank": Target(
         "linear model of fastrank",
         ".json",
-        "letor:write_fastrank",
+        "search_engines:write_fastrank",
         "libraries:fastrank",
         precision="float32",
         missing="an absent index",
@@ -217,18 +213,18 @@ TARGETS: Mapping[str, Target] = {
 
 
 def find_target(name: str) -> tuple[Target, str | None]:
-    """Return a target by its name, and the dialect that the name asks for."""
+    """Return a target and the dialect in its name, such as "sql:mysql"."""
     base, colon, dialect = name.partition(":")
     target = TARGETS.get(base)
     if target is None:
-        raise ValueError(f"there is no target {name!r}; there are {', '.join(TARGETS)}.")
+        raise ValueError(f"unknown target {name!r}; use one of {', '.join(TARGETS)}.")
     if target.has_dialects and not dialect:
-        raise ValueError(f"the target {name!r} needs a dialect, as in '{base}:mysql'.")
+        raise ValueError(f"target {name!r} needs a dialect, as in '{base}:mysql'.")
     if colon and not target.has_dialects:
-        raise ValueError(f"the target {base!r} has no dialects; write {base!r} alone.")
+        raise ValueError(f"target {base!r} has no dialects, but got {name!r}; pass {base!r}.")
     return target, dialect or None
 
 
 def _load(folder: str, place: str) -> Any:
     module, _, function = place.partition(":")
-    return getattr(import_module(f"{folder}.{module}"), function)
+    return getattr(import_module(f"marginrank.export.{folder}.{module}"), function)

@@ -1,1 +1,1 @@
-"""What runs the files of an export: real engines, or references of their documented arithmetic."""
+"""Engines that run exports, or references that implement their documented arithmetic."""

@@ -1,6 +1,7 @@
-"""Databases: the statement runs on a table of the documents, NULL where a feature is missing."""
+"""Databases: the statement runs on a table of the documents, with NULL for missing features."""
 
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -11,21 +12,18 @@ from marginrank.export.engines.run import EngineDocuments, EngineRun, Files
 from marginrank.export.names import check_distinct, sql_quoted
 
 TABLE = "documents"
-FLOAT_IS_DOUBLE = {"tsql", "fabric"}  # dialects whose FLOAT has 64 bits, which sqlglot forgets
+FLOAT_IS_DOUBLE = {"tsql", "fabric"}  # dialects whose FLOAT has 64 bits; sqlglot reads 32
 
 
 def sqlite(files: Files, documents: EngineDocuments) -> EngineRun:
     """Run the statement in SQLite."""
     columns = [sql_quoted(documents.names[place]) for place in documents.used]
-    rows = documents.X[:, documents.used].tolist()  # NaN is NULL to SQLite
-    database = sqlite3.connect(":memory:")
-    try:
+    rows = documents.X[:, documents.used].tolist()  # SQLite stores NaN as NULL
+    with closing(sqlite3.connect(":memory:")) as database:
         database.execute(f'CREATE TABLE "{TABLE}" ({", ".join(columns)})')
         marks = ", ".join("?" * len(columns))
         database.executemany(f'INSERT INTO "{TABLE}" VALUES ({marks})', rows)
         found = database.execute(files[""].decode()).fetchall()
-    finally:
-        database.close()
     return EngineRun(f"SQLite {sqlite3.sqlite_version}", _last_column(found))
 
 
@@ -35,12 +33,12 @@ def duckdb(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def postgresql(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the statement in DuckDB, which reads what it has of PostgreSQL's language."""
+    """Run the statement in DuckDB, which reads this part of PostgreSQL's language."""
     return _in_duckdb(files[""].decode(), documents, instead_of="PostgreSQL")
 
 
 def dialect(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Run the statement in DuckDB, by way of sqlglot."""
+    """Run the statement in DuckDB, translated by sqlglot."""
     sqlglot = require("sqlglot", "sql")
     written_for = files["dialect"].decode()
     tree = sqlglot.parse_one(files[""].decode(), read=written_for)

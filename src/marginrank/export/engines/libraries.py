@@ -1,4 +1,4 @@
-"""Libraries of Python: onnxruntime, PyPMML and fastrank."""
+"""Python libraries: onnxruntime, PyPMML and fastrank."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from marginrank._utils.types import Floats
 from marginrank.export.engines.run import EngineDocuments, EngineRun, Files
 
 PYPMML_ACCURACY = 1e-11  # it computes slope · x + constant, which loses digits in narrow bins
-ROWS = 1_000  # of documents at a time, as kernels have a number for each and each landmark
+ROWS = 1_000  # documents at a time: kernels take memory for each document and landmark
 
 
 def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
@@ -29,7 +29,7 @@ def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
 def pmml(files: Files, documents: EngineDocuments) -> EngineRun:
     """Score with PyPMML, which needs Java."""
     if shutil.which("java") is None:
-        raise ValueError("java is not on PATH, and without it nothing runs the export.")
+        raise ValueError("cannot run the export: java is not on PATH; install Java.")
     pypmml = require("pypmml", "verify")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.pmml")
@@ -45,9 +45,10 @@ def pmml(files: Files, documents: EngineDocuments) -> EngineRun:
 
 
 def fastrank(files: Files, documents: EngineDocuments) -> EngineRun:
-    """Score with fastrank, to which a column of a matrix is what an index is in text."""
+    """Score with fastrank."""
     library = require("fastrank", "verify")
     model = library.CModel.from_dict(json.loads(files[""]))
+    # Columns of a matrix are numbered like indices in text, where 0 is not used.
     X = np.zeros((len(documents.X), 1 + documents.X.shape[1]), np.float32)
     X[:, 1:] = documents.filled()
     data = library.CDataset.from_numpy(X, np.zeros(len(X)), np.ones(len(X), np.int64))

@@ -1,4 +1,4 @@
-"""Programs: compiled or interpreted here, with the tools that are on PATH."""
+"""Programs: compiled or interpreted with the tools on PATH."""
 
 import ctypes
 import re
@@ -97,13 +97,13 @@ def python(files: Files, documents: EngineDocuments) -> EngineRun:
 def _find(program: str, what: str) -> str:
     found = shutil.which(program)
     if found is None:
-        raise ValueError(f"{program} is not on PATH, and without {what} nothing runs the export.")
+        raise ValueError(f"cannot run the export: {program} is not on PATH; install {what}.")
     return found
 
 
 def _run(*command: str, given: bytes | None = None) -> bytes:
     done = subprocess.run(command, input=given, capture_output=True, check=False)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()[:500]
-        raise ValueError(f"{Path(command[0]).name} refuses the export: {said}")
+        message = done.stderr.decode("utf-8", "replace").strip()[:500]
+        raise ValueError(f"{Path(command[0]).name} failed on the export: {message}")
     return done.stdout

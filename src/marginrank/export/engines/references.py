@@ -1,4 +1,4 @@
-"""Systems that do not run here: their documented arithmetic, on weights read from the files."""
+"""References of systems that cannot be run: their documented arithmetic on the exported weights."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Documents for an engine, and what it made of them."""
+"""Documents for an engine, and its scores."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,15 +14,15 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True)
 class EngineDocuments:
-    """Features of documents, as an engine gets them."""
+    """Documents as an engine reads them."""
 
     X: Floats  # documents × features, NaN where a feature is missing
     names: tuple[str, ...]  # of the features
-    used: tuple[int, ...]  # positions of the features with weights, at least one
+    used: tuple[int, ...]  # positions of the features in use, at least one
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each feature is."""
+        """Position of each feature."""
         return {name: place for place, name in enumerate(self.names)}
 
     def column(self, name: str) -> Floats:
@@ -37,11 +37,11 @@ class EngineDocuments:
 
 @dataclass(frozen=True)
 class EngineRun:
-    """Scores of an export, and what computed them."""
+    """Scores of an export, and the engine that computed them."""
 
     engine: str  # name and version, or the name of the reference
     scores: Floats
-    is_reference: bool = False  # of the engine's arithmetic, and not an engine
-    accuracy: float = FLOAT64_ACCURACY  # relative difference from predict that float64 explains
+    is_reference: bool = False  # an implementation of the engine's arithmetic, not the engine
+    accuracy: float = FLOAT64_ACCURACY  # relative difference from predict due to rounding
     target: Target | None = None
-    largest_sum: float = 0.0  # of absolute terms of a score, if known: cancelling costs digits
+    largest_sum: float = 0.0  # of absolute terms of a score, if known: cancellation costs digits

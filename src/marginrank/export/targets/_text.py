@@ -1,4 +1,4 @@
-"""What targets share: who wrote a file, JSON, and lists in the syntax of Python and JavaScript."""
+"""Helpers of several targets: the author line, JSON, and lists of numbers as source code."""
 
 import json
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Any
 from marginrank._utils.types import Floats
 from marginrank._utils.version import __version__
 from marginrank.export.numbers import exact
-from marginrank.export.sums import CurveAxis, CurveTerm, GridTerm
+from marginrank.export.sums import CurveTerm, GridTerm
 
 WRITTEN_BY = f"Written by marginrank {__version__}."
 
@@ -17,33 +17,28 @@ def json_file(content: Any) -> bytes:
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode("ascii")
 
 
-def curve_list(term: CurveTerm) -> str:
-    """Return a curve: its axis, then what it adds at the nodes of that.
+def entry_lines(entries: Iterable[str], indent: str = "    ") -> str:
+    """Return one line per entry of an array, each with a comma."""
+    return "\n".join(f"{indent}{entry}," for entry in entries)
+
+
+def term_list(term: CurveTerm | GridTerm) -> str:
+    """Return a curve or a grid as a list in the syntax of Python and JavaScript.
+
+    It holds each axis (feature position, 1 if categorical, knots), then the values at the nodes.
 
     Examples
     --------
     >>> import numpy as np
     >>> from marginrank.models.additive_model import Curve
     >>> curve = Curve(np.array([0.0, 1.0]), np.array([3.0, 4.0]), 0.5, categorical=False)
-    >>> curve_list(CurveTerm(7, "bm25", curve))
+    >>> term_list(CurveTerm(7, "bm25", curve))
     '[[7, 0, [0.0, 1.0]], [0.5, 3.0, 4.0]]'
     """
-    return _list([*map(_axis, term.axes), _numbers(term.at_nodes)])
-
-
-def grid_list(term: GridTerm) -> str:
-    """Return a grid: its two axes, then what it adds at their nodes, row by row."""
-    return _list([*map(_axis, term.axes), _list(map(_numbers, term.at_nodes))])
-
-
-def _axis(axis: CurveAxis) -> str:
-    """Return the place of a feature, 1 for categories and 0 for numbers, and the knots."""
-    return _list([str(axis.place), str(int(axis.categorical)), _numbers(axis.knots)])
+    axes = [f"[{a.place}, {int(a.categorical)}, {_numbers(a.knots)}]" for a in term.axes]
+    return f"[{', '.join([*axes, _numbers(term.at_nodes)])}]"
 
 
 def _numbers(values: Floats) -> str:
-    return _list(map(exact, values))
-
-
-def _list(entries: Iterable[str]) -> str:
+    entries = map(exact if values.ndim == 1 else _numbers, values)
     return f"[{', '.join(entries)}]"
