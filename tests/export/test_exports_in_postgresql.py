@@ -25,8 +25,7 @@ from helpers.exports import (
 from marginrank.export.exporting import export_files
 from marginrank.export.names import sql_quoted
 from marginrank.models import AdditiveModel, LinearModel
-from marginrank.models.additive_model import Curve
-from marginrank.models.interactions import Interaction
+from marginrank.models.additive_model import Curve, Interaction
 
 SERVER = "postgres"
 

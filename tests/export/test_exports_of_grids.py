@@ -24,8 +24,7 @@ from marginrank.export.exporting import export_files
 from marginrank.export.registry import TARGETS
 from marginrank.export.verification import run_export, verify
 from marginrank.models import AdditiveModel
-from marginrank.models.additive_model import Curve
-from marginrank.models.interactions import Interaction
+from marginrank.models.additive_model import Curve, Interaction
 
 TAKERS = [name for name, target in TARGETS.items() if "additive" in target.takes]
 DOUBLE_TAKERS = [name for name in TAKERS if TARGETS[name].precision == "float64"]

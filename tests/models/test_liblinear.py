@@ -82,7 +82,7 @@ MALFORMED = {
     "no features": (MODEL.replace("nr_feature 3", "nr_feature 0"), r":3: nr_feature is '0'"),
     "huge nr_feature": (
         MODEL.replace("nr_feature 3", "nr_feature 999999999999"),
-        r":9: the file ends where weight 4 of 999999999999 should follow",
+        r":9: the file ends before weight 4 of 999999999999",
     ),
     "few weights": (MODEL.replace("-2.5 \n", ""), r":8: the file ends where weight 3 of 3"),
     "many weights": (MODEL + "4 \n", r":9: '4' comes after the 3 weights"),
@@ -94,7 +94,7 @@ MALFORMED = {
     "two on a line": (MODEL.replace("-2.5", "-2.5 3"), r":7: weight 2 is '-2.5 3'"),
     "blank line": (MODEL.replace("-2.5", "\n-2.5"), r":7: weight 2 is ''"),
     "bytes": (MODEL.encode().replace(b"-2.5", b"\xff\x00"), r":7: weight 2 is "),
-    "header only": ("solver_type L2R_L2LOSS_RANKSVM\n", r":2: the file ends where w should follow"),
+    "header only": ("solver_type L2R_L2LOSS_RANKSVM\n", r":2: the file ends before w"),
 }
 
 

@@ -98,7 +98,7 @@ def test_other_kernels_are_refused(tmp_path, kernel, name):
 
 MALFORMED = {
     "header cut off": (HEADER[:60], r":3: the file ends|:3: .* is not the kernel parameter -d"),
-    "header only": (HEADER, r":12: the file ends where support vector 1 of 1 should follow"),
+    "header only": (HEADER, r":12: the file ends before support vector 1 of 1"),
     "line missing": (MODEL.replace("1 # kernel parameter -s \n", ""), r":5: .* is not the .* -s"),
     "line without name": (MODEL.replace("6 # highest feature index", "6"), r":8: '6' is not the"),
     "highest index": (MODEL.replace("6 # high", "x # high"), r":8: the highest feature index is"),

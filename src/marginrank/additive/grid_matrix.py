@@ -12,7 +12,7 @@ from marginrank.additive.grid_basis import GridAxis, make_grid_block
 from marginrank.additive.grids import CLASSES, MOST_NODES, FeatureGrid, axis_codes, with_grids
 from marginrank.additive.knots import WHOLE, HatCodes
 from marginrank.data.knots import Knots
-from marginrank.models.interactions import Interaction
+from marginrank.models.additive_model import Interaction
 
 BINS = 16  # of an axis
 CATEGORIES = MOST_NODES  # that have a row of their own; others are where missing values are
