@@ -1,5 +1,5 @@
 """Exports of models to search engines, databases and programs.
 
 ``registry.py`` lists the targets. Each is a function in ``targets/`` from the terms of a model to
-files; ``engines/`` run these files, so every export can be verified.
+files; ``engines.py`` runs these files, so every export can be verified.
 """

@@ -10,9 +10,9 @@ from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.parameters import Mention, ParameterError, given
 from marginrank._utils.types import Floats
 from marginrank.export.names import IDENTIFIER, Names, check_names, identifier, names_of
-from marginrank.export.numbers import LARGEST_FLOAT32
 from marginrank.export.registry import TARGETS, Target, find_target
 from marginrank.export.sums import Model, Sum, check_numbers, sum_over
+from marginrank.export.text import LARGEST_FLOAT32
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
 Files = dict[str, bytes]  # by the part of the name before the ending: "" for the main file

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from marginrank._utils.feature_names import name_of
 from marginrank._utils.types import Floats
-from marginrank.export.numbers import exact
+from marginrank.export.text import exact
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 from marginrank.models.additive_model import Curve
 from marginrank.models.linear_model import check_weights
@@ -217,6 +217,21 @@ class KernelSum(Sum[Landmark]):
     def listed(self) -> tuple[Landmark, ...]:
         """Return the landmarks, or one of weight 0 for systems without empty matrices."""
         return self.terms or (Landmark(0.0, np.zeros(len(self.features))),)
+
+
+def term_list(term: CurveTerm | GridTerm) -> str:
+    """Return a curve or a grid as a list in the syntax of Python and JavaScript.
+
+    It holds each axis (feature position, 1 if categorical, knots), then the values at the nodes.
+
+    Examples
+    --------
+    >>> curve = Curve(np.array([0.0, 1.0]), np.array([3.0, 4.0]), 0.5, categorical=False)
+    >>> term_list(CurveTerm(7, "bm25", curve))
+    '[[7, 0, [0.0, 1.0]], [0.5, 3.0, 4.0]]'
+    """
+    axes = [[axis.place, int(axis.categorical), axis.knots.tolist()] for axis in term.axes]
+    return repr([*axes, term.at_nodes.tolist()])
 
 
 def sum_over(

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._utils.types import Floats
-from marginrank.export.engines.run import EngineDocuments, EngineRun
+from marginrank.export.engines import EngineDocuments, EngineRun
 from marginrank.export.exporting import Files
 from marginrank.export.names import Names, names_of
-from marginrank.export.numbers import FLOAT32_ACCURACY
 from marginrank.export.registry import find_target
 from marginrank.export.sums import Model, sum_over
+from marginrank.export.text import FLOAT32_ACCURACY
 from marginrank.metrics.ranking import ranks
 from marginrank.models import KernelModel
 

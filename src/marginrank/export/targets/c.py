@@ -1,9 +1,8 @@
 """C99: one function of an array, in float64."""
 
 from marginrank.export.names import c_quoted
-from marginrank.export.numbers import exact
 from marginrank.export.sums import CurveSum, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY, entry_lines
+from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
 TEXT = """\
 /* {written_by} Compile it without -ffast-math, which knows no NaN. */

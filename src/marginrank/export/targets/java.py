@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 from marginrank._utils.parameters import ParameterError, given
 from marginrank.export.names import java_quoted
-from marginrank.export.numbers import exact
 from marginrank.export.sums import CurveSum, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY, entry_lines
+from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
 # Java's keywords, and the names that the file itself defines.
 NO_CLASS = re.compile(

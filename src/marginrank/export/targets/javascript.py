@@ -1,9 +1,8 @@
 """JavaScript: one function of an array or an object, for node and for browsers."""
 
 from marginrank.export.names import javascript_quoted
-from marginrank.export.numbers import exact
-from marginrank.export.sums import CurveSum, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY, entry_lines, term_list
+from marginrank.export.sums import CurveSum, WeightedSum, term_list
+from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
 TEXT = """\
 // {written_by}

@@ -14,7 +14,6 @@ import numpy as np
 
 from marginrank._utils.types import Floats, Integers
 from marginrank.export.names import shown
-from marginrank.export.numbers import FLOAT32_ACCURACY
 from marginrank.export.sums import (
     CurveAxis,
     CurveSum,
@@ -25,6 +24,7 @@ from marginrank.export.sums import (
     WeightedSum,
 )
 from marginrank.export.targets._onnx import Graph, write_graph
+from marginrank.export.text import FLOAT32_ACCURACY
 from marginrank.models.additive_model import Curve
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from marginrank._utils.version import __version__
 from marginrank.export.names import NOT_IN_XML, check_not_found, unused, xml_quoted
-from marginrank.export.numbers import exact
 from marginrank.export.sums import CurveSum, WeightedSum
+from marginrank.export.text import exact
 from marginrank.models.additive_model import Curve
 
 STAYS_MISSING = 'invalidValueTreatment="asMissing"'

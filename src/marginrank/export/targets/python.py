@@ -1,8 +1,7 @@
 """Python: one function of a sequence or a mapping, without dependencies."""
 
-from marginrank.export.numbers import exact
-from marginrank.export.sums import CurveSum, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY, entry_lines, term_list
+from marginrank.export.sums import CurveSum, WeightedSum, term_list
+from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
 TEXT = '''\
 """Scores documents by a {sum}. {written_by}"""

@@ -11,9 +11,8 @@ from typing import Any
 
 from marginrank._utils.parameters import ParameterError, given
 from marginrank.export.names import check_no_reordering, check_not_found, identifiers, lucene_quoted
-from marginrank.export.numbers import LARGEST_FLOAT32, exact, sum_of
 from marginrank.export.sums import Term, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY, json_file
+from marginrank.export.text import LARGEST_FLOAT32, WRITTEN_BY, exact, json_file, sum_of
 
 TEMPLATE_TAG = re.compile(r"\{\{")
 RESCORED = 100  # best documents that the LTR plugins rank again

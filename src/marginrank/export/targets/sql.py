@@ -16,9 +16,8 @@ from marginrank.export.names import (
     sql_quoted,
     unused,
 )
-from marginrank.export.numbers import scientific, sum_of
 from marginrank.export.sums import CurveSum, GridTerm, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY
+from marginrank.export.text import WRITTEN_BY, scientific, sum_of
 from marginrank.models.additive_model import Curve
 
 TABLE = "documents"

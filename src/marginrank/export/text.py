@@ -1,8 +1,14 @@
-"""Numbers as text that reads back exactly, and sums of many terms as text."""
+"""Numbers, sums, lists and JSON as text that reads back exactly."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+
+from marginrank._utils.version import __version__
+
+WRITTEN_BY = f"Written by marginrank {__version__}."
 
 # The documented accuracy of exports.
 FLOAT32_ACCURACY = 1e-5  # relative to the range of scores
@@ -41,3 +47,13 @@ def sum_of(terms: Sequence[str], empty: str, indent: str = "  ") -> str:
         groups = [terms[k : k + GROUP] for k in range(0, len(terms), GROUP)]
         terms = ["(" + " + ".join(group) + ")" for group in groups]
     return f"\n{indent}+ ".join(terms)
+
+
+def entry_lines(entries: Iterable[str], indent: str = "    ") -> str:
+    """Return one line per entry of an array, each with a comma."""
+    return "\n".join(f"{indent}{entry}," for entry in entries)
+
+
+def json_file(content: Any) -> bytes:
+    """Return JSON in ASCII; numbers read back exactly, and always have a point or an exponent."""
+    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode("ascii")

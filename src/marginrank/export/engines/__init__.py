@@ -1,1 +1,0 @@
-"""Engines that run exports, or references that implement their documented arithmetic."""
