@@ -95,9 +95,6 @@ class EngineRun:
     largest_sum: float = 0.0  # of absolute terms of a score, if known: cancellation costs digits
 
 
-# Programs, compiled or interpreted with the tools on PATH.
-
-
 def c(files: Files, documents: EngineDocuments) -> EngineRun:
     """Compile the function and call it."""
     compiler = _find("cc", "a C compiler")
@@ -151,10 +148,10 @@ def python(files: Files, documents: EngineDocuments) -> EngineRun:
     return EngineRun("Python", scores)
 
 
-def _find(program: str, what: str) -> str:
+def _find(program: str, package: str) -> str:
     found = shutil.which(program)
     if found is None:
-        raise ValueError(f"cannot run the export: {program} is not on PATH; install {what}.")
+        raise ValueError(f"cannot run the export: {program} is not on PATH; install {package}.")
     return found
 
 
@@ -164,9 +161,6 @@ def _run(*command: str, given: bytes | None = None) -> bytes:
         message = done.stderr.decode("utf-8", "replace").strip()[:500]
         raise ValueError(f"{Path(command[0]).name} failed on the export: {message}")
     return done.stdout
-
-
-# Databases: the statement runs on a table of the documents, with NULL for missing features.
 
 
 def sqlite(files: Files, documents: EngineDocuments) -> EngineRun:
@@ -222,9 +216,6 @@ def _last_column(rows: list[Any]) -> Floats:
     return np.array([row[-1] for row in rows], dtype=np.float64)
 
 
-# Python libraries.
-
-
 def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
     """Score with onnxruntime, in the precision of the graph."""
     runtime = require("onnxruntime", "verify")
@@ -238,8 +229,7 @@ def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
 
 def pmml(files: Files, documents: EngineDocuments) -> EngineRun:
     """Score with PyPMML, which needs Java."""
-    if shutil.which("java") is None:
-        raise ValueError("cannot run the export: java is not on PATH; install Java.")
+    _find("java", "Java")
     pypmml = require("pypmml", "verify")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.pmml")
@@ -264,9 +254,6 @@ def fastrank(files: Files, documents: EngineDocuments) -> EngineRun:
     data = library.CDataset.from_numpy(X, np.zeros(len(X)), np.ones(len(X), np.int64))
     scores = np.array(model.predict_dense_scores(data), dtype=np.float64)
     return EngineRun(f"fastrank {library.__version__}", scores)
-
-
-# References of systems that cannot be run here.
 
 
 def ltr_plugin(files: Files, documents: EngineDocuments) -> EngineRun:

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -10,12 +9,19 @@ from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.parameters import Mention, ParameterError, given
 from marginrank._utils.types import Floats
 from marginrank.export.names import IDENTIFIER, Names, check_names, identifier, names_of
-from marginrank.export.registry import TARGETS, Target, find_target
-from marginrank.export.sums import Model, Sum, check_numbers, sum_over
+from marginrank.export.registry import TARGETS, find_target
+from marginrank.export.sums import Model, check_numbers, sum_over
 from marginrank.export.text import LARGEST_FLOAT32
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
 Files = dict[str, bytes]  # by the part of the name before the ending: "" for the main file
+
+KINDS = {"linear": LinearModel, "additive": AdditiveModel, "kernel": KernelModel}
+FEWER = {
+    "linear": "train a SparseRankSVM",
+    "additive": "train on fewer features",
+    "kernel": "train with fewer n_components",
+}
 
 
 def export_files(
@@ -73,7 +79,27 @@ def export_files(
     if target.by_name:
         check_names(features)
     whole = sum_over(model, features, name, float(offset), dialect)
-    _check_fits(target, to, kind, whole)
+    if not any(whole.counts.values()):
+        raise ValueError(
+            f"all {next(iter(whole.counts))} of the model are zero, so every document has the same "
+            "score; train it with a larger C or without an l1 penalty."
+        )
+    if whole.offset and not target.has_offset:
+        raise ParameterError(
+            f"{to} does not support ",
+            Mention("offset"),
+            ", and does not need it, because it accepts negative scores; drop it.",
+        )
+    if target.scores_in_float32 and abs(whole.offset) > LARGEST_FLOAT32:
+        raise ParameterError(
+            given("offset", whole.offset), f" is too large for {to}, whose scores are float32."
+        )
+    n_used = len(whole.places)
+    if target.limit is not None and n_used > target.limit.features:
+        raise ValueError(
+            f"the model uses {n_used:,} features, but {to} takes {target.limit.features:,} "
+            f"({target.limit.reason}); {FEWER[kind]}, or export to another target."
+        )
     files: Files = target.writer()(whole)
     return files
 
@@ -127,35 +153,3 @@ def offset_above_zero(scores: Floats) -> float:
     # A new document may score as far below the lowest as that is below the highest.
     room = np.ptp(scores) or abs(scores.min())
     return float(room - scores.min())
-
-
-def _check_fits(target: Target, to: str, kind: str, whole: Sum[Any]) -> None:
-    if not any(whole.counts.values()):
-        raise ValueError(
-            f"all {next(iter(whole.counts))} of the model are zero, so every document has the same "
-            "score; train it with a larger C or without an l1 penalty."
-        )
-    if whole.offset and not target.has_offset:
-        raise ParameterError(
-            f"{to} does not support ",
-            Mention("offset"),
-            ", and does not need it, because it accepts negative scores; drop it.",
-        )
-    if target.scores_in_float32 and abs(whole.offset) > LARGEST_FLOAT32:
-        raise ParameterError(
-            given("offset", whole.offset), f" is too large for {to}, whose scores are float32."
-        )
-    n_used = len(whole.places)
-    if target.limit is not None and n_used > target.limit.features:
-        raise ValueError(
-            f"the model uses {n_used:,} features, but {to} takes {target.limit.features:,} "
-            f"({target.limit.reason}); {FEWER[kind]}, or export to another target."
-        )
-
-
-KINDS = {"linear": LinearModel, "additive": AdditiveModel, "kernel": KernelModel}
-FEWER = {
-    "linear": "train a SparseRankSVM",
-    "additive": "train on fewer features",
-    "kernel": "train with fewer n_components",
-}

@@ -16,43 +16,18 @@ class Limit(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A system that models can be exported to.
+    """A system that models can be exported to."""
 
-    Attributes
-    ----------
-    write : str
-        Module and function, in ``targets/``, that turn a :class:`~marginrank.export.sums.Sum` into
-        files.
-    run : str
-        Function of ``engines.py`` that scores documents with the files.
-    precision : {"float64", "float32"}
-        Precision of features and scores, which bounds the difference from `predict`.
-    missing : str
-        Values that count as missing: 0, except that curves have a value for them.
-    takes : tuple of str
-        Supported kinds of models: "linear", "additive", "kernel".
-    by_name : bool
-        Whether features are found by name rather than by position.
-    has_offset : bool
-        Whether a constant can be added to scores.
-    has_dialects : bool
-        Whether the target's name ends with a dialect, as in "sql:mysql".
-    limit : Limit or None
-        Largest number of features.
-    lucene_scores : bool
-        Whether scores become Lucene's, which are float32 and not negative.
-    """
-
-    write: str
-    run: str
-    precision: Literal["float64", "float32"] = "float64"
-    missing: str = "NaN"
-    takes: tuple[str, ...] = ("linear",)
-    by_name: bool = True
-    has_offset: bool = True
-    has_dialects: bool = False
-    limit: Limit | None = None
-    lucene_scores: bool = False
+    write: str  # module and function in targets/, from a Sum to files
+    run: str  # function in engines.py that scores documents with the files
+    precision: Literal["float64", "float32"] = "float64"  # of features and scores
+    missing: str = "NaN"  # values that count as missing: 0, except that curves have a value
+    takes: tuple[str, ...] = ("linear",)  # kinds of models
+    by_name: bool = True  # whether features are found by name rather than by position
+    has_offset: bool = True  # whether a constant can be added to scores
+    has_dialects: bool = False  # whether the name ends with a dialect, as in "sql:mysql"
+    limit: Limit | None = None  # on the number of features
+    lucene_scores: bool = False  # whether scores become Lucene's: float32 and not negative
 
     @property
     def scores_in_float32(self) -> bool:

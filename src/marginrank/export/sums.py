@@ -295,7 +295,15 @@ def check_numbers(model: Model) -> None:
                     "train the model on finite features."
                 )
     elif isinstance(model, KernelModel):
-        _check_kernel(model)
+        function = model.kernel().function
+        if function not in KERNELS:
+            called = "a function" if callable(function) else repr(function)
+            raise ValueError(
+                f"no target computes the kernel {called} from features; score with marginrank "
+                f"predict, or train with one of {', '.join(map(repr, KERNELS))}."
+            )
+        if not np.isfinite(model.dual_coef).all():
+            raise ValueError("dual_coef_ contains NaN or infinity; fit the model again.")
     else:
         check_weights(model)
 
@@ -308,15 +316,3 @@ def _has_finite_steps(axes: Sequence[Floats], values: Floats) -> bool:
             *(np.diff(values, axis=k) for k in range(values.ndim)),
         ]
     return all(np.isfinite(numbers).all() for numbers in (*axes, values, *steps))
-
-
-def _check_kernel(model: KernelModel) -> None:
-    function = model.kernel().function
-    if function not in KERNELS:
-        called = "a function" if callable(function) else repr(function)
-        raise ValueError(
-            f"no target computes the kernel {called} from features; score with marginrank predict, "
-            f"or train with one of {', '.join(map(repr, KERNELS))}."
-        )
-    if not np.isfinite(model.dual_coef).all():
-        raise ValueError("dual_coef_ contains NaN or infinity; fit the model again.")

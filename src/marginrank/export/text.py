@@ -34,13 +34,7 @@ def scientific(value: float) -> str:
 
 
 def sum_of(terms: Sequence[str], empty: str, indent: str = "  ") -> str:
-    r"""Return a sum of terms, nested in groups of 16: four levels for ten thousand terms.
-
-    Examples
-    --------
-    >>> sum_of(["a", "b"], empty="0.0")
-    'a\n  + b'
-    """
+    """Return a sum of terms, nested in groups of 16: four levels for ten thousand terms."""
     if not terms:
         return empty
     while len(terms) > GROUP:

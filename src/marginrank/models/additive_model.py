@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -113,15 +113,11 @@ class AdditiveModel:
     report: FitReport | None = None
     interactions: Sequence[Interaction] = ()
     scale: Floats | None = None
+    kind: ClassVar[str] = "marginrank AdditiveRankSVM"  # library and estimator
 
     def __repr__(self) -> str:
         """Return the numbers of curves and interactions."""
         return f"AdditiveModel({len(self.curves)} curves, {len(self.interactions)} interactions)"
-
-    @property
-    def kind(self) -> str:
-        """Name of the library and of the estimator's class."""
-        return "marginrank AdditiveRankSVM"
 
     @property
     def n_features(self) -> int:
@@ -205,19 +201,10 @@ def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interactio
 
 
 class Importance(NamedTuple):
-    """Importance of features, and then of interactions, by their variation within queries.
+    """Importance of features, and then of interactions, by their variation within queries."""
 
-    Attributes
-    ----------
-    spread : ndarray of shape (n_features + n_interactions,)
-        Within-query standard deviation of each curve and interaction. It is 0 for a feature that is
-        constant within queries, because no ranking depends on it.
-    error : ndarray of shape (n_features + n_interactions,)
-        Its standard error, from a bootstrap over queries.
-    """
-
-    spread: Floats
-    error: Floats
+    spread: Floats  # within-query standard deviation of each curve and interaction
+    error: Floats  # its standard error, from a bootstrap over queries
 
 
 def documents_of(
@@ -243,16 +230,8 @@ def importance(
 ) -> Importance:
     """Return the importance of each feature and interaction on some documents.
 
-    Parameters
-    ----------
-    model : AdditiveModel
-        The model.
-    X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-        The documents; NaN is allowed.
-    qid : array-like of shape (n_documents,), optional
-        Query of each document; by default, all belong to one query.
-    seed : int
-        Seed of the bootstrap.
+    A feature that is constant within queries has importance 0, because no ranking depends on it.
+    Without `qid`, all documents belong to one query. `seed` is for the bootstrap.
     """
     X, qid = documents_of(model, X, qid)
     X = X.toarray() if sp.issparse(X) else X

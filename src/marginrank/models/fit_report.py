@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from marginrank._utils.parameters import Mention, Message
 
@@ -65,21 +65,11 @@ class Pass(NamedTuple):
 
 
 class StreamFacts(NamedTuple):
-    """Reads of a fit with X on disk.
+    """Reads of a fit with X on disk."""
 
-    Attributes
-    ----------
-    n_parts : int
-        Number of parts of X, each with whole queries.
-    bytes_read : int
-        Bytes of X read from disk, in all passes.
-    pinned_bytes : int
-        Memory of the parts that were kept after the first pass.
-    """
-
-    n_parts: int
-    bytes_read: int
-    pinned_bytes: int
+    n_parts: int  # parts of X, each with whole queries
+    bytes_read: int  # in all passes
+    pinned_bytes: int  # memory of the parts that were kept after the first pass
 
 
 @dataclass(frozen=True)
@@ -128,19 +118,12 @@ class FitReport:
     note: str | None = None
 
 
-class Reported(Protocol):
-    """A model that may come from a fit."""
-
-    @property
-    def report(self) -> FitReport | None:
-        """How the fit ended."""
-
-
-def report_of(model: Reported) -> FitReport:
-    """Return the report of a model that comes from a fit."""
-    if model.report is None:
-        raise ValueError("the model has no report: it does not come from a fit.")
-    return model.report
+def report_of(model: Any) -> FitReport:
+    """Return the report of a model; raise ValueError if it does not come from a fit."""
+    report: FitReport | None = model.report
+    if report is None:
+        raise ValueError("the model has no report, because it does not come from a fit.")
+    return report
 
 
 class Closeness(Protocol):

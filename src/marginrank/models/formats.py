@@ -1,7 +1,7 @@
 """Formats of model files, recognized by their first bytes."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from marginrank.models import json_model, kernel_model, search_engines, text_formats
@@ -13,22 +13,17 @@ Path = str | os.PathLike[str]
 
 
 class ModelFormat(NamedTuple):
-    """A format of linear models: its first bytes, its reader and, if supported, its writer.
-
-    `holds` distinguishes JSON of search engines from marginrank's.
-    """
+    """A format of linear models: its first bytes, its reader and, if supported, its writer."""
 
     beginning: bytes
     read: Callable[[str], LinearModel]
     write: Callable[[LinearModel, Path], None] | None = None
-    holds: Callable[[str], bool] = lambda path: True
 
 
-# The first format that matches is used, so marginrank's JSON, which any "{" matches, comes last.
 FORMATS = {
     "ranklib": ModelFormat(text_formats.RANKLIB_FIRST_LINE.encode(), text_formats.read_ranklib),
-    "solr": ModelFormat(b"{", search_engines.read_solr, holds=search_engines.is_solr),
-    "elasticsearch": ModelFormat(b"{", search_engines.read_plugin, holds=search_engines.is_plugin),
+    "solr": ModelFormat(b"{", search_engines.read_solr),
+    "elasticsearch": ModelFormat(b"{", search_engines.read_plugin),
     "liblinear": ModelFormat(
         b"solver_type", text_formats.read_liblinear, text_formats.write_liblinear
     ),
@@ -106,9 +101,7 @@ def is_model(path: Path) -> bool:
     return _linear_format(path) is not None or kernel_model.is_kernel_model(path)
 
 
-def _check_name(
-    format: str, known: dict[str, ModelFormat] | dict[str, Callable[..., None]]
-) -> None:
+def _check_name(format: str, known: Iterable[str]) -> None:
     if format not in known:
         raise ValueError(f"format={format!r} must be one of {', '.join(map(repr, sorted(known)))}.")
 
@@ -145,8 +138,9 @@ def _recognize(path: str) -> ModelFormat:
 
 def _linear_format(path: str) -> ModelFormat | None:
     beginning = _beginning(path)
-    fitting = (f for f in FORMATS.values() if beginning.startswith(f.beginning) and f.holds(path))
-    return next(fitting, None)
+    if beginning.startswith(b"{"):
+        return FORMATS[search_engines.engine_of(path) or "json"]
+    return next((f for f in FORMATS.values() if beginning.startswith(f.beginning)), None)
 
 
 def _beginning(path: str) -> bytes:

@@ -71,11 +71,6 @@ class Fields:
         self._place = place
 
     @classmethod
-    def to_write(cls, fields: dict[str, Any]) -> "Fields":
-        """Return fields to be written; errors say that the model cannot be saved."""
-        return cls("", fields, NOT_SAVED)
-
-    @classmethod
     def parsed(cls, path: str, text: bytes, format: str, kind: str) -> "Fields":
         """Return the fields of a JSON text; raise ValueError for another format or version."""
         content = parse_object(path, text)

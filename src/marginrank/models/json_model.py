@@ -12,6 +12,7 @@ from marginrank.data.knots import MOST_KNOTS, are_rising
 from marginrank.models.additive_model import AdditiveModel, Curve, Interaction
 from marginrank.models.fit_report import Iteration, Pass
 from marginrank.models.json_fields import (
+    NOT_SAVED,
     Fields,
     encode,
     format_to_json,
@@ -32,10 +33,10 @@ def write(model: LinearModel | AdditiveModel, path: str | os.PathLike[str]) -> N
     """Write a model, one field per line; raise ValueError if it could not be read again."""
     if isinstance(model, AdditiveModel):
         content = _additive_to_json(model)
-        _read_additive(Fields.to_write(content))
+        _read_additive(Fields("", content, NOT_SAVED))
     else:
         content = _linear_to_json(model)
-        _read_linear(Fields.to_write(content))
+        _read_linear(Fields("", content, NOT_SAVED))
     lines = [f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in content.items()]
     with atomic_write(path) as file:
         file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode("ascii"))
@@ -108,6 +109,16 @@ def _read_linear(fields: Fields) -> LinearModel:
 
 def _additive_to_json(model: AdditiveModel) -> dict[str, Any]:
     """Return the fields of the file, in order."""
+    curves = [
+        {
+            "knots": curve.knots.tolist(),
+            "values": curve.values.tolist(),
+            "missing": curve.missing,
+            "categorical": curve.categorical,
+            **({} if curve.categories is None else {"categories": list(curve.categories)}),
+        }
+        for curve in model.curves
+    ]
     interactions = [
         {
             "features": list(one.features),
@@ -122,21 +133,11 @@ def _additive_to_json(model: AdditiveModel) -> dict[str, Any]:
         "parameters": parameters_to_json(model.parameters),
         "n_features": model.n_features,
         "feature_names": model.feature_names,
-        "curves": [_curve_to_json(curve) for curve in model.curves],
+        "curves": curves,
         **({"interactions": interactions} if interactions else {}),
         "training": training_to_json(model.report),
         "history": history_to_json(model.report),
         **({} if model.scale is None else {"scale": model.scale.tolist()}),
-    }
-
-
-def _curve_to_json(curve: Curve) -> dict[str, Any]:
-    return {
-        "knots": curve.knots.tolist(),
-        "values": curve.values.tolist(),
-        "missing": curve.missing,
-        "categorical": curve.categorical,
-        **({} if curve.categories is None else {"categories": list(curve.categories)}),
     }
 
 

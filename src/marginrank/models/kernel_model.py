@@ -7,7 +7,7 @@ import os
 import zipfile
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +20,7 @@ from marginrank.data.validation import as_matrix, check_features, check_finite
 from marginrank.models.features import Reason, check_rows, reasons_by_feature, require_features
 from marginrank.models.fit_report import FitReport
 from marginrank.models.json_fields import (
+    NOT_SAVED,
     Fields,
     format_to_json,
     parameters_to_json,
@@ -77,15 +78,11 @@ class KernelModel:
     feature_names: list[str] | None
     report: FitReport | None
     scale: Floats | None = None
+    kind: ClassVar[str] = "marginrank KernelRankSVM"  # library and estimator
 
     def __repr__(self) -> str:
         """Return the numbers of landmarks and features."""
         return f"KernelModel({self.dual_coef.size} landmarks, {self.n_features} features)"
-
-    @property
-    def kind(self) -> str:
-        """Name of the library and of the estimator's class."""
-        return "marginrank KernelRankSVM"
 
     def kernel(self) -> Kernel:
         """Return the kernel."""
@@ -158,7 +155,7 @@ def write(model: KernelModel, path: str | os.PathLike[str]) -> None:
         arrays["landmarks"] = model.landmarks
     if model.scale is not None:
         arrays["scale"] = model.scale
-    _parse(Fields.to_write(header), arrays)
+    _parse(Fields("", header, NOT_SAVED), arrays)
     with atomic_write(path) as file:
         np.savez(file, **arrays)
 

@@ -64,24 +64,12 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Training documents that the kernel compares other documents with.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        The kernel.
-    rows : ndarray of int64, shape (n_landmarks,)
-        Their rows in the training data.
-    documents : ndarray or CSR of shape (n_landmarks, n_features), or None
-        Their features; None for a precomputed kernel, where `rows` are columns of X.
-    scale : ndarray of shape (n_features,), optional
-        Divisors of the features before the kernel is evaluated.
-    """
+    """Training documents that the kernel compares other documents with."""
 
     kernel: Kernel
-    rows: Integers
-    documents: Any
-    scale: Floats | None = None
+    rows: Integers  # in the training data
+    documents: Any  # dense or CSR; None for a precomputed kernel, where rows are columns of X
+    scale: Floats | None = None  # divisors of the features before the kernel is evaluated
 
     @cached_property
     def center(self) -> Floats | None:

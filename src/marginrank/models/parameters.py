@@ -223,16 +223,12 @@ class LinearDeclaration:
 
     C: float = LOSS_WEIGHT.field(1.0)
     lam: float | None = Parameter(
-        or_none(number()),
-        "Weight of the squared norm of w, instead of C, which is 1 / (2 lam).",
-        MODEL,
+        or_none(number()), "Weight of the squared norm of w, instead of C = 1 / (2 lam).", MODEL
     ).field(None)
     objective: str = OBJECTIVE.field("pairs")
     loss: str = LOSS.field("squared_hinge")
     solver: str = Parameter(
-        TEXT,
-        "newton or tron; for hinge: smoothing, ocas or bmrm; auto chooses the fastest.",
-        OPTIMIZATION,
+        TEXT, "newton or tron; for hinge: smoothing, ocas or bmrm; auto chooses.", OPTIMIZATION
     ).field("auto")
     tol: float = TOL.field(1e-6)
     max_iter: int = MAX_ITER.field(1000)
@@ -255,8 +251,7 @@ class AdditiveDeclaration(LinearDeclaration):
     ).field(16)
     smoothness: float | None = Parameter(
         or_none(number(above=1e-12)),
-        "Penalty on the roughness of curves; a straight line has none. By default the number of "
-        "features / 200.",
+        "Penalty on the roughness of curves; by default the number of features / 200.",
         MODEL,
     ).field(None)
     categorical_features: Any = Parameter(  # noqa: RUF009 (a field)
@@ -292,9 +287,7 @@ class SparseDeclaration:
     positive: bool = Parameter(FLAG, "Require non-negative weights.", MODEL).field(False)
     loss: str = SMOOTH_LOSS.field("squared_hinge")
     solver: str = Parameter(
-        TEXT,
-        "proximal_newton; fenchel with a radius; truncated_gradient without.",
-        OPTIMIZATION,
+        TEXT, "proximal_newton; fenchel with a radius; truncated_gradient without.", OPTIMIZATION
     ).field("proximal_newton")
     variant: str = Parameter(
         choice(VARIANTS), "Steps of fenchel: plain, away or pairwise.", OPTIMIZATION
@@ -323,9 +316,7 @@ class OnlineDeclaration:
         choice(METHODS), "Steps on all pairs of a query, or on a random pair.", OPTIMIZATION
     ).field("query")
     learning_rate: str = Parameter(
-        choice(LEARNING_RATES),
-        "Step size: auto, or eta0, constant or divided by the number of the step.",
-        OPTIMIZATION,
+        choice(LEARNING_RATES), "Step size: auto, or eta0, constant or decreasing.", OPTIMIZATION
     ).field("auto")
     eta0: float = Parameter(number(), "Step size, if not auto.", OPTIMIZATION).field(1.0)
     average: bool = Parameter(FLAG, "Average the weights over the steps.", OPTIMIZATION).field(True)

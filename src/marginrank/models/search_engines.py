@@ -24,28 +24,19 @@ MOST_INDICES = 1 << 24  # features without names: a small file must not allocate
 INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # names of unnamed features in exports
 
 
-def is_solr(path: str) -> bool:
-    """Whether a file is a linear model of Solr."""
-    content = _content(path)
-    return isinstance(content, dict) and content.get("class") == SOLR_CLASS
-
-
-def is_plugin(path: str) -> bool:
-    """Whether a file is a linear model of an LTR plugin."""
-    return _plugin_model(_content(path)) is not None
-
-
-def _content(path: str) -> Any:
-    """Return the content of a JSON file; None if it is not JSON, or a file of marginrank."""
+def engine_of(path: str) -> str | None:
+    """Return the format of a linear model of a search engine: "solr", "elasticsearch" or None."""
     with open(path, "rb") as file:
-        if FORMAT.encode() in file.read(64):
-            return None
-        file.seek(0)
         text = file.read()
+    if FORMAT.encode() in text[:64]:
+        return None
     try:
-        return json.loads(text.decode("utf-8-sig"))
+        content = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
+    if isinstance(content, dict) and content.get("class") == SOLR_CLASS:
+        return "solr"
+    return None if _plugin_model(content) is None else "elasticsearch"
 
 
 def _plugin_model(content: Any) -> dict[str, Any] | None:
@@ -59,7 +50,8 @@ def _plugin_model(content: Any) -> dict[str, Any] | None:
 
 def read_solr(path: str) -> LinearModel:
     """Read the weights of a model of Solr."""
-    model = _parse(path)
+    with open(path, "rb") as file:
+        model = parse_object(path, file.read())
     if not isinstance(model, dict) or model.get("class") != SOLR_CLASS:
         _fail(path, f"its class is not {SOLR_CLASS}")
     weights = model["params"].get("weights") if isinstance(model.get("params"), dict) else None
@@ -85,7 +77,8 @@ def read_solr(path: str) -> LinearModel:
 
 def read_plugin(path: str) -> LinearModel:
     """Read the weights of a model of an LTR plugin."""
-    model = _plugin_model(_parse(path))
+    with open(path, "rb") as file:
+        model = _plugin_model(parse_object(path, file.read()))
     if model is None:
         _fail(path, f"its type is not {PLUGIN_TYPE}")
     weights = model.get("definition")
@@ -101,11 +94,6 @@ def read_plugin(path: str) -> LinearModel:
             kind, params = next(iter(entry.items()), none) if isinstance(entry, dict) else none
             found[name] /= _width(path, name, kind, params, PLUGIN_NORMALIZERS)
     return _named(path, found)
-
-
-def _parse(path: str) -> Any:
-    with open(path, "rb") as file:
-        return parse_object(path, file.read())
 
 
 def _width(

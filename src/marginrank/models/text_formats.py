@@ -163,8 +163,20 @@ def read_svmrank(path: str) -> LinearModel:
     n_features, n_vectors = _read_svmrank_header(lines)
     weights: dict[int, float] = {}  # the header may claim more features than fit in memory
     for k in range(1, n_vectors + 1):
-        vector = lines.next(f"support vector {k} of {n_vectors}")
-        _add_support_vector(lines, vector, weights, n_features)
+        fields = lines.next(f"support vector {k} of {n_vectors}").partition("#")[0].split()
+        if not fields:
+            lines.fail("the support vector has no alpha")
+        alpha = lines.number_of(fields[0], "alpha")
+        last = 0
+        for field in fields[1:]:
+            feature, value = _pair(lines, field, "<feature>:<value>")
+            if feature <= last:
+                lines.fail(f"feature {feature} comes after {last}; indices must increase")
+            if feature > n_features:
+                lines.fail(f"feature {feature} is above the highest feature index, {n_features}")
+            product = alpha * lines.number_of(value, f"feature {feature}")
+            weights[feature] = weights.get(feature, 0.0) + product
+            last = feature
     lines.end(f"the {n_vectors} support vectors of the header")
     if not all(map(math.isfinite, weights.values())):
         raise ValueError(f"{path}: the sum of the support vectors overflows.")
@@ -198,25 +210,6 @@ def _svmrank_field(lines: ModelLines, name: str) -> str:
     if not mark or not comment.strip().startswith(name):
         lines.fail(f"{shorten(line)} is not the {name}")
     return value.strip()
-
-
-def _add_support_vector(
-    lines: ModelLines, line: str, weights: dict[int, float], n_features: int
-) -> None:
-    fields = line.partition("#")[0].split()
-    if not fields:
-        lines.fail("the support vector has no alpha")
-    alpha = lines.number_of(fields[0], "alpha")
-    last = 0
-    for field in fields[1:]:
-        feature, value = _pair(lines, field, "<feature>:<value>")
-        if feature <= last:
-            lines.fail(f"feature {feature} comes after {last}; indices must increase")
-        if feature > n_features:
-            lines.fail(f"feature {feature} is above the highest feature index, {n_features}")
-        product = alpha * lines.number_of(value, f"feature {feature}")
-        weights[feature] = weights.get(feature, 0.0) + product
-        last = feature
 
 
 def _pair(lines: ModelLines, field: str, form: str) -> tuple[int, str]:

@@ -1,7 +1,6 @@
 """Java: a class with one function of an array, in float64."""
 
 import re
-from collections.abc import Sequence
 
 from marginrank._utils.parameters import ParameterError, given
 from marginrank.export.names import java_quoted
@@ -152,8 +151,15 @@ def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
         called = "sum of curves of features"
         add = ADD_CURVES.format(n_curves=len(model.listed())) + (ADD_GRIDS if model.grids else "")
         functions = CURVES.format(inside=INSIDE if model.grids else "")
-    arrays = model.flat()
-    names = [java_quoted(name) for name in model.features]
+    arrays = {"names": list(map(java_quoted, model.features)), **model.flat()}
+    parts = {
+        name: {
+            f"{name.capitalize()}{k // PART}": entries[k : k + PART]
+            for k in range(0, len(entries), PART)
+        }
+        for name, entries in arrays.items()
+    }
+    kinds = {name: TYPES.get(name, "double") for name in arrays}
     text = TEXT.format(
         written_by=WRITTEN_BY,
         name=model.name,
@@ -161,33 +167,24 @@ def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
         sum=called,
         add=add,
         functions=functions,
-        fields="\n".join(_field(*array) for array in arrays.items()),
-        collect="\n".join(
-            f"        names.addAll(java.util.Arrays.asList({part}));"
-            for part in _parts("names", names)
+        fields="\n".join(
+            FIELD.format(
+                kind=kind,
+                name=name.upper(),
+                stream=kind.capitalize(),
+                parts=",\n            ".join(f"{part}.PART" for part in parts[name]),
+            )
+            for name, kind in kinds.items()
+            if name != "names"
         ),
-        classes="".join(_classes(*array) for array in {"names": names, **arrays}.items()),
+        collect="\n".join(
+            f"        names.addAll(java.util.Arrays.asList({part}.PART));"
+            for part in parts["names"]
+        ),
+        classes="".join(
+            PART_CLASS.format(part=part, kind=kinds[name], entries=entry_lines(entries, " " * 12))
+            for name, named in parts.items()
+            for part, entries in named.items()
+        ),
     )
     return {"": text.encode("ascii")}
-
-
-def _parts(name: str, entries: Sequence[str]) -> list[str]:
-    n_parts = -(-len(entries) // PART)
-    return [f"{name.capitalize()}{k}.PART" for k in range(n_parts)]
-
-
-def _field(name: str, entries: Sequence[str]) -> str:
-    kind = TYPES.get(name, "double")
-    parts = ",\n            ".join(_parts(name, entries))
-    return FIELD.format(kind=kind, name=name.upper(), stream=kind.capitalize(), parts=parts)
-
-
-def _classes(name: str, entries: Sequence[str]) -> str:
-    return "".join(
-        PART_CLASS.format(
-            part=f"{name.capitalize()}{k}",
-            kind=TYPES.get(name, "double"),
-            entries=entry_lines(entries[k * PART : (k + 1) * PART], indent=" " * 12),
-        )
-        for k in range(len(_parts(name, entries)))
-    )

@@ -256,56 +256,36 @@ def _add_kernel(model: KernelSum, graph: Graph, X: str) -> str:
     divided = graph.add("Div", shifted, graph.constant("scale", model.scale))
     zero = graph.constant("zero", (0.0 - model.center) / model.scale)
     x = graph.add("Where", graph.add("IsNaN", divided), zero, divided)
-    kernels = KERNELS[model.kernel](graph, x, landmarks, model)
+    kernels = _kernel_values(model, graph, x, landmarks)
     return graph.add("MatMul", kernels, graph.constant("weights", [t.weight for t in terms]))
 
 
-def _linear(graph: Graph, x: str, landmarks: Floats, model: KernelSum) -> str:
-    return graph.add("MatMul", x, graph.constant("landmarks", landmarks.T))
+def _kernel_values(model: KernelSum, graph: Graph, x: str, landmarks: Floats) -> str:
+    def product(rows: str, columns: Floats) -> str:
+        return graph.add("MatMul", rows, graph.constant("landmarks", columns.T))
 
+    def squares() -> str:
+        axes = graph.constant("axes", [1], "int64")
+        return graph.add("ReduceSum", graph.add("Mul", x, x), axes, keepdims=1)
 
-def _shifted(graph: Graph, x: str, landmarks: Floats, model: KernelSum) -> str:
-    product = _linear(graph, x, model.gamma * landmarks, model)
-    return graph.add("Add", product, graph.constant("coef0", model.coef0))
-
-
-def _polynomial(graph: Graph, x: str, landmarks: Floats, model: KernelSum) -> str:
-    shifted = _shifted(graph, x, landmarks, model)
-    return graph.add("Pow", shifted, graph.constant("degree", model.degree))
-
-
-def _sigmoid(graph: Graph, x: str, landmarks: Floats, model: KernelSum) -> str:
-    return graph.add("Tanh", _shifted(graph, x, landmarks, model))
-
-
-def _cosine(graph: Graph, x: str, landmarks: Floats, model: KernelSum) -> str:
-    norms = np.linalg.norm(landmarks, axis=1, keepdims=True)
-    length = graph.add("Sqrt", _squares(graph, x))
-    is_zero = graph.add("Equal", length, graph.constant("no_length", 0.0))  # 0 / 0 would be NaN
-    divisor = graph.add("Where", is_zero, graph.constant("one", 1.0), length)
-    unit = landmarks / np.where(norms == 0, 1.0, norms)
-    return _linear(graph, graph.add("Div", x, divisor), unit, model)
-
-
-def _rbf(graph: Graph, x: str, landmarks: Floats, model: KernelSum) -> str:
-    product = _linear(graph, x, -2.0 * landmarks, model)
-    squares = graph.constant("squares", np.sum(landmarks**2, axis=1))
-    apart = graph.add("Add", graph.add("Add", product, _squares(graph, x)), squares)
-    # ‖x − z‖² = ‖x‖² − 2xz + ‖z‖², which rounding can make negative.
-    apart = graph.add("Max", apart, graph.constant("least", 0.0))
-    return graph.add("Exp", graph.add("Mul", apart, graph.constant("gamma", -model.gamma)))
-
-
-def _squares(graph: Graph, x: str) -> str:
-    axes = graph.constant("axes", [1], "int64")
-    return graph.add("ReduceSum", graph.add("Mul", x, x), axes, keepdims=1)
-
-
-KERNELS = {
-    "linear": _linear,
-    "poly": _polynomial,
-    "polynomial": _polynomial,
-    "rbf": _rbf,
-    "sigmoid": _sigmoid,
-    "cosine": _cosine,
-}
+    if model.kernel == "linear":
+        return product(x, landmarks)
+    if model.kernel == "cosine":
+        norms = np.linalg.norm(landmarks, axis=1, keepdims=True)
+        length = graph.add("Sqrt", squares())
+        is_zero = graph.add("Equal", length, graph.constant("no_length", 0.0))  # 0 / 0 is NaN
+        divisor = graph.add("Where", is_zero, graph.constant("one", 1.0), length)
+        unit = landmarks / np.where(norms == 0, 1.0, norms)
+        return product(graph.add("Div", x, divisor), unit)
+    if model.kernel == "rbf":
+        inner = product(x, -2.0 * landmarks)
+        of_landmarks = graph.constant("squares", np.sum(landmarks**2, axis=1))
+        apart = graph.add("Add", graph.add("Add", inner, squares()), of_landmarks)
+        # ‖x − z‖² = ‖x‖² − 2xz + ‖z‖², which rounding can make negative.
+        apart = graph.add("Max", apart, graph.constant("least", 0.0))
+        return graph.add("Exp", graph.add("Mul", apart, graph.constant("gamma", -model.gamma)))
+    inner = product(x, model.gamma * landmarks)
+    shifted = graph.add("Add", inner, graph.constant("coef0", model.coef0))
+    if model.kernel == "sigmoid":
+        return graph.add("Tanh", shifted)
+    return graph.add("Pow", shifted, graph.constant("degree", model.degree))  # "polynomial"

@@ -18,9 +18,19 @@ def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
     if isinstance(model, WeightedSum):
         predictors = [_predictor(xml_quoted(term.name), term.weight) for term in model.terms]
         return _document(model, MISSING_IS_ZERO, predictors)
-    fields = _DerivedFields({name.casefold() for name in model.used})
+    taken, derived = {name.casefold() for name in model.used}, list[str]()
+
+    def add(name: str, feature: str, curve: Curve, goes_on: bool = True) -> str:
+        """Add a derived field and return its name, which no feature has."""
+        name = unused(name, taken)
+        taken.add(name)
+        field = xml_quoted(feature)
+        rule = _categories(field, curve) if curve.categorical else _straight(field, curve, goes_on)
+        derived.extend([f'   <DerivedField name="{name}" {DOUBLE}>', *rule, "   </DerivedField>"])
+        return name
+
     predictors = [
-        _predictor(f'"{fields.add(f"curve_{k}", term.name, term.curve)}"', 1.0)
+        _predictor(f'"{add(f"curve_{k}", term.name, term.curve)}"', 1.0)
         for k, term in enumerate(model.terms, start=1)
     ]
     # A grid is a sum over the nodes of its first feature, of products of two derived fields: the
@@ -28,13 +38,13 @@ def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
     for k, grid in enumerate(model.grids, start=1):
         first, second = (axis.name for axis in grid.axes)
         for node, (hat, row) in enumerate(zip(grid.hats, grid.rows, strict=True)):
-            near = fields.add(f"grid_{k}_near_{node}", first, hat, goes_on=False)
-            there = fields.add(f"grid_{k}_row_{node}", second, row, goes_on=False)
+            near = add(f"grid_{k}_near_{node}", first, hat, goes_on=False)
+            there = add(f"grid_{k}_row_{node}", second, row, goes_on=False)
             predictors.append(
                 f'   <PredictorTerm coefficient="1.0"><FieldRef field="{near}"/>'
                 f'<FieldRef field="{there}"/></PredictorTerm>'
             )
-    return _document(model, STAYS_MISSING, predictors, fields.lines)
+    return _document(model, STAYS_MISSING, predictors, derived)
 
 
 def _document(
@@ -72,23 +82,6 @@ def _document(
 
 def _predictor(quoted: str, weight: float) -> str:
     return f'   <NumericPredictor name={quoted} coefficient="{exact(weight)}"/>'
-
-
-class _DerivedFields:
-    """Fields computed from features by curves, in XML, under names that no feature has."""
-
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
-        self.lines: list[str] = []
-
-    def add(self, name: str, feature: str, curve: Curve, *, goes_on: bool = True) -> str:
-        """Add a field and return its name; with ``goes_on=False`` it is constant at its ends."""
-        name = unused(name, self._taken)
-        self._taken.add(name)
-        field = xml_quoted(feature)
-        rule = _categories(field, curve) if curve.categorical else _straight(field, curve, goes_on)
-        self.lines += [f'   <DerivedField name="{name}" {DOUBLE}>', *rule, "   </DerivedField>"]
-        return name
 
 
 def _straight(field: str, curve: Curve, goes_on: bool) -> Iterator[str]:

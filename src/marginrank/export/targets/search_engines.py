@@ -33,10 +33,13 @@ def write_ltr_plugin(model: WeightedSum) -> dict[str, bytes]:
         content["feature_normalizers"] = {term.name: normalizer}
     content["definition"] = weights
     features = {"name": model.name, "features": [_feature(name) for name in weights]}
+    ranked = {"sltr": {"params": {}, "model": model.name}}
+    query = {"rescore_query": ranked, "query_weight": 0.0, "rescore_query_weight": 1.0}
+    rescore = {"window_size": RESCORED, "query": query}
     return {
         "": json_file({"model": {"name": model.name, "model": content}}),
         "features": json_file({"featureset": features}),
-        "rescore": json_file(_rescore(model.name)),
+        "rescore": json_file({"query": {"match_all": {}}, "rescore": rescore}),
     }
 
 
@@ -70,17 +73,6 @@ def _feature(name: str) -> dict[str, Any]:
         "params": [],
         "template_language": "mustache",
         "template": {"function_score": query},
-    }
-
-
-def _rescore(name: str) -> dict[str, Any]:
-    ranked = {"sltr": {"params": {}, "model": name}}
-    return {
-        "query": {"match_all": {}},
-        "rescore": {
-            "window_size": RESCORED,
-            "query": {"rescore_query": ranked, "query_weight": 0.0, "rescore_query_weight": 1.0},
-        },
     }
 
 

@@ -99,17 +99,26 @@ def _column(name: str, number: str, has_nan: bool) -> Column:
     return Column(column, f"NULLIF({column}, CAST('NaN' AS {number}))" if has_nan else column)
 
 
-def _curve(curve: Curve, column: Column) -> str:
+def _curve(curve: Curve, column: Column, goes_on: bool = True) -> str:
+    at_nodes = [scientific(value) for value in (curve.missing, *curve.values)]
     if curve.categorical:
-        return _categories(curve.knots, column, _numbers(curve))
-    pieces = _lines(curve, column) or [scientific(curve.values[0])]
+        return _categories(curve.knots, column, at_nodes)
+    between = [  # with the operations of `predict`
+        f"{value} + {share} * ({scientific(rise)})"
+        for value, share, rise in zip(
+            at_nodes[1:], _shares(curve.knots, column), np.diff(curve.values), strict=False
+        )
+    ]
+    if not goes_on:
+        return _flat_beyond(curve.knots, column, at_nodes, between)
+    pieces = between or at_nodes[1:]
     inner = zip(curve.knots[1:-1], pieces, strict=False)
-    return _case(column, scientific(curve.missing), inner, pieces[-1])
+    return _case(column, at_nodes[0], inner, pieces[-1])
 
 
 def _grid(term: GridTerm, first: Column, second: Column) -> str:
     knots, categorical = term.axes[0].knots, term.axes[0].categorical
-    rows = [f"({_row(row, second)})" for row in term.rows]
+    rows = [f"({_curve(row, second, goes_on=False)})" for row in term.rows]
     if categorical:
         return _categories(knots, first, rows)
     shares = _shares(knots, first)
@@ -119,12 +128,6 @@ def _grid(term: GridTerm, first: Column, second: Column) -> str:
         for share, above, below in zip(shares, rows[1:], rows[2:], strict=False)
     ]
     return _flat_beyond(knots, first, rows, between)
-
-
-def _row(row: Curve, column: Column) -> str:
-    if row.categorical:
-        return _categories(row.knots, column, _numbers(row))
-    return _flat_beyond(row.knots, column, _numbers(row), _lines(row, column))
 
 
 def _flat_beyond(knots: Floats, column: Column, at_nodes: list[str], between: list[str]) -> str:
@@ -146,20 +149,6 @@ def _categories(knots: Floats, column: Column, at_nodes: list[str]) -> str:
     pairs = zip(knots, known, strict=True)
     whens = [f"WHEN {scientific(knot)} THEN {added}" for knot, added in pairs]
     return f"CASE {column.number}\n    {NEXT.join(whens)}\n    ELSE {missing} END"
-
-
-def _numbers(curve: Curve) -> list[str]:
-    return [scientific(value) for value in (curve.missing, *curve.values)]
-
-
-def _lines(curve: Curve, column: Column) -> list[str]:
-    """Return the value between each two knots, with the operations of `predict`."""
-    return [
-        f"{scientific(value)} + {share} * ({scientific(rise)})"
-        for value, share, rise in zip(
-            curve.values, _shares(curve.knots, column), np.diff(curve.values), strict=False
-        )
-    ]
 
 
 def _shares(knots: Floats, column: Column) -> list[str]:
