@@ -35,8 +35,8 @@ RULES = {
     r"\bis no (?:number|flag|word|part|model|name|file) (?:to|of|that)\b": 'say "is not"',
     r"\b(?:last word|look at the keyboard|is to be read|are to be read)\b": "say it plainly",
     r", relatively\b": 'say "relative …"',
-    r"\b\w*(?:normalis|minimis|maximis|optimis|regularis|factoris|initialis|standardis|summaris|"
-    r"penalis|generalis|randomis|vectoris|recognis|organis|visualis)\w*": "spell it with z",
+    r"\w*(?:normal|minim|maxim|optim|regular|factor|initial|standard|summar|penal|general|random|"
+    r"vector|recogn|organ|visual)is(?:e|ed|er|ers|es|ing|ation|ations)\b": "spell it with z",
     r"\b(?:behaviour|colour|neighbour|favour|centre|centred|labelled|judgement|grey)s?\b": (
         "use American spelling"
     ),
@@ -44,7 +44,7 @@ RULES = {
 PATTERNS = [(re.compile(pattern), advice) for pattern, advice in RULES.items()]
 
 # Names of others, which are spelled as they are.
-NAMES = re.compile(r"benchmarks/neighbour\.py|`[^`]*`|https?://\S+")
+NAMES = re.compile(r"`[^`]*`|https?://\S+")
 
 
 def findings(path: Path) -> Iterator[str]:
