@@ -95,7 +95,7 @@ def check_cutoff(k: Any) -> int | None:
     if k is None:
         return None
     if isinstance(k, bool) or not isinstance(k, numbers.Integral) or k < 1:
-        raise ValueError(f"k={k!r} must be a rank of at least 1, or None for all documents.")
+        raise ValueError(f"k={k!r} must be a rank, 1 or more, or None for all documents.")
     return int(k)
 
 
