@@ -2,7 +2,7 @@
 
 The documents of each query are sorted by score, all queries at once. Each document then goes
 through its query for its partners: Σ m² steps a product for queries of m documents. Matrix products
-are in single precision, as those of the paper are.
+are in single precision, as in the paper.
 """
 
 from collections.abc import Iterator
