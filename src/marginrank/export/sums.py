@@ -115,27 +115,22 @@ class GridTerm:
     axes: tuple[CurveAxis, CurveAxis]
     at_nodes: Floats  # rows of the first feature, columns of the second
 
+    # The curves below are constant beyond their outer knots, unlike other curves.
+
+    @property
+    def columns(self) -> list[Curve]:
+        """Curves of the first feature, one per node of the second."""
+        return _curves_on(self.axes[0], self.at_nodes.T)
+
     @property
     def rows(self) -> list[Curve]:
-        """Curves of the second feature, one per node of the first.
-
-        Unlike other curves, they are constant beyond their outer knots.
-        """
+        """Curves of the second feature, one per node of the first."""
         return _curves_on(self.axes[1], self.at_nodes)
 
     @property
     def hats(self) -> list[Curve]:
-        """Curves of the first feature, each 1 at one node and 0 at the others.
-
-        The grid is the sum of their products with `rows`. They are constant beyond their outer
-        knots, too.
-        """
+        """Curves of the first feature, each 1 at one node; Σ hat · row is the grid."""
         return _curves_on(self.axes[0], np.eye(self.axes[0].knots.size + 1))
-
-    @property
-    def transposed(self) -> "GridTerm":
-        """The same function, with the features swapped."""
-        return GridTerm(self.axes[::-1], self.at_nodes.T)
 
 
 def _curves_on(axis: CurveAxis, rows: Floats) -> list[Curve]:
@@ -223,12 +218,6 @@ def term_list(term: CurveTerm | GridTerm) -> str:
     """Return a curve or a grid as a list in the syntax of Python and JavaScript.
 
     It holds each axis (feature position, 1 if categorical, knots), then the values at the nodes.
-
-    Examples
-    --------
-    >>> curve = Curve(np.array([0.0, 1.0]), np.array([3.0, 4.0]), 0.5, categorical=False)
-    >>> term_list(CurveTerm(7, "bm25", curve))
-    '[[7, 0, [0.0, 1.0]], [0.5, 3.0, 4.0]]'
     """
     axes = [[axis.place, int(axis.categorical), axis.knots.tolist()] for axis in term.axes]
     return repr([*axes, term.at_nodes.tolist()])

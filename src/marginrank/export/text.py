@@ -18,13 +18,7 @@ GROUP = 16  # terms per parenthesis; longer sums nest too deeply for some parser
 
 
 def exact(value: float) -> str:
-    """Return up to 17 digits with a point or an exponent, so that nothing reads it as an integer.
-
-    Examples
-    --------
-    >>> exact(1.0), exact(0.1 + 0.2), exact(-1e-5)
-    ('1.0', '0.30000000000000004', '-1e-05')
-    """
+    """Return up to 17 digits with a point or an exponent, which no language reads as an integer."""
     return repr(float(value))
 
 

@@ -45,12 +45,7 @@ def require_features(X: Any, n_features: int | None) -> None:
 
 
 def check_rows(
-    preferred: Any,
-    other: Any,
-    n_features: int,
-    names: Sequence[str] | None,
-    *,
-    missing: bool = True,
+    preferred: Any, other: Any, n_features: int, names: Sequence[str] | None, missing: bool = True
 ) -> NDArray[Any]:
     """Return two documents as checked rows; with `missing`, NaN is allowed."""
     rows = []

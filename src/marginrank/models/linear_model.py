@@ -16,10 +16,7 @@ from marginrank.models.fit_report import FitReport
 
 @dataclass(frozen=True)
 class LostFunction:
-    """Placeholder for a callable parameter of a saved model, which files do not store.
-
-    Predictions do not need it; a fit that calls it raises ValueError.
-    """
+    """Placeholder for a callable parameter of a saved model; a fit that calls it raises an error."""
 
     parameter: str
     name: str

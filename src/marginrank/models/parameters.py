@@ -54,14 +54,7 @@ LARGEST_SEED = 2**32 - 1  # NumPy's limit
 
 
 def ndcg_cutoff(objective: Any) -> int | None:
-    """Return the k of "ndcg@k", or None for "pairs"; raise ParameterError for other values.
-
-    Examples
-    --------
-    >>> from marginrank.models.parameters import ndcg_cutoff
-    >>> ndcg_cutoff("ndcg@10")
-    10
-    """
+    """Return the k of "ndcg@k", or None for "pairs"; raise ParameterError for other values."""
     text = objective if isinstance(objective, str) else ""
     match = re.fullmatch(r"ndcg@([1-9][0-9]*)", text, re.IGNORECASE)
     if match is None and text != "pairs":

@@ -282,7 +282,7 @@ def _rows(batch: Any) -> NDArray[Any]:
         raise ValueError("the columns of the Arrow data have no common type; cast them.") from error
     if rows.dtype in (np.float32, np.float64):
         return rows
-    # Not from the tensor: with signed columns beside it, Arrow makes large uint64 negative.
+    # Not from the tensor: with signed columns next to it, Arrow makes large uint64 negative.
     return np.stack([column.to_numpy() for column in batch.columns], axis=1).astype(np.float64)
 
 

@@ -119,11 +119,7 @@ def _add_places(graph: Graph, X: str, axes: Sequence[CurveAxis], name: str) -> B
 
 
 def _bins_of(axis: CurveAxis) -> Bins:
-    """Return the bins of an axis; a category, or the only knot of a feature, is a bin of one node.
-
-    >>> _bins_of(CurveAxis(0, "bm25", np.array([0.0, 2.0, 3.0]), categorical=False)).widths
-    array([2., 1.])
-    """
+    """Return the bins of an axis; a category, or the only knot, is a bin with one node."""
     nodes = np.arange(1, axis.knots.size + 1)
     if axis.categorical:
         return Bins(axis.knots, np.ones(nodes.size), nodes, nodes)
@@ -207,7 +203,7 @@ def _in_float32(model: CurveSum) -> CurveSum:
     def rounded_grid(term: GridTerm) -> GridTerm:
         first, second = term.axes
         axes = (
-            replace(first, knots=_rounded_knots(first, term.transposed.rows, spread)),
+            replace(first, knots=_rounded_knots(first, term.columns, spread)),
             replace(second, knots=_rounded_knots(second, term.rows, spread)),
         )
         return replace(term, axes=axes)
