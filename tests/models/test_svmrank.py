@@ -114,7 +114,7 @@ MALFORMED = {
     "count": (MODEL.replace("2 # number", "0 # number"), r":10: the number of support vectors"),
     "few vectors": (
         MODEL.replace("2 # number", "3 # number"),
-        r":13: the file ends where .* 2 of 2",
+        r":13: the file ends before .* 2 of 2",
     ),
     "many vectors": (MODEL + "1 1:1 #\n", r":13: '1 1:1 #' comes after the 1 support vectors"),
     "no alpha": (HEADER + "#\n", r":12: the support vector has no alpha"),

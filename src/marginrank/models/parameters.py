@@ -309,7 +309,7 @@ class OnlineDeclaration:
         choice(METHODS), "Steps on all pairs of a query, or on a random pair.", OPTIMIZATION
     ).field("query")
     learning_rate: str = Parameter(
-        choice(LEARNING_RATES), "Step size: auto, or eta0, constant or decreasing.", OPTIMIZATION
+        choice(LEARNING_RATES), "Step size: auto; or eta0, constant or inverse to t.", OPTIMIZATION
     ).field("auto")
     eta0: float = Parameter(number(), "Step size, if not auto.", OPTIMIZATION).field(1.0)
     average: bool = Parameter(FLAG, "Average the weights over the steps.", OPTIMIZATION).field(True)
