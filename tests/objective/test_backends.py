@@ -157,7 +157,7 @@ def test_value_and_gradient(backend, loss, layout):
 def test_every_kind_of_pairs(problem):
     objective, brute = problem
     point = objective.at(W)
-    assert objective.n_pairs == len(brute.pairs.weight)
+    assert objective.pairs.n_pairs == len(brute.pairs.weight)
     assert_close(point.value, brute.value(W))
     assert_close(point.gradient, brute.gradient(W))
     assert_close(point.hessian(), brute.hessian(W))

@@ -230,7 +230,7 @@ def assert_equals_brute_force(problem, reference=None):
     rows = objective.pairs.documents.rows
     order = slice(None) if rows is None else rows
     np.testing.assert_allclose(point.scores, (reference.X @ problem.w)[order], atol=1e-12)
-    assert objective.n_pairs == len(reference.pairs.preferred)
+    assert objective.pairs.n_pairs == len(reference.pairs.preferred)
     assert_close(point.value, reference.value())
     assert_close(point.gradient, reference.gradient())
     assert_close(objective.at(problem.w, point.scores).gradient, reference.gradient())
