@@ -10,13 +10,7 @@ from marginrank.objective.objective import PRECISION, Point
 
 
 class DerivedPoint(ABC):
-    """An objective plus a penalty, at one w.
-
-    Attributes
-    ----------
-    base : Point
-        The point of the objective alone.
-    """
+    """An objective plus a penalty, at one w; `base` is the point of the objective alone."""
 
     def __init__(self, base: Point) -> None:
         self.base = base

@@ -21,14 +21,7 @@ from marginrank.objective.regularizers import Ray
 def scaled_bound(conjugate: float, strength: float, ray: Ray) -> float:
     """Return the best lower bound over the multiples 0 ≤ τ ≤ 1 of one α.
 
-    Parameters
-    ----------
-    conjugate : float
-        f*(α).
-    strength : float
-        Σ α² / (2Mc).
-    ray : Ray
-        Ω* along −τKᵀα.
+    `conjugate` is f*(α), `strength` Σ α² / (2Mc), and `ray` Ω* along −τKᵀα.
     """
     tau = _best_scaling(conjugate, strength, ray)
     return tau * (1.0 - tau) * strength - tau * conjugate - ray.conjugate(tau)[0]

@@ -82,22 +82,12 @@ class FaceOptimum(NamedTuple):
 
 
 class Pivoting:
-    """The search for the right face, on one objective after another.
-
-    Attributes
-    ----------
-    w : ndarray or None
-        Initial weights of the next face; None for zero.
-    best : ConePoint or None
-        The lowest point of the cone so far, of the last objective.
-    lower : float
-        A certified lower bound on its optimum.
-    """
+    """The search for the right face, on one objective after another."""
 
     def __init__(self, cone: Cone, minimize: Minimize, max_iter: int, seed: int) -> None:
-        self.w: Floats | None = None
-        self.best: ConePoint | None = None
-        self.lower = 0.0
+        self.w: Floats | None = None  # initial weights of the next face; None for zero
+        self.best: ConePoint | None = None  # the lowest point of the cone so far
+        self.lower = 0.0  # certified lower bound on F*
         self._cone = cone
         self._minimize = minimize
         self._max_iter = max_iter

@@ -66,19 +66,11 @@ class LowerBound(NamedTuple):
 
 
 class Widths(ABC, Generic[P]):
-    """The sequence of smoothed problems.
-
-    Attributes
-    ----------
-    best : Point or StructuredPoint
-        The best point of the hinge objective so far.
-    lower : float
-        The best certified lower bound on F* so far.
-    """
+    """The sequence of smoothed problems."""
 
     def __init__(self, objective: Objective, first: P, tol: float) -> None:
-        self.best: P = first
-        self.lower = 0.0  # no loss is negative
+        self.best: P = first  # the best point of the hinge objective so far
+        self.lower = 0.0  # the best certified lower bound on F* so far; no loss is negative
         self._objective = objective
         self._tol = tol
         self._width = FIRST_WIDTH

@@ -163,20 +163,13 @@ class NewtonIteration:
 
     `may_ease` allows ridge continuation. Callers that already come from an easier problem, such as
     a smoothed loss of larger width, do not need it.
-
-    Attributes
-    ----------
-    point : Point or None
-        The best point so far.
-    curvature : Curvature or None
-        The Hessian of the features that vary most, if a preconditioner has used it.
     """
 
     def __init__(
         self, max_iter: int, seed: int, progress: Progress, *, may_ease: bool = False
     ) -> None:
-        self.point: Point | None = None
-        self.curvature: Curvature | None = None
+        self.point: Point | None = None  # the best one so far
+        self.curvature: Curvature | None = None  # that a preconditioner has used
         self._max_iter = max_iter
         self._seed = seed
         self._progress = progress

@@ -336,7 +336,8 @@ class WorkingSets:
             features = _choose(point, size)
             if features.size > LARGEST_WORKING_SET:
                 return self._run_on_faces(point, tol, progress)
-            part = _restrict(point, features)
+            loss = point.base.through(features)
+            part = Composite(loss.objective, point.composite.regularizer).wrap(loss)
             # A closer certificate on some features says little about all of them.
             iteration = ModelIteration(self._max_iter, self._seed, tightens=False)
             solved = iteration.run(part, max(0.3 * tol, 0.1 * point.gap / point.value), None)
@@ -379,8 +380,3 @@ def _choose(point: L1Point, size: int) -> Integers:
     size = min(max(size, int(np.count_nonzero(point.w))), pull.size)
     strongest = places_of_largest(pull, size)
     return strongest[pull[strongest] > 0]
-
-
-def _restrict(point: L1Point, features: Integers) -> L1Point:
-    loss = point.base.through(features)
-    return Composite(loss.objective, point.composite.regularizer).wrap(loss)
