@@ -47,7 +47,10 @@ class ListedPairs(PairSet):
             pair_weight=_times(listed.weight, data.sample_weight, listed.pairs),
             n_listed=len(listed),
         )
-        return everything._keep(everything._counting)[0]
+        counting = (everything.query_weight > 0)[everything._query_of_pair]
+        if everything.pair_weight is not None:
+            counting &= everything.pair_weight > 0
+        return everything._keep(counting)[0]
 
     @property
     def documents(self) -> Documents:
@@ -104,11 +107,6 @@ class ListedPairs(PairSet):
         result, chosen = self._keep(which)
         weight = self._standing_for(chosen, self.weight_by_query, result.weight_by_query)
         return replace(result, query_weight=weight, n_listed=len(result.pairs))
-
-    @property
-    def _counting(self) -> Booleans:
-        counting: Booleans = (self.query_weight > 0)[self._query_of_pair]
-        return counting if self.pair_weight is None else counting & (self.pair_weight > 0)
 
     @property
     def _query_of_pair(self) -> Integers:

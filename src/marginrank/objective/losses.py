@@ -32,15 +32,8 @@ class Piece:
 class Loss:
     """A convex loss made of hinge terms.
 
-    Parameters
-    ----------
-    name : str
-        The name in the parameter `loss`.
-    pieces : tuple of Piece
-        The terms of the sum.
-    margin : float
-        The smallest t without a loss, or 0 if there is none. Margin rescaling replaces it by the
-        pair's own margin.
+    `margin` is the smallest t without a loss, or 0 if there is none. Margin rescaling replaces it
+    by the pair's own margin.
 
     Examples
     --------

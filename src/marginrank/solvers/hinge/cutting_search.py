@@ -53,7 +53,7 @@ def cutting_search(
             size *= 2.0
             continue
         size = _lowest(low, high, bend)
-        bound = _regularizer(low, size, bend) + max(low.tangent(size), high.tangent(size))
+        bound = _parabola(low, size, bend) + max(low.tangent(size), high.tangent(size))
         enough = accuracy * (start.value - best.point.value)
         if best.point.value - bound <= enough or not low.size < size < high.size:
             break
@@ -72,7 +72,7 @@ def _lowest(low: _Trial, high: _Trial, bend: float) -> float:
     return float(max(min(from_low, crossing), from_high))
 
 
-def _regularizer(low: _Trial, size: float, bend: float) -> float:
+def _parabola(low: _Trial, size: float, bend: float) -> float:
     # ½ρ‖w + size · direction‖², from its value and slope at the low end.
     step = size - low.size
     value = low.point.value - low.point.loss_value

@@ -27,8 +27,8 @@ ROUNDS = 10  # per plane: planes could be added and dropped for ever if only rou
 def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floats, Floats]:
     """Return the v at which ½‖v‖² plus the highest plane is lowest, and the weights β.
 
-    Row k of `slopes` is g_k, and `intercepts` are the b_k. `beta` are initial weights; the slopes of
-    planes with a positive weight must be affinely independent.
+    Row k of `slopes` is g_k, and `intercepts` are the b_k. `beta` are initial weights; slopes with
+    a positive weight must be affinely independent.
     """
     program = _Program(slopes, intercepts, beta)
     for _ in range(ROUNDS * beta.size):

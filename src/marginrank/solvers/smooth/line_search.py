@@ -42,11 +42,7 @@ def line_search(
 
     φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept inside the bracket found
     so far, ends in a few steps. It stops when |φ'(a)| ≤ slope_tol · |φ'(0)|. X is not touched.
-
-    Returns
-    -------
-    point or None
-        The point at the last a; None if the direction does not descend, or not measurably.
+    Return None if the direction does not descend measurably.
     """
     slope0 = start.slope(direction, direction_scores)
     if not slope0 < 0:

@@ -66,21 +66,10 @@ def newton_paths(
 ) -> Iterator[PathSolution]:
     """Minimize each problem for each ridge, and yield solutions as they are found.
 
-    Parameters
-    ----------
-    reference : Objective
-        All documents, with a smooth loss; its samples provide the first weights.
-    problems : sequence of Objective
-        The objectives to minimize, on the documents of `reference`.
-    ridges : ndarray
-        The ridges, descending, so the first problem is the easiest. The solutions of one problem
-        come in this order.
-    tol : float
-        Relative distance to the optimal objective, (F − F*) / F*.
-    max_iter : int
-        Largest number of iterations of `newton`, if a problem is left to it.
-    seed : int
-        Seed of the samples.
+    `reference` has all documents and a smooth loss; its samples provide the first weights. The
+    `problems` are on the same documents. The `ridges` are descending, so the first problem is the
+    easiest, and the solutions of one problem come in this order. The other parameters are those of
+    :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     first = float(ridges[0])
     w = _start(reference.with_ridge(first), max_iter, seed)

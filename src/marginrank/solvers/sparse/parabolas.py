@@ -1,6 +1,6 @@
 """A closer lower bound on the optimum of L(w) + Ω(w), for the squared hinge.
 
-The bound of `objective/duality.py` takes one multiple τ of the derivative of the loss. Here each
+The bound of `objective/composite.py` takes one multiple τ of the derivative of the loss. Here each
 group g of queries has its own multiple τ_g ≥ 0. For the squared hinge, f_g*(τα) = −τ a_g + τ² L_g
 with a_g = 2 L_g(w) − ⟨w, ∇L_g(w)⟩, and the best of these bounds is
 
@@ -13,8 +13,7 @@ F(w) − bound falls with the square of the gradient's error, as F(w) − F* its
 import numpy as np
 
 from marginrank._utils.types import Floats
-from marginrank.objective.composite import L1Point, L1Problem
-from marginrank.objective.duality import scaled_bound
+from marginrank.objective.composite import L1Point, L1Problem, scaled_bound
 from marginrank.objective.protocols import GroupedLoss
 from marginrank.objective.regularizers import L1Regularizer
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
@@ -32,21 +31,10 @@ def has_parabolas(composite: L1Problem) -> bool:
 
 
 def tighten(point: L1Point) -> None:
-    """Compute a closer bound, which lowers the gap; a sweep, or none after :func:`near`."""
+    """Compute a closer bound, which lowers the gap; a sweep, unless the groups are known."""
     if has_parabolas(point.composite):
         grouped = point.by_group(GROUPS_PER_FEATURE * point.w.size)
         point.bound_below(parabola_bound(point.w, grouped, point.composite.regularizer))
-
-
-def near(point: L1Point, w: Floats, *, to_tighten: bool = False) -> L1Point:
-    """Evaluate a w that ranks documents much like a point: a sweep.
-
-    With `to_tighten`, two sweeps also compute the gradient and all that :func:`tighten` needs.
-    """
-    found = point.near(w, only_scores=to_tighten)
-    if to_tighten:
-        found.by_group(GROUPS_PER_FEATURE * w.size)
-    return found
 
 
 def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) -> float:

@@ -29,7 +29,7 @@ from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import growing_samples
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, check_overflow
 from marginrank.solvers.sparse.face_newton import face_step, gradient_step
-from marginrank.solvers.sparse.parabolas import has_parabolas, near, tighten
+from marginrank.solvers.sparse.parabolas import GROUPS_PER_FEATURE, has_parabolas, tighten
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
 
 SMALL_SAMPLE = 4096  # documents
@@ -306,7 +306,9 @@ def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point 
     rounding = 1e-12 * abs(point.value)
     if not slope <= rounding or not direction.any():
         return None
-    trial = near(point, u, to_tighten=to_tighten)
+    trial = point.near(u, only_scores=to_tighten)
+    if to_tighten:  # also computes the gradient
+        trial.by_group(GROUPS_PER_FEATURE * u.size)
     if abs(slope) <= rounding:  # values differ by rounding only, but certificates still compare
         return trial if trial.gap < point.gap else None
     if trial.value <= point.value + SUFFICIENT * slope:

@@ -230,12 +230,8 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
             middle = np.sqrt(low * high) if low > 0 else 0.1 * high
             multiplier = newton if low < newton < high else middle
     if larger is not None:
-        problem.restart(_on_sphere(larger, smaller, ball.radius))
+        # Both minimize for nearly the same multiplier, and so does the point between them.
+        outside, inside = float(np.sum(np.abs(larger))), float(np.sum(np.abs(smaller)))
+        share = (ball.radius - inside) / (outside - inside)
+        problem.restart(share * larger + (1.0 - share) * smaller)
     return multiplier
-
-
-def _on_sphere(larger: Floats, smaller: Floats, radius: float) -> Floats:
-    # Both points minimize for nearly the same multiplier, so any point between them does.
-    outside, inside = float(np.sum(np.abs(larger))), float(np.sum(np.abs(smaller)))
-    share = (radius - inside) / (outside - inside)
-    return share * larger + (1.0 - share) * smaller

@@ -66,13 +66,7 @@ class Schedule:
     rate: Rate
 
     def native(self) -> _core.SgdOptions:
-        return _core.SgdOptions(
-            ridge=self.ridge,
-            total=self.total,
-            rate=self.rate.rate,
-            offset=self.rate.offset,
-            power=self.rate.power,
-        )
+        return _core.SgdOptions(ridge=self.ridge, total=self.total, **vars(self.rate))
 
 
 def automatic_rate(n_features: int) -> Rate:
