@@ -45,9 +45,7 @@ def document_weights(preferred: ArrayLike, other: ArrayLike | None = None) -> Pa
 
 
 def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None) -> PairFactors:
-    """Return the factors of δ_ij = g(y_i) − g(y_j) for a gain g, the label itself by default.
-
-    `gain` is a non-decreasing function of an array of labels, such as ``lambda y: 2**y - 1``.
+    """Return the factors of δ_ij = g(y_i) − g(y_j) for a non-decreasing g, the label by default.
 
     Examples
     --------

@@ -100,7 +100,7 @@ class Pivoting:
 
     @property
     def gap(self) -> float:
-        """The certified bound on how far the best point is above the optimum."""
+        """The certified bound on F(best) − F*."""
         if self.best is None:
             return np.inf
         bounded = max(self.best.value - self.lower, 0.0) + self.best.base.rounding
@@ -109,10 +109,7 @@ class Pivoting:
     def run(
         self, objective: Objective, tol: float, record: Callable[[FaceOptimum], None]
     ) -> tuple[float, StopReason]:
-        """Minimize an objective; return an estimate of F − F*, and why it stopped.
-
-        Sets: w, best, lower
-        """
+        """Return an estimate of F − F*, and why it stopped. Sets: w, best, lower."""
         self.best, self.lower = None, 0.0
         exchange = _Exchange(self._cone.n_conditions)
         finest = LAST_TOL * tol
