@@ -145,17 +145,14 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
     def move(
         self, step: float, direction: Floats, direction_scores: Scores
     ) -> "CompositePoint[R_co]":
-        """Evaluate w + step · direction, given X · direction; no sweep."""
         return self.composite.wrap(self.base.move(step, direction, direction_scores))
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the derivative of F along a direction, given X · direction; no sweep."""
         return self.base.slope(direction, direction_scores) + self.composite.regularizer.slope(
             self.w, direction
         )
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the second derivative along a direction, given X · direction; no sweep."""
         return self.base.curvature(
             direction, direction_scores
         ) + self.composite.regularizer.curvature(direction)

@@ -31,7 +31,6 @@ class ConeBlock(NamedTuple):
 
     @classmethod
     def of(cls, number: int, weights: slice, conditions: Floats) -> "ConeBlock":
-        """Return the block of conditions whose rows may have any length."""
         return cls(number, weights, conditions / np.linalg.norm(conditions, axis=1, keepdims=True))
 
     def multipliers(self, target: Floats) -> Floats:

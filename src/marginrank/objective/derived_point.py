@@ -41,7 +41,6 @@ class DerivedPoint(ABC):
 
     @property
     def sum_rounding(self) -> float:
-        """Bound on the rounding error of the sums in F(w)."""
         return self.base.sum_rounding
 
 
@@ -71,5 +70,4 @@ class StructuredPoint(DerivedPoint):
 
     @cached_property
     def gap(self) -> float:
-        """Certificate: an upper bound on F(w) − F*, rounding included."""
         return self.gradient_gap + self.slack + self.base.rounding

@@ -27,11 +27,9 @@ class Rows(NamedTuple):
         return cls(X, np.arange(X.shape[0]), np.arange(X.shape[1]))
 
     def over(self, scale: Floats) -> "Rows":
-        """Return the same rows divided by another scale, too."""
         return self._replace(scale=scale if self.scale is None else self.scale * scale)
 
     def copy(self) -> Any:
-        """Return a copy of the rows, not divided by the scale."""
         taken = self.X[self.rows]
         return taken if self.columns.size == self.X.shape[1] else taken[:, self.columns]
 

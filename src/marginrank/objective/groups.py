@@ -47,7 +47,6 @@ class Groups:
         return np.repeat(by_group, self.sizes)
 
     def value(self, u: Floats) -> float:
-        """Return γ Σ_k ‖u_k‖."""
         return self.weight * float(np.sum(self.lengths(u)))
 
     def directions(self, u: Floats) -> Floats:
@@ -138,11 +137,9 @@ class GroupPoint(StructuredPoint):
         return GroupPoint(self.groups, self.objective.at(w, like=self.base))
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "GroupPoint":
-        """Evaluate w + step · direction, given X · direction; no sweep."""
         return GroupPoint(self.groups, self.base.move(step, direction, direction_scores))
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the derivative along a direction."""
         # A norm grows in whichever direction it leaves zero.
         groups = self.groups
         leaving = float(np.sum(groups.lengths(direction)[self.is_zero]))
@@ -150,7 +147,6 @@ class GroupPoint(StructuredPoint):
         return self.base.slope(direction, direction_scores) + groups.weight * of_norms
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the second derivative along a direction."""
         groups, lengths = self.groups, self.groups.lengths(self.w)
         along = groups.sums(groups.directions(self.w) * direction)
         across = np.maximum(groups.lengths(direction) ** 2 - along**2, 0.0)

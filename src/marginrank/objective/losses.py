@@ -61,7 +61,6 @@ class Loss:
         return np.array([(p.coefficient, p.theta, p.power) for p in self.pieces], dtype=np.float64)
 
     def shifted(self, offset: float) -> "Loss":
-        """Return ℓ(t − offset)."""
         pieces = tuple(Piece(p.coefficient, p.theta + offset, p.power) for p in self.pieces)
         return Loss(self.name, pieces, self.margin + offset)
 
@@ -76,7 +75,6 @@ class Loss:
         return Loss(self.name, tuple(pieces), self.margin)
 
     def value(self, t: ArrayLike) -> Floats:
-        """Return ℓ(t)."""
         return self._sum(t, lambda p, slack: p.coefficient * slack**p.power)
 
     def derivative(self, t: ArrayLike) -> Floats:

@@ -96,7 +96,6 @@ class Objective:
         return self.journal.sweeps
 
     def count_sweep(self, sweeps: float = 1.0) -> None:
-        """Add to :attr:`sweeps`."""
         self.journal.sweeps += sweeps * self.fraction * self.share
 
     def at(
@@ -124,7 +123,6 @@ class Objective:
         )
 
     def at_zero(self) -> "Point":
-        """Evaluate w = 0; no sweep."""
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
@@ -133,11 +131,9 @@ class Objective:
         return Point(self, point.w, evaluation, point.accumulated_update)
 
     def with_loss(self, loss: Loss) -> "Objective":
-        """Return the same objective with another loss on the pairs."""
         return replace(self, loss=loss)
 
     def with_ridge(self, ridge: float) -> "Objective":
-        """Return the same objective with another weight of ½‖w‖²."""
         return replace(self, ridge=ridge)
 
     def on(self, matrix: Matrix | None = None, pairs: PairCounts | None = None) -> "Objective":
@@ -354,7 +350,6 @@ class Point:
         return moved
 
     def with_ridge(self, ridge: float) -> "Point":
-        """Return the same w with another weight of ½‖w‖²; no sweep."""
         of_loss = self.gradient - self.objective.ridge * self.w if self.has_gradient else None
         there = self._evaluation._replace(gradient=of_loss)
         return Point(self.objective.with_ridge(ridge), self.w, there, self.accumulated_update)

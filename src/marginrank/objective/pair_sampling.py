@@ -34,10 +34,7 @@ class PairDrawer(ABC):
 
 
 class LevelDrawer(PairDrawer):
-    """Draws from all pairs of different levels, or of adjacent ones, in O(log l) per pair.
-
-    `factors` are the weights δ_ij of the pairs, times those of their queries.
-    """
+    """Draws from all pairs of different levels, or of adjacent ones, in O(log l) per pair."""
 
     def __init__(
         self, queries: Queries, factors: PairFactors | None, adjacent: bool, query_weight: Floats

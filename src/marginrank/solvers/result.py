@@ -44,7 +44,6 @@ class SolverResult:
 
     @property
     def stop_reason(self) -> StopReason:
-        """The name of `stop` in a FitReport."""
         return self.stop
 
     def times(self, factor: float) -> "SolverResult":

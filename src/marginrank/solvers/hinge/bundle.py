@@ -130,7 +130,6 @@ class Bundle:
 
     @property
     def size(self) -> int:
-        """Number of planes."""
         return self._intercepts.size
 
     def gap(self, point: Point) -> float:

@@ -118,7 +118,6 @@ class _Hull:
         return v
 
     def best_weights(self) -> Floats:
-        """Return the weights with which the slopes sum to −v."""
         missing = -(self._heights_equal() + self._slope @ self._basis)
         weights = _solve(self._factor, missing) / self._lengths
         return np.insert(weights, self._reference, 1.0 - weights.sum())

@@ -78,7 +78,6 @@ class Widths(ABC, Generic[P]):
 
     @property
     def gap(self) -> float:
-        """The certified bound on F(best) − F*."""
         return max(self.best.value - self.lower, 0.0) + self.best.rounding
 
     def minimize(self, progress: Progress, max_iter: int) -> SolverResult:

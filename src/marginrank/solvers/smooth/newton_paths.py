@@ -168,7 +168,6 @@ class _Walker:
         self._progress = Progress(point.objective, None)
 
     def direction(self) -> Floats:
-        """Return a Newton direction; zero if no Hessian is known."""
         hessian = self._hessian
         return np.zeros_like(self.point.w) if hessian is None else hessian.direction(self.point)
 
@@ -211,7 +210,6 @@ class _Walker:
         return np.inf if self._hessian is None else decrement(self.point, self.direction())
 
     def solve_alone(self) -> PathSolution:
-        """Solve for the current ridge by `newton`."""
         iteration = NewtonIteration(self._max_iter, self._seed + 1, self._progress, may_ease=True)
         outcome = iteration.run(self.point, self._tol)
         self.point = outcome.point

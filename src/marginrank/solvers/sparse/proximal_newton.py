@@ -82,10 +82,7 @@ def proximal_newton(
 
 
 class ProximalNewton:
-    """Solves one problem after another on the same objective, as along a path of regularizers.
-
-    The parameters are those of :func:`proximal_newton`; `point` is the best point so far.
-    """
+    """Solves one problem after another on the same objective, as along a path of regularizers."""
 
     def __init__(
         self,
@@ -95,7 +92,7 @@ class ProximalNewton:
         seed: int = 0,
         callback: Callback | None = None,
     ) -> None:
-        self.point: L1Point | None = None
+        self.point: L1Point | None = None  # the best one so far
         self._objective = objective
         self._callback = callback
         self._iteration: ModelIteration | WorkingSets = (
@@ -178,12 +175,11 @@ def _inside(point: L1Point) -> L1Point:
 class ModelIteration:
     """Proximal Newton with an explicit Hessian, reused from one objective to the next.
 
-    `tightens` allows the closer of the two certificates to end a run; `point` is the best point so
-    far.
+    `tightens` allows the closer of the two certificates to end a run.
     """
 
     def __init__(self, max_iter: int, seed: int, *, tightens: bool = True) -> None:
-        self.point: L1Point | None = None
+        self.point: L1Point | None = None  # the best one so far
         self._max_iter = max_iter
         self._seed = seed
         self._tightens = tightens
@@ -193,7 +189,6 @@ class ModelIteration:
         self._disappointments = 0  # models in a row that were new and yet too slow
 
     def run(self, point: L1Point, tol: float, progress: Progress | None) -> ProximalOutcome:
-        """Minimize from a point."""
         self.point = point
         model_tol = MODEL_TOL
         for k in range(self._max_iter):
@@ -318,18 +313,14 @@ def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point 
 
 
 class WorkingSets:
-    """Solves on a few features, adds the features that violate optimality most, and repeats.
-
-    `point` is the best point so far.
-    """
+    """Solves on a few features, adds the features that violate optimality most, and repeats."""
 
     def __init__(self, max_iter: int, seed: int) -> None:
-        self.point: L1Point | None = None
+        self.point: L1Point | None = None  # the best one so far
         self._max_iter = max_iter
         self._seed = seed
 
     def run(self, point: L1Point, tol: float, progress: Progress | None) -> ProximalOutcome:
-        """Minimize from a point."""
         self.point = point
         size = SMALL_WORKING_SET
         for _ in range(self._max_iter):

@@ -61,7 +61,6 @@ class QuadraticModel:
         return regularizer.inside(problem.u)
 
     def decrease(self, w: Floats, gradient: Floats, u: Floats, regularizer: L1Regularizer) -> float:
-        """Return the decrease of q + Ω from w to u."""
         step = u - w
         change = float(gradient @ step) + 0.5 * float(step @ (self._hessian @ step))
         return regularizer.value(w) - regularizer.value(u) - change

@@ -132,7 +132,6 @@ class StepProblem:
             yield StepProblem(self.matrix, drawn, self.loss)
 
     def value_and_gradient(self, w: Floats, threads: int) -> tuple[float, Floats]:
-        """Return the loss of all pairs at w, and its gradient."""
         losses, _, gradient, _, _ = _core.evaluate(self.matrix, self.pairs, w, None, threads)
         return float(np.sum(losses[:, 0])), gradient
 
