@@ -76,7 +76,7 @@ def test_offsets_lift_all_scores_above_zero(target):
     offset = offset_above_zero(expected)
     assert (expected + offset).min() == pytest.approx(np.ptp(expected))
     if not TARGETS[target.partition(":")[0]].has_offset:
-        with pytest.raises(ValueError, match="has no place for offset"):
+        with pytest.raises(ValueError, match="does not support offset"):
             export_files(model, target, offset=offset)
         return
     scores = scores_of(model, target, X, offset=offset)
