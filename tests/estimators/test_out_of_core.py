@@ -248,6 +248,7 @@ def test_a_sample_certifies_nothing_when_a_fit_fails(tmp_path, monkeypatch):
     model = RankSVM(C=0.1)
     with pytest.raises(OSError, match=r"X\.npy ended"):
         model.fit(folder, memory_limit=limit())
+    assert model.history_
     assert all(line.fraction < 1.0 for line in model.history_)
     assert np.any(model.coef_ != 0)
     assert model.objective_ == model.gap_ == np.inf  # that of all documents is not known

@@ -386,6 +386,7 @@ def test_an_objective_of_zero_is_not_negative():
     with quiet():
         model = SGDRankSVM(C=1e-3).fit(features, [1, 0, 1, 0], qid=[0, 0, 1, 1])
     assert model.objective_ >= 0
+    assert model.history_
     assert all(line.objective >= 0 for line in model.history_)
 
 

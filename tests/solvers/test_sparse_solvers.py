@@ -217,6 +217,7 @@ def test_fenchel_obeys_the_bound_of_the_paper(radius):
     objective = random_objective(60, 15, 10)
     optimum = proximal_newton(objective, L1Ball(radius), tol=1e-11).objective
     result = fenchel(objective, L1Ball(radius), tol=1e-4, max_iter=200)
+    assert len(result.history) > 1
     for line in result.history:
         assert line.objective - optimum <= 16 * radius**2 / (line.iteration + 1)
         assert line.objective - optimum <= line.gap + 1e-12
