@@ -291,7 +291,7 @@ def test_a_hinge_fit_that_fails_keeps_weights_of_its_own_problem(store, monkeypa
 
 def test_a_long_query_without_pairs(tmp_path, monkeypatch):
     monkeypatch.setattr(streaming, "PART_BYTES", 1024)
-    folder = make_store(tmp_path / "s", n_queries=60, docs_per_query=30)
+    folder = make_store(tmp_path / "s", n_queries=24, docs_per_query=30)
     starts = RankingData.open(folder).queries.offsets[:-1:3]
     pairs = np.concatenate([np.column_stack([starts + k, starts + 2 * k]) for k in (1, 3, 7)])
     for parameters in ({"loss": "hinge"}, {"tol": 1e-9}, {"loss": "huber"}):
