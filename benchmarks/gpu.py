@@ -25,7 +25,7 @@ import torch
 from p_swx import SwxMatrix
 
 from marginrank import RankingData, load_letor, make_ranking
-from marginrank.fit.matrices import Place, matrix_at
+from marginrank.fit.matrices import matrix_on
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.metrics import pairwise_accuracy
 from marginrank.objective.losses import LOSSES
@@ -94,7 +94,7 @@ def objectives(data: RankingData, device: str) -> dict[str, Objective]:
     chosen = choose_pairs(data, LOSS)
     matrices = {
         "native": matrix_of(data),
-        "torch": matrix_at(data, Place(device)),
+        "torch": matrix_on(data, device),
         "P-SWX": SwxMatrix.on(data, device),
     }
     return {

@@ -200,14 +200,11 @@ def test_constant_features_are_left_as_they_are(layout):
 def test_features_that_no_pair_sees_are_named_once():
     X, y, qid = problem(n_features=20)
     X[:, :13] = np.random.default_rng(0).normal(size=(qid.max() + 1, 13))[qid]
-    with pytest.warns(UserWarning, match="constant inside every query") as caught:
+    with pytest.warns(UserWarning, match="Features without effect") as caught:
         model = RankSVM(scale="standard").fit(X, y, qid=qid)
     (warning,) = caught
-    assert str(warning.message) == (
-        "Features without effect, as they are constant inside every query: "
-        + ", ".join(f"f{k + 1}" for k in range(10))
-        + " and 3 more; drop them."
-    )
+    listed = ", ".join(f"f{k + 1}" for k in range(10))
+    assert f": {listed} and 3 more" in str(warning.message)
     assert warning.filename == __file__
     np.testing.assert_allclose(model.coef_[:13], 0.0, atol=1e-10)
     assert np.all(model.scale_[:13] > 0.1)
@@ -402,7 +399,7 @@ def test_a_huge_constant_feature_changes_nothing(size, scale, layout):
     alone = RankSVM(scale=scale).fit(layout(X), y, qid=qid)
     beside = np.column_stack([X, np.where(qid == qid[0], size, size / 2)])
     model = RankSVM(scale=scale)
-    with pytest.warns(UserWarning, match="constant inside every query"):
+    with pytest.warns(UserWarning, match="Features without effect"):
         model.fit(layout(beside), y, qid=qid)
     assert model.stop_reason_.converged
     assert model.objective_ == pytest.approx(alone.objective_, rel=1e-6)

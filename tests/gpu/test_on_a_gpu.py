@@ -8,7 +8,7 @@ from helpers.torch_problems import both, make_data, relative_error
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.fit import matrices
-from marginrank.fit.matrices import Place, matrix_at
+from marginrank.fit.matrices import matrix_on
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.torch.features import DenseFeatures
@@ -24,7 +24,7 @@ V = np.array([1.0, 0.3, -0.7, 0.1])
 @pytest.fixture(autouse=True)
 def card():
     if not torch.cuda.is_available():
-        pytest.fail("PyTorch finds no card: -m gpu is for machines that have one.")
+        pytest.fail("PyTorch finds no GPU; run -m gpu on a machine that has one.")
 
 
 def on_card(data, loss="squared_hinge", **options):
@@ -95,7 +95,7 @@ def test_a_tensor_is_used_where_it_is():
     X, y, qid = make_ranking(2000, 30, 100, dtype=np.float32, random_state=0)
     tensor = torch.as_tensor(X, device="cuda")
     assert tensor.numel() * 4 >= matrices.SMALL_BYTES
-    matrix = matrix_at(RankingData(X, y, qid), Place(None, tensor))
+    matrix = matrix_on(RankingData(X, y, qid), None, tensor)
     assert matrix.features.X.data_ptr() == tensor.data_ptr()
     found = RankSVM(C=0.01).fit(tensor, torch.as_tensor(y, device="cuda"), qid=qid)
     expected = RankSVM(C=0.01).fit(X, y, qid=qid)
@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_refused():
     free = torch.cuda.mem_get_info()[0]
     hog = torch.empty(max(free - (1 << 28), 0), dtype=torch.uint8, device="cuda")
     X, y, qid = make_ranking(20_000, 30, 200, dtype=np.float32, random_state=0)
-    with pytest.raises(ValueError, match=r"the data need .* on cuda:0, where .* are free"):
+    with pytest.raises(ValueError, match=r"the data need .* on cuda:0"):
         RankSVM(device="cuda").fit(X, y, qid=qid)
     del hog
 

@@ -1,4 +1,4 @@
-"""X of a fit: in memory, on a device, or left on disk within a limit of memory."""
+"""X of a fit: in memory, on a device, or on disk within a memory limit."""
 
 import os
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ import numpy as np
 from marginrank._utils.memory import available_memory, parse_bytes, private_memory, readable
 from marginrank._utils.optional import require
 from marginrank._utils.parameters import Mention, Message, ParameterError, given
+from marginrank._utils.threads import effective_threads
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import left_on_disk, open_stored
@@ -20,52 +21,36 @@ from marginrank.operators.native import native_matrix
 from marginrank.operators.parts.matrix import FitMemory, OnRead, StreamedMatrix
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, MOST_DOCUMENTS_IF_HARD
 
-STATE_BYTES = 112  # that any solver keeps of each document
-SHARE_OF_FREE = 0.8  # of the memory that is free, for a fit that was given no limit
+STATE_BYTES = 112  # per document, that any solver keeps
+SHARE_OF_FREE = 0.8  # of the free memory, for a fit without a limit
 # Launching the operations of a product takes a GPU about a millisecond, in which the native
 # kernels read about this much of X.
 SMALL_BYTES = 16 << 20
-SCRATCH_BYTES = 256  # for each document of a query that a thread has in work
-VECTORS = 24  # with an entry a feature
-BLOCKS = 64  # of documents, that have a sum a feature each
-HESSIANS = 4  # a Hessian, and what is made of it
-DOCUMENT_SPACE = 3  # matrices with a row and a column for each document
+SCRATCH_BYTES = 256  # per document of the queries that threads work on
+VECTORS = 24  # with one entry per feature
+BLOCKS = 64  # of documents, with one sum per feature each
+HESSIANS = 4  # a Hessian and its factors
+DOCUMENT_SPACE = 3  # matrices with one row and one column per document
 
 
 class Opened(NamedTuple):
-    """Documents to fit to, and how much memory a fit may have if X is left on disk.
+    """Data to fit to, with the memory limit if X stays on disk."""
 
-    Attributes
-    ----------
-    data : RankingData
-        Its X is in memory, mapped, or left on disk.
-    memory_limit : int or None
-        Bytes that the process may have; None if X is not left on disk.
-    message : Message or None
-        What to say of it, if nobody asked for it.
-    """
-
-    data: RankingData
-    memory_limit: int | None = None
-    message: Message | None = None
+    data: RankingData  # X is in memory, memory-mapped, or on disk
+    memory_limit: int | None = None  # bytes for the process; None unless X stays on disk
+    message: Message | None = None  # warning that X stays on disk without a given limit
 
 
 def is_path(source: Any) -> bool:
-    """Tell whether something names a store."""
+    """Whether an argument is a path, of a store."""
     return isinstance(source, (str, os.PathLike))
 
 
 def open_documents(source: Any, memory_limit: int | float | str | None = None) -> Opened:
-    """Open a store for a fit, or take data that are open.
+    """Open the store at a path for a fit, or take a RankingData.
 
-    With a limit, X stays on disk. Without one it does where memory is too small for it.
-
-    Parameters
-    ----------
-    source : str, path or RankingData
-        The folder of a store, or data.
-    memory_limit : int, float or str, optional
-        Bytes that the process may have, or a size such as "2GB".
+    With a limit, a number of bytes or a size such as "2GB", X stays on disk. Without one it stays
+    there if it does not fit in memory.
     """
     limit = None if memory_limit is None else parse_bytes("memory_limit", memory_limit)
     data: RankingData = open_stored(source) if is_path(source) else source
@@ -75,33 +60,26 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
             return Opened(data)
         raise ParameterError(
             Mention("memory_limit"),
-            " is for data that stay on disk, and these are in memory; save them as a store, and "
-            "give its path.",
+            " requires data on disk, but these are in memory; save them as a store, and pass its "
+            "path.",
         )
     if limit is not None:
         _check_contiguous(data)
         return Opened(left_on_disk(data), limit)
-    needed, free = _still_needed(data, stored), available_memory()
-    if needed <= free or data.queries.rows is not None:  # rows that are apart can only be mapped
+    is_unpacked = stored.packed is not None and not isinstance(data.X, StoredFeatures)
+    needed = STATE_BYTES * data.n_documents + (0 if is_unpacked else stored.memory_bytes)
+    free = available_memory()
+    if needed <= free or data.queries.rows is not None:  # scattered rows can only be mapped
         is_open = not isinstance(data.X, StoredFeatures)
         return Opened(data if is_open else RankingData.open(stored.folder))
     limit = private_memory() + int(SHARE_OF_FREE * free)
-    return Opened(left_on_disk(data), limit, _streams_by_itself(stored, needed, free, limit))
-
-
-def _still_needed(data: RankingData, stored: StoredFeatures) -> int:
-    """Return what memory a fit needs with X in it, beside what it has already."""
-    is_unpacked = stored.packed is not None and not isinstance(data.X, StoredFeatures)
-    return STATE_BYTES * data.n_documents + (0 if is_unpacked else stored.memory_bytes)
-
-
-def _streams_by_itself(stored: StoredFeatures, needed: int, free: int, limit: int) -> Message:
-    return Message(
-        f"{stored.folder} needs {readable(needed)} in memory and {readable(free)} are free, so "
-        "that it is read from disk in every sweep, within ",
+    message = Message(
+        f"{stored.folder} needs {readable(needed)} of memory, but {readable(free)} are free. It is "
+        "read from disk in every pass, within ",
         Mention("memory_limit", readable(limit)),
         ".",
     )
+    return Opened(left_on_disk(data), limit, message)
 
 
 def _check_contiguous(data: RankingData) -> None:
@@ -109,82 +87,57 @@ def _check_contiguous(data: RankingData) -> None:
         return
     folder = "the store" if data.stored is None else data.stored.folder
     raise ValueError(
-        f"{folder} has the rows of its queries apart from each other, so that it cannot be read in "
-        "parts; write it anew with the rows together: marginrank convert OLD NEW."
+        f"{folder}: the rows of a query are not contiguous, so it cannot be streamed; rewrite it "
+        "with marginrank convert OLD NEW."
     )
 
 
 def facts_of(matrix: Matrix) -> StreamFacts | None:
-    """Return what was read of X so far, if it was left on disk."""
+    """Return how much of X was read so far, if it stays on disk."""
     if not isinstance(matrix, StreamedMatrix):
         return None
     reader = matrix.reader
     return StreamFacts(matrix.plan.n_parts, reader.bytes_read, reader.pinned.n_bytes)
 
 
-class Place(NamedTuple):
-    """Where a fit is to compute.
+def device_name(device: str | None, tensor: Any = None) -> str | None:
+    """Return the device to compute on, or None for the native kernels.
 
-    Attributes
-    ----------
-    device : str or None
-        The parameter of that name.
-    tensor : Tensor or None
-        X, if it was given as a tensor.
+    A tensor on a GPU is used there, unless it is so small that the host is faster.
     """
-
-    device: str | None = None
-    tensor: Any = None
-
-    @property
-    def name(self) -> str | None:
-        """The device to compute on; None for the native kernels.
-
-        A tensor on a GPU is used where it is, unless it is so small that the host is faster.
-        """
-        if self.device is not None:
-            return self.device
-        if self.tensor is None or self.tensor.device.type == "cpu":
-            return None
-        is_small = self.tensor.numel() * self.tensor.element_size() < SMALL_BYTES
-        return None if is_small else str(self.tensor.device)
+    if device is not None or tensor is None or tensor.device.type == "cpu":
+        return device
+    is_small = tensor.numel() * tensor.element_size() < SMALL_BYTES
+    return None if is_small else str(tensor.device)
 
 
-HERE = Place()  # the native kernels
-
-
-def matrix_at(data: RankingData, place: Place) -> Matrix:
-    """Return X of some data as the kernels of a place hold it."""
-    if place.name is None:
+def matrix_on(data: RankingData, device: str | None, tensor: Any = None) -> Matrix:
+    """Return X of the data for the kernels of a device; `tensor` is X, if passed as a tensor."""
+    name = device_name(device, tensor)
+    if name is None:
         return native_matrix(data)
     torch = require("torch", "torch")
     from marginrank.operators.torch.matrix import TorchMatrix, bytes_needed
 
-    device = _existing(torch, place.name)
-    _check_device(device, place)
-    needed = bytes_needed(data, has_features=place.tensor is not None)
-    free = free_bytes(torch, device)
+    found = _existing(torch, name)
+    if tensor is not None and tensor.device.type != "cpu" and tensor.device != found:
+        raise ParameterError(
+            f"X is on {tensor.device}, but got ",
+            given("device", device),
+            "; move X there, or omit the device.",
+        )
+    needed = bytes_needed(data, has_features=tensor is not None)
+    free = free_bytes(torch, found)
     if free is not None and needed > free:
         raise ValueError(
-            f"the data need {readable(needed)} on {device}, where {readable(free)} are free; fit "
-            "them on the host with device=None, or on several GPUs with marginrank.dask."
+            f"the data need {readable(needed)} on {found}, but {readable(free)} are free. Use "
+            "device=None, or several GPUs with marginrank.dask."
         )
-    return TorchMatrix.of(data, device, place.tensor)
-
-
-def check_no_memory_limit(place: Place) -> None:
-    """Refuse to leave X on disk and to bring it to a device."""
-    if place.device is not None:
-        raise ParameterError(
-            given("device", place.device),
-            " needs all of X there, and with a ",
-            Mention("memory_limit"),
-            " it stays on disk; leave one of them out.",
-        )
+    return TorchMatrix.of(data, found, tensor)
 
 
 def free_bytes(torch: Any, device: Any) -> int | None:
-    """Return the memory that is free on a GPU; None on the host."""
+    """Return the free memory of a GPU; None for the host."""
     if device.type != "cuda":
         return None
     free: int = torch.cuda.mem_get_info(device)[0]
@@ -192,7 +145,7 @@ def free_bytes(torch: Any, device: Any) -> int | None:
 
 
 def _existing(torch: Any, name: str) -> Any:
-    """Return a device that there is."""
+    """Return a PyTorch device; raise ParameterError if it does not exist."""
     device = torch.device(name)
     if device.type == "cpu":
         return device
@@ -201,38 +154,9 @@ def _existing(torch: Any, name: str) -> Any:
     if number >= count:
         found = "no GPU" if count == 0 else f"{count} GPU(s), from cuda:0 on"
         raise ParameterError(
-            given("device", name), f" does not exist: PyTorch finds {found}; use another, or None."
+            given("device", name), f" does not exist: PyTorch finds {found}; use device=None."
         )
     return torch.device("cuda", number)
-
-
-def _check_device(device: Any, place: Place) -> None:
-    """Raise ValueError if a tensor is on another device than the one to compute on."""
-    tensor = place.tensor
-    if tensor is not None and tensor.device.type != "cpu" and tensor.device != device:
-        raise ParameterError(
-            f"X is on {tensor.device} and ",
-            given("device", place.device),
-            "; bring X there, or leave the device out.",
-        )
-
-
-class Keeping(Protocol):
-    """Parameters of a fit, that know what its solver keeps."""
-
-    @property
-    def state_bytes(self) -> int:
-        """What the solver keeps of each document."""
-
-
-def fit_memory(data: RankingData, parameters: Keeping, threads: int) -> FitMemory:
-    """Return what a fit to data that are left on disk needs beside X."""
-    longest = int(np.sum(np.sort(data.queries.sizes)[-threads:]))
-    return FitMemory(
-        state=parameters.state_bytes * data.n_documents,
-        scratch=SCRATCH_BYTES * longest,
-        features=_bytes_of_features(data),
-    )
 
 
 def _bytes_of_features(data: RankingData) -> int:
@@ -242,30 +166,54 @@ def _bytes_of_features(data: RankingData) -> int:
         numbers += BLOCKS * n
     if n <= HESSIAN_FEATURES:
         numbers += HESSIANS * n * n
-    elif m <= MOST_DOCUMENTS_IF_HARD:  # X comes into memory, and products of its rows
+    elif m <= MOST_DOCUMENTS_IF_HARD:  # X and products of its rows are in memory
         return 8 * (numbers + DOCUMENT_SPACE * m * m) + int(data.X.memory_bytes)
     return 8 * numbers
+
+
+class MatrixParameters(Protocol):
+    """The parameters that :func:`matrix_for` reads."""
+
+    @property
+    def device(self) -> str | None: ...
+
+    @property
+    def n_jobs(self) -> int | None: ...
+
+    @property
+    def state_bytes(self) -> int: ...
 
 
 @contextmanager
 def matrix_for(
     data: RankingData,
-    parameters: Keeping,
-    threads: int,
+    parameters: MatrixParameters,
     memory_limit: int | None = None,
     on_read: OnRead | None = None,
-    place: Place = HERE,
+    tensor: Any = None,
 ) -> Iterator[Matrix]:
-    """Yield X of the data for a fit: in memory, on a device, or read from disk again and again."""
+    """Yield X of the data for a fit: in memory, on a device, or on disk if there is a limit."""
     if memory_limit is None:
-        yield matrix_at(data, place)
+        yield matrix_on(data, parameters.device, tensor)
         return
-    check_no_memory_limit(place)
+    if parameters.device is not None:
+        raise ParameterError(
+            given("device", parameters.device),
+            " cannot be combined with ",
+            Mention("memory_limit"),
+            ": X is either on the device or on disk.",
+        )
+    threads = effective_threads(parameters.n_jobs)
+    longest = int(np.sum(np.sort(data.queries.sizes)[-threads:]))
     matrix = StreamedMatrix(
         data.X,
         data.queries.offsets,
         memory_limit=memory_limit,
-        fit_memory=fit_memory(data, parameters, threads),
+        fit_memory=FitMemory(
+            state=parameters.state_bytes * data.n_documents,
+            scratch=SCRATCH_BYTES * longest,
+            features=_bytes_of_features(data),
+        ),
         threads=threads,
         on_read=on_read,
     )

@@ -17,14 +17,7 @@ from marginrank.objective.gram import Rows
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairSet
-from marginrank.objective.protocols import (
-    Design,
-    GroupedLoss,
-    PairLoss,
-    QueryLosses,
-    Scores,
-    State,
-)
+from marginrank.objective.protocols import Design, GroupedLoss, PairLoss, QueryLosses, Scores, State
 from marginrank.operators.native import NativeDesign, NativeLoss, NativeMatrix, as_native
 from marginrank.operators.parts.design import OrderedSum, stacked
 from marginrank.operators.parts.tasks import ByPart, Executor, PartKernels, Report, Task
