@@ -111,7 +111,9 @@ def fit_additive(
         parameters,
         objective,
         partial(problem.minimize, parameters=parameters, seed=seed),
-        partial(problem.scores, threads=objective.threads),
+        lambda w: problem.matrix.hats.view.dot(
+            problem.matrix.basis.inner(w), None, objective.threads
+        ),
         propensity=propensity,
         w0=None,
         callback=callback,
@@ -202,12 +204,6 @@ class AdditiveProblem(NamedTuple):
         if report.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         return w
-
-    def scores(self, weights: Floats, threads: int) -> Floats:
-        """Return the scores by row for weights of the basis."""
-        values = self.matrix.basis.inner(weights)
-        scores: Floats = self.matrix.hats.view.dot(values, None, threads)
-        return scores
 
     def model(
         self,

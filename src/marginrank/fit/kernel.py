@@ -62,13 +62,9 @@ def fit_kernel(
     scale = values_of(find_scale(data, parameters.scale))
     landmarks = choose_landmarks(kernel, data.X, n_components, seed, scale)
     map = KernelMap.of(landmarks, data.X)
-    mapped = map.features(data.X, effective_threads(parameters.n_jobs))
-    linear = fit_linear(
-        data.with_features(mapped, n_jobs=parameters.n_jobs),
-        replace(parameters, scale=None),
-        seed=seed,
-        callback=callback,
-    )
+    features = map.features(data.X, effective_threads(parameters.n_jobs))
+    mapped = data.with_features(features, n_jobs=parameters.n_jobs)
+    linear = fit_linear(mapped, replace(parameters, scale=None), seed=seed, callback=callback)
     own = recorded_parameters("KernelRankSVM", parameters)
     own |= {"kernel": kernel.function, "gamma": kernel.gamma, "degree": kernel.degree}
     own |= {"coef0": kernel.coef0, "n_components": n_components}
@@ -111,15 +107,6 @@ def choose_landmarks(
 class KernelMap:
     """The kernel PCA map of some landmarks.
 
-    Attributes
-    ----------
-    landmarks : Landmarks
-        The landmarks.
-    vectors : ndarray of shape (n_landmarks, n_dimensions)
-        Eigenvectors U of the kernel matrix of the landmarks.
-    roots : ndarray of shape (n_dimensions,)
-        Square roots Λ^½ of the eigenvalues, all positive.
-
     Examples
     --------
     >>> import numpy as np
@@ -136,8 +123,8 @@ class KernelMap:
     """
 
     landmarks: Landmarks
-    vectors: Floats
-    roots: Floats
+    vectors: Floats  # (n_landmarks, n_dimensions): eigenvectors U of their kernel matrix
+    roots: Floats  # square roots Λ^½ of the eigenvalues, all positive
 
     @classmethod
     def of(cls, landmarks: Landmarks, X: Any) -> "KernelMap":

@@ -29,7 +29,6 @@ from marginrank.fit.scaling import (
     Scale,
     find_linear_scale,
     to_raw,
-    to_scaled,
     values_of,
     with_scale,
     without_effect,
@@ -123,30 +122,11 @@ def fit_linear(
     on_read: OnRead | None = None,
     tensor: Any = None,
 ) -> LinearModel:
-    """Fit a linear model.
+    """Fit a linear model to the data, or to a list of its pairs.
 
-    Parameters
-    ----------
-    data : RankingData
-        The documents.
-    parameters : Parameters
-        Objective and solver.
-    pairs : PairList, optional
-        Pairs to learn from, instead of the pairs that the labels imply.
-    propensity : ndarray of shape (n_documents,), optional
-        Probability that each document was examined.
-    seed : int
-        Seed of the solver.
-    w0 : ndarray of shape (n_features,), optional
-        Weights to start from.
-    callback : callable, optional
-        Called with each :class:`~marginrank.models.fit_report.Iteration`.
-    memory_limit : int, optional
-        Bytes that the process may use; X then stays on disk.
-    on_read : callable, optional
-        Called with the numbers of rows and bytes that were read from disk.
-    tensor : torch.Tensor, optional
-        X, if it was passed as a tensor.
+    `w0` are weights to start from; `callback` is called with each iteration. With a `memory_limit`,
+    the bytes that the process may use, X stays on disk, and `on_read` is called with the numbers of
+    rows and bytes read. `tensor` is X, if it was passed as a tensor.
     """
     check_ndcg_inputs(parameters, pairs, memory_limit)
     threads = effective_threads(parameters.n_jobs)
@@ -239,7 +219,7 @@ def minimize(
         try:
             result = (solve or parameters.minimizer(objective.loss))(
                 scaled,
-                w0=to_scaled(w0, scale),
+                w0=w0 if w0 is None or scale is None else w0 * scale.values,
                 tol=parameters.tol,
                 max_iter=parameters.max_iter,
                 seed=seed,
@@ -308,10 +288,9 @@ def check_ndcg_inputs(
     parameters: RidgeParameters, pairs: PairList | None, memory_limit: int | None = None
 ) -> None:
     """Raise ParameterError if an NDCG objective is combined with `pairs` or `memory_limit`."""
-    if pairs is not None:
-        check_not_ndcg(parameters.objective, "pairs")
-    if memory_limit is not None:
-        check_not_ndcg(parameters.objective, "memory_limit")
+    for name, value in {"pairs": pairs, "memory_limit": memory_limit}.items():
+        if value is not None:
+            check_not_ndcg(parameters.objective, name)
 
 
 def check_not_ndcg(objective: str, other: str) -> None:

@@ -64,7 +64,11 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
             "path.",
         )
     if limit is not None:
-        _check_contiguous(data)
+        if data.queries.rows is not None:
+            raise ValueError(
+                f"{stored.folder}: the rows of a query are not contiguous, so it cannot be "
+                "streamed; rewrite it with marginrank convert OLD NEW."
+            )
         return Opened(left_on_disk(data), limit)
     is_unpacked = stored.packed is not None and not isinstance(data.X, StoredFeatures)
     needed = STATE_BYTES * data.n_documents + (0 if is_unpacked else stored.memory_bytes)
@@ -80,16 +84,6 @@ def open_documents(source: Any, memory_limit: int | float | str | None = None) -
         ".",
     )
     return Opened(left_on_disk(data), limit, message)
-
-
-def _check_contiguous(data: RankingData) -> None:
-    if data.queries.rows is None:
-        return
-    folder = "the store" if data.stored is None else data.stored.folder
-    raise ValueError(
-        f"{folder}: the rows of a query are not contiguous, so it cannot be streamed; rewrite it "
-        "with marginrank convert OLD NEW."
-    )
 
 
 def facts_of(matrix: Matrix) -> StreamFacts | None:

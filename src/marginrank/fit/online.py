@@ -65,27 +65,10 @@ def fit_online(
 ) -> LinearModel:
     """Fit a linear model by passes over data that may come in chunks.
 
-    Parameters
-    ----------
-    chunks : callable
-        Called once for each pass; returns chunks of whole queries.
-    parameters : OnlineParameters
-        Objective and learning rate.
-    stream : bool
-        Whether chunks are read anew for each pass. The objective is then estimated, and computed in
-        one more pass at the end.
-    found : Contents, optional
-        The contents of the data, if known; else one more pass counts them.
-    pairs, propensity : optional
-        As in :func:`~marginrank.fit.linear.fit_linear`; the data must come in one chunk.
-    seed : int
-        Seed of the order of the queries.
-    validation : RankingData, optional
-        Data for the validation metric.
-    callback : callable, optional
-        Called with each :class:`~marginrank.models.fit_report.Pass`.
-    on_learner : callable, optional
-        Called with the learner, which can continue the fit.
+    `chunks` is called once per pass. A `stream` is read once to count its contents, unless they are
+    `found` already, once per pass, during which the objective is only estimated, and once more for
+    the objective. `pairs` and `propensity` require data in one chunk. `on_learner` is called with
+    the learner, which can continue the fit.
     """
     if stream:
         parameters.check_stream()

@@ -158,16 +158,8 @@ def value_and_gradient(
 class Learner:
     """Weights that are updated chunk by chunk.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    seed : int
-        Seed of the order of the queries.
-    coef : ndarray of shape (n_features,), optional
-        Weights to start from, of the unscaled features.
-    scale : ndarray of shape (n_features,), optional
-        Scale of the features.
+    The seed determines the order of queries; `coef` are weights of the unscaled features to start
+    from.
     """
 
     def __init__(

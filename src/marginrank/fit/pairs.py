@@ -145,14 +145,10 @@ def objective_on(
         The documents.
     preferences : Preferences
         The pairs, and the loss on them.
-    C : float
-        Weight of the loss relative to the regularizer.
-    normalization : {"none", "pairs", "query"}
-        "none" sums the loss over all pairs; "pairs" takes its mean over all pairs; "query" takes
-        the mean over the pairs of each query, then the mean over the queries that have pairs. All
-        means are weighted means.
+    C, normalization
+        As in :class:`~marginrank.RankSVM`.
     ridge : float
-        ρ, the weight of ½‖w‖².
+        Weight of ½‖w‖².
     threads : int
         Number of threads; the results do not depend on it.
     matrix : Matrix, optional

@@ -21,19 +21,13 @@ def fit_like_svm_rank(
 ) -> LinearModel:
     """Minimize the objective of SVM^rank, ½‖w‖² + c/q Σ hinge(pair), over q queries.
 
-    Parameters
-    ----------
-    data : RankingData
-        The documents; queries without a pair count in q, too.
-    c : float
-        Option -c.
-    epsilon : float
-        Option -e: the objective is at most ε F(0) above the optimum, because the cutting planes of
-        SVM^rank stop when none is violated by more than ε times the largest possible loss.
-    by_query : bool
-        Option -l 2: the sum over the pairs of a query is divided by their number.
+    `c` is its option -c, and `epsilon` its option -e: F(w) is at most ε F(0) above the optimum.
+    With `by_query` (-l 2), the sum over the pairs of a query is divided by their number. Queries
+    without a pair count in q, too.
     """
-    tol = min(epsilon, CLOSE)  # F* ≤ F(0)
+    # The cutting planes of SVM^rank stop when none is violated by more than ε times the largest
+    # possible loss, and F* ≤ F(0).
+    tol = min(epsilon, CLOSE)
     if by_query:  # our means are over the queries that have pairs, not over all
         share = np.count_nonzero(data.queries.n_pairs) / data.n_queries
         parameters = Parameters(C=c * share, loss="hinge", normalization="query", tol=tol)

@@ -157,11 +157,6 @@ def with_scale(objective: Objective, scale: Scale | None) -> Objective:
     return objective.on(ScaledMatrix(objective.matrix, scale.values))
 
 
-def to_scaled(w: Floats | None, scale: Scale | None) -> Floats | None:
-    """Return u = σw."""
-    return w if w is None or scale is None else w * scale.values
-
-
 def to_raw(u: Floats, scale: Scale | None) -> Floats:
     """Return w = u / σ, the weights of the unscaled features."""
     return u if scale is None else u / scale.values

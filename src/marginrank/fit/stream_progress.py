@@ -33,11 +33,6 @@ class StreamProgress:
     count_workers : callable, optional
         Returns the number of workers; called once per iteration.
 
-    Attributes
-    ----------
-    rows_read, bytes_read : int
-        In all passes; bytes from disk alone.
-
     Examples
     --------
     >>> from marginrank.fit.stream_progress import StreamProgress
@@ -56,8 +51,8 @@ class StreamProgress:
         count_workers: Callable[[], int] | None = None,
     ) -> None:
         self.n_rows = n_rows
-        self.rows_read = 0
-        self.bytes_read = 0
+        self.rows_read = 0  # in all passes
+        self.bytes_read = 0  # from disk
         self._tol = tol
         self._n_parts = n_parts
         self._count_workers = count_workers

@@ -203,28 +203,15 @@ Levels = AllLevels | AdjacentLevels
 
 @dataclass(frozen=True)
 class Ranges:
-    """The ranges of some passes in one run of prefix sums.
-
-    Attributes
-    ----------
-    levels : Levels
-        Starts of the levels.
-    numbers : range
-        The passes.
-    source : Tensor of int32, shape (n_passes * n_documents + 1,)
-        Index of each value of the run: a document, plus n_documents for the value it has as the
-        other side of its pairs. The first entry only shifts the prefix sums by one.
-    starts : Tensor of int32, shape (n_passes * n_leaves,)
-        Starts of the ranges, by pass and leaf.
-    stops : list of Tensor of int32, shape (n_passes * n_documents,)
-        Ends of the ranges, by pass and document, for each window.
-    """
+    """The ranges of some passes in one run of prefix sums."""
 
     levels: Levels
-    numbers: range
+    numbers: range  # of the passes
+    # Index of each value of the run (int32): a document, plus n_documents for the value it has as
+    # the other side of its pairs. The first entry only shifts the prefix sums by one.
     source: Tensor
-    starts: Tensor
-    stops: list[Tensor]
+    starts: Tensor  # int32, starts of the ranges by pass and leaf
+    stops: list[Tensor]  # int32, by window: ends of the ranges by pass and document
 
     def prefix_sums(self, values: Tensor) -> Tensor:
         """Return prefix sums of the run, all off by the same constant."""
