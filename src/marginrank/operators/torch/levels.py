@@ -3,12 +3,12 @@
 The partners of a document are documents of a higher level before a position in the order of the
 scores, and documents of a lower level after one. For any number of levels that takes one *pass* per
 bit of a level (a wavelet partition). In the pass of a bit, documents whose levels agree in the
-higher bits are split by this one, in the order of their scores. The two parts are siblings: all of
-one have a higher level than all of the other. So a document of the lower part has partners among
-the first of its sibling, and a document of the higher part among the last. With the lower part
-stored backwards, the partners are the first of the sibling in either case: one range per document
-and pass, whose sum is a difference of two prefix sums. The start of a range depends on level and
-query alone.
+higher bits are split by this one, in the order of their scores. The two parts are siblings: every
+level of one is higher than every level of the other. So a document of the lower part has partners
+among the first of its sibling, and a document of the higher part among the last. With the lower
+part stored backwards, the partners are the first of the sibling in either case: one range per
+document and pass, whose sum is a difference of two prefix sums. The start of a range depends on
+level and query alone.
 
 Pairs of adjacent levels take two passes, for the next higher level and the next lower one.
 """
