@@ -25,8 +25,7 @@ import torch
 from p_swx import SwxMatrix
 
 from marginrank import RankingData, load_letor, make_ranking
-from marginrank.fit.matrices import matrix_on
-from marginrank.fit.pairs import choose_pairs, objective_on
+from marginrank.fit.inputs import choose_pairs, matrix_on, objective_on
 from marginrank.metrics import pairwise_accuracy
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective

@@ -26,8 +26,8 @@ import numpy as np
 
 from marginrank import RankingData, RankSVM, load_letor
 from marginrank.data.pair_lists import PairList
+from marginrank.fit.inputs import Preferences, objective_on
 from marginrank.fit.linear import Parameters, minimize, preferences_of
-from marginrank.fit.pairs import Preferences, objective_on
 from marginrank.fit.rounds import Problems, Top, fit_in_rounds
 from marginrank.fit.scaling import find_scale
 from marginrank.metrics import ndcg

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 import torch
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, load_model, make_ranking
-from marginrank.fit import matrices
+from marginrank.fit import inputs
+from marginrank.fit.inputs import device_name, matrix_on
 from marginrank.fit.linear import Parameters, make_objective
-from marginrank.fit.matrices import device_name, matrix_on
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.native import NativeMatrix
 from marginrank.operators.torch.documents import DeviceDocuments
@@ -130,14 +130,14 @@ class OnACard:
 
 
 def test_small_data_stay_on_the_host_unless_asked():
-    small, large = OnACard(matrices.SMALL_BYTES // 4 - 1), OnACard(matrices.SMALL_BYTES // 4)
+    small, large = OnACard(inputs.SMALL_BYTES // 4 - 1), OnACard(inputs.SMALL_BYTES // 4)
     assert device_name(None, small) is None
     assert device_name(None, large) == "cuda:0"
     assert device_name("cuda", small) == "cuda"
 
 
 def test_too_large_for_the_card(monkeypatch):
-    monkeypatch.setattr(matrices, "free_bytes", lambda torch, device: 10_000)
+    monkeypatch.setattr(inputs, "free_bytes", lambda torch, device: 10_000)
     with pytest.raises(ValueError, match=r"need 1?\d+ MB on cpu.* 0 MB .*device=None"):
         RankSVM(device="cpu").fit(RankingData(*make_ranking(1000, 20, 50, random_state=0)))
 

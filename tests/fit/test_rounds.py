@@ -8,8 +8,8 @@ import pytest
 from helpers.brute_force import BruteForce, ExplicitPairs, explicit_pairs
 
 from marginrank import RankingData, learning_curve_ranking, make_ranking
+from marginrank.fit.inputs import objective_on
 from marginrank.fit.linear import Parameters, fit_linear, minimize, preferences_of
-from marginrank.fit.pairs import objective_on
 from marginrank.fit.rounds import MOST_ROUNDS, PATIENCE, Problems, Top, fit_in_rounds
 from marginrank.metrics import ndcg
 from marginrank.metrics.ranking import ranks

@@ -6,9 +6,9 @@ import pytest
 from marginrank import RankingData, make_ranking
 from marginrank._utils.memory import private_memory
 from marginrank.data.store.stored_features import StoredFeatures
-from marginrank.fit import matrices
+from marginrank.fit import inputs
+from marginrank.fit.inputs import open_documents
 from marginrank.fit.linear import Parameters, fit_linear
-from marginrank.fit.matrices import open_documents
 from marginrank.fit.sparse import SparseParameters, fit_sparse
 from marginrank.operators.parts import streaming
 
@@ -42,7 +42,7 @@ def test_without_a_limit_x_is_mapped_if_memory_holds_it(store):
 
 
 def test_without_a_limit_x_stays_on_disk_if_memory_is_too_small(store, monkeypatch):
-    monkeypatch.setattr(matrices, "available_memory", lambda: 1000)
+    monkeypatch.setattr(inputs, "available_memory", lambda: 1000)
     opened = open_documents(store)
     assert isinstance(opened.data.X, StoredFeatures)
     assert opened.memory_limit >= 800

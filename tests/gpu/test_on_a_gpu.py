@@ -7,9 +7,8 @@ import torch
 from helpers.torch_problems import both, make_data, relative_error
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
-from marginrank.fit import matrices
-from marginrank.fit.matrices import matrix_on
-from marginrank.fit.pairs import choose_pairs, objective_on
+from marginrank.fit import inputs
+from marginrank.fit.inputs import choose_pairs, matrix_on, objective_on
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.torch.features import DenseFeatures
 from marginrank.operators.torch.fixed_point import Segments, prefix_sums
@@ -94,7 +93,7 @@ def test_triton_kernels_are_those_of_torch():
 def test_a_tensor_is_used_where_it_is():
     X, y, qid = make_ranking(2000, 30, 100, dtype=np.float32, random_state=0)
     tensor = torch.as_tensor(X, device="cuda")
-    assert tensor.numel() * 4 >= matrices.SMALL_BYTES
+    assert tensor.numel() * 4 >= inputs.SMALL_BYTES
     matrix = matrix_on(RankingData(X, y, qid), None, tensor)
     assert matrix.features.X.data_ptr() == tensor.data_ptr()
     found = RankSVM(C=0.01).fit(tensor, torch.as_tensor(y, device="cuda"), qid=qid)

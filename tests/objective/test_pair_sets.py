@@ -29,7 +29,7 @@ from test_objective import (
 import marginrank
 from marginrank import RankingData, make_ranking
 from marginrank.data.pair_lists import PairList
-from marginrank.fit.pairs import choose_pairs
+from marginrank.fit.inputs import choose_pairs
 from marginrank.models.parameters import NORMALIZATIONS
 from marginrank.objective.losses import LOSSES, Loss
 

@@ -25,9 +25,9 @@ from marginrank.estimators.input import (
     set_features,
     training_data,
 )
+from marginrank.fit.inputs import check_propensity
 from marginrank.fit.online import fit_online, stalled_message
 from marginrank.fit.online_learner import Learner, OnlineParameters, step_problem
-from marginrank.fit.pairs import check_propensity
 from marginrank.fit.scaling import effect_message, scale_of_part
 from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models import LinearModel

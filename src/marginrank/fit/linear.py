@@ -22,8 +22,15 @@ from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.matrices import facts_of, matrix_for
-from marginrank.fit.pairs import Preferences, choose_pairs, no_pairs, no_weight, objective_on
+from marginrank.fit.inputs import (
+    Preferences,
+    choose_pairs,
+    facts_of,
+    matrix_for,
+    no_pairs,
+    no_weight,
+    objective_on,
+)
 from marginrank.fit.rounds import Problems, Solution, Top, fit_in_rounds
 from marginrank.fit.scaling import (
     Scale,

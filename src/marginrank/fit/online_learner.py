@@ -12,7 +12,7 @@ from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Booleans, Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.pairs import Preferences, choose_pairs, no_pairs, no_weight
+from marginrank.fit.inputs import Preferences, choose_pairs, no_pairs, no_weight
 from marginrank.fit.scaling import Scale, ScaleSearch
 from marginrank.metrics import get_metric
 from marginrank.models.parameters import OnlineDeclaration

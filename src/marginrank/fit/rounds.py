@@ -14,7 +14,7 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.pairs import Preferences
+from marginrank.fit.inputs import Preferences
 from marginrank.metrics.cumulative_gain import discounts, ndcg
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.ranking import Ranking

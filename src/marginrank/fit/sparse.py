@@ -11,9 +11,8 @@ from marginrank._utils.parameters import Mention, Message, ParameterError, check
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.inputs import choose_pairs, matrix_for, objective_on
 from marginrank.fit.linear import check_start, minimize, require_pairs
-from marginrank.fit.matrices import matrix_for
-from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.fit.scaling import Scale, blaming_features, find_linear_scale, values_of, with_scale
 from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration, recorded_parameters
