@@ -114,8 +114,8 @@ def test_a_tensor_is_used_where_it_is():
     assert isinstance(matrix_on(DATA, None, None), NativeMatrix)
 
 
-class OnACard:
-    """As much of a tensor on a card as the rule of small data looks at."""
+class FakeTensor:
+    """The part of a tensor on a GPU that device_name reads."""
 
     device = torch.device("cuda", 0)
 
@@ -130,7 +130,7 @@ class OnACard:
 
 
 def test_small_data_stay_on_the_host_unless_asked():
-    small, large = OnACard(inputs.SMALL_BYTES // 4 - 1), OnACard(inputs.SMALL_BYTES // 4)
+    small, large = FakeTensor(inputs.SMALL_BYTES // 4 - 1), FakeTensor(inputs.SMALL_BYTES // 4)
     assert device_name(None, small) is None
     assert device_name(None, large) == "cuda:0"
     assert device_name("cuda", small) == "cuda"
