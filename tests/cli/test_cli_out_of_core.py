@@ -211,7 +211,7 @@ def test_a_store_whose_queries_are_apart(refused, tmp_path, ranking):
     RankingData(*(column[order] for column in ranking)).save(tmp_path / "apart.store")
     flags = ("--model", tmp_path / "m.json", "--memory-limit", LIMIT)
     sentence = refused("train", tmp_path / "apart.store", *flags)
-    assert sentence.startswith(f"{tmp_path}/apart.store has the rows of its queries apart")
+    assert sentence.startswith(f"{tmp_path}/apart.store: the rows")
     assert sentence.endswith("marginrank convert OLD NEW.")
 
 

@@ -219,7 +219,7 @@ def test_names_of_features_that_no_pair_sees():
     message = effect_message(without_effect(find_scale(data, "query")), data.feature_names)
     assert message.endswith("query: d. Drop them.")
     plain = effect_message(without_effect(find_scale(data, "query")), None)
-    assert plain.spelled(str).endswith("query: f4; drop them.")
+    assert plain.spelled(str).endswith("query: f4. Drop them.")
 
 
 @pytest.mark.parametrize("scale", ["standard", "range", "query"])
