@@ -194,10 +194,12 @@ def test_neighbours_share_sweeps():
 
 def test_history_and_certificate_are_its_own():
     reference = objective_of(data_of("queries"))
-    for _, _, result in newton_paths(reference, folds_of(reference), RIDGES, tol=1e-6):
+    results = [found[2] for found in newton_paths(reference, folds_of(reference), RIDGES, tol=1e-6)]
+    assert sum(bool(result.history) for result in results) > len(results) // 2
+    for result in results:
         assert result.gap >= 0
         assert result.n_iter == len(result.history)
-        if result.history:
+        if result.history:  # the end of the path before may be the optimum of the next ridge
             assert result.history[-1].objective == result.objective
 
 
