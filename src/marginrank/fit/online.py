@@ -113,9 +113,15 @@ def fit_online(
     report = FitReport(**final._asdict(), stop_reason=stop, **facts)
     if on_learner is not None:
         on_learner(learner)
+    return _model(w, asked, report, learner)
+
+
+def _model(
+    w: Floats, parameters: OnlineParameters, report: FitReport, learner: Learner
+) -> LinearModel:
     return LinearModel(
         coef=w,
-        parameters=recorded_parameters("SGDRankSVM", asked),
+        parameters=recorded_parameters("SGDRankSVM", parameters),
         report=report,
         estimator="SGDRankSVM",
         counts={"n_iter": report.n_iter, "n_pairs": report.n_pairs, "t": learner.sgd.steps},
