@@ -129,7 +129,7 @@ def test_what_belongs_to_one_process_is_refused(client, name):
 
 
 def test_a_goal_that_ranks_documents_is_refused(client):
-    with pytest.raises(ValueError, match=r"objective='ndcg@10' does not go with dask, .*memory"):
+    with pytest.raises(ValueError, match=r"objective='ndcg@10'.*dask"):
         DaskRankSVM(objective="ndcg@10").fit(**as_data(CHUNKS, X, Y, QID), client=client)
 
 

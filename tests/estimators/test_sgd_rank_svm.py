@@ -319,7 +319,7 @@ def test_a_metric_without_a_value_does_not_stop_a_fit():
     """No validation query has documents of both kinds, so that AUC is nan."""
     labels = np.ones(len(VALID[1]))
     model = SGDRankSVM(early_stopping=True, scoring="auc")
-    with pytest.warns(ConvergenceWarning, match="auc has no value on the validation data"):
+    with pytest.warns(ConvergenceWarning, match=r"auc .* validation data"):
         model.fit(X, Y, qid=QID, eval_set=[(VALID[0], labels)], eval_qid=[VALID[2]])
     assert model.stop_reason_ is StopReason.ESTIMATED
     assert model.coef_.tobytes() == SGDRankSVM().fit(X, Y, qid=QID).coef_.tobytes()
@@ -575,7 +575,7 @@ def test_bad_pieces_are_named():
 
 
 def test_one_query_cannot_be_held_out():
-    with pytest.raises(ValueError, match="needs two queries with pairs"):
+    with pytest.raises(ValueError, match=r"early_stopping=True .* got 1"):
         SGDRankSVM(early_stopping=True).fit(X, Y)
 
 
