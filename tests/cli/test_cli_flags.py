@@ -123,7 +123,7 @@ def test_flags_of_what_convert_writes(invoke, here, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ("-C 1 --lam 0.5", "--C has no meaning with --lam."),
+        ("-C 1 --lam 0.5", "--C cannot be combined with --lam; drop one."),
         ("--metrics ndcg@3", "--metrics needs --valid."),
         ("--gain linear", "--gain needs --valid."),
         ("--discount letor", "--discount needs --valid."),
@@ -136,9 +136,15 @@ def test_flags_of_what_convert_writes(invoke, here, tmp_path):
         ("--budget 60", "--budget is a flag of tune, not of train."),
         ("--no-average", "--no-average is a flag of train-online, not of train."),
         ("--chunk-documents 9", "--chunk-documents is a flag of train-online, not of train."),
-        ("--pairs p.txt --pair-selection all", "--pair-selection has no meaning with --pairs."),
-        ("--pairs p.txt --pair-cost gain", "--pair-cost has no meaning with --pairs."),
-        ("--pairs p.txt --margin label", "--margin has no meaning with --pairs."),
+        (
+            "--pairs p.txt --pair-selection all",
+            "--pair-selection cannot be combined with --pairs; drop one.",
+        ),
+        (
+            "--pairs p.txt --pair-cost gain",
+            "--pair-cost cannot be combined with --pairs; drop one.",
+        ),
+        ("--pairs p.txt --margin label", "--margin cannot be combined with --pairs; drop one."),
         ("--n-features 0", "--n-features 0 must be an integer of at least 1."),
         # What only Python can give is not offered.
         ("--pair-cost x", "--pair-cost 'x' must be one of 'gain', 'ndcg'."),

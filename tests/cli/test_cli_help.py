@@ -25,7 +25,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(run, command):
-    assert f"Example:\n    marginrank {command} " in run(command, "--help").stdout
+    assert f"Example:\n  marginrank {command} " in run(command, "--help").stdout
 
 
 def test_help_names_the_commands(run):

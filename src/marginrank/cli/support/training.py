@@ -1,60 +1,179 @@
-"""Fitting with progress, and what to tell of it; shared by the training commands and demo."""
+"""Shared by the commands that train: checks, reading, fitting with progress, and the summary."""
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from marginrank.cli.support.output import print_table
+from marginrank._utils.memory import readable
+from marginrank._utils.parameters import Message
+from marginrank.cli.flags.shared import Reading, Training, ValidationFlags
+from marginrank.cli.support import models as _models
+from marginrank.cli.support.checks import (
+    check_conflicts,
+    check_files,
+    check_flags_of_both,
+    check_needs,
+    check_only_with,
+    check_stdin_once,
+    check_stored,
+    check_writable,
+)
+from marginrank.cli.support.data import DataRequest, kind_of, open_data, open_held_out
+from marginrank.cli.support.files import naming
+from marginrank.cli.support.metrics import (
+    Metric,
+    effect_of_ties,
+    find_metrics,
+    measure,
+    print_ties,
+)
+from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
+from marginrank.data import RankingData
+from marginrank.data.pair_lists import PairList
+from marginrank.fit.linear import Parameters, fit_linear, seed_from
+from marginrank.fit.matrices import Opened, open_documents
+from marginrank.fit.scaling import effect_message
+from marginrank.fit.sparse import SparseParameters, empty_message, fit_sparse
+from marginrank.fit.stream_progress import StreamProgress, Watch
+from marginrank.models import AdditiveModel, LinearModel, write_model
+from marginrank.models.fit_report import FitReport, StopReason, convergence_message, report_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+Flags = Iterable[tuple[str, str]]
+BatchParameters = Parameters | SparseParameters
+Checked = TypeVar("Checked")
+Model = TypeVar("Model", LinearModel, AdditiveModel)
 
-    from marginrank._utils.parameters import Message
-    from marginrank.data import RankingData
-    from marginrank.data.pair_lists import PairList
-    from marginrank.fit.linear import Parameters
-    from marginrank.fit.matrices import Opened
-    from marginrank.fit.sparse import SparseParameters
-    from marginrank.fit.stream_progress import Watch
-    from marginrank.models import AdditiveModel, LinearModel
-    from marginrank.models.fit_report import FitReport
-
-    AnyParameters = Parameters | SparseParameters
-
-Model = TypeVar("Model", "LinearModel", "AdditiveModel")
+NEEDS = tuple((name, "valid") for name in ("valid_group", "metrics", "gain", "discount"))
 
 
-def fit(
-    data: "RankingData",
-    parameters: "AnyParameters",
-    phases: Phases,
-    *,
-    pairs: "PairList | None" = None,
-    random_state: int = 0,
-    verbose: bool = False,
-) -> "LinearModel":
-    """Fit to the labels of data in memory, or to a list of pairs, and time it."""
-    from marginrank.fit.matrices import Opened
+class TrainingTask:
+    """Files to learn from, validation data, and the file to write the model to."""
 
-    how: Any = {"pairs": pairs, "random_state": random_state, "verbose": verbose}
-    return fit_opened(Opened(data), parameters, phases, **how)
+    def __init__(
+        self,
+        files: Sequence[str],
+        reading: Reading,
+        validation: ValidationFlags,
+        training: Training,
+        phases: Phases,
+    ) -> None:
+        self.files = files
+        self.reading = reading
+        self.validation = validation
+        self.training = training
+        self.phases = phases
+
+    def check_flags(self, *, needs: Flags = (), conflicts: Flags = ()) -> None:
+        """Raise ValueError for flags of other data, or that need or exclude another flag."""
+        given = self.reading.given
+        check_conflicts(given, conflicts)
+        check_needs(given, (*needs, *NEEDS))
+        check_flags_of_both(given, self.files, self.validation.valid)
+        check_stored(given, self.files)
+
+    def prepare(
+        self,
+        make: Callable[[], Checked],
+        *,
+        inputs: Iterable[str | None] = (),
+        outputs: Iterable[str | None] = (),
+        only_with: Iterable[tuple[str, str, Sequence[str]]] = (),
+    ) -> Checked:
+        """Return the parameters that `make` returns, after all checks that need no data.
+
+        `inputs` and `outputs` are the files that not every training command has; `only_with` are
+        flags that need some value of another parameter.
+        """
+        read = [*self.files, *inputs, self.validation.valid]
+        check_writable(self.training.model)
+        check_stdin_once(read)
+        self.phases.seconds["import"] = self.phases.import_seconds
+        parameters = make()
+        check_only_with(self.reading.given, parameters, only_with)
+        self.metrics()
+        groups = self.reading.group, self.validation.valid_group
+        check_files([*read, *groups], [self.training.model, *outputs])
+        return parameters
+
+    def metrics(self, default: str | None = None) -> dict[str, Metric]:
+        """Return the metrics of the validation."""
+        names = default if self.validation.metrics is None else self.validation.metrics
+        return find_metrics(names, self.validation)
+
+    def open(self, request: DataRequest | None = None, memory_limit: str | None = None) -> Opened:
+        """Read data to learn from; a store that is larger than memory stays on disk."""
+        if [kind_of(path) for path in self.files] != ["store"]:
+            return Opened(open_data(self.files, self.reading, self.phases, request))
+        with self.phases.reading(self.files[0]):
+            opened = open_documents(self.files[0], memory_limit)
+        warn_of(opened.message)
+        return opened
+
+    def open_valid(
+        self, n_features: int, names: Sequence[str] | None, *, missing: bool = False
+    ) -> RankingData | None:
+        """Read the validation data: before the fit, so that an error costs no time."""
+        valid, group = self.validation.valid, self.validation.valid_group
+        request = DataRequest(n_features, names, missing=missing)
+        return open_held_out("valid", valid, group, self.reading, self.phases, request)
+
+    def fit(
+        self, opened: Opened, parameters: BatchParameters, pairs: PairList | None = None
+    ) -> LinearModel:
+        """Fit to the labels of data in memory or on disk, or to a list of pairs."""
+        training = self.training
+        return fit_opened(
+            opened, parameters, self.phases, training.random_state, training.verbose, pairs=pairs
+        )
+
+    def write(self, model: LinearModel | AdditiveModel) -> None:
+        """Write the model; if an error ended the fit, raise it afterwards."""
+        path = self.training.model
+        with self.phases.phase("write", path), naming(path):
+            write_model(model, path)
+        error = report_of(model).error
+        if error is not None:
+            sentence = str(error).rstrip(".")
+            raise OSError(f"{sentence}; the best weights so far are in {path}.") from error
+
+    def report(
+        self,
+        model: LinearModel | AdditiveModel,
+        held_out: RankingData | None,
+        counts: dict[str, int],
+        **more: Any,
+    ) -> dict[str, Any]:
+        """Evaluate the model on the validation data, and print the summary; return it, too."""
+        result = fit_summary(model, counts) | {"model": self.training.model, **more}
+        if held_out is not None:
+            with self.phases.phase("evaluate", self.validation.valid):
+                chosen = self.metrics()
+                scores = _models.scores(model, held_out, self.reading.n_jobs)
+                values = measure(chosen, held_out, scores, skip=self.validation.metrics is None)
+                result["valid"] = values
+                result["ties"] = effect_of_ties(chosen, values, held_out, scores)
+        result["seconds"] = self.phases.seconds
+        if self.training.json:
+            print_json(result)
+        else:
+            print_fit(result, report_of(model).stop_reason.value)
+            print_ties(result.get("ties", {}))
+        return result
 
 
 def fit_opened(
-    opened: "Opened",
-    parameters: "AnyParameters",
+    opened: Opened,
+    parameters: BatchParameters,
     phases: Phases,
-    *,
-    pairs: "PairList | None" = None,
     random_state: int = 0,
     verbose: bool = False,
-) -> "LinearModel":
-    """Fit to the labels of data in memory or on disk, or to a list of pairs, and time it."""
-    from marginrank.fit.linear import fit_linear, seed_from
-    from marginrank.fit.sparse import SparseParameters, fit_sparse
-
+    *,
+    pairs: PairList | None = None,
+) -> LinearModel:
+    """Fit to the labels of data in memory or on disk, or to a list of pairs; warn, and time it."""
     data, limit, _ = opened
     with phases.phase("solve"), _watching(opened, parameters, phases, verbose) as watch:
         how: Any = {"seed": seed_from(random_state), "memory_limit": limit, **watch._asdict()}
@@ -68,11 +187,9 @@ def fit_opened(
 
 @contextmanager
 def _watching(
-    opened: "Opened", parameters: "AnyParameters", phases: Phases, verbose: bool
-) -> "Iterator[Watch]":
-    """Yield what a fit is to call while it goes on."""
-    from marginrank.fit.stream_progress import StreamProgress, Watch
-
+    opened: Opened, parameters: BatchParameters, phases: Phases, verbose: bool
+) -> Iterator[Watch]:
+    """Yield the callbacks of a fit."""
     if opened.memory_limit is None:
         with phases.solving(verbose) as callback:
             yield Watch(callback)
@@ -82,46 +199,38 @@ def _watching(
         yield watch
 
 
-def warn_of_model(model: "LinearModel", parameters: "AnyParameters") -> None:
-    """Warn of what is wrong with a linear model; raise what has ended the fit."""
-    from marginrank.fit.sparse import SparseParameters, empty_message
-    from marginrank.models.fit_report import report_of
-
+def warn_of_model(model: LinearModel, parameters: BatchParameters) -> None:
+    """Emit the warnings of a linear fit; raise KeyboardInterrupt if it was interrupted."""
     report = report_of(model)
     warn_of_report(report, parameters.tol, model.feature_names)
     if report.error is None and isinstance(parameters, SparseParameters):
         warn_of(empty_message(model.coef, parameters))
 
 
-def with_seed(model: "Model", random_state: int) -> "Model":
-    """Return a model whose parameters have the random_state that its fit began with."""
-    return replace(model, parameters=model.parameters | {"random_state": random_state})
-
-
-def warn_of_report(report: "FitReport", tol: float, feature_names: list[str] | None) -> None:
-    """Warn of what is wrong with a fit; raise what has ended it."""
-    from marginrank.fit.scaling import effect_message
-    from marginrank.models.fit_report import StopReason, convergence_message
-
+def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | None) -> None:
+    """Emit the warnings of a fit; raise KeyboardInterrupt if it was interrupted."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    if isinstance(report.error, BrokenPipeError):  # nobody reads what --verbose prints
+    if isinstance(report.error, BrokenPipeError):  # nobody reads the output of --verbose
         raise report.error
     if report.error is None:
         warn_of(effect_message(report.without_effect, feature_names))
         warn_of(convergence_message(report, tol))
 
 
-def warn_of(message: "Message | None") -> None:
+def warn_of(message: Message | str | None) -> None:
     """Emit `message` as a warning, if not None."""
     if message is not None:
         warnings.warn(message, stacklevel=1)
 
 
-def fit_summary(model: "LinearModel | AdditiveModel", counts: dict[str, int]) -> dict[str, Any]:
-    """Return what came out of a fit on data with these counts."""
-    from marginrank.models.fit_report import report_of
+def with_seed(model: Model, random_state: int) -> Model:
+    """Return the model with the random_state of its fit among the parameters."""
+    return replace(model, parameters=model.parameters | {"random_state": random_state})
 
+
+def fit_summary(model: LinearModel | AdditiveModel, counts: dict[str, int]) -> dict[str, Any]:
+    """Return the results of a fit for --json."""
     report = report_of(model)
     optional = {name: getattr(report, name) for name in ("n_rounds", "C", "smoothness")}
     return {
@@ -137,23 +246,28 @@ def fit_summary(model: "LinearModel | AdditiveModel", counts: dict[str, int]) ->
     }
 
 
-def stream_summary(opened: "Opened", model: "LinearModel") -> dict[str, Any]:
-    """Return what was read of data that were left on disk, if they were."""
-    from marginrank.models.fit_report import report_of
-
+def stream_summary(opened: Opened, model: LinearModel) -> dict[str, Any]:
+    """Return what was read from disk, if data stayed there."""
     stream = report_of(model).stream
     if stream is None:
         return {}
     return {"stream": {"memory_limit": opened.memory_limit, **stream._asdict()}}
 
 
-def print_fit(result: "Mapping[str, Any]", stop_reason: str) -> None:
-    """Print the summary of a fit, with the seconds by phase and the metrics if there are any."""
+def print_fit(result: Mapping[str, Any], stop_reason: str) -> None:
+    """Print the verdict, the metrics if there are any, and the details of a fit."""
     gap = f"{result['gap']:.2e}"
     if result["objective"] > 0:
         gap += f", relative {result['gap'] / result['objective']:.1e}"
+    counts = ", ".join(f"{number:,} {name}" for name, number in result["data"].items())
+    done = "Converged" if result["converged"] else f"Not converged ({stop_reason})"
+    written = f"; model written to {result['model']}" if "model" in result else ""
+    print_line(f"{done} in {sum(result['seconds'].values()):.1f} s{written}")
+    print_line(f"Trained on {counts}")
+    print_line("")
+    if "valid" in result:
+        print_table("Validation", result["valid"].items())
     rows = [
-        *result["data"].items(),
         *((name, f"{result[name]:.10g}") for name in ("C", "smoothness") if name in result),
         ("objective", f"{result['objective']:.10g}"),
         ("certified gap", gap),
@@ -161,21 +275,15 @@ def print_fit(result: "Mapping[str, Any]", stop_reason: str) -> None:
         ("iterations", result["n_iter"]),
         ("stopped because", stop_reason),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in result["seconds"].items())),
+        *_stream_rows(result.get("stream")),
+        *result.get("dask", {}).items(),
     ]
-    if "stream" in result:
-        rows.extend(_stream_rows(result["stream"]))
-    if "dask" in result:
-        rows.extend(result["dask"].items())
-    if "model" in result:
-        rows.append(("written to", result["model"]))
     print_table("Training", rows)
-    if "valid" in result:
-        print_table("Validation", result["valid"].items())
 
 
-def _stream_rows(stream: "Mapping[str, int]") -> list[tuple[str, Any]]:
-    from marginrank._utils.memory import readable
-
+def _stream_rows(stream: Mapping[str, int] | None) -> list[tuple[str, Any]]:
+    if stream is None:
+        return []
     return [
         ("memory limit", readable(stream["memory_limit"])),
         ("parts", stream["n_parts"]),

@@ -1,4 +1,4 @@
-"""Command lines as SVM-light and LIBLINEAR read them: flags of one letter, then files."""
+"""Command lines of SVM-light and LIBLINEAR: flags of one letter, then files."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -8,31 +8,31 @@ Check = Callable[[str], Any]
 
 
 class Flag(NamedTuple):
-    """A flag of a program, and what becomes of it here.
+    """A flag of a program.
 
     Attributes
     ----------
     help : str
-        What it is, for the help.
+        Description for the help.
     read : callable or None
-        Makes a value of the next word, or raises ValueError; None if no word follows.
+        Converts the next word to a value, or raises ValueError; None if the flag takes no value.
     default : object
-        The value where the flag is not given.
-    refused : str or None
-        Why the flag cannot be honoured.
+        The value if the flag is not given.
+    unsupported : str or None
+        Why the flag is not supported, if so.
     unused : bool
-        It says how the program computes, not what: the result does not depend on it.
+        Whether the flag is accepted without effect on the result.
     """
 
     help: str
     read: Check | None = str
     default: Any = None
-    refused: str | None = None
+    unsupported: str | None = None
     unused: bool = False
 
 
-class Given(NamedTuple):
-    """What stands on a command line."""
+class ParsedArguments(NamedTuple):
+    """A parsed command line."""
 
     values: dict[str, Any]  # of all flags, by their letters
     unused: list[str]  # flags without effect
@@ -41,17 +41,17 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A program of others: its command line, and the function that does what it does."""
+    """The command line of a program, and the function that runs it."""
 
     usage: str
     flags: dict[str, Flag]
-    run: Callable[[Given], None]
+    run: Callable[[ParsedArguments], None]
     n_files: tuple[int, int]  # at least, at most
     help_flags: tuple[str, ...] = ("-?", "-h", "--help")
     prefixes: dict[str, str] = field(default_factory=dict)  # "-w1" is the flag "-wi"
 
-    def parse(self, words: Iterable[str]) -> Given | None:
-        """Read the words after the program's name; None if they ask for help."""
+    def parse(self, words: Iterable[str]) -> ParsedArguments | None:
+        """Parse the words after the name of the program; return None if they ask for help."""
         rest = list(words)
         values = {letter: flag.default for letter, flag in self.flags.items()}
         unused = []
@@ -59,41 +59,38 @@ class Program:
             word = rest.pop(0)
             if word in self.help_flags and word not in self.flags:
                 return None
-            letter = self._known(word)
+            letter = self._check_flag(word)
             flag = self.flags[letter]
             values[letter] = _value(word, flag, rest)
             if flag.unused:
                 unused.append(word)
         self._check_files(rest)
-        return Given(values, unused, rest)
+        return ParsedArguments(values, unused, rest)
 
-    def _known(self, word: str) -> str:
-        """Return the flag that a word is; refuse one that is none, or cannot be honoured."""
+    def _check_flag(self, word: str) -> str:
+        """Return the flag of a word; raise ValueError if it is unknown or not supported."""
         letter = next((f for p, f in self.prefixes.items() if word.startswith(p)), word)
-        if letter not in self.flags:
-            raise ValueError(f"{word} is no flag of {self.usage.split()[0]}; {self._advice(word)}.")
-        refused = self.flags[letter].refused
-        if refused is not None:
-            raise ValueError(f"{word} cannot be honoured: {refused}.")
-        return letter
-
-    def _advice(self, word: str) -> str:
-        """Tell which flags there are, or that a value is a word of its own."""
-        flag = self.flags.get(word[:2])
-        if flag is not None and flag.read is not None and flag.refused is None:
-            return f"write {word[:2]} {word[2:].removeprefix('=')}, with a space between"
-        return f"it has {' '.join(self.flags)}"
+        if letter in self.flags:
+            reason = self.flags[letter].unsupported
+            if reason is not None:
+                raise ValueError(f"{word} is not supported: {reason}.")
+            return letter
+        start = self.flags.get(word[:2])
+        advice = f"supported: {' '.join(self.flags)}"
+        if start is not None and start.read is not None and start.unsupported is None:
+            advice = f"write {word[:2]} {word[2:].removeprefix('=')}, with a space"
+        raise ValueError(f"Unknown option {word} for {self.usage.split()[0]}; {advice}.")
 
     def _check_files(self, files: list[str]) -> None:
         least, most = self.n_files
         if not least <= len(files) <= most:
-            raise ValueError(f"{len(files)} files are given; usage: {self.usage}.")
+            raise ValueError(f"got {len(files)} files; usage: {self.usage}.")
         late = next((word for word in files if word.startswith("-") and word != "-"), None)
         if late is not None:
             raise ValueError(f"{late} comes after the files; flags come first: {self.usage}.")
 
     def help(self) -> str:
-        """Return the usage, and a line a flag."""
+        """Return the usage, and one line per flag."""
         rows = [(letter, _described(flag)) for letter, flag in self.flags.items()]
         width = max(len(letter) for letter, _ in rows)
         lines = "".join(f"  {letter:{width}}  {text}\n" for letter, text in rows)
@@ -113,15 +110,15 @@ def _value(word: str, flag: Flag, rest: list[str]) -> Any:
 
 
 def _described(flag: Flag) -> str:
-    if flag.refused is not None:
-        return f"{flag.help}: refused, as {flag.refused}"
+    if flag.unsupported is not None:
+        return f"{flag.help}: not supported, {flag.unsupported}"
     if flag.unused:
-        return f"{flag.help}: taken, without effect on the result"
+        return f"{flag.help}: accepted, without effect on the result"
     return flag.help if flag.default in (None, False) else f"{flag.help} (default {flag.default})"
 
 
 def positive(text: str) -> float:
-    """Read a positive number."""
+    """Parse a positive number."""
     value = number(text)
     if not 0.0 < value < float("inf"):
         raise ValueError("must be a positive number")
@@ -129,7 +126,7 @@ def positive(text: str) -> float:
 
 
 def number(text: str) -> float:
-    """Read a number."""
+    """Parse a number."""
     try:
         return float(text)
     except ValueError:
@@ -137,21 +134,21 @@ def number(text: str) -> float:
 
 
 def integer(text: str) -> int:
-    """Read an integer."""
+    """Parse an integer."""
     try:
         return int(text)
     except ValueError:
         raise ValueError("is not an integer") from None
 
 
-def only(values: Iterable[int], why: str) -> Check:
-    """Return what reads one of some integers, and says why another is refused."""
+def only(values: Iterable[int], reason: str) -> Check:
+    """Return a parser of some integers; `reason` explains why others are not supported."""
     allowed = tuple(values)
 
     def read(text: str) -> int:
         value = integer(text)
         if value not in allowed:
-            raise ValueError(f"cannot be honoured: {why}")
+            raise ValueError(f"is not supported: {reason}")
         return value
 
     return read
