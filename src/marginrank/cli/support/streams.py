@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 # Replacements for encodings without these; other characters that are missing become escapes.
-PLAIN = str.maketrans({"█": "#", "…": "...", "×": "x", "−": "-"})
+PLAIN = str.maketrans("▁▂▃▄▅▆▇█░▒▓×−", "_.-=+*%#.:*x-") | {ord("…"): "..."}
 
 
 def prepare() -> None:
