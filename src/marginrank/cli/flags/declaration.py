@@ -74,7 +74,7 @@ def typer_function(
     If a dataclass among the attributes has a field ``given``, it is set to the names of all flags
     on the command line.
     """
-    groups = {name: a for name, a in kind.__annotations__.items() if is_dataclass(a)}
+    groups: dict[str, Any] = {n: a for n, a in kind.__annotations__.items() if is_dataclass(a)}
     parsed = {
         name: _group_flags(annotation, kind.without)
         if name in groups
