@@ -82,7 +82,8 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
         (["--eta0", "0"], "--eta0 0.0 must be a finite number, more than 0."),
         (
             ["--eta0", "0.5"],
-            "--eta0 has no effect with --learning-rate auto; it needs --learning-rate inverse or constant.",
+            "--eta0 has no effect with --learning-rate auto; it needs --learning-rate inverse or "
+            "constant.",
         ),
         (
             ["--no-shuffle", "--method", "pair"],

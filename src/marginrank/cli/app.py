@@ -1,6 +1,5 @@
 """The typer application: commands, their help, and the modules that run them."""
 
-from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from time import perf_counter
@@ -10,56 +9,38 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from marginrank import __version__
-from marginrank.cli.flags.commands import (
-    CompareFlags,
-    CompatFlags,
-    ConvertFlags,
-    DemoFlags,
-    EvaluateFlags,
-    ExportFlags,
-    FeaturesFlags,
-    InspectFlags,
-    LearningCurveFlags,
-    PredictFlags,
-)
+from marginrank.cli.flags import commands, training
 from marginrank.cli.flags.declaration import CommandFlags, typer_function
-from marginrank.cli.flags.training import (
-    TrainAdditiveFlags,
-    TrainFlags,
-    TrainOnlineFlags,
-    TrainSparseFlags,
-    TuneFlags,
-)
 from marginrank.cli.support.errors import BAD_INPUT, complain, exit_codes
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.streams import write_out
 
 GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
     "Train": {
-        "tune": TuneFlags,
-        "train": TrainFlags,
-        "train-sparse": TrainSparseFlags,
-        "train-additive": TrainAdditiveFlags,
-        "train-online": TrainOnlineFlags,
+        "tune": training.TuneFlags,
+        "train": training.TrainFlags,
+        "train-sparse": training.TrainSparseFlags,
+        "train-additive": training.TrainAdditiveFlags,
+        "train-online": training.TrainOnlineFlags,
     },
     "Use and evaluate models": {
-        "evaluate": EvaluateFlags,
-        "compare": CompareFlags,
-        "predict": PredictFlags,
-        "export": ExportFlags,
+        "evaluate": commands.EvaluateFlags,
+        "compare": commands.CompareFlags,
+        "predict": commands.PredictFlags,
+        "export": commands.ExportFlags,
     },
     "Look at data and models": {
-        "inspect": InspectFlags,
-        "features": FeaturesFlags,
-        "learning-curve": LearningCurveFlags,
-        "convert": ConvertFlags,
+        "inspect": commands.InspectFlags,
+        "features": commands.FeaturesFlags,
+        "learning-curve": commands.LearningCurveFlags,
+        "convert": commands.ConvertFlags,
     },
-    "More": {"demo": DemoFlags, "compat": CompatFlags},
+    "More": {"demo": commands.DemoFlags, "compat": commands.CompatFlags},
 }
 COMMANDS = {name: kind for group in GROUPS.values() for name, kind in group.items()}
 
 START = """\
-marginrank trains models that rank the documents of a query, from labelled examples.
+marginrank trains models that rank the documents of a query, from labeled examples.
 
 Without any data, to see what it does:
   marginrank demo
@@ -126,8 +107,8 @@ class TrainingCommand(Command):
             if flag.startswith("--") and flag not in own:
                 others = [name for name in GROUPS["Train"] if flag in command(name).flags()]
                 if others:
-                    commands = " and ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
-                    complain(f"{flag} is a flag of {commands}, not of {self.name}.")
+                    names = " and ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
+                    complain(f"{flag} is a flag of {names}, not of {self.name}.")
                     raise typer.Exit(BAD_INPUT)
         return super().parse_args(ctx, args)
 
@@ -152,9 +133,8 @@ def command(name: str) -> Command:
         module = import_module(f"marginrank.cli.commands.{name.replace('-', '_')}")
         module.run(flags, Phases(perf_counter() - start))
 
-    cls = TrainingCommand if name in GROUPS["Train"] else Command
-    if kind is CompatFlags:
-        cls = CompatCommand
+    training_or_not = TrainingCommand if name in GROUPS["Train"] else Command
+    cls = CompatCommand if name == "compat" else training_or_not
     alone = typer.Typer(**PLAIN)
     alone.command(name, cls=cls)(exit_codes()(typer_function(kind, run)))
     made: Any = typer.main.get_command(alone)
@@ -177,16 +157,11 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the first sentence of each command's help, in groups."""
+        width = max(map(len, COMMANDS))  # the same first column in all groups
         for heading, group in GROUPS.items():
+            rows = [(f"{n:{width}}", str(k.__doc__).partition("\n")[0]) for n, k in group.items()]
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(n, str(k.__doc__).partition("\n")[0]) for n, k in _rows(group)]
-                )
-
-
-def _rows(group: dict[str, type[CommandFlags]]) -> Iterable[tuple[str, type[CommandFlags]]]:
-    width = max(map(len, COMMANDS))  # the same first column in all groups
-    return ((f"{name:{width}}", kind) for name, kind in group.items())
+                formatter.write_dl(rows)
 
 
 app = typer.Typer(

@@ -7,17 +7,11 @@ from typing import Any
 
 from marginrank.cli.flags.commands import CompareFlags
 from marginrank.cli.flags.shared import Reading
+from marginrank.cli.support import metrics as _metrics
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import check_files, check_flags_of_data, check_stdin_once
+from marginrank.cli.support.checks import check_files, check_flags
 from marginrank.cli.support.data import open_data
 from marginrank.cli.support.files import read_scores, regular_file
-from marginrank.cli.support.metrics import (
-    Ties,
-    effect_of_ties,
-    find_metric,
-    measure,
-    print_ties,
-)
 from marginrank.cli.support.output import EVIDENCE, print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
@@ -27,11 +21,10 @@ from marginrank.metrics import compare
 def run(flags: CompareFlags, phases: Phases) -> None:
     """Compare two rankings of the same data."""
     data, reading, name = flags.data, flags.reading, flags.metric.metric
-    metric = find_metric(flags.metric)  # checked before any data are read
-    check_flags_of_data(reading.given, data)
+    metric = _metrics.find_metric(flags.metric)  # checked before any data are read
+    check_flags(reading.given, data)
     sides = (flags.model_a, flags.scores_a), (flags.model_b, flags.scores_b)
     inputs = [*data, *sides[0], *sides[1]]
-    check_stdin_once(inputs)
     for side, sources in zip("ab", sides, strict=True):
         if sources.count(None) != 1:
             raise ValueError(f"give either --model-{side} or --scores-{side}.")
@@ -41,11 +34,11 @@ def run(flags: CompareFlags, phases: Phases) -> None:
     with phases.phase("compare"):
         scores = a.scores(own, reading.n_jobs), b.scores(others, reading.n_jobs)
         outcome = compare(own.y, *scores, qid=own.qid, metric=metric)
-        ties: Ties = {}
+        ties: _metrics.Ties = {}
         for side, values in zip("ab", scores, strict=True):
             chosen = {f"{name} of {side}": metric}
-            means = measure(chosen, own, values, skip=False)
-            ties |= effect_of_ties(chosen, means, own, values)
+            means = _metrics.measure(chosen, own, values, skip=False)
+            ties |= _metrics.effect_of_ties(chosen, means, own, values)
     result = {**asdict(outcome), "metric": name, "a": a.name, "b": b.name, "ties": ties}
     print_json(result) if flags.json else _print(result)
 
@@ -82,7 +75,7 @@ def _print(result: Mapping[str, Any]) -> None:
         ("queries", result["n_queries"]),
     ]
     print_table(f"Comparison by {metric}", rows)
-    print_ties(result["ties"])
+    _metrics.print_ties(result["ties"])
 
 
 class _Side:

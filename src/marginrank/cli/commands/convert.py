@@ -9,21 +9,8 @@ from typing import Any
 from marginrank._utils.parameters import check_choice
 from marginrank.cli.flags.commands import ConvertFlags
 from marginrank.cli.flags.shared import COLUMNS
-from marginrank.cli.support.checks import check_files, check_flags_of_data, check_writable
-from marginrank.cli.support.data import (
-    KINDS,
-    DataRequest,
-    data_summary,
-    extra_columns,
-    kind_of,
-    kind_of_all,
-    missing_policy,
-    name_of_all,
-    open_data,
-    warn_of_digits,
-    warn_of_one_query,
-    warn_of_roles,
-)
+from marginrank.cli.support import data as _data
+from marginrank.cli.support.checks import check_files, check_flags, check_writable
 from marginrank.cli.support.files import naming
 from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
@@ -48,7 +35,7 @@ def run(flags: ConvertFlags, phases: Phases) -> None:
     """Convert data between text, store and table."""
     data, out, reading = flags.data, flags.out, flags.reading
     kind = _target_kind(out, flags.to)
-    check_flags_of_data(reading.given, data, writes=WRITES[kind])
+    check_flags(reading.given, data, writes=WRITES[kind])
     check_writable(out, folder=kind == "store")
     check_files([*data, reading.group], [out])
     if Path(out).exists() and not flags.overwrite:
@@ -57,7 +44,7 @@ def run(flags: ConvertFlags, phases: Phases) -> None:
         check_choice("query_scale", flags.query_scale, METHODS)
     result: dict[str, Any]
     # The types of .csv and .tsv columns are known only at their end.
-    in_blocks = kind_of_all(data) != "table" or data[0].lower().endswith(".parquet")
+    in_blocks = _data.kind_of_all(data) != "table" or data[0].lower().endswith(".parquet")
     if kind == "store" and flags.query_scale is None and in_blocks:
         result = _write_store(flags, phases)
     else:
@@ -75,10 +62,10 @@ def run(flags: ConvertFlags, phases: Phases) -> None:
 
 def _target_kind(out: str, to: str | None) -> str:
     if to is not None:
-        if to not in KINDS:
-            raise ValueError(f"--to {to} must be one of {', '.join(KINDS)}.")
+        if to not in _data.KINDS:
+            raise ValueError(f"--to {to} must be one of {', '.join(_data.KINDS)}.")
         return to
-    if kind_of(out) == "table":
+    if _data.kind_of(out) == "table":
         return "table"
     return "store" if Path(out).suffix in ("", ".store") else "text"
 
@@ -87,8 +74,8 @@ def _convert_in_memory(flags: ConvertFlags, phases: Phases, kind: str) -> dict[s
     out = flags.out
     # Text that is written again needs all digits of float64; other formats store the dtype.
     typed = kind == "store" or out.lower().endswith(".parquet")
-    request = DataRequest(comments=True, text_dtype="smallest" if typed else "widest")
-    data = open_data(flags.data, flags.reading, phases, request)
+    request = _data.DataRequest(comments=True, text_dtype="smallest" if typed else "widest")
+    data = _data.open_data(flags.data, flags.reading, phases, request)
     if flags.query_scale is not None:
         with phases.phase("scale"):
             data = scale_queries(data, flags.query_scale)
@@ -96,7 +83,7 @@ def _convert_in_memory(flags: ConvertFlags, phases: Phases, kind: str) -> dict[s
         if kind == "store":
             return _save_grouped(data._parts(), out, flags.overwrite)
         _write(data, flags, kind)
-    return {**data_summary(data), "dtype": str(data.X.dtype)}
+    return {**_data.data_summary(data), "dtype": str(data.X.dtype)}
 
 
 def _write(data: RankingData, flags: ConvertFlags, kind: str) -> None:
@@ -115,9 +102,8 @@ def _write(data: RankingData, flags: ConvertFlags, kind: str) -> None:
 
 
 def _write_store(flags: ConvertFlags, phases: Phases) -> dict[str, Any]:
-    """Write a store with only some of the data in memory at a time."""
     data, out = flags.data, flags.out
-    kind, what = kind_of_all(data), name_of_all(data)
+    kind, what = _data.kind_of_all(data), _data.name_of_all(data)
     if kind == "store":
         with phases.reading(what):
             source = open_store(data[0], map_features=False)
@@ -141,7 +127,7 @@ def _save_grouped(data: DataParts, out: str, overwrite: bool) -> dict[str, Any]:
 def _summary(out: str, moved: bool) -> dict[str, Any]:
     data = open_stored(out, verify=False)
     return {
-        **data_summary(data),
+        **_data.data_summary(data),
         "dtype": str(data.X.dtype),
         "layout": data.X.layout,
         "rows": "moved, so that queries are together" if moved else "in their order",
@@ -153,7 +139,7 @@ def _build_from_table(flags: ConvertFlags, phases: Phases) -> StoreSummary:
     names = parquet_columns(path)
     features = None if reading.features is None else reading.features.split(",")
     qid = reading.qid or None
-    extra = extra_columns(names, reading, features or ())
+    extra = _data.extra_columns(names, reading, features or ())
 
     def blocks() -> Iterator[DocumentBlock]:
         with phases.reading(path):
@@ -161,7 +147,7 @@ def _build_from_table(flags: ConvertFlags, phases: Phases) -> StoreSummary:
 
     built = build_store(blocks(), flags.out, overwrite=flags.overwrite)
     if features is None:
-        warn_of_roles(path, names, {reading.label, qid, *extra.values()})
+        _data.warn_of_roles(path, names, {reading.label, qid, *extra.values()})
     return built
 
 
@@ -170,12 +156,12 @@ def _build_from_text(flags: ConvertFlags, phases: Phases) -> StoreSummary:
     has_dtype = "dtype" in reading.given
 
     def blocks() -> Iterator[DocumentBlock]:
-        with phases.reading(name_of_all(files)) as progress:
+        with phases.reading(_data.name_of_all(files)) as progress:
             yield from text_blocks(
                 list(files),
                 n_features=reading.n_features,
                 zero_based=reading.zero_based,
-                missing=missing_policy(reading.missing),
+                missing=_data.missing_policy(reading.missing),
                 layout=reading.layout,
                 dtype=reading.dtype if has_dtype else "float64",
                 has_group=reading.group is not None,
@@ -196,7 +182,7 @@ def _build_from_text(flags: ConvertFlags, phases: Phases) -> StoreSummary:
         narrow=not has_dtype,
     )
     if not has_dtype and built.dtype == "float64":
-        warn_of_digits(files[0])
+        _data.warn_of_digits(files[0])
     return built
 
 
@@ -205,7 +191,7 @@ def _warning_of_one_query(
 ) -> Iterator[DocumentBlock]:
     first = next(blocks)
     if first.qid is None and flags.reading.group is None:
-        warn_of_one_query(name_of_all(flags.data))
+        _data.warn_of_one_query(_data.name_of_all(flags.data))
     yield first
     del first  # frees its memory before the next block is made
     yield from blocks

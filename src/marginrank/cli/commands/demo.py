@@ -15,10 +15,9 @@ from marginrank.cli.support.data import data_summary
 from marginrank.cli.support.files import save_plot
 from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.training import fit_opened, fit_summary, print_fit
+from marginrank.cli.support.training import fit_summary, print_fit, warn_of_model, with_seed
 from marginrank.data import RankingData, make_ranking
-from marginrank.fit.linear import Parameters, seed_from
-from marginrank.fit.matrices import Opened
+from marginrank.fit.linear import Parameters, fit_linear, seed_from
 from marginrank.metrics import compare, get_metric
 from marginrank.metrics.feature_ranking import rank_features
 from marginrank.models.fit_report import report_of
@@ -28,6 +27,8 @@ METRICS = ("ndcg@10", "average_precision", "pairwise_accuracy")
 WIDTH = 2 + max(map(len, METRICS))
 N_BOOTSTRAP = 2000
 CONFIDENCE = 0.95
+LINEAR = Parameters(C=0.01)
+ADDITIVE = AdditiveParameters(C=10.0, smoothness=0.03, normalization="pairs", tol=1e-4)
 RIDGE = 1.0
 POPULARITY = 2.0  # effect of the query, relative to differences within it
 CURVED = ("bm25", "length", "price")  # features whose effect is not linear
@@ -60,10 +61,11 @@ def run(flags: DemoFlags, phases: Phases) -> None:
     check_files([], [flags.plot])
     with phases.phase("make data"):
         train, test = _make(flags.n_queries, flags.random_state)
-    linear = fit_opened(Opened(train), Parameters(C=0.01), phases)
+    with phases.phase("solve"):
+        linear = with_seed(fit_linear(train, LINEAR, seed=seed_from(0)), 0)
+    warn_of_model(linear, LINEAR)  # or raise KeyboardInterrupt
     with phases.phase("curves"):
-        parameters = AdditiveParameters(C=10.0, smoothness=0.03, normalization="pairs", tol=1e-4)
-        additive = fit_additive(train, parameters, seed=seed_from(0))
+        additive = fit_additive(train, ADDITIVE, seed=seed_from(0))
     with phases.phase("baselines"):
         baselines = {
             **_boosted_scores(train, test),
@@ -155,23 +157,15 @@ def _best_feature_scores(train: RankingData, test: RankingData) -> Any:
 
 
 def _evaluate(data: RankingData, scores: Any) -> dict[str, dict[str, float]]:
-    """Return the mean of each metric over the queries, and its bootstrap interval."""
     found = {}
     for name in METRICS:
         values = get_metric(name)(data.y, scores, qid=data.qid, per_query=True)
         values = values[~np.isnan(values)]
-        low, high = _bootstrap(values)
-        found[name] = {"mean": float(values.mean()), "low": low, "high": high}
+        n, tail = values.size, (1 - CONFIDENCE) / 2
+        drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), N_BOOTSTRAP)
+        low, high = np.quantile(drawn @ values / n, [tail, 1 - tail])
+        found[name] = {"mean": float(values.mean()), "low": float(low), "high": float(high)}
     return found
-
-
-def _bootstrap(values: Any) -> tuple[float, float]:
-    """Return the bootstrap interval of the mean over queries."""
-    generator = np.random.default_rng(0)
-    drawn = generator.multinomial(values.size, np.full(values.size, 1 / values.size), N_BOOTSTRAP)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(drawn @ values / values.size, [tail, 1 - tail])
-    return float(low), float(high)
 
 
 def _contest(data: RankingData, rankings: dict[str, Any], name: str, other: str) -> dict[str, Any]:

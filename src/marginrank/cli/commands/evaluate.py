@@ -7,12 +7,7 @@ from typing import Any
 
 from marginrank.cli.flags.commands import EvaluateFlags
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import (
-    check_files,
-    check_flags_of_data,
-    check_stdin_once,
-    check_writable,
-)
+from marginrank.cli.support.checks import check_files, check_flags, check_writable
 from marginrank.cli.support.data import data_summary, open_data
 from marginrank.cli.support.files import read_scores, write_text
 from marginrank.cli.support.metrics import effect_of_ties, find_metrics, measure, print_ties
@@ -22,13 +17,12 @@ from marginrank.data import RankingData
 
 
 def run(flags: EvaluateFlags, phases: Phases) -> None:
-    """Evaluate a model or scores on labelled data."""
+    """Evaluate a model or scores on labeled data."""
     files, reading, per_query = flags.files, flags.reading, flags.per_query
     if flags.scores is None and len(files) < 2:
         raise ValueError(f"{files[0]}: give a model and data, or scores with --scores and data.")
-    check_flags_of_data(reading.given, files if flags.scores is not None else files[1:])
+    check_flags(reading.given, files if flags.scores is not None else files[1:])
     check_writable(per_query)
-    check_stdin_once([*files, flags.scores])
     names = flags.metrics.metrics
     chosen = find_metrics(names, flags.metrics)
     check_files([*files, flags.scores, reading.group], [per_query])
@@ -56,7 +50,6 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
 
 
 def _scored(flags: EvaluateFlags, phases: Phases) -> tuple[RankingData, Any]:
-    """Return the data, and the scores of the file or of the model."""
     if flags.scores is not None:
         data = open_data(flags.files, flags.reading, phases)
         return data, read_scores(flags.scores, data.n_documents)
@@ -66,7 +59,6 @@ def _scored(flags: EvaluateFlags, phases: Phases) -> tuple[RankingData, Any]:
 
 
 def _table(query_ids: Any, columns: Mapping[str, Any], path: str) -> str:
-    """Return one line per query, with all digits."""
     text = io.StringIO()
     delimiter = "," if path.endswith(".csv") else "\t"
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")

@@ -8,12 +8,7 @@ from typing import Any
 from marginrank.cli.flags.commands import ExportFlags
 from marginrank.cli.flags.shared import KIND_OF_FLAG
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import (
-    check_files,
-    check_flags_of_data,
-    check_needs,
-    check_writable,
-)
+from marginrank.cli.support.checks import check_files, check_flags, check_writable
 from marginrank.cli.support.errors import CheckFailed
 from marginrank.cli.support.files import naming, regular_file
 from marginrank.cli.support.output import print_json, print_line, print_table
@@ -55,13 +50,10 @@ def run(flags: ExportFlags, phases: Phases) -> None:
 
 
 def _check_flags(flags: ExportFlags) -> None:
-    given = flags.reading.given
-    if flags.verify is None:
-        check_needs(given, [(name, "verify") for name in KIND_OF_FLAG])
-        if flags.offset == "auto":
-            raise ValueError("--offset auto needs --verify, which determines the lowest score.")
-    else:
-        check_flags_of_data(given, [flags.verify])
+    needs = [(name, "verify") for name in KIND_OF_FLAG]
+    check_flags(flags.reading.given, [] if flags.verify is None else [flags.verify], needs=needs)
+    if flags.offset == "auto" and flags.verify is None:
+        raise ValueError("--offset auto needs --verify, which determines the lowest score.")
     if flags.offset != "auto":
         _number(flags.offset)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from marginrank.cli.flags.commands import FeaturesFlags
-from marginrank.cli.support.checks import check_files, check_flags_of_data, check_plot
+from marginrank.cli.support.checks import check_files, check_flags, check_plot
 from marginrank.cli.support.data import data_summary, open_data
 from marginrank.cli.support.files import save_plot
 from marginrank.cli.support.metrics import find_metric
@@ -19,7 +19,7 @@ DIRECTIONS = {1: "descending", -1: "ascending"}
 def run(flags: FeaturesFlags, phases: Phases) -> None:
     """Evaluate every feature as a ranking of its own."""
     reading = flags.reading
-    check_flags_of_data(reading.given, flags.files)
+    check_flags(reading.given, flags.files)
     metric = find_metric(flags.metric)
     check_plot(flags.plot)
     check_files([*flags.files, reading.group], [flags.plot])

@@ -11,7 +11,7 @@ from marginrank.cli.flags.commands import InspectFlags
 from marginrank.cli.flags.declaration import flag
 from marginrank.cli.flags.shared import KIND_OF_FLAG
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import check_files, check_flags_of_data
+from marginrank.cli.support.checks import check_files, check_flags
 from marginrank.cli.support.curves import describe_curves, print_curves
 from marginrank.cli.support.data import data_summary, kind_of, open_data
 from marginrank.cli.support.files import name_of, regular_file
@@ -50,7 +50,7 @@ def run(flags: InspectFlags, phases: Phases) -> None:
                     )
             described = _describe_model(_models.load(paths[0]), flags.top)
         else:
-            check_flags_of_data(reading.given, files)
+            check_flags(reading.given, files)
             if "top" in reading.given:
                 raise ValueError(f"--top is for models, but {files[0]} is data; drop it.")
             described = describe_data(_open(flags, paths, phases))
@@ -103,7 +103,6 @@ def _describe_matrix(X: Any) -> dict[str, Any]:
 
 
 def _describe_stored(stored: StoredFeatures) -> dict[str, Any]:
-    """Return layout and size of X on disk."""
     columns = {} if stored.packed is None else stored.packed.columns
     return {
         "layout": stored.layout,
@@ -123,7 +122,6 @@ def _spread(counts: Any) -> dict[str, float]:
 
 
 def _histogram(labels: Any) -> list[dict[str, Any]]:
-    """Return documents by label, or by range of labels if there are many."""
     values, counts = np.unique(labels, return_counts=True)
     if values.size <= MAX_LABELS:
         pairs = zip(values.tolist(), counts.tolist(), strict=True)
@@ -146,7 +144,8 @@ def _print_data(data: Mapping[str, Any]) -> None:
     print_table("Queries", rows, header=("", "min", "median", "mean", "max"))
     most = max(one["documents"] for one in data["labels"])
     rows = [
-        (_label(one), one["documents"], _bar(one["documents"] / most)) for one in data["labels"]
+        (_label(one), one["documents"], "█" * round(BAR * (one["documents"] / most)))
+        for one in data["labels"]
     ]
     print_table("Labels", rows, header=("label", "documents", ""))
 
@@ -171,10 +170,6 @@ def _listed(first: Sequence[Any], total: int) -> str:
 
 def _label(one: Mapping[str, Any]) -> str:
     return f"{one['label']:g}" if "label" in one else f"{one['from']:.4g} … {one['to']:.4g}"
-
-
-def _bar(share: float) -> str:
-    return "█" * round(BAR * share)
 
 
 def _describe_model(model: Any, top: int) -> dict[str, Any]:

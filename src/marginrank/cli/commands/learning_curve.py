@@ -4,13 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from marginrank.cli.flags.commands import LearningCurveFlags
-from marginrank.cli.support.checks import (
-    check_conflicts,
-    check_files,
-    check_flags_of_both,
-    check_needs,
-    check_plot,
-)
+from marginrank.cli.support.checks import check_files, check_flags, check_plot
 from marginrank.cli.support.data import DataRequest, data_summary, open_data, open_held_out
 from marginrank.cli.support.files import save_plot
 from marginrank.cli.support.metrics import find_metric
@@ -20,13 +14,13 @@ from marginrank.fit.linear import Parameters
 from marginrank.plots import plot_learning_curve
 from marginrank.selection.learning_curve import LearningCurve, learning_curve_ranking
 
+NEEDS = (("valid_group", "valid"),)
+
 
 def run(flags: LearningCurveFlags, phases: Phases) -> None:
     """Train on more and more queries, and score on others."""
     files, reading, curve = flags.files, flags.reading, flags.curve
-    check_conflicts(reading.given, [("C", "lam")])
-    check_needs(reading.given, [("valid_group", "valid")])
-    check_flags_of_both(reading.given, files, curve.valid)
+    check_flags(reading.given, files, valid=curve.valid, needs=NEEDS, conflicts=[("C", "lam")])
     metric = find_metric(flags.metric)
     sizes = curve.numbers()
     check_plot(curve.plot)

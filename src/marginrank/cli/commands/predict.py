@@ -2,7 +2,7 @@
 
 from marginrank.cli.flags.commands import PredictFlags
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import check_files, check_flags_of_data, check_writable
+from marginrank.cli.support.checks import check_files, check_flags, check_writable
 from marginrank.cli.support.files import write_numbers
 from marginrank.cli.support.output import print_json
 from marginrank.cli.support.progress import Phases
@@ -12,7 +12,7 @@ from marginrank.metrics.ranking import ranks
 def run(flags: PredictFlags, phases: Phases) -> None:
     """Write one score or rank per line."""
     reading, out = flags.reading, flags.out
-    check_flags_of_data(reading.given, flags.data)
+    check_flags(reading.given, flags.data)
     check_writable(out)
     inputs = [flags.model, *flags.data, reading.group]
     check_files(inputs, [out], prints=out is None or flags.json)

@@ -3,7 +3,7 @@
 from marginrank.cli.flags.training import TrainFlags
 from marginrank.cli.support.data import DataRequest, data_summary
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.training import TrainingTask, stream_summary
+from marginrank.cli.support.training import TrainingTask
 from marginrank.data.pair_lists import check_pairs
 from marginrank.fit.linear import Parameters
 from marginrank.io.pair_text import load_pairs
@@ -46,4 +46,4 @@ def run(flags: TrainFlags, phases: Phases) -> None:
     if listed is not None:
         counts["pairs"] = len(listed)
     task.write(model)
-    task.report(model, held_out, counts, **stream_summary(opened, model))
+    task.report(model, held_out, counts, memory_limit=opened.memory_limit)

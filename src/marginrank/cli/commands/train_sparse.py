@@ -12,7 +12,7 @@ from marginrank.cli.support.data import data_summary, open_data
 from marginrank.cli.support.files import save_plot
 from marginrank.cli.support.output import print_table
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.training import TrainingTask, stream_summary, warn_of
+from marginrank.cli.support.training import TrainingTask, warn_of
 from marginrank.data import RankingData
 from marginrank.fit.linear import seed_from
 from marginrank.fit.matrices import Opened
@@ -68,7 +68,7 @@ def run(flags: TrainSparseFlags, phases: Phases) -> None:
     task.write(model)
     counts = data_summary(data)
     if path is None:
-        task.report(model, held_out, counts, **stream_summary(opened, model))
+        task.report(model, held_out, counts, memory_limit=opened.memory_limit)
         return
     save_plot(options.plot, phases, lambda: plot_path(path))
     result = task.report(model, held_out, counts, path=_describe(path))
@@ -84,7 +84,6 @@ def _fit_path(
     held_out: RankingData,
     parameters: SparseParameters,
 ) -> SparsePath:
-    """Fit the path, score it on the validation data, and warn."""
     name, phases = flags.path.parameter, task.phases
     parameters = replace(parameters, C=None, tol=PATH_TOL, radius=1.0 if name == "radius" else None)
     with phases.phase("path"), phases.solving(task.training.verbose) as callback:

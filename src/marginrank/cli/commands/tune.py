@@ -1,5 +1,6 @@
 """marginrank tune."""
 
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -11,24 +12,12 @@ from marginrank.cli.commands.train_additive import fit_curves
 from marginrank.cli.flags.search import DEFAULTS, NONE, OF_TRAIN, SearchOptions
 from marginrank.cli.flags.shared import OneMetric, ValidationFlags
 from marginrank.cli.flags.training import TuneFlags
+from marginrank.cli.support import metrics as _metrics
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import (
-    check_conflicts,
-    check_flags_of_both,
-    check_needs,
-    check_plot,
-)
+from marginrank.cli.support.checks import check_flags, check_plot
 from marginrank.cli.support.data import DataRequest, data_summary, open_data, open_held_out
 from marginrank.cli.support.errors import INTERRUPTED, complain
 from marginrank.cli.support.files import save_plot
-from marginrank.cli.support.metrics import (
-    DEFAULT,
-    Metric,
-    effect_of_ties,
-    find_metric,
-    find_metrics,
-    measure,
-)
 from marginrank.cli.support.output import print_line, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.search_results import (
@@ -49,8 +38,7 @@ from marginrank.selection.results import SearchResult
 from marginrank.selection.search import run_search
 from marginrank.selection.space import SearchSpace
 
-AXES = ("loss", "pair_selection", "pair_cost", "margin")
-AXES_BY_LEARNER = ("normalization", "scale")  # their default depends on the learner
+AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization", "scale")
 SHARED = ("solver", "tol", "max_iter")  # by all candidates
 SHARED_BY_CURVES = ("categorical_features", "interactions", "group_l1", "monotonic_cst")
 NEEDS = (
@@ -64,12 +52,11 @@ CONFLICTS = (("folds", "valid"), ("nested", "valid"), ("points", "C"))
 def run(flags: TuneFlags, phases: Phases) -> None:
     """Search parameters, train a model with the best of them and write it to a file."""
     reading, options, scoring = flags.reading, flags.options, flags.scoring
-    check_conflicts(reading.given, CONFLICTS)
-    check_needs(reading.given, NEEDS)
-    check_flags_of_both(reading.given, flags.data, scoring.valid, scoring.test)
+    how: Any = {"valid": scoring.valid, "test": scoring.test}
+    check_flags(reading.given, flags.data, **how, needs=NEEDS, conflicts=CONFLICTS)
     check_plot(scoring.plot)
     task = TrainingTask(flags.data, reading, ValidationFlags(), flags.training, phases)
-    metric = find_metric(flags.metric)
+    metric = _metrics.find_metric(flags.metric)
     inputs = [scoring.valid, scoring.valid_group, scoring.test, scoring.test_group]
     space = task.prepare(
         lambda: _search_space(options, reading.n_jobs), inputs=inputs, outputs=[scoring.plot]
@@ -108,58 +95,41 @@ def run(flags: TuneFlags, phases: Phases) -> None:
 def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
     """Return the candidates; raise ValueError for an invalid entry of a list."""
     shared: dict[str, Any] = {"n_jobs": n_jobs, **{n: getattr(options, n) for n in SHARED}}
-    axes = {name: _entries(name, getattr(options, name)) for name in AXES}
-    for name in AXES_BY_LEARNER:
-        listed = getattr(options, name)
-        axes[name] = _entries(name, _default(options, name) if listed is None else listed)
+    if options.additive:
+        defaults = {"normalization": CURVES_TRIED, "scale": str(DEFAULTS["scale"])}
+    else:
+        tried = ",".join(LINES_TRIED if options.C is None else LINES_TRIED[:1])
+        defaults = {"normalization": tried, "scale": tried}
+    listed = {name: getattr(options, name) for name in AXES}
+    listed = {n: defaults[n] if text is None else text for n, text in listed.items()}
+    axes = {name: _values(name, text) for name, text in listed.items()}
     shared |= {name: values[0] for name, values in axes.items()}
-    Cs = None if options.C is None else _numbers("C", options.C)
+    Cs = None if options.C is None else _values("C", options.C)
     if not options.additive:
         return SearchSpace(Parameters(**shared), axes, Cs, options.points)
     own = {name: getattr(options, name) for name in SHARED_BY_CURVES}
-    axes["max_bins"] = _numbers("max_bins", options.max_bins)
-    axes["smoothness"] = _numbers("smoothness", options.smoothness)
+    axes["max_bins"] = _values("max_bins", options.max_bins)
+    axes["smoothness"] = _values("smoothness", options.smoothness)
     base = AdditiveParameters(**shared, **own)
     return SearchSpace(base, axes, Cs, options.points, AdditiveLearner())
 
 
-def _default(options: SearchOptions, name: str) -> str:
-    """Return the values to try if none are listed."""
-    if options.additive:
-        return CURVES_TRIED if name == "normalization" else str(DEFAULTS[name])
-    return ",".join(LINES_TRIED if options.C is None else LINES_TRIED[:1])
-
-
-def _entries(name: str, listed: str) -> list[Any]:
+def _values(name: str, listed: str) -> list[Any]:
     """Return the values of a list, each checked as train does."""
+    kind = {"C": float, "smoothness": float, "max_bins": int}.get(name, str)
     values: list[Any] = []
     for entry in map(str.strip, listed.split(",")):
+        value: Any = entry
+        with suppress(ValueError):
+            value = kind(entry)
         if name == "pair_cost":
-            check_choice(name, entry, (NONE, *PAIR_COSTS))
+            check_choice(name, value, (NONE, *PAIR_COSTS))
         else:
-            OF_TRAIN[name].constraint.check(name, entry)
-        is_none = entry == NONE and name in ("pair_cost", "scale")
-        values.append(None if is_none else entry)
-    return _distinct(name, values)
-
-
-def _numbers(name: str, listed: str) -> list[float]:
-    """Return the values of a list of numbers, each checked as train does."""
-    values: list[Any] = []
-    for entry in map(str.strip, listed.split(",")):
-        try:
-            values.append((int if name == "max_bins" else float)(entry))
-        except ValueError:
-            values.append(entry)
-        OF_TRAIN[name].constraint.check(name, values[-1])
-    return _distinct(name, values)
-
-
-def _distinct(name: str, values: list[Any]) -> list[Any]:
-    for k, value in enumerate(values):
-        if value in values[:k]:
-            shown = given(name, NONE if value is None else value)
-            raise ParameterError(shown, " is given twice; drop one of them.")
+            OF_TRAIN[name].constraint.check(name, value)
+        is_none = value == NONE and name in ("pair_cost", "scale")
+        if (None if is_none else value) in values:
+            raise ParameterError(given(name, value), " is given twice; drop one of them.")
+        values.append(None if is_none else value)
     return values
 
 
@@ -169,9 +139,8 @@ def _search(
     space: SearchSpace,
     data: RankingData,
     valid: RankingData | None,
-    metric: Metric,
+    metric: _metrics.Metric,
 ) -> SearchResult:
-    """Search the candidates, and show progress."""
     training, scoring = flags.training, flags.scoring
     with task.phases.phase("tune"), task.phases.searching() as bar:
         reporter = Reporter(bar, space.varied, verbose=training.verbose)
@@ -197,7 +166,6 @@ def _search(
 
 
 def _warn(found: SearchResult, *, nested: bool) -> None:
-    """Warn of an interrupted search, of fits that did not converge, and of a best C at the edge."""
     if found.is_interrupted:
         n = len(found.candidates)
         best = parameters_text(found.best_params, found.varied)
@@ -213,8 +181,8 @@ def _evaluate(
     model: LinearModel | AdditiveModel, data: RankingData, metric: OneMetric, n_jobs: int | None
 ) -> dict[str, Any]:
     """Return the default metrics, and the one that candidates were scored by."""
-    names = ",".join(dict.fromkeys([metric.metric, *DEFAULT.split(",")]))
-    chosen = find_metrics(names, metric)
+    names = ",".join(dict.fromkeys([metric.metric, *_metrics.DEFAULT.split(",")]))
+    chosen = _metrics.find_metrics(names, metric)
     scores = _models.scores(model, data, n_jobs)
-    values = measure(chosen, data, scores, skip=True)
-    return {"test": values, "ties": effect_of_ties(chosen, values, data, scores)}
+    values = _metrics.measure(chosen, data, scores, skip=True)
+    return {"test": values, "ties": _metrics.effect_of_ties(chosen, values, data, scores)}

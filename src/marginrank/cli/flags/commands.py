@@ -62,7 +62,7 @@ predict - test.txt < model.json"""
 
 
 class EvaluateFlags(CommandFlags):
-    """Evaluate a model, or scores of any origin, on labelled data."""
+    """Evaluate a model, or scores of any origin, on labeled data."""
 
     example = """\
 evaluate model.json test.txt --metrics ndcg@10,average_precision

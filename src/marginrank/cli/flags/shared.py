@@ -90,7 +90,7 @@ def json_flag() -> Any:
 
 
 class Reading(Flags):
-    """How to read data; each field but `given` is a flag of every command that reads data.
+    """Flags for reading data; each field but `given` is a flag of every command that reads data.
 
     `given` names all flags on the command line, including those that the command does not share,
     so that flags that do not apply are rejected even at their default.

@@ -16,42 +16,40 @@ from marginrank.cli.support.streams import check_stdout
 
 CALLED = {"text": "text", "table": "a table", "store": "a store"}
 STORES_ONLY = {"memory_limit", "dask"}
-PLURAL = {"text": "text", "table": "tables"}
+
+Pairs = Iterable[tuple[str, str]]  # of flags
 
 
-def check_flags_of_data(
-    given: Collection[str], files: Sequence[str], *, writes: Iterable[str] = ()
+def check_flags(
+    given: Collection[str],
+    files: Sequence[str],
+    *,
+    valid: str | None = None,
+    test: str | None = None,
+    needs: Pairs = (),
+    conflicts: Pairs = (),
+    writes: Collection[str] = (),
 ) -> None:
-    """Raise ValueError for a flag that describes another kind of data than all of the files.
+    """Raise ValueError for a flag that does not apply.
 
-    `writes` are flags that describe the output, and so always apply.
+    A flag may exclude another one, need another one, or describe another kind of data than all of
+    the files, of --valid and of --test. `writes` are flags that describe the output.
     """
-    kinds = {kind_of(path): path for path in files}
-    for name, kind in KIND_OF_FLAG.items():
-        if name in given and name not in writes and kind not in kinds:
-            other, path = next(iter(kinds.items()))
-            raise ValueError(
-                f"{flag(name)} is for {PLURAL[kind]}, but {path} is {CALLED[other]}; drop it."
-            )
-
-
-def check_flags_of_both(
-    given: frozenset[str], files: Sequence[str], valid: str | None, test: str | None = None
-) -> None:
-    """Raise ValueError for a flag that describes neither the data nor the evaluation data."""
+    for name, other in conflicts:
+        if name in given and other in given:
+            raise ValueError(f"{flag(name)} cannot be combined with {flag(other)}; drop one.")
+    for name, other in needs:
+        if name in given and other not in given:
+            raise ValueError(f"{flag(name)} needs {flag(other)}.")
     others = {name: path for name, path in (("valid", valid), ("test", test)) if path is not None}
-    check_flags_of_data(given & {"group"}, files)
-    check_flags_of_data(given - {"group"}, [*files, *others.values()])
+    for name, kind in KIND_OF_FLAG.items():
+        described = files if name == "group" else [*files, *others.values()]
+        if name in given and name not in writes and kind not in map(kind_of, described):
+            _raise_wrong_kind(name, kind, described[0])
     for name, path in others.items():
         if f"{name}_group" in given and kind_of(path) != "text":
-            raise ValueError(
-                f"--{name}-group is for text, but {path} is {CALLED[kind_of(path)]}; drop it."
-            )
-
-
-def check_stored(given: frozenset[str], files: Sequence[str]) -> None:
-    """Raise ValueError for a flag that needs a store if a file is none."""
-    for name in given & STORES_ONLY:
+            _raise_wrong_kind(f"{name}_group", "text", path)
+    for name in STORES_ONLY.intersection(given):
         for path in files:
             kind = kind_of(path)
             if kind != "store" and (path == "-" or os.path.exists(path)):
@@ -61,18 +59,11 @@ def check_stored(given: frozenset[str], files: Sequence[str]) -> None:
                 )
 
 
-def check_needs(given: Collection[str], needs: Iterable[tuple[str, str]]) -> None:
-    """Raise ValueError for a flag without another that it needs."""
-    for name, other in needs:
-        if name in given and other not in given:
-            raise ValueError(f"{flag(name)} needs {flag(other)}.")
-
-
-def check_conflicts(given: Collection[str], conflicts: Iterable[tuple[str, str]]) -> None:
-    """Raise ValueError for two flags that exclude each other."""
-    for name, other in conflicts:
-        if name in given and other in given:
-            raise ValueError(f"{flag(name)} cannot be combined with {flag(other)}; drop one.")
+def _raise_wrong_kind(name: str, kind: str, path: str) -> None:
+    plural = {"text": "text", "table": "tables"}[kind]
+    raise ValueError(
+        f"{flag(name)} is for {plural}, but {path} is {CALLED[kind_of(path)]}; drop it."
+    )
 
 
 def check_only_with(
@@ -124,7 +115,8 @@ def check_files(
     if prints:
         check_stdout()
     read = [path for path in inputs if path is not None]
-    check_stdin_once(read)
+    if read.count("-") > 1:
+        raise ValueError('"-" is given twice, but standard input can be read only once.')
     states = {path: _state(path) for path in read}
     written = [path for path in outputs if path is not None]
     for number, out in enumerate(written):
@@ -136,12 +128,6 @@ def check_files(
     for path, state in states.items():
         if _is_stored(state) and os.path.samestat(os.fstat(1), state):
             raise ValueError(f"standard output goes to the input {path}; redirect it elsewhere.")
-
-
-def check_stdin_once(paths: Iterable[str | None]) -> None:
-    """Raise ValueError if standard input is read twice."""
-    if list(paths).count("-") > 1:
-        raise ValueError('"-" is given twice, but standard input can be read only once.')
 
 
 def _state(path: str) -> os.stat_result:

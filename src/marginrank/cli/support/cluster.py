@@ -58,7 +58,6 @@ def train_on_cluster(task: TrainingTask, parameters: BatchParameters, where: str
 
 @contextmanager
 def _connecting(where: str) -> "Iterator[Client]":
-    """Yield a client of the cluster; a local cluster is started, and closed at the end."""
     distributed = require("distributed", "dask")
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # Dask leaves tasks behind at Ctrl-C
     n_workers = local_workers(where)

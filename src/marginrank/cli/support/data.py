@@ -87,7 +87,12 @@ def open_data(
     with phases.reading(what) as progress:
         if kind == "store":
             data = RankingData.open(files[0])
-            _check_names(files[0], data.feature_names or (), request.feature_names or ())
+            names = zip(data.feature_names or (), request.feature_names or (), strict=False)
+            for number, (own, other) in enumerate(names, 1):
+                if own != other:
+                    raise ValueError(
+                        f"{files[0]}: feature {number} is {own!r}, but {other!r} in the model."
+                    )
             return data
         if kind == "table":
             with naming(files[0]):
@@ -114,12 +119,6 @@ def open_held_out(
         return None
     own = replace(reading, group=group)
     return open_data([path], own, phases, replace(request, group=f"{name}_group"))
-
-
-def _check_names(path: str, names: Sequence[str], expected: Sequence[str]) -> None:
-    for number, (name, other) in enumerate(zip(names, expected, strict=False), 1):
-        if name != other:
-            raise ValueError(f"{path}: feature {number} is {name!r}, but {other!r} in the model.")
 
 
 def _read_table(path: str, reading: Reading, request: DataRequest) -> RankingData:

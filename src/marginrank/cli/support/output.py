@@ -21,7 +21,6 @@ def print_line(sentence: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Convert NumPy numbers and arrays to Python numbers and lists."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 from marginrank.cli.support.streams import printable, write_err
@@ -48,11 +48,9 @@ class Phases:
         with self._bar("status_line", what) as show:
             yield show and (lambda done, total: show(f"{what} {done:,} of {total:,}"))
 
-    @contextmanager
-    def searching(self) -> Iterator[Callable[[int, int | None, str], None] | None]:
+    def searching(self) -> AbstractContextManager[Callable[[int, int | None, str], None] | None]:
         """Yield a callback of the models done and planned and of the best so far, or None."""
-        with self._bar("searching_bar") as update:
-            yield update
+        return self._bar("searching_bar")
 
     @contextmanager
     def solving(self, verbose: bool) -> Iterator[Callable[[Any], None] | None]:
@@ -79,13 +77,14 @@ class Phases:
         with self._bar("sweep_bar", progress):
             yield Watch(progress.on_iteration, progress.on_read)
 
-    def _bar(self, name: str, *arguments: Any) -> Any:
+    def _bar(self, name: str, *arguments: Any) -> AbstractContextManager[Any]:
         """Return a context manager of cli.support.bars, or one that yields None."""
         if not self.on_terminal:
             return nullcontext()
         from marginrank.cli.support import bars  # rich takes a while to import
 
-        return getattr(bars, name)(*arguments)
+        shown: AbstractContextManager[Any] = getattr(bars, name)(*arguments)
+        return shown
 
 
 def _on_stderr(print_line: Callable[[Any], None]) -> Callable[[Any], None]:

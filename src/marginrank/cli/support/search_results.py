@@ -11,7 +11,7 @@ from marginrank.cli.support.output import EVIDENCE, plus_minus, print_line, prin
 from marginrank.cli.support.streams import write_err
 from marginrank.fit.linear import RidgeParameters
 from marginrank.models.parameters import AdditiveDeclaration, LinearDeclaration
-from marginrank.selection.results import NestedEstimate, SearchProgress, SearchResult
+from marginrank.selection.results import SearchProgress, SearchResult
 
 MOST_ROWS = 30  # of the table of candidates
 
@@ -31,14 +31,8 @@ def _word(value: str | float | None) -> str:
 class Reporter:
     """Shows progress: a bar on a terminal, else one line per combination or outer fold.
 
-    Parameters
-    ----------
-    bar : callable or None
-        Shows fits done and planned, and the best so far.
-    varied : sequence of str
-        Names of the parameters besides C in which candidates differ.
-    verbose : bool
-        Whether to print a line for every candidate.
+    `varied` are the parameters besides C in which candidates differ. If `verbose`, every candidate
+    gets a line.
     """
 
     def __init__(self, bar: Any, varied: Sequence[str], *, verbose: bool) -> None:
@@ -101,6 +95,11 @@ def describe(found: SearchResult) -> dict[str, Any]:
             found.params, found.candidates, found.mean, found.error, strict=True
         )
     ]
+    nested = None
+    if found.nested is not None:
+        chosen = [{n: getattr(one, n) for n in found.names} for one in found.nested.parameters]
+        nested = {name: getattr(found.nested, name) for name in ("mean", "error", "scores")}
+        nested["chosen"] = chosen
     return {
         "metric": found.metric,
         "rule": found.rule,
@@ -109,21 +108,12 @@ def describe(found: SearchResult) -> dict[str, Any]:
         "runner_up": found.runner_up,
         "candidates": candidates,
         "comparison": None if found.comparison is None else asdict(found.comparison),
-        "nested": None if found.nested is None else _describe_nested(found.nested, found.names),
+        "nested": nested,
         "combinations": found.n_combinations,
         "combinations_tried": found.n_tried,
         "candidates_untried": found.n_untried,
         "out_of_time": found.is_out_of_time,
         "interrupted": found.is_interrupted,
-    }
-
-
-def _describe_nested(nested: NestedEstimate, names: Sequence[str]) -> dict[str, Any]:
-    return {
-        "mean": nested.mean,
-        "error": nested.error,
-        "scores": nested.scores,
-        "chosen": [{name: getattr(one, name) for name in names} for one in nested.parameters],
     }
 
 
@@ -197,7 +187,6 @@ def sentences(described: Mapping[str, Any]) -> list[str]:
 
 
 def _by_nested_folds(described: Mapping[str, Any]) -> str:
-    """Return the unbiased estimate next to the mean of the selected candidate."""
     chosen, nested = described["candidates"][described["chosen"]], described["nested"]
     bias = "is optimistic" if nested["mean"] < chosen["mean"] else "is not higher here"
     return (
@@ -218,7 +207,6 @@ def _untried(described: Mapping[str, Any]) -> str:
 
 
 def _against_runner_up(described: Mapping[str, Any]) -> str:
-    """Return the lead of the selected candidate, and whether it is evidence of a difference."""
     candidates, comparison = described["candidates"], described["comparison"]
     chosen, other = (candidates[described[k]] for k in ("chosen", "runner_up"))
     differ = [name for name in described["varied"][1:] if chosen[name] != other[name]]

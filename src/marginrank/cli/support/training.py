@@ -4,31 +4,22 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from marginrank._utils.memory import readable
 from marginrank._utils.parameters import Message
 from marginrank.cli.flags.shared import Reading, Training, ValidationFlags
+from marginrank.cli.support import metrics as _metrics
 from marginrank.cli.support import models as _models
 from marginrank.cli.support.checks import (
-    check_conflicts,
+    Pairs,
     check_files,
-    check_flags_of_both,
-    check_needs,
+    check_flags,
     check_only_with,
-    check_stdin_once,
-    check_stored,
     check_writable,
 )
 from marginrank.cli.support.data import DataRequest, kind_of, open_data, open_held_out
 from marginrank.cli.support.files import naming
-from marginrank.cli.support.metrics import (
-    Metric,
-    effect_of_ties,
-    find_metrics,
-    measure,
-    print_ties,
-)
 from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
@@ -41,7 +32,6 @@ from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.models import AdditiveModel, LinearModel, write_model
 from marginrank.models.fit_report import FitReport, StopReason, convergence_message, report_of
 
-Flags = Iterable[tuple[str, str]]
 BatchParameters = Parameters | SparseParameters
 Checked = TypeVar("Checked")
 Model = TypeVar("Model", LinearModel, AdditiveModel)
@@ -49,30 +39,20 @@ Model = TypeVar("Model", LinearModel, AdditiveModel)
 NEEDS = tuple((name, "valid") for name in ("valid_group", "metrics", "gain", "discount"))
 
 
-class TrainingTask:
+class TrainingTask(NamedTuple):
     """Files to learn from, validation data, and the file to write the model to."""
 
-    def __init__(
-        self,
-        files: Sequence[str],
-        reading: Reading,
-        validation: ValidationFlags,
-        training: Training,
-        phases: Phases,
-    ) -> None:
-        self.files = files
-        self.reading = reading
-        self.validation = validation
-        self.training = training
-        self.phases = phases
+    files: Sequence[str]
+    reading: Reading
+    validation: ValidationFlags
+    training: Training
+    phases: Phases
 
-    def check_flags(self, *, needs: Flags = (), conflicts: Flags = ()) -> None:
+    def check_flags(self, *, needs: Pairs = (), conflicts: Pairs = ()) -> None:
         """Raise ValueError for flags of other data, or that need or exclude another flag."""
+        valid, needs = self.validation.valid, (*needs, *NEEDS)
         given = self.reading.given
-        check_conflicts(given, conflicts)
-        check_needs(given, (*needs, *NEEDS))
-        check_flags_of_both(given, self.files, self.validation.valid)
-        check_stored(given, self.files)
+        check_flags(given, self.files, valid=valid, needs=needs, conflicts=conflicts)
 
     def prepare(
         self,
@@ -89,7 +69,6 @@ class TrainingTask:
         """
         read = [*self.files, *inputs, self.validation.valid]
         check_writable(self.training.model)
-        check_stdin_once(read)
         self.phases.seconds["import"] = self.phases.import_seconds
         parameters = make()
         check_only_with(self.reading.given, parameters, only_with)
@@ -98,10 +77,10 @@ class TrainingTask:
         check_files([*read, *groups], [self.training.model, *outputs])
         return parameters
 
-    def metrics(self, default: str | None = None) -> dict[str, Metric]:
+    def metrics(self, default: str | None = None) -> dict[str, _metrics.Metric]:
         """Return the metrics of the validation."""
         names = default if self.validation.metrics is None else self.validation.metrics
-        return find_metrics(names, self.validation)
+        return _metrics.find_metrics(names, self.validation)
 
     def open(self, request: DataRequest | None = None, memory_limit: str | None = None) -> Opened:
         """Read data to learn from; a store that is larger than memory stays on disk."""
@@ -123,11 +102,28 @@ class TrainingTask:
     def fit(
         self, opened: Opened, parameters: BatchParameters, pairs: PairList | None = None
     ) -> LinearModel:
-        """Fit to the labels of data in memory or on disk, or to a list of pairs."""
-        training = self.training
-        return fit_opened(
-            opened, parameters, self.phases, training.random_state, training.verbose, pairs=pairs
-        )
+        """Fit to the labels of data in memory or on disk, or to a list of pairs; warn."""
+        random_state = self.training.random_state
+        with self.phases.phase("solve"), self._watching(opened, parameters.tol) as watch:
+            how: Any = {"seed": seed_from(random_state), "memory_limit": opened.memory_limit}
+            how |= watch._asdict()
+            if isinstance(parameters, SparseParameters):
+                model = fit_sparse(opened.data, parameters, **how)
+            else:
+                model = fit_linear(opened.data, parameters, pairs=pairs, **how)
+        warn_of_model(model, parameters)
+        return with_seed(model, random_state)
+
+    @contextmanager
+    def _watching(self, opened: Opened, tol: float) -> Iterator[Watch]:
+        verbose = self.training.verbose
+        if opened.memory_limit is None:
+            with self.phases.solving(verbose) as callback:
+                yield Watch(callback)
+            return
+        progress = StreamProgress(opened.data.n_documents, tol)
+        with self.phases.streaming(verbose, progress) as watch:
+            yield watch
 
     def write(self, model: LinearModel | AdditiveModel) -> None:
         """Write the model; if an error ended the fit, raise it afterwards."""
@@ -144,59 +140,31 @@ class TrainingTask:
         model: LinearModel | AdditiveModel,
         held_out: RankingData | None,
         counts: dict[str, int],
+        *,
+        memory_limit: int | None = None,
         **more: Any,
     ) -> dict[str, Any]:
         """Evaluate the model on the validation data, and print the summary; return it, too."""
         result = fit_summary(model, counts) | {"model": self.training.model, **more}
+        stream = report_of(model).stream
+        if stream is not None:
+            result["stream"] = {"memory_limit": memory_limit, **stream._asdict()}
         if held_out is not None:
             with self.phases.phase("evaluate", self.validation.valid):
                 chosen = self.metrics()
                 scores = _models.scores(model, held_out, self.reading.n_jobs)
-                values = measure(chosen, held_out, scores, skip=self.validation.metrics is None)
+                values = _metrics.measure(
+                    chosen, held_out, scores, skip=self.validation.metrics is None
+                )
                 result["valid"] = values
-                result["ties"] = effect_of_ties(chosen, values, held_out, scores)
+                result["ties"] = _metrics.effect_of_ties(chosen, values, held_out, scores)
         result["seconds"] = self.phases.seconds
         if self.training.json:
             print_json(result)
         else:
             print_fit(result, report_of(model).stop_reason.value)
-            print_ties(result.get("ties", {}))
+            _metrics.print_ties(result.get("ties", {}))
         return result
-
-
-def fit_opened(
-    opened: Opened,
-    parameters: BatchParameters,
-    phases: Phases,
-    random_state: int = 0,
-    verbose: bool = False,
-    *,
-    pairs: PairList | None = None,
-) -> LinearModel:
-    """Fit to the labels of data in memory or on disk, or to a list of pairs; warn, and time it."""
-    data, limit, _ = opened
-    with phases.phase("solve"), _watching(opened, parameters, phases, verbose) as watch:
-        how: Any = {"seed": seed_from(random_state), "memory_limit": limit, **watch._asdict()}
-        if isinstance(parameters, SparseParameters):
-            model = fit_sparse(data, parameters, **how)
-        else:
-            model = fit_linear(data, parameters, pairs=pairs, **how)
-    warn_of_model(model, parameters)
-    return with_seed(model, random_state)
-
-
-@contextmanager
-def _watching(
-    opened: Opened, parameters: BatchParameters, phases: Phases, verbose: bool
-) -> Iterator[Watch]:
-    """Yield the callbacks of a fit."""
-    if opened.memory_limit is None:
-        with phases.solving(verbose) as callback:
-            yield Watch(callback)
-        return
-    progress = StreamProgress(opened.data.n_documents, parameters.tol)
-    with phases.streaming(verbose, progress) as watch:
-        yield watch
 
 
 def warn_of_model(model: LinearModel, parameters: BatchParameters) -> None:
@@ -246,14 +214,6 @@ def fit_summary(model: LinearModel | AdditiveModel, counts: dict[str, int]) -> d
     }
 
 
-def stream_summary(opened: Opened, model: LinearModel) -> dict[str, Any]:
-    """Return what was read from disk, if data stayed there."""
-    stream = report_of(model).stream
-    if stream is None:
-        return {}
-    return {"stream": {"memory_limit": opened.memory_limit, **stream._asdict()}}
-
-
 def print_fit(result: Mapping[str, Any], stop_reason: str) -> None:
     """Print the verdict, the metrics if there are any, and the details of a fit."""
     gap = f"{result['gap']:.2e}"
@@ -267,6 +227,14 @@ def print_fit(result: Mapping[str, Any], stop_reason: str) -> None:
     print_line("")
     if "valid" in result:
         print_table("Validation", result["valid"].items())
+    stream, disk = result.get("stream"), {}
+    if stream is not None:
+        disk = {
+            "memory limit": readable(stream["memory_limit"]),
+            "parts": stream["n_parts"],
+            "read from disk": readable(stream["bytes_read"]),
+            "kept in memory": f"{readable(stream['pinned_bytes'])} of X",
+        }
     rows = [
         *((name, f"{result[name]:.10g}") for name in ("C", "smoothness") if name in result),
         ("objective", f"{result['objective']:.10g}"),
@@ -275,18 +243,7 @@ def print_fit(result: Mapping[str, Any], stop_reason: str) -> None:
         ("iterations", result["n_iter"]),
         ("stopped because", stop_reason),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in result["seconds"].items())),
-        *_stream_rows(result.get("stream")),
+        *disk.items(),
         *result.get("dask", {}).items(),
     ]
     print_table("Training", rows)
-
-
-def _stream_rows(stream: Mapping[str, int] | None) -> list[tuple[str, Any]]:
-    if stream is None:
-        return []
-    return [
-        ("memory limit", readable(stream["memory_limit"])),
-        ("parts", stream["n_parts"]),
-        ("read from disk", readable(stream["bytes_read"])),
-        ("kept in memory", f"{readable(stream['pinned_bytes'])} of X"),
-    ]

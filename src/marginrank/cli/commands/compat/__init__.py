@@ -4,17 +4,17 @@ Flags are single letters, parsed as these programs do, with the meaning that the
 """
 
 from marginrank._utils.parameters import Mention, ParameterError
-from marginrank.cli.commands.compat import liblinear, svm_rank
+from marginrank.cli.commands.compat import programs
 from marginrank.cli.flags.commands import CompatFlags
 from marginrank.cli.flags.declaration import as_flag
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.streams import write_out
 
 PROGRAMS = {
-    "svm_rank_learn": svm_rank.LEARN,
-    "svm_rank_classify": svm_rank.CLASSIFY,
-    "train": liblinear.TRAIN,
-    "predict": liblinear.PREDICT,
+    "svm_rank_learn": programs.LEARN,
+    "svm_rank_classify": programs.CLASSIFY,
+    "train": programs.TRAIN,
+    "predict": programs.PREDICT,
 }
 
 

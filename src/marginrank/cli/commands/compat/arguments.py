@@ -2,33 +2,20 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 Check = Callable[[str], Any]
 
 
 class Flag(NamedTuple):
-    """A flag of a program.
-
-    Attributes
-    ----------
-    help : str
-        Description for the help.
-    read : callable or None
-        Converts the next word to a value, or raises ValueError; None if the flag takes no value.
-    default : object
-        The value if the flag is not given.
-    unsupported : str or None
-        Why the flag is not supported, if so.
-    unused : bool
-        Whether the flag is accepted without effect on the result.
-    """
+    """A flag of a program."""
 
     help: str
-    read: Check | None = str
+    read: Check | None = str  # converts the next word, or raises ValueError; None without a value
     default: Any = None
-    unsupported: str | None = None
-    unused: bool = False
+    unsupported: str | None = None  # the reason
+    unused: bool = False  # accepted without effect on the result
 
 
 class ParsedArguments(NamedTuple):
@@ -119,26 +106,21 @@ def _described(flag: Flag) -> str:
 
 def positive(text: str) -> float:
     """Parse a positive number."""
-    value = number(text)
+    value: float = number(text)
     if not 0.0 < value < float("inf"):
         raise ValueError("must be a positive number")
     return value
 
 
-def number(text: str) -> float:
+def number(text: str, kind: type = float, name: str = "a number") -> Any:
     """Parse a number."""
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
-        raise ValueError("is not a number") from None
+        raise ValueError(f"is not {name}") from None
 
 
-def integer(text: str) -> int:
-    """Parse an integer."""
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError("is not an integer") from None
+integer = partial(number, kind=int, name="an integer")
 
 
 def only(values: Iterable[int], reason: str) -> Check:
@@ -146,7 +128,7 @@ def only(values: Iterable[int], reason: str) -> Check:
     allowed = tuple(values)
 
     def read(text: str) -> int:
-        value = integer(text)
+        value: int = integer(text)
         if value not in allowed:
             raise ValueError(f"is not supported: {reason}")
         return value
