@@ -22,9 +22,7 @@ def run(flags: TrainFlags, phases: Phases) -> None:
     task = TrainingTask(flags.data, flags.reading, flags.validation, flags.training, phases)
     task.check_flags(conflicts=CONFLICTS)
     parameters = task.prepare(
-        lambda: Parameters(
-            **{**vars(flags.parameters), **vars(flags.device), "n_jobs": flags.reading.n_jobs}
-        ),
+        lambda: task.parameters_of(Parameters, flags.parameters, flags.device),
         inputs=[flags.pairs],
     )
     if flags.resources.dask is not None:

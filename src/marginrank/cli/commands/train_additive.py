@@ -3,8 +3,9 @@
 from marginrank.additive.fit import AdditiveParameters, empty_message, fit_additive
 from marginrank.cli.flags.training import TrainAdditiveFlags
 from marginrank.cli.support.data import DataRequest, data_summary, open_data
+from marginrank.cli.support.errors import warn_of
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.training import TrainingTask, warn_of, warn_of_report, with_seed
+from marginrank.cli.support.training import TrainingTask, warn_of_report, with_seed
 from marginrank.data import RankingData
 from marginrank.fit.linear import seed_from
 from marginrank.models import AdditiveModel
@@ -16,9 +17,7 @@ def run(flags: TrainAdditiveFlags, phases: Phases) -> None:
     reading = flags.reading
     task = TrainingTask(flags.data, reading, flags.validation, flags.training, phases)
     task.check_flags(conflicts=[("C", "lam")])
-    parameters = task.prepare(
-        lambda: AdditiveParameters(**{**vars(flags.parameters), "n_jobs": reading.n_jobs})
-    )
+    parameters = task.prepare(lambda: task.parameters_of(AdditiveParameters, flags.parameters))
     data = open_data(flags.data, reading, phases, DataRequest(missing=True))
     held_out = task.open_valid(data.n_features, data.feature_names, missing=True)
     model = fit_curves(data, parameters, task)

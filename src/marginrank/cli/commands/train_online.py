@@ -6,9 +6,10 @@ from dataclasses import replace
 from marginrank.cli.flags.shared import Reading
 from marginrank.cli.flags.training import TrainOnlineFlags
 from marginrank.cli.support.data import kind_of, missing_policy
+from marginrank.cli.support.errors import warn_of
 from marginrank.cli.support.files import is_pipe, name_of
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.training import TrainingTask, warn_of, with_seed
+from marginrank.cli.support.training import TrainingTask, with_seed
 from marginrank.fit.linear import seed_from
 from marginrank.fit.online import OnlineParameters, contents, fit_online, stalled_message
 from marginrank.fit.scaling import effect_message

@@ -9,10 +9,11 @@ import numpy as np
 from marginrank.cli.flags.training import TrainSparseFlags
 from marginrank.cli.support.checks import check_plot
 from marginrank.cli.support.data import data_summary, open_data
+from marginrank.cli.support.errors import warn_of
 from marginrank.cli.support.files import save_plot
 from marginrank.cli.support.output import print_table
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.training import TrainingTask, warn_of
+from marginrank.cli.support.training import TrainingTask
 from marginrank.data import RankingData
 from marginrank.fit.linear import seed_from
 from marginrank.fit.matrices import Opened
@@ -42,9 +43,7 @@ def run(flags: TrainSparseFlags, phases: Phases) -> None:
     options.check_penalty(flags.parameters.l1_ratio)
     check_plot(options.plot)
     parameters = task.prepare(
-        lambda: SparseParameters(
-            **{**vars(flags.parameters), **vars(flags.device), "n_jobs": flags.reading.n_jobs}
-        ),
+        lambda: task.parameters_of(SparseParameters, flags.parameters, flags.device),
         outputs=[options.plot],
         only_with=ONLY_WITH,
     )

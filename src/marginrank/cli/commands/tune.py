@@ -16,7 +16,7 @@ from marginrank.cli.support import metrics as _metrics
 from marginrank.cli.support import models as _models
 from marginrank.cli.support.checks import check_flags, check_plot
 from marginrank.cli.support.data import DataRequest, data_summary, open_data, open_held_out
-from marginrank.cli.support.errors import INTERRUPTED, complain
+from marginrank.cli.support.errors import INTERRUPTED, complain, warn_of
 from marginrank.cli.support.files import save_plot
 from marginrank.cli.support.output import print_line, print_table
 from marginrank.cli.support.progress import Phases
@@ -27,7 +27,7 @@ from marginrank.cli.support.search_results import (
     print_tuning,
     train_command,
 )
-from marginrank.cli.support.training import TrainingTask, warn_of
+from marginrank.cli.support.training import TrainingTask
 from marginrank.data import RankingData
 from marginrank.fit.linear import Parameters, seed_from
 from marginrank.fit.matrices import Opened

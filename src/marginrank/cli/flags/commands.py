@@ -1,8 +1,6 @@
 """Flags, help and examples of the commands that do not train."""
 
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from marginrank._utils.parameters import (
     TEXT,
@@ -10,7 +8,6 @@ from marginrank._utils.parameters import (
     Parameter,
     ParameterError,
     check_integer,
-    integer,
 )
 from marginrank.cli.flags.declaration import CommandFlags, Flags
 from marginrank.cli.flags.shared import (
@@ -22,6 +19,8 @@ from marginrank.cli.flags.shared import (
     ModelFile,
     OneMetric,
     Reading,
+    argument,
+    count,
     json_flag,
     switch,
     text,
@@ -32,13 +31,8 @@ from marginrank.models.parameters import (
     LinearDeclaration,
 )
 
-MOST_QUERIES = 100_000
 CURVE = "Curve"
 PROGRAMS = ("svm_rank_learn", "svm_rank_classify", "train", "predict")
-
-
-def _count(help: str, default: int, *, panel: str = OUTPUT, **bounds: Any) -> Any:
-    return Parameter(integer(**{"at_least": 1, **bounds}), help, panel).field(default)
 
 
 class PredictFlags(CommandFlags):
@@ -71,11 +65,7 @@ evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
 
     files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[MODEL] DATA",
-            help="A model and data, or only data with --scores.",
-            show_default=False,
-        ),
+        argument("[MODEL] DATA", "A model and data, or only data with --scores."),
     ]
     reading: Reading
     metrics: Metrics
@@ -125,11 +115,10 @@ convert train.txt train.store --query-scale minmax"""
     data: DataFiles
     out: Annotated[
         str,
-        typer.Argument(
-            metavar="OUT",
-            help="A store (name without ending, or .store), a .parquet, .csv or .tsv table, or "
+        argument(
+            "OUT",
+            "A store (name without ending, or .store), a .parquet, .csv or .tsv table, or "
             "text, optionally compressed (.gz, .bz2, .xz, .zst).",
-            show_default=False,
         ),
     ]
     reading: Reading
@@ -190,10 +179,10 @@ inspect model.json --top 20"""
 
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE", help="A model, or data of any kind.", show_default=False),
+        argument("FILE", "A model, or data of any kind."),
     ]
     reading: Reading
-    top: int = _count("Number of weights or curves of a model to show.", 10)
+    top: int = count("Number of weights or curves of a model to show.", OUTPUT, 10)
     json: bool = json_flag()
 
 
@@ -208,7 +197,7 @@ features train.txt --metric average_precision --top 20 --plot features.png"""
     files: DataFiles
     reading: Reading
     metric: OneMetric
-    top: int = _count("Number of features to show, best first.", 10)
+    top: int = count("Number of features to show, best first.", OUTPUT, 10)
     plot: str | None = text("File to plot them to, such as features.png or .pdf.", OUTPUT)
     json: bool = json_flag()
 
@@ -221,10 +210,8 @@ class CurveOptions(Flags):
         "six, doubling up to all queries.",
         CURVE,
     )
-    folds: int = _count(
-        "Number of folds of whole queries; with --valid, of random orders of the queries.",
-        5,
-        panel=CURVE,
+    folds: int = count(
+        "Number of folds of whole queries; with --valid, of random orders of queries.", CURVE, 5
     )
     random_state: int = RANDOM_STATE._replace(panel=CURVE).field(0)
     valid: str | None = text("Data to score the models on, instead of folds.", EVALUATION)
@@ -285,17 +272,11 @@ compat predict test.txt train.txt.model output"""
 
     program: Annotated[
         str,
-        typer.Argument(
-            metavar="PROGRAM", help=f"One of {', '.join(PROGRAMS)}.", show_default=False
-        ),
+        argument("PROGRAM", f"One of {', '.join(PROGRAMS)}."),
     ]
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[FLAGS] FILES",
-            help="Flags and files of that program; -? lists its flags.",
-            show_default=False,
-        ),
+        argument("[FLAGS] FILES", "Flags and files of that program; -? lists its flags."),
     ] = None
 
 
@@ -308,9 +289,7 @@ class DemoFlags(CommandFlags):
 
     example = "demo --plot curves.png"
 
-    n_queries: int = _count(
-        "Number of training queries.", 400, panel=DATA, at_least=2, at_most=MOST_QUERIES
-    )
+    n_queries: int = count("Number of training queries.", DATA, 400, at_least=2, at_most=10**5)
     random_state: int = RANDOM_STATE._replace(panel=DATA).field(0)
     plot: str | None = text("File to plot the curves to, such as curves.png.", OUTPUT)
     json: bool = json_flag()

@@ -4,19 +4,17 @@ from dataclasses import fields
 from typing import Any
 
 from marginrank._utils.parameters import (
-    FLAG,
     TEXT,
     Mention,
     Parameter,
     ParameterError,
     choice,
     declared,
-    integer,
     number,
     or_none,
 )
 from marginrank.cli.flags.declaration import Flags
-from marginrank.cli.flags.shared import EVALUATION, OUTPUT, text
+from marginrank.cli.flags.shared import EVALUATION, OUTPUT, count, switch, text
 from marginrank.models.parameters import (
     BINS_TRIED,
     LOSS_WEIGHT,
@@ -26,8 +24,6 @@ from marginrank.models.parameters import (
 
 LISTS = "Model (several values with commas)"
 SEARCH = "Search"
-MOST_POINTS = 1000
-MOST_FOLDS = 1000
 NONE = "none"  # spelling of None on the command line
 
 OF_TRAIN = declared(AdditiveDeclaration)
@@ -64,9 +60,9 @@ class SearchOptions(Flags):
     scale: str | None = _listed(
         "scale", "; default: none,query, or none with -C, or standard with --additive.", None
     )
-    additive: bool = Parameter(
-        FLAG, "Search additive models (one curve per feature, see train-additive).", LISTS
-    ).field(False)
+    additive: bool = switch(
+        "Search additive models (one curve per feature, see train-additive).", LISTS
+    )
     smoothness: str = _listed(
         "smoothness", ", with --additive.", ",".join(f"{s:g}" for s in SMOOTHNESS_TRIED)
     )
@@ -80,12 +76,12 @@ class SearchOptions(Flags):
         "tol", "; candidates use 1e-5, additive candidates 1e-3, or this value if it is larger."
     )
     max_iter: int = _shared("max_iter")
-    points: int | None = Parameter(
-        or_none(integer(at_least=1, at_most=MOST_POINTS)),
+    points: int | None = count(
         "Number of values of C in the grid from the data; default: 21, or 11 with --budget. With "
         "--additive: 3, and the grid is extended while its first or last value is the best.",
         SEARCH,
-    ).field(None)
+        at_most=1000,
+    )
     budget: float | None = Parameter(
         or_none(number()),
         "Seconds for the search: a coarse grid of C for all combinations, then finer grids around "
@@ -99,19 +95,15 @@ class ScoringOptions(Flags):
 
     valid: str | None = text("Data to score candidates on, instead of folds.", EVALUATION)
     valid_group: str | None = text("File of query sizes for --valid (see --group).", EVALUATION)
-    folds: int = Parameter(
-        integer(at_least=2, at_most=MOST_FOLDS), "Number of folds of whole queries.", EVALUATION
-    ).field(5)
+    folds: int = count("Number of folds of whole queries.", EVALUATION, 5, at_least=2, at_most=1000)
     rule: str = Parameter(
         choice(("best", "one_se")),
         "Select the highest mean (best), or the smallest C within one standard error (one_se).",
         EVALUATION,
     ).field("best")
-    nested: bool = Parameter(
-        FLAG,
-        "Repeat the search without each fold, for an unbiased estimate on new queries.",
-        EVALUATION,
-    ).field(False)
+    nested: bool = switch(
+        "Repeat the search without each fold, for an unbiased estimate on new queries.", EVALUATION
+    )
     test: str | None = text("Test data to evaluate the selected model on.", EVALUATION)
     test_group: str | None = text("File of query sizes for --test (see --group).", EVALUATION)
     plot: str | None = text("File to plot the metric against C to, such as tune.png.", OUTPUT)

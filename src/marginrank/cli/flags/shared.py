@@ -24,22 +24,26 @@ DATA = "Data"
 EVALUATION = "Evaluation"
 OUTPUT = "Output"
 
+
+def argument(metavar: str, help: str) -> Any:
+    """Return the declaration of a positional argument."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
 DataFiles = Annotated[
     list[str],
-    typer.Argument(
-        metavar="DATA",
-        help="LETOR text (plain, .gz, .bz2, .xz, .zst, or - for stdin; several files are read as "
+    argument(
+        "DATA",
+        "LETOR text (plain, .gz, .bz2, .xz, .zst, or - for stdin; several files are read as "
         "one), a .parquet, .csv or .tsv table, or the folder of a store.",
-        show_default=False,
     ),
 ]
 ModelFile = Annotated[
     str,
-    typer.Argument(
-        metavar="MODEL",
-        help="Model file, or - for stdin: JSON, .npz (KernelRankSVM), LIBLINEAR-ranksvm, SVM^rank, "
+    argument(
+        "MODEL",
+        "Model file, or - for stdin: JSON, .npz (KernelRankSVM), LIBLINEAR-ranksvm, SVM^rank, "
         "RankLib (Coordinate Ascent), or Solr or Elasticsearch (linear).",
-        show_default=False,
     ),
 ]
 
@@ -79,6 +83,14 @@ def text(help: str, panel: str = DATA, default: str | None = None) -> Any:
     return Parameter(or_none(TEXT), help, panel).field(default)
 
 
+def count(help: str, panel: str, default: int | None = None, **bounds: Any) -> Any:
+    """Return a field for a flag that takes an integer, from 1 on unless `bounds` differ."""
+    constraint = integer(**{"at_least": 1, **bounds})
+    return Parameter(or_none(constraint) if default is None else constraint, help, panel).field(
+        default
+    )
+
+
 def switch(help: str, panel: str = OUTPUT) -> Any:
     """Return a field for a flag without a value."""
     return Parameter(FLAG, help, panel).field(False)
@@ -109,11 +121,9 @@ class Reading(Flags):
     )
     comments: str | None = text('Comment column of a table; "comment" if it exists.')
     group: str | None = text("File of query sizes, one per line, for text without qid.")
-    n_features: int | None = Parameter(
-        or_none(integer(at_least=1)),
-        "Number of features of text; default: the model's, or the largest index.",
-        DATA,
-    ).field(None)
+    n_features: int | None = count(
+        "Number of features of text; default: the model's, or the largest index.", DATA
+    )
     zero_based: bool = switch("Feature indices of text start at 0 instead of 1.", DATA)
     missing: str = text('Value for NULL and nan in text, or "error".', default="error")
     layout: str = Parameter(

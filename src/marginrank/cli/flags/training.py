@@ -2,15 +2,11 @@
 
 from typing import Annotated
 
-import typer
-
 from marginrank._utils.parameters import (
     Mention,
     Parameter,
     ParameterError,
     choice,
-    integer,
-    or_none,
 )
 from marginrank.cli.flags.declaration import CommandFlags, Flags
 from marginrank.cli.flags.search import ScoringOptions, SearchOptions
@@ -22,6 +18,8 @@ from marginrank.cli.flags.shared import (
     Resources,
     Training,
     ValidationFlags,
+    argument,
+    count,
     text,
 )
 from marginrank.models.parameters import (
@@ -32,7 +30,6 @@ from marginrank.models.parameters import (
     SparseDeclaration,
 )
 
-LONGEST_PATH = 10_000
 PATH = "Path"
 
 
@@ -71,12 +68,12 @@ train a.store b.store --dask tcp://scheduler:8786 --model model.json"""
 class PathOptions(Flags):
     """A path of sparse models to select from."""
 
-    path: int | None = Parameter(
-        or_none(integer(at_least=1, at_most=LONGEST_PATH)),
+    path: int | None = count(
         "Fit this many values of C or the radius (tol 1e-4), and keep the best on --valid by the "
         "first of --metrics; default metric: ndcg@10.",
         PATH,
-    ).field(None)
+        at_most=10_000,
+    )
     parameter: str = Parameter(
         choice(("C", "radius")), "Parameter of the path: C or radius.", PATH
     ).field("C")
@@ -159,20 +156,19 @@ train-online train.txt --model model.json --valid valid.txt --early-stopping --m
 
     data: Annotated[
         list[str],
-        typer.Argument(
-            metavar="DATA",
-            help="LETOR text (plain, .gz, .bz2, .xz, .zst; several files are read as one), or the "
+        argument(
+            "DATA",
+            "LETOR text (plain, .gz, .bz2, .xz, .zst; several files are read as one), or the "
             "folder of a store.",
-            show_default=False,
         ),
     ]
     reading: Reading
     parameters: OnlineDeclaration
     validation: ValidationFlags
     training: Training
-    chunk_documents: int | None = Parameter(
-        or_none(integer(at_least=1)), "Documents of text in memory at a time; default: 65536.", DATA
-    ).field(None)
+    chunk_documents: int | None = count(
+        "Documents of text in memory at a time; default: 65536.", DATA
+    )
 
 
 class TuneFlags(CommandFlags):

@@ -1,6 +1,5 @@
 """Data by the kind of its path: LETOR text, a table, or a store."""
 
-import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ import numpy as np
 from marginrank._utils.parameters import ParameterError
 from marginrank.cli.flags.declaration import flag
 from marginrank.cli.flags.shared import COLUMNS, Reading
+from marginrank.cli.support.errors import warn_of
 from marginrank.cli.support.files import name_of, naming
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.streams import check_piped
@@ -153,10 +153,9 @@ def warn_of_roles(path: str, names: Sequence[str], used: Collection[str | None])
     """Warn of features that are named like labels, query ids or weights, and may leak them."""
     for name in ("label", "qid", *COLUMNS.values()):
         if name in names and name not in used:
-            warnings.warn(
+            warn_of(
                 f"{path}: the column {name!r} is taken as a feature; if it is not one, list the "
-                "features with --features.",
-                stacklevel=1,
+                "features with --features."
             )
 
 
@@ -200,19 +199,17 @@ def _read_text(
 
 def warn_of_digits(path: str) -> None:
     """Warn that the features need float64."""
-    warnings.warn(
+    warn_of(
         f"{name_of(path)} has more digits than float32 holds, so features are stored as float64; "
-        "pass --dtype float32 to round them and halve the size.",
-        stacklevel=1,
+        "pass --dtype float32 to round them and halve the size."
     )
 
 
 def warn_of_one_query(what: str, group: str = "group") -> None:
     """Warn that text has no query ids."""
-    warnings.warn(
+    warn_of(
         f"{what} has no qid, so all documents are taken as one query; if they are not, pass "
-        f"{flag(group)}.",
-        stacklevel=1,
+        f"{flag(group)}."
     )
 
 

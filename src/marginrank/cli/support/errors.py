@@ -54,6 +54,12 @@ def complain(sentence: str) -> None:
     write_err(f"marginrank: {printable(sentence)}")
 
 
+def warn_of(message: Message | str | None) -> None:
+    """Emit `message` as a warning, if not None."""
+    if message is not None:
+        warnings.warn(message, stacklevel=2)
+
+
 def message_of(source: Exception | str) -> str:
     """Return the message of an error or a warning, with parameters as flags."""
     match source:

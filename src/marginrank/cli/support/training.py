@@ -1,13 +1,11 @@
 """Shared by the commands that train: checks, reading, fitting with progress, and the summary."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from marginrank._utils.memory import readable
-from marginrank._utils.parameters import Message
 from marginrank.cli.flags.shared import Reading, Training, ValidationFlags
 from marginrank.cli.support import metrics as _metrics
 from marginrank.cli.support import models as _models
@@ -19,6 +17,7 @@ from marginrank.cli.support.checks import (
     check_writable,
 )
 from marginrank.cli.support.data import DataRequest, kind_of, open_data, open_held_out
+from marginrank.cli.support.errors import warn_of
 from marginrank.cli.support.files import naming
 from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
@@ -53,6 +52,11 @@ class TrainingTask(NamedTuple):
         valid, needs = self.validation.valid, (*needs, *NEEDS)
         given = self.reading.given
         check_flags(given, self.files, valid=valid, needs=needs, conflicts=conflicts)
+
+    def parameters_of(self, kind: Callable[..., Checked], *flags: Any) -> Checked:
+        """Return the parameters that flags declare, with the number of threads."""
+        values = {name: value for group in flags for name, value in vars(group).items()}
+        return kind(**values | {"n_jobs": self.reading.n_jobs})
 
     def prepare(
         self,
@@ -184,12 +188,6 @@ def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | Non
     if report.error is None:
         warn_of(effect_message(report.without_effect, feature_names))
         warn_of(convergence_message(report, tol))
-
-
-def warn_of(message: Message | str | None) -> None:
-    """Emit `message` as a warning, if not None."""
-    if message is not None:
-        warnings.warn(message, stacklevel=1)
 
 
 def with_seed(model: Model, random_state: int) -> Model:

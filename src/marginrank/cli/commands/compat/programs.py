@@ -9,9 +9,9 @@ import numpy as np
 from marginrank.cli.commands.compat import arguments
 from marginrank.cli.commands.compat.arguments import Flag, ParsedArguments, Program
 from marginrank.cli.support.checks import check_files, check_writable
+from marginrank.cli.support.errors import warn_of
 from marginrank.cli.support.files import write_text
 from marginrank.cli.support.streams import write_out
-from marginrank.cli.support.training import warn_of
 from marginrank.data import RankingData
 from marginrank.fit.peers import CLOSE, fit_like_liblinear, fit_like_svm_rank, scores_by
 from marginrank.io.letor import load_letor
