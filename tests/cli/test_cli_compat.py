@@ -219,7 +219,7 @@ def test_help_has_a_line_a_flag(invoke, program):
         ("train -w1 5 {}", "-w1 is not supported: rankings have ordered labels"),
         ("train -v 5 {}", "-v is not supported: use marginrank tune --folds"),
         ("predict -b 1 {} m o", "-b 1 is not supported: a ranking model has no prob"),
-        ("svm_light_learn {}", "svm_light_learn is none of the programs svm_rank_learn,"),
+        ("svm_light_learn {}", "svm_light_learn must be one of svm_rank_learn,"),
         ("train none.txt", "none.txt: No such file or directory"),
         ("train {} {}", "would overwrite the input"),
     ],

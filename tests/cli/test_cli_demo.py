@@ -81,7 +81,7 @@ def test_tables_are_plain_and_fit_a_terminal(run):
         "stopped because",
         "ndcg@10",
         "ridge regression",
-        "It wins ",
+        ": wins ",
         ", p = ",
         "marginrank tune train.txt --additive",
         "AdditiveRankSVM against LightGBM",

@@ -176,8 +176,8 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, model_json, argume
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("[1]", "must hold a list of names, or an object from names to names."),
-        ('"a"', "must hold a list of names, or an object from names to names."),
+        ("[1]", "must contain a list of names, or an object from names to names."),
+        ('"a"', "must contain a list of names, or an object from names to names."),
         ("{", "names.json: "),
         ('["a"]', "--names has 1 entries and must have 6"),
         ('{"x": "y"}', "--names has 'x', which is no feature of the model."),

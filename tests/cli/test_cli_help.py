@@ -51,8 +51,8 @@ def test_module_of_the_cli_runs_too():
     ("command", "flags"),
     [
         ("train", {"Data": "--pairs", "Model": "--margin"}),
-        ("train-sparse", {"Model": "--radius", "Path": "--plot"}),
-        ("train-additive", {"Model": "--smoothness"}),
+        ("train-sparse", {"Most used flags": "--radius", "Path": "--plot"}),
+        ("train-additive", {"Most used flags": "--smoothness", "Model": "--interactions"}),
         ("train-online", {"Data": "--chunk-documents", "Optimisation": "--no-shuffle"}),
     ],
 )
@@ -63,7 +63,8 @@ def test_flags_are_listed_under_headings(run, command, flags):
     assert [name for name in sections if name in names] == [
         name for name in names if name != "Path" or command == "train-sparse"
     ]
-    for heading, flag in {**flags, "Evaluation": "--valid", "Output": "--help"}.items():
+    assert list(sections)[2:5] == ["Arguments", "Most used flags", "Example"]
+    for heading, flag in {**flags, "Evaluation": "--valid-group", "Output": "--help"}.items():
         assert flag in sections[heading]
 
 

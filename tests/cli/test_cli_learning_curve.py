@@ -62,7 +62,7 @@ def test_plot(run, train_txt, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "word"),
     [
-        (("--sizes", "few"), "--sizes few must be numbers with commas"),
+        (("--sizes", "few"), "--sizes few must be numbers"),
         (("--folds", "0"), "--folds 0 must be an integer of at least 1"),
         (("--folds", "1"), "--folds 1 must be an integer of at least 2"),
         (("--metric", "ngcd"), "use one of"),

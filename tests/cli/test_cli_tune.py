@@ -352,10 +352,8 @@ def test_few_queries_are_judged_by_the_interval_that_is_told():
 )
 def test_the_nested_estimate_beside_that_of_the_choice(mean, known):
     (told,) = sentences(described(nested={"mean": mean, "error": 0.01}))
-    assert told == (
-        f"ndcg to expect on other queries, by nested folds: {mean:.4f} ± 0.0100; that of the "
-        f"chosen candidate, 0.6000 ± 0.1000, {known}"
-    )
+    assert told.startswith(f"Expected ndcg on new queries (nested folds): {mean:.4f} ± 0.0100.")
+    assert told.endswith(f", 0.6000 ± 0.1000, {known}")
 
 
 def test_progress_is_a_line_a_combination(tune):

@@ -13,7 +13,6 @@ from marginrank.cli.flags import commands, training
 from marginrank.cli.flags.declaration import CommandFlags, typer_function
 from marginrank.cli.support.errors import BAD_INPUT, complain, exit_codes
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.streams import write_out
 
 GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
     "Train": {
@@ -40,6 +39,8 @@ GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
 COMMANDS = {name: kind for group in GROUPS.values() for name, kind in group.items()}
 
 START = """\
+Usage: marginrank COMMAND [FLAGS]
+
 marginrank trains models that rank the documents of a query, from labeled examples.
 
 Without any data, to see what it does:
@@ -57,11 +58,7 @@ All commands: marginrank --help. Flags of one: marginrank tune --help.
 FIRST, EXAMPLE = "Most used flags", "Example"  # headings
 
 # Rich's boxes take twice as long as the rest of the help.
-PLAIN: Any = {
-    "add_completion": False,
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": None,
-}
+PLAIN: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 
 
 class Command(TyperCommand):
@@ -193,7 +190,8 @@ def _main(
     New here? Run marginrank without arguments.
     """
     if context.invoked_subcommand is None:
-        write_out(START)
+        typer.echo(START, err=True, nl=False)
+        raise typer.Exit(BAD_INPUT)
 
 
 for _name, _kind in COMMANDS.items():

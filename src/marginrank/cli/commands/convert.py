@@ -14,7 +14,6 @@ from marginrank.cli.support.checks import check_files, check_flags, check_writab
 from marginrank.cli.support.files import naming
 from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
-from marginrank.data import RankingData
 from marginrank.data.parts import DataParts
 from marginrank.data.query_scaling import METHODS, scale_queries
 from marginrank.data.store.feature_rows import FeatureRows
@@ -71,34 +70,25 @@ def _target_kind(out: str, to: str | None) -> str:
 
 
 def _convert_in_memory(flags: ConvertFlags, phases: Phases, kind: str) -> dict[str, Any]:
-    out = flags.out
+    out, reading = flags.out, flags.reading
     # Text that is written again needs all digits of float64; other formats store the dtype.
     typed = kind == "store" or out.lower().endswith(".parquet")
     request = _data.DataRequest(comments=True, text_dtype="smallest" if typed else "widest")
-    data = _data.open_data(flags.data, flags.reading, phases, request)
+    data = _data.open_data(flags.data, reading, phases, request)
     if flags.query_scale is not None:
         with phases.phase("scale"):
             data = scale_queries(data, flags.query_scale)
     with phases.phase("write", out), naming(out):
         if kind == "store":
             return _save_grouped(data._parts(), out, flags.overwrite)
-        _write(data, flags, kind)
+        if kind == "text":
+            dump_letor(data, out, zero_based=reading.zero_based)
+        else:
+            name = reading.comments or COLUMNS["comments"]
+            comments = name if any(data.comments or ()) else None
+            qid = reading.qid or None
+            write_frame(data, out, label=reading.label, qid=qid, comments=comments)
     return {**_data.data_summary(data), "dtype": str(data.X.dtype)}
-
-
-def _write(data: RankingData, flags: ConvertFlags, kind: str) -> None:
-    reading = flags.reading
-    if kind == "text":
-        dump_letor(data, flags.out, zero_based=reading.zero_based)
-        return
-    comments = reading.comments or COLUMNS["comments"]
-    write_frame(
-        data,
-        flags.out,
-        label=reading.label,
-        qid=reading.qid or None,
-        comments=comments if any(data.comments or ()) else None,
-    )
 
 
 def _write_store(flags: ConvertFlags, phases: Phases) -> dict[str, Any]:

@@ -67,10 +67,12 @@ def run(flags: DemoFlags, phases: Phases) -> None:
     with phases.phase("curves"):
         additive = fit_additive(train, ADDITIVE, seed=seed_from(0))
     with phases.phase("baselines"):
+        features = rank_features(train, metric=METRICS[0])
+        best = int(features.order[0])
         baselines = {
             **_boosted_scores(train, test),
             "ridge regression": _ridge_scores(train, test),
-            "best feature": _best_feature_scores(train, test),
+            "best feature": features.direction[best] * test.X[:, best],
         }
     with phases.phase("judge"):
         rankings = {
@@ -150,12 +152,6 @@ def _ridge_scores(train: RankingData, test: RankingData) -> Any:
     return (test.X - mean) / deviation @ weights
 
 
-def _best_feature_scores(train: RankingData, test: RankingData) -> Any:
-    ranking = rank_features(train, metric=METRICS[0])
-    best = int(ranking.order[0])
-    return ranking.direction[best] * test.X[:, best]
-
-
 def _evaluate(data: RankingData, scores: Any) -> dict[str, dict[str, float]]:
     found = {}
     for name in METRICS:
@@ -198,13 +194,11 @@ def _fingerprint(data: RankingData) -> str:
 def _print(result: dict[str, Any], stop_reason: str) -> None:
     metrics, contest = result["metrics"], result["comparison"]
     low, high = contest["interval"]
+    sides = f"{contest['model']} against {contest['baseline']}"
+    print_line(f"{sides} on new queries: {contest['metric']} {contest['difference']:+.4f}")
     print_line(
-        f"{contest['model']} against {contest['baseline']} on new queries: "
-        f"{contest['metric']} {contest['difference']:+.4f} ({low:+.4f} to {high:+.4f}), p = "
-        f"{contest['randomization_p']:.2g}"
-    )
-    print_line(
-        f"It wins {contest['wins']} queries, ties {contest['ties']} and loses {contest['losses']}."
+        f"({low:+.4f} to {high:+.4f}, p = {contest['randomization_p']:.2g}): wins "
+        f"{contest['wins']}, ties {contest['ties']}, losses {contest['losses']}"
     )
     print_line("")
     rows = [

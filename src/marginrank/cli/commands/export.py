@@ -86,7 +86,7 @@ def _export(
     to, names = flags.to, _names(flags.names)
     check_taken(model, to)
     scores: Any = None if documents is None else _models.scores(model, documents)
-    offset = _offset(flags.offset, scores)
+    offset = offset_above_zero(scores) if flags.offset == "auto" else _number(flags.offset)
     name = name_for(flags.out) if flags.name is None else flags.name
     files = export_files(model, to, name=name, names=names, offset=offset)
     inputs = [flags.model, flags.names, flags.verify, flags.reading.group]
@@ -107,10 +107,6 @@ def _export(
     return result
 
 
-def _offset(wanted: str, scores: Any) -> float:
-    return offset_above_zero(scores) if wanted == "auto" else _number(wanted)
-
-
 def _verified(scored: EngineRun, scores: Any, offset: float, qid: Any) -> dict[str, Any]:
     """Return the figures of a verification; raise CheckFailed if it fails."""
     try:
@@ -118,7 +114,7 @@ def _verified(scored: EngineRun, scores: Any, offset: float, qid: Any) -> dict[s
     except VerificationError as error:
         raise CheckFailed(f"verification failed: {error}") from error
     if found.failure is not None:
-        advice = OFFSET_HELPS.format(_offset("auto", scores)) if found.negative_scores else ""
+        advice = OFFSET_HELPS.format(offset_above_zero(scores)) if found.negative_scores else ""
         raise CheckFailed(f"verification failed: {found.failure}{advice}")
     return asdict(found)
 

@@ -68,10 +68,14 @@ def _open(flags: InspectFlags, paths: list[str], phases: Phases) -> RankingData:
 
 def describe_data(data: RankingData) -> dict[str, Any]:
     """Return counts, documents, levels and pairs per query, and the histogram of labels."""
-    queries = data.queries
+    queries, X = data.queries, data.X
+    matrix: dict[str, Any] = {"layout": "dense", "dtype": str(X.dtype)}
+    if hasattr(X, "nnz"):
+        density = X.nnz / max(X.shape[0] * X.shape[1], 1)
+        matrix = {"layout": "csr", "dtype": str(X.dtype), "density": density}
     return {
         **data_summary(data),
-        "matrix": _describe_matrix(data.X),
+        "matrix": matrix,
         "stored": None if data.stored is None else _describe_stored(data.stored),
         "queries_without_pair": int(np.count_nonzero(queries.n_pairs == 0)),
         "documents_a_query": _spread(np.diff(queries.offsets)),
@@ -93,13 +97,6 @@ def _describe_constant(data: RankingData) -> dict[str, Any] | None:
     constant = np.flatnonzero(inside.values() == 0).tolist()
     first = [feature_name(k, data.feature_names) for k in constant[:SHOWN]]
     return {"features": len(constant), "first": first}
-
-
-def _describe_matrix(X: Any) -> dict[str, Any]:
-    n_cells = X.shape[0] * X.shape[1]
-    if hasattr(X, "nnz"):
-        return {"layout": "csr", "dtype": str(X.dtype), "density": X.nnz / max(n_cells, 1)}
-    return {"layout": "dense", "dtype": str(X.dtype)}
 
 
 def _describe_stored(stored: StoredFeatures) -> dict[str, Any]:

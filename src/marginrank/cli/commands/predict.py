@@ -3,9 +3,10 @@
 from marginrank.cli.flags.commands import PredictFlags
 from marginrank.cli.support import models as _models
 from marginrank.cli.support.checks import check_files, check_flags, check_writable
-from marginrank.cli.support.files import write_numbers
+from marginrank.cli.support.files import write_text
 from marginrank.cli.support.output import print_json
 from marginrank.cli.support.progress import Phases
+from marginrank.cli.support.streams import write_out
 from marginrank.metrics.ranking import ranks
 
 
@@ -24,7 +25,8 @@ def run(flags: PredictFlags, phases: Phases) -> None:
         values = _models.scores(model, data, reading.n_jobs)
         numbers = (ranks(values, qid=data.qid) if flags.ranks else values).tolist()
     if out is not None or not flags.json:
-        write_numbers(out, numbers)
+        text = "".join(f"{number!r}\n" for number in numbers)
+        write_out(text) if out is None else write_text(out, text)
     if flags.json:
         written = {"ranks" if flags.ranks else "scores": numbers} if out is None else {"out": out}
         print_json({"documents": data.n_documents, **written, "seconds": phases.seconds})

@@ -22,8 +22,7 @@ def run(flags: TrainFlags, phases: Phases) -> None:
     task = TrainingTask(flags.data, flags.reading, flags.validation, flags.training, phases)
     task.check_flags(conflicts=CONFLICTS)
     parameters = task.prepare(
-        lambda: task.parameters_of(Parameters, flags.parameters, flags.device),
-        inputs=[flags.pairs],
+        lambda: task.parameters_of(Parameters, flags.parameters, flags.device), inputs=[flags.pairs]
     )
     if flags.resources.dask is not None:
         from marginrank.cli.support.cluster import train_on_cluster

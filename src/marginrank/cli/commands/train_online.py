@@ -19,10 +19,7 @@ from marginrank.models.fit_report import StopReason, report_of
 NEEDS = (("early_stopping", "valid"),)
 CONFLICTS = (("gain", "early_stopping"), ("discount", "early_stopping"))
 # A flag, another parameter, and the values of that parameter with which the flag has an effect.
-ONLY_WITH = (
-    ("eta0", "learning_rate", ("inverse", "constant")),
-    ("shuffle", "method", ("query",)),
-)
+ONLY_WITH = (("eta0", "learning_rate", ("inverse", "constant")), ("shuffle", "method", ("query",)))
 
 
 def run(flags: TrainOnlineFlags, phases: Phases) -> None:

@@ -2,13 +2,7 @@
 
 from typing import Annotated
 
-from marginrank._utils.parameters import (
-    TEXT,
-    Mention,
-    Parameter,
-    ParameterError,
-    check_integer,
-)
+from marginrank._utils.parameters import TEXT, Mention, Parameter, ParameterError, check_integer
 from marginrank.cli.flags.declaration import CommandFlags, Flags
 from marginrank.cli.flags.shared import (
     DATA,
@@ -26,10 +20,7 @@ from marginrank.cli.flags.shared import (
     text,
 )
 from marginrank.export.registry import TARGETS
-from marginrank.models.parameters import (
-    RANDOM_STATE,
-    LinearDeclaration,
-)
+from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
 
 CURVE = "Curve"
 PROGRAMS = ("svm_rank_learn", "svm_rank_classify", "train", "predict")
@@ -64,8 +55,7 @@ evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
     first = ("metrics", "scores", "per_query")
 
     files: Annotated[
-        list[str],
-        argument("[MODEL] DATA", "A model and data, or only data with --scores."),
+        list[str], argument("[MODEL] DATA", "A model and data, or only data with --scores.")
     ]
     reading: Reading
     metrics: Metrics
@@ -108,7 +98,6 @@ class ConvertFlags(CommandFlags):
     example = """\
 convert train.txt.gz train.store
 convert train.store train.parquet
-convert train.parquet train.txt
 convert train.txt train.store --query-scale minmax"""
     first = ("to", "query_scale", "overwrite")
 
@@ -177,10 +166,7 @@ inspect train.txt
 inspect model.json --top 20"""
     first = ("top",)
 
-    files: Annotated[
-        list[str],
-        argument("FILE", "A model, or data of any kind."),
-    ]
+    files: Annotated[list[str], argument("FILE", "A model, or data of any kind.")]
     reading: Reading
     top: int = count("Number of weights or curves of a model to show.", OUTPUT, 10)
     json: bool = json_flag()
@@ -270,10 +256,7 @@ compat svm_rank_classify test.dat model.dat predictions
 compat train -s 8 -c 1 train.txt train.txt.model
 compat predict test.txt train.txt.model output"""
 
-    program: Annotated[
-        str,
-        argument("PROGRAM", f"One of {', '.join(PROGRAMS)}."),
-    ]
+    program: Annotated[str, argument("PROGRAM", f"One of {', '.join(PROGRAMS)}.")]
     words: Annotated[
         list[str] | None,
         argument("[FLAGS] FILES", "Flags and files of that program; -? lists its flags."),

@@ -8,13 +8,7 @@ from typing import Annotated, Any, ClassVar, dataclass_transform
 
 import typer
 
-from marginrank._utils.parameters import (
-    DECLARATION,
-    Mention,
-    Parameter,
-    check_parameters,
-    declared,
-)
+from marginrank._utils.parameters import DECLARATION, Mention, Parameter, check_parameters, declared
 
 COMMANDS = {"RankSVM": "marginrank train"}  # commands for learners that messages recommend
 

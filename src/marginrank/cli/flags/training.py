@@ -2,12 +2,7 @@
 
 from typing import Annotated
 
-from marginrank._utils.parameters import (
-    Mention,
-    Parameter,
-    ParameterError,
-    choice,
-)
+from marginrank._utils.parameters import Mention, Parameter, ParameterError, choice
 from marginrank.cli.flags.declaration import CommandFlags, Flags
 from marginrank.cli.flags.search import ScoringOptions, SearchOptions
 from marginrank.cli.flags.shared import (
@@ -44,11 +39,9 @@ class TrainFlags(CommandFlags):
 
     example = """\
 train train.txt --model model.json -C 0.01 --valid valid.txt
-train part1.txt.gz part2.txt.gz --model model.json --json
 train train.txt --model model.json -C 0.01 --objective ndcg@10
 train clicks.txt --pairs clicks.pairs --model model.json
 train large.store --memory-limit 2GB --model model.json
-train large.txt --device cuda --model model.json
 train a.store b.store --dask tcp://scheduler:8786 --model model.json"""
     first = ("model", "C", "valid", "metrics", "scale")
 
@@ -126,10 +119,8 @@ class TrainAdditiveFlags(CommandFlags):
 
     example = """\
 train-additive train.txt --model model.json -C 0.01 --valid valid.txt
-train-additive train.txt --model model.json --smoothness 10 --max-bins 16
 train-additive train.csv --model model.json --categorical-features country_id,device_id
-train-additive train.csv --model model.json --monotonic-cst bm25:+1,age:-1
-train-additive train.txt --model model.json --normalization pairs --group-l1 0.1"""
+train-additive train.csv --model model.json --monotonic-cst bm25:+1,age:-1"""
     first = ("model", "C", "smoothness", "max_bins", "valid")
 
     data: DataFiles

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any
 from marginrank._utils.optional import require
 from marginrank._utils.parameters import Mention, ParameterError
 from marginrank.cli.flags.shared import local_workers
-from marginrank.cli.support.training import (
-    BatchParameters,
-    TrainingTask,
-    warn_of_model,
-    with_seed,
-)
+from marginrank.cli.support.training import BatchParameters, TrainingTask, warn_of_model, with_seed
 from marginrank.fit.linear import seed_from
 from marginrank.models.fit_report import report_of
 

@@ -6,7 +6,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
@@ -16,7 +16,7 @@ import numpy as np
 from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.parameters import ParameterError, Part
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.streams import check_piped, write_out
+from marginrank.cli.support.streams import check_piped
 
 LONGEST = 40  # characters of a file that a message quotes
 
@@ -101,12 +101,6 @@ def _score(name: str, number: int, line: bytes) -> float:
     if not math.isfinite(score):
         raise ValueError(f"{name}:{number}:1: {text[:LONGEST]!r} is not a finite score.")
     return score
-
-
-def write_numbers(path: str | None, numbers: Iterable[float]) -> None:
-    """Write one number per line with all digits, to standard output if `path` is None."""
-    text = "".join(f"{number!r}\n" for number in numbers)
-    write_out(text) if path is None else write_text(path, text)
 
 
 def write_text(path: str, text: str) -> None:

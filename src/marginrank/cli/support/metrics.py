@@ -79,11 +79,7 @@ def measure(
 def effect_of_ties(
     chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
 ) -> Ties:
-    """Return the values with another order of ties, for metrics that differ noticeably.
-
-    Metrics rank tied documents in input order, or count tied pairs as wrong; here they average
-    over all orders. Metrics that ignore the order of tied documents are left out.
-    """
+    """Return values averaged over the orders of tied documents, if they differ noticeably."""
     order = np.lexsort((scores, data.qid))
     if not np.any((np.diff(scores[order]) == 0) & (np.diff(data.qid[order]) == 0)):
         return {}

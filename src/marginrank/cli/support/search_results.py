@@ -44,16 +44,19 @@ class Reporter:
 
     def __call__(self, progress: SearchProgress) -> None:
         """Show one more fit."""
+        candidate, fold = progress.candidate, progress.outer_fold
         if self._bar is not None:
             self._bar(progress.done, progress.planned, self._best(progress))
         elif not self._verbose:
-            fold = progress.outer_fold
-            stretch = fold, progress.candidate.combination if fold is None else 0
+            stretch = fold, candidate.combination if fold is None else 0
             if stretch != self._stretch:
                 self.end()
             self._stretch = stretch
-        if self._verbose and progress.candidate.is_complete:
-            self._print_candidate(progress)
+        if self._verbose and candidate.is_complete:
+            mean = f"{candidate.mean:.4f}" if candidate.mean == candidate.mean else "-"
+            where = "" if fold is None else f"without fold {fold}: "
+            values = parameters_text(vars(candidate.parameters), self._varied)
+            write_err(f"{where}{values}: {progress.metric} {mean} ({_models_done(progress)})")
         self._last = progress
 
     def end(self) -> None:
@@ -66,13 +69,6 @@ class Reporter:
             return ""
         best = parameters_text(vars(progress.best.parameters), self._varied)
         return f"best so far: {best}, {progress.metric} {progress.mean:.4f}"
-
-    def _print_candidate(self, progress: SearchProgress) -> None:
-        candidate, fold = progress.candidate, progress.outer_fold
-        mean = f"{candidate.mean:.4f}" if candidate.mean == candidate.mean else "-"
-        where = "" if fold is None else f"without fold {fold}: "
-        values = parameters_text(vars(candidate.parameters), self._varied)
-        write_err(f"{where}{values}: {progress.metric} {mean} ({_models_done(progress)})")
 
 
 def _models_done(progress: SearchProgress) -> str:
