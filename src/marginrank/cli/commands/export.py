@@ -14,7 +14,7 @@ from marginrank.cli.support.files import naming, regular_file
 from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
-from marginrank.export.engines.run import EngineRun
+from marginrank.export.engines import EngineRun
 from marginrank.export.exporting import (
     check_taken,
     counts_in,
