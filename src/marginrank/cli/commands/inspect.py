@@ -20,7 +20,7 @@ from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import open_if_it_fits, whole_queries
-from marginrank.fit.spread import QuerySpread
+from marginrank.fit.feature_scales import QueryScale
 from marginrank.io.chunks import CHUNK_DOCUMENTS
 from marginrank.models import AdditiveModel, LinearModel, is_model
 
@@ -90,7 +90,7 @@ def _describe_constant(data: RankingData) -> dict[str, Any] | None:
     """Return the number of features that are constant within queries, and the first of them."""
     if data.n_features > MANY_FEATURES:
         return None
-    inside = QuerySpread()
+    inside = QueryScale()
     chunks = [data] if data.stored is not data.X else whole_queries(data, CHUNK_DOCUMENTS)
     for chunk in chunks:
         inside.add(chunk)

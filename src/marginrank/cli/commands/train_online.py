@@ -11,7 +11,8 @@ from marginrank.cli.support.files import is_pipe, name_of
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.training import TrainingTask, with_seed
 from marginrank.fit.linear import seed_from
-from marginrank.fit.online import OnlineParameters, contents, fit_online, stalled_message
+from marginrank.fit.online import fit_online, stalled_message
+from marginrank.fit.online_learner import OnlineParameters, contents
 from marginrank.fit.scaling import effect_message
 from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models.fit_report import StopReason, report_of
@@ -39,7 +40,7 @@ def run(flags: TrainOnlineFlags, phases: Phases) -> None:
         found = contents(source, parameters)
     held_out = task.open_valid(found.n_features, source.feature_names)
     with phases.phase("solve"), phases.solving(training.verbose) as callback:
-        model, _ = fit_online(
+        model = fit_online(
             source,
             parameters,
             stream=source.is_text,

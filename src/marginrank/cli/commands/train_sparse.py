@@ -15,8 +15,8 @@ from marginrank.cli.support.output import print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.training import TrainingTask
 from marginrank.data import RankingData
+from marginrank.fit.inputs import Opened
 from marginrank.fit.linear import seed_from
-from marginrank.fit.matrices import Opened
 from marginrank.fit.sparse import SparseParameters
 from marginrank.plots import plot_path
 from marginrank.selection.paths import SparsePath, fit_path

@@ -29,8 +29,8 @@ from marginrank.cli.support.search_results import (
 )
 from marginrank.cli.support.training import TrainingTask
 from marginrank.data import RankingData
+from marginrank.fit.inputs import Opened
 from marginrank.fit.linear import Parameters, seed_from
-from marginrank.fit.matrices import Opened
 from marginrank.models import AdditiveModel, LinearModel
 from marginrank.models.parameters import CURVES_TRIED, LINES_TRIED, PAIR_COSTS
 from marginrank.plots import plot_search

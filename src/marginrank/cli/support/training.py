@@ -23,8 +23,8 @@ from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
 from marginrank.data.pair_lists import PairList
+from marginrank.fit.inputs import Opened, open_documents
 from marginrank.fit.linear import Parameters, fit_linear, seed_from
-from marginrank.fit.matrices import Opened, open_documents
 from marginrank.fit.scaling import effect_message
 from marginrank.fit.sparse import SparseParameters, empty_message, fit_sparse
 from marginrank.fit.stream_progress import StreamProgress, Watch
