@@ -1,4 +1,4 @@
-"""Whether float32 holds every digit of numbers that were written as text."""
+"""Checks whether float32 keeps every digit of decimal text."""
 
 from typing import Any
 
@@ -6,26 +6,26 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 
-BLOCK = 1 << 18  # entries looked at together, so that they stay in cache
-DIGITS = (6, 7, 8, 9)  # 6 always survive float32, and 9 tell any two of its numbers apart
+BLOCK = 1 << 18  # entries checked at a time, to stay in cache
+DIGITS = (6, 7, 8, 9)  # 6 always survive float32, and 9 distinguish any two of its numbers
 
 
 def narrowed(X: Any) -> Any:
-    """Return float64 features as float32 if no digit is lost, else as they are."""
+    """Return float64 features as float32 if no digit is lost, else unchanged."""
     entries = X.data if hasattr(X, "nnz") else X.reshape(-1)
     return X.astype(np.float32) if float32_holds_all(entries) else X
 
 
 def float32_holds_all(values: Floats) -> bool:
-    """Whether :func:`float32_holds` any number of values, looked at some at a time."""
+    """Return :func:`float32_holds` for any number of values, in blocks."""
     firsts = range(0, values.size, BLOCK)
     return all(float32_holds(values[first : first + BLOCK]) for first in firsts)
 
 
 def float32_holds(values: Floats) -> bool:
-    """Whether the shortest decimals of the nearest float32 numbers are these values again.
+    """Return True if the shortest decimals of the nearest float32 numbers equal the values.
 
-    So 0.1 is held, though no binary number equals it, and 123456789 is not.
+    float32 holds 0.1 in this sense, but not 123456789.
     """
     with np.errstate(over="ignore"):
         nearest = values.astype(np.float32)
@@ -43,9 +43,9 @@ def float32_holds(values: Floats) -> bool:
 
 
 def _rounded(values: Floats, digits: int) -> Floats:
-    """Return the decimals of so many significant digits nearest to `values`, none of them 0."""
+    """Return non-zero `values` rounded to a number of significant digits."""
     places = digits - 1 - np.floor(np.log10(np.abs(values)))
-    scale = 10.0 ** np.abs(places)  # exact up to 10²²: beyond, a digit may seem to be lost
+    scale = 10.0 ** np.abs(places)  # exact up to 10²²; beyond, a digit may seem to be lost
     tall = places < 0
     whole = np.rint(np.where(tall, values / scale, values * scale))
     rounded: Floats = np.where(tall, whole * scale, whole / scale)

@@ -20,7 +20,7 @@ from marginrank.cli.support.options import Reading
 from marginrank.cli.support.progress import Phases
 
 if TYPE_CHECKING:
-    from marginrank.data.parts import DataParts
+    from marginrank.data.store.store import DataParts
     from marginrank.io.store_builder import DocumentBlock, StoreSummary
 
 
@@ -81,8 +81,7 @@ def _open_source(path: str) -> "DataParts":
 def _build_of_table(
     path: str, reading: Reading, phases: Phases, out: str, overwrite: bool
 ) -> "StoreSummary":
-    from marginrank.io.store_builder import build_store
-    from marginrank.io.store_sources import table_blocks
+    from marginrank.io.store_builder import build_store, table_blocks
     from marginrank.io.table_files import parquet_columns
 
     names = parquet_columns(path)
@@ -104,8 +103,7 @@ def _build_of_text(
     files: Sequence[str], reading: Reading, phases: Phases, out: str, overwrite: bool
 ) -> "StoreSummary":
     from marginrank.io.letor import read_all_sizes
-    from marginrank.io.store_builder import build_store
-    from marginrank.io.store_sources import text_blocks
+    from marginrank.io.store_builder import build_store, text_blocks
     from marginrank.io.text_sources import name_all
 
     told = "dtype" in reading.given
