@@ -72,17 +72,17 @@ class PandasTable(Table):
             if isinstance(column.dtype, np.dtype)
         }
 
-    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:  # noqa: D102
+    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:
         if at in self._arrays:
             return self._arrays[at][first:last]
         rows: NDArray[Any] = self.columns[at].iloc[first:last].to_numpy()
         return rows
 
-    def is_null(self, at: int) -> Booleans | None:  # noqa: D102
+    def is_null(self, at: int) -> Booleans | None:
         has_nan = at in self._arrays and self._arrays[at].dtype.kind in "biuf"
         return None if has_nan else self.columns[at].isna().to_numpy()
 
-    def block(self, first: int, last: int) -> NDArray[Any] | None:  # noqa: D102
+    def block(self, first: int, last: int) -> NDArray[Any] | None:
         if not all(at in self._arrays for at in range(first, last)):
             return None
         sample = self._frame.iloc[:2, first:last].to_numpy()
@@ -102,11 +102,11 @@ class PolarsTable(Table):
     def __init__(self, frame: Any) -> None:
         super().__init__(frame.columns, frame.get_columns(), frame.height)
 
-    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:  # noqa: D102
+    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:
         rows: NDArray[Any] = self.columns[at].slice(first, last - first).to_numpy()
         return rows
 
-    def is_null(self, at: int) -> Booleans | None:  # noqa: D102
+    def is_null(self, at: int) -> Booleans | None:
         column = self.columns[at]
         return column.is_null().to_numpy() if column.null_count() else None
 
@@ -117,16 +117,16 @@ class ArrowTable(Table):
     def __init__(self, frame: Any) -> None:
         super().__init__(frame.column_names, frame.columns, frame.num_rows)
 
-    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:  # noqa: D102
+    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:
         column = self.columns[at].slice(first, last - first)
         rows: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return rows
 
-    def is_null(self, at: int) -> Booleans | None:  # noqa: D102
+    def is_null(self, at: int) -> Booleans | None:
         column = self.columns[at]
         return column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
 
-    def type_name(self, at: int) -> str:  # noqa: D102
+    def type_name(self, at: int) -> str:
         return str(self.columns[at].type)
 
 
@@ -149,29 +149,19 @@ def from_frame(
     make: Callable[..., Data],
     frame: Any,
     *,
-    label: Any = "label",
-    qid: Any = "qid",
     features: Sequence[Any] | None = None,
-    sample_weight: Any = None,
-    query_weight: Any = None,
-    comments: Any = None,
     allow_nan: bool = False,
     n_jobs: int | None = None,
     first_row: int = 0,
+    **roles: Any,
 ) -> Data:
     """Return the result of `make` for the columns of a data frame.
 
-    See :meth:`marginrank.RankingData.from_frame`. Messages number rows from `first_row`.
+    `roles` maps label, qid, sample_weight, query_weight and comments to columns or None; see
+    :meth:`marginrank.RankingData.from_frame`. Messages number rows from `first_row`.
     """
     table = as_table(frame)
     table.first_row = first_row
-    roles = {
-        "label": label,
-        "qid": qid,
-        "sample_weight": sample_weight,
-        "query_weight": query_weight,
-        "comments": comments,
-    }
     used = {role: _find(table, name, role) for role, name in roles.items() if name is not None}
     if "label" not in used:
         raise ParameterError(given("label", None), ": pass the name of the label column.")

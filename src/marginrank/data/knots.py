@@ -42,16 +42,13 @@ class Knots:
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
         return self.categorical.size
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
         return self.at.size
 
     def columns(self, k: int) -> slice:
-        """Return the columns of a feature."""
         return slice(int(self.starts[k]), int(self.starts[k + 1]))
 
     def of(self, k: int) -> Floats:

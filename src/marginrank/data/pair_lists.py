@@ -31,7 +31,6 @@ class PairList:
     source: str | None = None
 
     def __len__(self) -> int:
-        """Return the number of pairs."""
         return len(self.pairs)
 
     def place(self, k: int) -> str:

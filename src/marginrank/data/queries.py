@@ -46,26 +46,21 @@ class Documents(AlignedWhenUnpickled):
 
     @property
     def n_queries(self) -> int:
-        """Number of queries."""
         return self.offsets.size - 1
 
     @property
     def n_documents(self) -> int:
-        """Number of documents."""
         return int(self.offsets[-1])
 
     @property
     def sizes(self) -> Integers:
-        """Number of documents of each query."""
         return np.diff(self.offsets)
 
     @property
     def query_of_document(self) -> Integers:
-        """Number of each document's query."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
     def row(self, document: int) -> int:
-        """Return the row of a document."""
         return int(document if self.rows is None else self.rows[document])
 
     @overload

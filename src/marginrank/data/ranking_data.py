@@ -338,7 +338,6 @@ class RankingData(AlignedWhenUnpickled):
         return iter((self.X, self.y, self.qid))
 
     def __repr__(self) -> str:
-        """Return the counts."""
         return (
             f"RankingData({self.n_documents} documents, {self.n_queries} queries, "
             f"{self.n_features} features, {self.n_pairs} pairs)"

@@ -254,12 +254,10 @@ class ChunkSource:
 
     @property
     def is_text(self) -> bool:
-        """Whether the source is text, read in chunks."""
         return not self._store
 
     @property
     def feature_names(self) -> list[str] | None:
-        """Feature names of a store, or None."""
         return self._data.feature_names if self._store else None
 
     def __call__(self) -> Iterator[RankingData]:

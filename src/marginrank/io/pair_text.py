@@ -2,20 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
-from marginrank.io.text_sources import (
-    Source,
-    open_source,
-    printable,
-    source_name,
-    undamaged,
-    whole_lines,
-)
+from marginrank.io.text_sources import Source, printable, source_name, texts_of
 
 # Patterns of lines; possessive, because there is only one way to match them.
 _GAP = rb"(?:[ \t]*+,[ \t]*+|[ \t]++)"
@@ -71,21 +63,18 @@ def load_pairs(source: Source) -> PairList:
 
 def _tables(source: Source, name: str) -> Iterator[Floats]:
     n_lines = n_pairs = width = 0
-    with ExitStack() as stack:
-        stream, _ = open_source(source, stack)
-        stack.enter_context(undamaged(name))
-        for chunk, first, last in whole_lines(stream, ahead=False):
-            text = chunk[first:last]
-            lines = text.rstrip()  # empty lines are allowed only at the end of the file
-            if lines and n_lines > n_pairs:
-                raise ValueError(f"{name}:{n_pairs + 1}: {EMPTY}.")
-            width = width or (3 if len(_columns(lines.partition(b"\n")[0])) == 3 else 2)
-            table = _parse(lines, width)
-            if table is None:
-                raise ValueError(f"{name}:{_first_fault(lines, width, n_lines + 1)}.")
-            yield table
-            n_pairs += len(table)
-            n_lines += text.count(b"\n")
+    for chunk, first, last in texts_of(source, None):
+        text = chunk[first:last]
+        lines = text.rstrip()  # empty lines are allowed only at the end of the file
+        if lines and n_lines > n_pairs:
+            raise ValueError(f"{name}:{n_pairs + 1}: {EMPTY}.")
+        width = width or (3 if len(_columns(lines.partition(b"\n")[0])) == 3 else 2)
+        table = _parse(lines, width)
+        if table is None:
+            raise ValueError(f"{name}:{_first_fault(lines, width, n_lines + 1)}.")
+        yield table
+        n_pairs += len(table)
+        n_lines += text.count(b"\n")
 
 
 def _columns(line: bytes) -> list[bytes]:

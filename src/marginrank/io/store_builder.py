@@ -179,15 +179,12 @@ class SpilledArrays:
         self._ends: dict[str, int] = {}
 
     def __enter__(self) -> "SpilledArrays":
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the files; their maps stay valid."""
-        self._stack.close()
+        self._stack.close()  # maps of the files stay valid
 
     def __contains__(self, name: str) -> bool:
-        """Return True if there is an array of that name."""
         return name in self._files
 
     def append(self, name: str, entries: NDArray[Any]) -> None:
@@ -238,7 +235,6 @@ class _Spill:
         self._sparse = False
 
     def add(self, block: DocumentBlock) -> None:
-        """Append a block."""
         arrays = self._arrays
         self._add_costs(block)
         self._add_features(block)

@@ -45,32 +45,27 @@ def source_name(source: Source) -> str:
     return str(getattr(source, "name", "<file>"))
 
 
-def open_source(source: Source, stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
-    """Return a stream to read, and the raw file below it, whose position shows the progress."""
-    if source == "-":
-        return sys.stdin.buffer, sys.stdin.buffer
-    if not isinstance(source, (str, os.PathLike)):
-        if isinstance(source.read(0), str):
-            raise ValueError(
-                f"{source_name(source)} is a text file object; open it with mode 'rb'."
-            )
-        return source, source
-    path = os.fspath(source)
-    raw = stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
-    stream = decompressed(path, raw)
-    return (raw if stream is None else stack.enter_context(stream)), raw
-
-
 def texts_of(source: Source, progress: Progress | None) -> Iterator[tuple[bytes, int, int]]:
     """Yield (text, first, last) with whole lines text[first:last] of a source."""
     with ExitStack() as stack:
-        stream, raw = open_source(source, stack)
-        regular = isinstance(source, (str, os.PathLike)) and stat.S_ISREG(
-            os.fstat(raw.fileno()).st_mode
-        )
-        total = os.fstat(raw.fileno()).st_size if regular else 0
-        stack.enter_context(undamaged(source_name(source)))
-        for lines in whole_lines(stream, ahead=regular):
+        total = 0  # bytes of a regular file
+        if source == "-":
+            raw: IO[bytes] = sys.stdin.buffer
+            stream: Any = raw
+        elif isinstance(source, (str, os.PathLike)):
+            path = os.fspath(source)
+            raw = stack.enter_context(open(path, "rb", buffering=0))
+            stream = _decompressed(path, raw)
+            status = os.fstat(raw.fileno())
+            total = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        else:
+            if isinstance(source.read(0), str):
+                raise ValueError(
+                    f"{source_name(source)} is a text file object; open it with mode 'rb'."
+                )
+            stream = raw = source
+        stack.enter_context(_undamaged(source_name(source)))
+        for lines in _whole_lines(stream, ahead=total > 0):
             yield lines
             if progress is not None and total:
                 progress(raw.tell(), total)
@@ -82,7 +77,7 @@ def printable(message: bytes) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
+def _whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
     """Yield (text, first, last) with whole lines text[first:last], without copying the chunks."""
     unended: list[bytes] = []  # parts of an incomplete line
     begins = True
@@ -116,16 +111,13 @@ def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
             yield chunk
 
 
-def decompressed(path: str, file: IO[bytes]) -> Any:
-    """Return a reader that decompresses an open file by its name, or None."""
-    openers: dict[str, Callable[[Any], Any]] = {
-        ".gz": gzip.open,
-        ".bz2": lambda file: _Streams(file, bz2.BZ2Decompressor),
-        ".xz": lambda file: _Streams(file, lzma.LZMADecompressor),
-        ".zst": lambda file: _Streams(file, _ZstdStream),
-    }
-    opener = openers.get(_ending(path))
-    return None if opener is None else opener(file)
+def _decompressed(path: str, file: IO[bytes]) -> Any:
+    """Return a reader that decompresses an open file by its name, or the file."""
+    ending = _ending(path)
+    if ending == ".gz":
+        return gzip.open(file)
+    begin = {".bz2": bz2.BZ2Decompressor, ".xz": lzma.LZMADecompressor, ".zst": _ZstdStream}
+    return _Streams(file, begin[ending]) if ending in begin else file
 
 
 def compressed(path: str, file: IO[bytes]) -> Any:
@@ -141,7 +133,7 @@ def compressed(path: str, file: IO[bytes]) -> Any:
 
 
 @contextmanager
-def undamaged(name: str) -> Iterator[None]:
+def _undamaged(name: str) -> Iterator[None]:
     """Raise ValueError with the name of a compressed file that is damaged."""
     try:
         yield
@@ -198,14 +190,7 @@ class _Streams:
         self._stream: Any = None
         self._input = b""
 
-    def __enter__(self) -> "_Streams":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def read(self, size: int) -> bytes:
-        """Return about `size` bytes, none at the end."""
         pieces: list[bytes] = []
         missing = size
         while missing > 0 and (stream := self._current()) is not None:

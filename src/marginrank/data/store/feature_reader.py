@@ -97,28 +97,27 @@ class FeatureReader:
     @staticmethod
     def memory_needed(features: StoredFeatures, bounds: Integers) -> int:
         """Return the maximal memory of a reader in bytes, without pinned blocks."""
-        return _buffer_bytes(features, _blocks(bounds), n_pinned=0)
+        return _buffer_bytes(features, _block_sizes(features, _blocks(bounds)), n_pinned=0)
 
     def _pin(self, pinned_bytes: int) -> None:
         """Choose the pinned blocks and allocate all memory."""
         features, blocks = self._features, self._blocks
-        sizes = [_unpacked_length(features, *r) + _indptr_bytes(features, *r) for r in blocks]
-        totals = list(accumulate(sizes))
+        sizes = _block_sizes(features, blocks)
+        totals = list(accumulate(size.in_memory + size.indptr for size in sizes))
         n_pinned = bisect_right(totals, pinned_bytes)
-        others = blocks[n_pinned:]
         self.pinned = Pinned(
             n_blocks=n_pinned,
             n_bytes=totals[n_pinned - 1] if n_pinned else 0,
-            unpinned_bytes=sum(features.n_bytes(*rows) for rows in others),
+            unpinned_bytes=sum(features.n_bytes(*rows) for rows in blocks[n_pinned:]),
         )
-        self.buffer_bytes = _buffer_bytes(features, blocks, n_pinned)
-        ends = list(accumulate(_unpacked_length(features, *rows) for rows in blocks[:n_pinned]))
+        self.buffer_bytes = _buffer_bytes(features, sizes, n_pinned)
+        ends = list(accumulate(size.in_memory for size in sizes[:n_pinned]))
         self._places = np.split(_allocate(ends[-1] if ends else 0), ends)[:n_pinned]
-        buffered = _buffered(features, blocks, n_pinned)
-        length = max((_length(features, *rows) for rows in buffered), default=0)
+        buffered = _buffered(features, sizes, n_pinned)
+        length = max((size.on_disk for size in buffered), default=0)
         self._buffers = [_allocate(length) for _ in buffered[:BUFFERS]]
-        unpacked = [_unpacked_length(features, *r) for r in others] if features.packed else []
-        self._unpacked = _allocate(max(unpacked, default=0))
+        unpacked = sizes[n_pinned:] if features.packed else []
+        self._unpacked = _allocate(max((size.in_memory for size in unpacked), default=0))
 
     def sweep(self, blocks: Iterable[int]) -> Iterator[tuple[int, Any]]:
         """Yield the numbers and rows (ndarray or csr_array) of blocks, in the given order.
@@ -239,11 +238,9 @@ class FeatureReader:
         self._unpacked = _allocate(0)
 
     def __enter__(self) -> Self:
-        """Return the reader."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the reader."""
         self.close()
 
 
@@ -308,7 +305,6 @@ class UncachedFile:
             view = view[n_bytes:]
 
     def header(self) -> bytes:
-        """Return the bytes before the array."""
         return b"".join(self.read(0, np.empty(self._stored.start, dtype=np.uint8)))
 
     def drop(self, end: int = 0) -> None:
@@ -318,7 +314,6 @@ class UncachedFile:
         self._end = end
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
@@ -330,38 +325,37 @@ def _aligned(n_bytes: int) -> int:
     return -(-n_bytes // ALIGNMENT) * ALIGNMENT
 
 
-def _length(features: StoredFeatures, first: int, last: int) -> int:
-    """Return the length of a buffer for some rows as they are on disk."""
-    return sum(_aligned(end - begin) for begin, end in features.spans(first, last))
+class _BlockSize(NamedTuple):
+    """Lengths of the aligned memory for a block."""
+
+    on_disk: int
+    in_memory: int  # unpacked
+    indptr: int  # of CSR, of which each block has its own
 
 
-def _unpacked_length(features: StoredFeatures, first: int, last: int) -> int:
-    """Return the length of a buffer for some rows as they are in memory."""
-    if features.packed is None:
-        return _length(features, first, last)
-    return _aligned(features.n_bytes_in_memory(first, last))
+def _block_sizes(features: StoredFeatures, blocks: list[Rows]) -> list[_BlockSize]:
+    sizes = []
+    for first, last in blocks:
+        on_disk = in_memory = sum(_aligned(end - at) for at, end in features.spans(first, last))
+        if features.packed is not None:
+            in_memory = _aligned(features.n_bytes_in_memory(first, last))
+        indptr = 0 if features.indptr is None else features.indptr.itemsize * (last - first + 1)
+        sizes.append(_BlockSize(on_disk, in_memory, _aligned(indptr)))
+    return sizes
 
 
-def _indptr_bytes(features: StoredFeatures, first: int, last: int) -> int:
-    """Return the bytes of indptr, of which each CSR block has its own."""
-    if features.indptr is None:
-        return 0
-    return _aligned((last - first + 1) * features.indptr.itemsize)
-
-
-def _buffered(features: StoredFeatures, blocks: list[Rows], n_pinned: int) -> list[Rows]:
+def _buffered(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: int) -> list[_BlockSize]:
     """Return the blocks that are read into buffers: packed blocks also if they are pinned."""
-    return blocks[n_pinned:] if features.packed is None else blocks
+    return sizes[n_pinned:] if features.packed is None else sizes
 
 
-def _buffer_bytes(features: StoredFeatures, blocks: list[Rows], n_pinned: int) -> int:
+def _buffer_bytes(features: StoredFeatures, sizes: list[_BlockSize], n_pinned: int) -> int:
     """Return the memory of all buffers, and of the rows of one block unpacked."""
-    buffered = _buffered(features, blocks, n_pinned)
-    sizes = (_length(features, *rows) + _indptr_bytes(features, *rows) for rows in buffered)
-    n_bytes = min(BUFFERS, len(buffered)) * max(sizes, default=0)
+    buffered = _buffered(features, sizes, n_pinned)
+    largest = max((size.on_disk + size.indptr for size in buffered), default=0)
+    n_bytes = min(BUFFERS, len(buffered)) * largest
     if features.packed is not None:
-        others = blocks[n_pinned:]
-        n_bytes += max((_unpacked_length(features, *rows) for rows in others), default=0)
+        n_bytes += max((size.in_memory for size in sizes[n_pinned:]), default=0)
     return n_bytes
 
 

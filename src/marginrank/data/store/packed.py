@@ -39,7 +39,6 @@ class PackedColumns:
 
     @cached_property
     def row_bytes(self) -> int:
-        """Bytes of a packed row."""
         return sum(np.dtype(name).itemsize for name in self.types)
 
     @property

@@ -3,7 +3,6 @@
 ``store_writer`` writes it; ``docs/formats.md`` describes it field by field.
 """
 
-import io
 import json
 import operator
 import os
@@ -22,7 +21,6 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data.queries import Documents, Queries, bounded_ranges, exact_sum, rank_labels
 from marginrank.data.store.packed import TYPES, PackedColumns
 from marginrank.data.store.stored_features import (
-    HEADER,
     NpyHeader,
     StoredFeatures,
     StoredFile,
@@ -73,7 +71,6 @@ class StoredText(Sequence[str]):
         self._offsets = offsets
 
     def __len__(self) -> int:
-        """Return the number of strings."""
         return self._offsets.size - 1
 
     @overload
@@ -81,7 +78,6 @@ class StoredText(Sequence[str]):
     @overload
     def __getitem__(self, at: slice) -> list[str]: ...
     def __getitem__(self, at: int | slice) -> str | list[str]:
-        """Return a string, or a list of them."""
         if isinstance(at, slice):
             return [self[i] for i in range(*at.indices(len(self)))]
         if not -len(self) <= at < len(self):
@@ -238,23 +234,33 @@ class _Store:
             self._check_levels(data)
         return data
 
-    def _entry(self, name: str) -> dict[str, Any]:
+    def _opened(
+        self, name: str, shape: Any, dtypes: Sequence[Any]
+    ) -> tuple[IO[bytes], NpyHeader, StoredFile]:
+        """Open a file and check its size and header; None for `shape` or no `dtypes` allow any."""
         if name not in self._files:
             raise self._damaged(MANIFEST, f"it does not list {name}.npy")
-        entry: dict[str, Any] = self._files[name]
-        return entry
-
-    def _array(self, name: str, shape: Any, dtypes: Sequence[Any] = ()) -> NDArray[Any]:
-        """Return a file's array; None for `shape` or no `dtypes` allow any."""
-        file = f"{name}.npy"
-        content = self._content(file, self._entry(name))
+        file, entry = f"{name}.npy", self._files[name]
         try:
-            header = read_header(io.BytesIO(content[:HEADER].tobytes()))
-            array = header.array(content)
-        except Exception as error:  # a damaged header makes NumPy raise nearly anything
-            raise self._damaged(file, "its header cannot be read") from error
-        self._check_header(file, header, shape, dtypes)
-        return array
+            stream = self._open(file)
+        except FileNotFoundError:
+            raise self._damaged(file, "it is missing") from None
+        try:
+            n_bytes = os.fstat(stream.fileno()).st_size
+            if n_bytes != entry["bytes"]:
+                raise self._damaged(file, f"it has {n_bytes} bytes instead of {entry['bytes']}")
+            try:
+                header = read_header(stream)
+            except Exception as error:  # a damaged header makes NumPy raise nearly anything
+                raise self._damaged(file, "its header cannot be read") from error
+            self._check_header(file, header, shape, dtypes)
+            if header.n_bytes != n_bytes:
+                raise self._damaged(file, "its size does not match its header")
+        except BaseException:
+            stream.close()
+            raise
+        path = os.path.abspath(self._path(file))
+        return stream, header, StoredFile(path, header.start, n_bytes, int(entry["crc32"], 16))
 
     def _check_header(
         self, file: str, header: NpyHeader, shape: Any, dtypes: Sequence[Any]
@@ -268,44 +274,25 @@ class _Store:
         if header.fortran:
             raise self._damaged(file, "it is in Fortran order")
 
-    def _open_whole(self, file: str, entry: dict[str, Any]) -> IO[bytes]:
-        """Open a file; raise ValueError if it does not have the size of its entry."""
-        try:
-            stream = self._open(file)
-        except FileNotFoundError:
-            raise self._damaged(file, "it is missing") from None
-        n_bytes = os.fstat(stream.fileno()).st_size
-        if n_bytes != entry["bytes"]:
-            stream.close()
-            raise self._damaged(file, f"it has {n_bytes} bytes instead of {entry['bytes']}")
-        return stream
-
-    def _content(self, file: str, entry: dict[str, Any]) -> NDArray[np.uint8]:
-        """Return the bytes of a file, mapped if it is large; check them against its entry."""
-        small = entry["bytes"] <= SMALL
-        with self._open_whole(file, entry) as stream:
+    def _array(self, name: str, shape: Any, dtypes: Sequence[Any] = ()) -> NDArray[Any]:
+        """Return the array of a file, mapped if it is large, after comparing its checksum."""
+        stream, header, stored = self._opened(name, shape, dtypes)
+        small = stored.n_bytes <= SMALL
+        with stream:
+            stream.seek(0)
             content: NDArray[np.uint8] = (
                 np.frombuffer(stream.read(), dtype=np.uint8)
                 if small
                 else np.memmap(stream, dtype=np.uint8, mode="r")
             )
-        if (small or self._verify) and zlib.crc32(content.data) != int(entry["crc32"], 16):
-            raise self._damaged(file, "its checksum differs from the manifest")
-        return content
+        if (small or self._verify) and zlib.crc32(content.data) != stored.crc32:
+            raise self._damaged(f"{name}.npy", "its checksum differs from the manifest")
+        return header.array(content)
 
     def _stored_file(self, name: str, shape: Any, dtypes: Sequence[Any]) -> StoredFile:
-        """Return the position of a file's array; only its header is read."""
-        file, entry = f"{name}.npy", self._entry(name)
-        with self._open_whole(file, entry) as stream:
-            try:
-                header = read_header(stream)
-            except Exception as error:  # as in _array
-                raise self._damaged(file, "its header cannot be read") from error
-        self._check_header(file, header, shape, dtypes)
-        if header.n_bytes != entry["bytes"]:
-            raise self._damaged(file, "its size does not match its header")
-        path = os.path.abspath(self._path(file))
-        return StoredFile(path, header.start, entry["bytes"], int(entry["crc32"], 16))
+        stream, _, stored = self._opened(name, shape, dtypes)
+        stream.close()
+        return stored
 
     def _mapped_features(self, stored: StoredFeatures) -> Any:
         """Return X as an array or as CSR."""

@@ -73,7 +73,7 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
         columns = smallest_types(blocks, rows.shape[1], rows.dtype)
         columns = columns if columns.worthwhile else None
     files = _write_features(rows, columns, folder)
-    files["y"] = _write_ordered(folder, "y", data.y, order)
+    files["y"] = _write_array(folder, "y", data.y, order)
     files["query_ids"] = _write_array(folder, "query_ids", ids)
     for name in GROUPING:
         array = getattr(data.queries, name)
@@ -82,7 +82,7 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
     for name in ("sample_weight", "cost"):
         weights = getattr(data, name)
         if weights is not None:
-            files[name] = _write_ordered(folder, name, weights, order)
+            files[name] = _write_array(folder, name, weights, order)
     if data.query_weight is not None:
         files["query_weight"] = _write_array(folder, "query_weight", data.query_weight)
     if data.comments is not None:
@@ -200,17 +200,13 @@ def _write_blocks(
     return file.entry()
 
 
-def _write_array(folder: str, name: str, array: NDArray[Any]) -> dict[str, Any]:
-    return _write_blocks(folder, name, array.dtype, array.shape, [array])
-
-
-def _write_ordered(
-    folder: str, name: str, array: NDArray[Any], order: Integers | None
+def _write_array(
+    folder: str, name: str, array: NDArray[Any], order: Integers | None = None
 ) -> dict[str, Any]:
-    if order is None:
-        return _write_array(folder, name, array)
-    firsts = range(0, order.size, ENTRIES_AT_A_TIME)
-    blocks = (array[order[first : first + ENTRIES_AT_A_TIME]] for first in firsts)
+    blocks: Iterable[NDArray[Any]] = [array]
+    if order is not None:
+        firsts = range(0, order.size, ENTRIES_AT_A_TIME)
+        blocks = (array[order[first : first + ENTRIES_AT_A_TIME]] for first in firsts)
     return _write_blocks(folder, name, array.dtype, array.shape, blocks)
 
 
@@ -235,7 +231,6 @@ class ArrayWriter:
         return self._file.write(content)
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Write the next rows."""
         assert rows.dtype == self._dtype
         self.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
 
@@ -249,9 +244,7 @@ class ArrayWriter:
         }
 
     def __enter__(self) -> "ArrayWriter":
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self._file.close()

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from marginrank._utils.types import Integers
 from marginrank.data.store.packed import PackedColumns
 
-HEADER = 10 + (1 << 16)  # bytes that the header of a file cannot exceed
-
 
 class NpyHeader(NamedTuple):
     """Position, shape and type of the array in a file."""
@@ -25,8 +23,7 @@ class NpyHeader(NamedTuple):
     dtype: np.dtype[Any]
 
     @property
-    def n_bytes(self) -> int:
-        """Size of the file."""
+    def n_bytes(self) -> int:  # of the file
         return self.start + math.prod(self.shape) * self.dtype.itemsize
 
     def array(self, content: NDArray[np.uint8]) -> NDArray[Any]:
@@ -94,7 +91,6 @@ class StoredFeatures:
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries."""
         if self.indptr is None:
             return self.shape[0] * self.shape[1]
         return int(self.indptr[-1])
