@@ -46,18 +46,13 @@ def with_numbers(X: Any, texts: Mapping[int, Categories]) -> Any:
     for k in {*texts, *categorical_columns(X)} & {*range(X.shape[1])}:
         column = X.iloc[:, k]
         if k in texts:
-            _check_text(column, X.columns[k], texts[k])
+            values = column.dropna()
+            if len(values) and not isinstance(values.iloc[0], str):
+                raise ValueError(
+                    f"Column {X.columns[k]!r} has {values.iloc[0]!r}, but the fit had text, such "
+                    f"as {texts[k][0]!r}; pass text."
+                )
             number = {text: float(position) for position, text in enumerate(texts[k])}
             column = column.astype(object).map(number)
         X.isetitem(k, column.astype("float64"))
     return X
-
-
-def _check_text(column: Any, name: Any, categories: Categories) -> None:
-    """Raise ValueError if a column has numbers but the fit had text."""
-    values = column.dropna()
-    if len(values) and not isinstance(values.iloc[0], str):
-        raise ValueError(
-            f"Column {name!r} has {values.iloc[0]!r}, but the fit had text, such as "
-            f"{categories[0]!r}; pass text."
-        )

@@ -121,10 +121,7 @@ def _pairs(chosen: Any) -> list[tuple[Any, Any]]:
 
 
 def signs_of(
-    chosen: Any,
-    names: Sequence[str] | None,
-    n_features: int,
-    categorical: Collection[int] = (),
+    chosen: Any, names: Sequence[str] | None, n_features: int, categorical: Collection[int] = ()
 ) -> dict[int, int]:
     """Return the columns of features that increase (1) or decrease (−1)."""
     if not (chosen is None or isinstance(chosen, str | Mapping)):
@@ -138,7 +135,6 @@ def signs_of(
             )
         if signs.setdefault(column, sign) != sign:
             raise ParameterError(
-                Mention(MONOTONIC, repr(feature)),
-                " is listed twice with different signs.",
+                Mention(MONOTONIC, repr(feature)), " is listed twice with different signs."
             )
     return signs

@@ -24,17 +24,11 @@ METHODS = ("minmax", "standard", "rank")
 def scale_queries(data: RankingData, method: str) -> RankingData:
     """Return the same documents with features scaled within each query.
 
-    Examples
-    --------
     >>> from marginrank import RankingData
     >>> from marginrank.data.query_scaling import scale_queries
     >>> data = RankingData([[1.0], [2.0], [10.0], [30.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
     >>> scale_queries(data, "minmax").X.ravel().tolist()
     [0.0, 1.0, 0.0, 1.0]
-
-    See Also
-    --------
-    scale_by_query : The methods.
     """
     scaled = data.with_features(scale_by_query(data.X, data.queries, method))
     scaled.feature_names = data.feature_names
@@ -44,21 +38,10 @@ def scale_queries(data: RankingData, method: str) -> RankingData:
 def scale_by_query(X: Any, documents: Documents, method: str) -> Any:
     """Return features scaled within each query.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_documents, n_features)
-        Checked, finite features.
-    documents : Documents
-        The documents by query.
-    method : {"minmax", "standard", "rank"}
-        (x − min) / (max − min), which is LETOR's QueryLevelNorm; (x − mean) / standard deviation;
-        or the rank, 0 for the least and 1 for the greatest value, with mean ranks for ties. If all
-        values are equal, the first two are 0 and ranks are ½.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        Of the dtype of X, computed in float64.
+    X is an array or a CSR matrix of finite features; the result has its dtype, computed in float64.
+    Methods are "minmax", (x − min) / (max − min), which is LETOR's QueryLevelNorm; "standard",
+    (x − mean) / standard deviation; and "rank", from 0 for the least to 1 for the greatest value,
+    with mean ranks for ties. If all values are equal, the first two are 0 and ranks are ½.
     """
     check_choice("method", method, METHODS)
     if sp.issparse(X):

@@ -68,16 +68,12 @@ class RankingData(AlignedWhenUnpickled):
     X, y, qid : as given, checked
         `qid` has numbers 0, 1, … by first appearance. `y` is float64, or integers if float64 would
         round them.
-    sample_weight, cost : ndarray of shape (n_documents,), or None
-        As given, checked.
-    query_weight : ndarray of shape (n_queries,), or None
-        Weight of each query, in the order of `query_ids`.
-    query_ids : ndarray of shape (n_queries,)
-        The id of each query, by first appearance.
+    sample_weight, cost, feature_names, comments : as given, checked, or None
+        One entry per document or feature.
+    query_ids, query_weight : ndarray of shape (n_queries,)
+        The id of each query, by first appearance, and its weight (or None).
     queries : Queries
         The documents grouped by query.
-    feature_names, comments : list of str or None
-        As given.
     n_pairs : int
         Number of pairs of documents of one query with different labels.
     stored : StoredFeatures or None

@@ -299,7 +299,7 @@ def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
     if bad.size:
         what = "NaN" if np.isnan(array[bad[0]]) else "infinity (inf)"
         raise ValueError(f"{name}[{bad[0]}] is {what}; drop or replace it, {meaning}.")
-    return array if array.flags.c_contiguous and _is_plain(array) else _plain(array)
+    return _plain(array)
 
 
 def _one_dimensional(array: NDArray[Any], name: str, n: int, meaning: str) -> NDArray[Any]:

@@ -157,8 +157,10 @@ def _whole_queries(
     rest: LetorText | None = None
     for block in blocks:
         joined = block if rest is None else _join(rest, block)
-        starts = query_starts(np.asarray(joined.qid))
-        cuts = _cuts(starts, chunk_documents)
+        cuts = [0]
+        for start in query_starts(np.asarray(joined.qid)).tolist():
+            if start - cuts[-1] >= chunk_documents:
+                cuts.append(start)
         for first, last in pairwise(cuts):
             yield _chunk(joined, first, last, seen, n_jobs)
         rest = _rows(joined, cuts[-1], len(joined.y))
@@ -169,15 +171,6 @@ def _whole_queries(
 def query_starts(qid: NDArray[Any]) -> Integers:
     """Return the rows whose query differs from the row above."""
     return np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]])[: qid.size])
-
-
-def _cuts(starts: Integers, chunk_documents: int) -> list[int]:
-    """Return 0 and starts of queries that are at least `chunk_documents` apart."""
-    cuts = [0]
-    for start in starts.tolist():
-        if start - cuts[-1] >= chunk_documents:
-            cuts.append(start)
-    return cuts
 
 
 def _rows(text: LetorText, first: int, last: int) -> LetorText:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from marginrank import _core
 from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.memory import require_memory
-from marginrank._utils.parameters import (
-    Mention,
-    ParameterError,
-    check_choice,
-    check_integer,
-    given,
-)
+from marginrank._utils.parameters import Mention, ParameterError, check_choice, check_integer, given
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
@@ -182,23 +175,18 @@ def new_reader(
     if n_features is not None:
         check_integer("n_features", n_features, at_least=1, at_most=MOST_FEATURES)
     check_choice("layout", layout, LAYOUTS)
+    value = None
+    if missing != "error":
+        if isinstance(missing, str) or np.isinf(missing) or (np.isnan(missing) and not allow_nan):
+            raise ParameterError(given("missing", missing), " must be 'error' or a finite number.")
+        value = float(missing)
     return _core.LetorReader(
         float64,
         0 if zero_based else 1,
         -1 if n_features is None else n_features,
-        _check_missing(missing, allow_nan),
+        value,
         comments,
     )
-
-
-def _check_missing(missing: float | str, allow_nan: bool) -> float | None:
-    if missing == "error":
-        return None
-    if allow_nan and not isinstance(missing, str) and np.isnan(missing):
-        return float("nan")
-    if isinstance(missing, str) or not np.isfinite(missing):
-        raise ParameterError(given("missing", missing), " must be 'error' or a finite number.")
-    return float(missing)
 
 
 def feed(
@@ -374,9 +362,7 @@ def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> No
             f"{os.fspath(path)}: text cannot hold labels as large as {np.max(data.y)} exactly; "
             "use their ranks, or convert to a store or a table."
         )
-    with atomic_write(path) as file, ExitStack() as stack:
-        out = compressed(os.fspath(path), file)
-        out = file if out is None else stack.enter_context(out)
+    with atomic_write(path) as file, compressed(os.fspath(path), file) as out:
         for text in _formatted(data, 0 if zero_based else 1):
             out.write(text)
 

@@ -138,20 +138,10 @@ def build_store(
     Documents are spilled to disk beside the store, then written in order. Memory grows with the
     number of queries, and by 12 bytes per document while documents are sorted by query.
 
-    Parameters
-    ----------
-    blocks : iterable of DocumentBlock
-        The documents in any order.
-    folder, overwrite
-        As in :func:`~marginrank.data.store.store_writer.save_store`.
-    group : callable, optional
-        Returns the sizes of the queries given the number of documents, if blocks have no `qid`.
-    layout : {"auto", "dense", "csr"}, default="auto"
-        Layout of features that come as CSR; "auto" takes the smaller.
-    of_text : bool, default=False
-        Whether query ids are strings that become integers if all are written as such.
-    narrow : bool, default=False
-        Whether features are float64 from decimals, which become float32 if that loses no digit.
+    `group` returns the sizes of the queries given the number of documents, if blocks have no `qid`.
+    `layout` is for features that come as CSR; "auto" takes the smaller. With `of_text`, query ids
+    are strings that become integers if all are written as such. With `narrow`, features are float64
+    from decimals, which become float32 if that loses no digit.
     """
     with _naming_full_disk(folder), new_store(folder, overwrite) as temporary:
         place = os.path.join(temporary, SPILLED)
@@ -335,16 +325,13 @@ class _Spill:
         rows = None
         if not increases(numbers):
             rows = self._arrays.kept("rows", np.argsort(numbers, kind="stable"))
-        return Grouping(Documents(offsets, rows), self._query_ids(of_text))
-
-    def _query_ids(self, of_text: bool) -> NDArray[Any]:
         values = list(self._number_of)
         self._number_of.clear()
         if of_text:
-            return ids_of_text(values)
+            return Grouping(Documents(offsets, rows), ids_of_text(values))
         ids = np.empty(len(values), dtype=self._ids_dtype)
         ids[:] = values
-        return ids
+        return Grouping(Documents(offsets, rows), ids)
 
     def _ranked(self, y: NDArray[Any], documents: Documents) -> Queries:
         """Rank the labels within queries, some queries at a time."""

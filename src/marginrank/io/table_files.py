@@ -112,14 +112,7 @@ def write_frame(
     repeated for each document. Parquet keeps every number and type; in the other formats float32 is
     read back as float64.
 
-    Parameters
-    ----------
-    data : RankingData
-        The data set.
-    path : str or path
-        The file.
-    label, qid, comments : str
-        Column names; None omits a column.
+    `label`, `qid` and `comments` are column names; None omits a column.
     """
     path = os.fspath(path)
     ending = _ending(path, ENDINGS, compressed=())

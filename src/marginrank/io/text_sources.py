@@ -9,7 +9,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import IO, Any
 
 from marginrank._utils.optional import require
@@ -121,15 +121,13 @@ def _decompressed(path: str, file: IO[bytes]) -> Any:
 
 
 def compressed(path: str, file: IO[bytes]) -> Any:
-    """Return a writer that compresses to an open file by its name, or None."""
-    openers: dict[str, Callable[[Any, str], Any]] = {
-        ".gz": gzip.open,
-        ".bz2": bz2.open,
-        ".xz": lzma.open,
-        ".zst": _open_zstd,
-    }
-    opener = openers.get(_ending(path))
-    return None if opener is None else opener(file, "wb")
+    """Return a context manager for a writer that compresses to an open file by its name."""
+    ending = _ending(path)
+    if ending == ".zst":
+        compressor = require("zstandard", "zstd").ZstdCompressor(write_checksum=True)
+        return compressor.stream_writer(file, closefd=False)
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return openers[ending](file, "wb") if ending in openers else nullcontext(file)
 
 
 @contextmanager
@@ -145,11 +143,6 @@ def _undamaged(name: str) -> Iterator[None]:
 
 def _ending(path: str) -> str:
     return os.path.splitext(path)[1].lower()
-
-
-def _open_zstd(file: IO[bytes], _: str) -> Any:
-    compressor = require("zstandard", "zstd").ZstdCompressor(write_checksum=True)
-    return compressor.stream_writer(file, closefd=False)
 
 
 class _ZstdStream:

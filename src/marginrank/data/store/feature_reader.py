@@ -35,34 +35,17 @@ class Pinned(NamedTuple):
 
 
 class FeatureReader:
-    """Reads blocks of rows of X, again and again, ahead of the computation.
+    """Reads blocks of rows of X several times, ahead of the computation.
 
-    A thread reads into a few buffers while the consumer computes. The first blocks, as many as fit
-    in `pinned_bytes`, stay in memory after they have been read once. Nothing is left in the page
-    cache. Checksums are compared as soon as every block has been read once in order.
+    A thread reads into a few buffers while the consumer computes. Block b has the rows from
+    ``bounds[b]`` to ``bounds[b + 1]``. The first blocks, as many as fit in `pinned_bytes`, stay in
+    memory after they have been read once. Nothing is left in the page cache. Checksums are compared
+    as soon as every block has been read once in order.
 
-    Parameters
-    ----------
-    features : StoredFeatures
-        X.
-    bounds : ndarray of shape (n_blocks + 1,)
-        Block b has the rows from ``bounds[b]`` to ``bounds[b + 1]``.
-    pinned_bytes : int
-        Memory for pinned blocks, in addition to :meth:`memory_needed`.
-    threads : int
-        Threads for unpacking; reading has its own thread.
-    on_read : callable or None, default=None
-        Called in the consumer's thread after each block, with the number of its rows and the
-        number of bytes read for it (0 if it was in memory).
-
-    Attributes
-    ----------
-    bytes_read : int
-        Bytes of X read so far.
-    pinned : Pinned
-        The blocks that stay in memory.
-    buffer_bytes : int
-        Memory of the buffers: less than :meth:`memory_needed` if large blocks are pinned.
+    `threads` unpack rows. `on_read` is called in the consumer's thread after each block, with the
+    number of its rows and the number of bytes read for it (0 if it was in memory). `bytes_read`
+    counts the bytes of X read so far; `buffer_bytes` is the memory of the buffers, less than
+    :meth:`memory_needed` if large blocks are pinned.
     """
 
     def __init__(
