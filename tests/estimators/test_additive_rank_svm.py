@@ -257,8 +257,7 @@ def test_wide_sparse_features_are_refused_before_they_are_made_dense(monkeypatch
     wide = sp.csr_array((np.ones(200), np.arange(200), np.arange(201)), shape=(200, 10**5))
     with pytest.raises(
         ValueError,
-        match=r"X has 200 × 100,000 values, zeros included, and a fit of curves needs 0\.3 GB of "
-        r"memory, but this process can have at most 0\.1 GB; curves are for features by",
+        match=r"X has 200 × 100,000 values.* 0\.3 GB .* 0\.1 GB",
     ):
         plain_curves().fit(wide, np.arange(200) % 3)
 

@@ -26,7 +26,8 @@ from marginrank._utils.memory import private_memory
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.store.store_writer import save_store
 from marginrank.fit import matrices
-from marginrank.operators.parts import streamed, streaming
+from marginrank.operators.parts import matrix as parts_matrix
+from marginrank.operators.parts import streaming
 
 ROOM = 400_000_000  # beside what the process has already, for buffers, samples and all else
 
@@ -59,23 +60,26 @@ def assert_same_optimum(found, expected, tol):
     assert found.history_[-1].fraction == 1.0
 
 
-@pytest.mark.parametrize("layout", [np.float32, np.float64, "csr"])
 @pytest.mark.parametrize(
-    "parameters",
+    ("layout", "parameters"),
     [
-        {},
-        {"loss": "huber", "pair_cost": "ndcg", "normalization": "query"},
-        {"loss": "hinge"},
-        {"loss": "hinge", "solver": "ocas", "tol": 1e-4},
-        {"loss": "hinge", "solver": "bmrm", "tol": 1e-3},
-        {"solver": "tron"},
-        {"margin": "label", "scale": "standard"},
-        {"scale": "query", "pair_selection": "adjacent"},
+        (np.float32, {}),
+        (np.float64, {}),
+        ("csr", {}),
+        (np.float32, {"loss": "huber", "pair_cost": "ndcg", "normalization": "query"}),
+        ("csr", {"loss": "hinge"}),
+        (np.float32, {"loss": "hinge", "solver": "ocas", "tol": 1e-4}),
+        (np.float64, {"loss": "hinge", "solver": "bmrm", "tol": 1e-3}),
+        ("csr", {"solver": "tron"}),
+        (np.float32, {"margin": "label", "scale": "standard"}),
+        (np.float64, {"scale": "query", "pair_selection": "adjacent"}),
+        ("csr", {"scale": "standard"}),
+        ("csr", {"scale": "query"}),
     ],
     ids=str,
 )
 def test_the_optimum_is_that_of_a_fit_in_memory(tmp_path, layout, parameters):
-    folder = make_store(tmp_path / "s", layout)
+    folder = make_store(tmp_path / "s", layout, n_queries=200)
     expected = RankSVM(C=0.1, **parameters).fit(RankingData.open(folder))
     found = RankSVM(C=0.1, **parameters).fit(folder, memory_limit=limit())
     assert_same_optimum(found, expected, expected.tol)
@@ -90,7 +94,8 @@ def test_the_optimum_is_that_of_a_fit_in_memory(tmp_path, layout, parameters):
     ],
     ids=str,
 )
-def test_sparse_weights(store, parameters):
+def test_sparse_weights(tmp_path, parameters):
+    store = make_store(tmp_path / "s", n_queries=100)
     expected = SparseRankSVM(**parameters).fit(RankingData.open(store))
     found = SparseRankSVM(**parameters).fit(store, memory_limit=limit())
     assert_same_optimum(found, expected, expected.tol)
@@ -157,7 +162,7 @@ def test_pinned_blocks_are_read_once(store, monkeypatch):
             super().__init__(*args, **options)
             readers.append(self)
 
-    monkeypatch.setattr(streamed, "FeatureReader", Reader)
+    monkeypatch.setattr(parts_matrix, "FeatureReader", Reader)
     found = RankSVM(C=0.1).fit(store, memory_limit=limit())
     assert found.history_[-1].sweeps > 3
     n_bytes = RankingData.open(store).X.nbytes
@@ -165,7 +170,7 @@ def test_pinned_blocks_are_read_once(store, monkeypatch):
 
 
 def test_a_limit_that_is_too_small_is_refused_with_numbers(store):
-    message = r"memory_limit is 100 MB, and a fit needs [\d.,]+ .B: [\d.,]+ .B are in use"
+    message = r"memory_limit is 100 MB, .* [\d.,]+ .B: [\d.,]+ .B "
     with pytest.raises(ValueError, match=message):
         RankSVM().fit(store, memory_limit="100MB")
 
@@ -221,7 +226,7 @@ def cut_after(monkeypatch, store, sweeps):
         return Cutting(*args, **options)
 
     make.memory_needed = FeatureReader.memory_needed
-    monkeypatch.setattr(streamed, "FeatureReader", make)
+    monkeypatch.setattr(parts_matrix, "FeatureReader", make)
 
 
 @pytest.mark.parametrize("learner", [RankSVM(C=0.1), SparseRankSVM(radius=0.5)], ids=repr)
@@ -255,13 +260,13 @@ def test_a_fit_that_fails_gives_back_its_memory(store, monkeypatch, sweeps):
     """At once, and not when cycles of references are collected some time later."""
     cut_after(monkeypatch, store, sweeps)
     matrices = []
-    init = streamed.StreamedMatrix.__init__
+    init = parts_matrix.StreamedMatrix.__init__
 
     def remembered(matrix, *args, **options):
         init(matrix, *args, **options)
         matrices.append(weakref.ref(matrix))
 
-    monkeypatch.setattr(streamed.StreamedMatrix, "__init__", remembered)
+    monkeypatch.setattr(parts_matrix.StreamedMatrix, "__init__", remembered)
     gc.collect()
     gc.disable()
     try:
@@ -382,15 +387,15 @@ KEEPS_THE_PLAN = """
 import resource, sys
 from marginrank import RankSVM, SparseRankSVM
 from marginrank._utils.memory import reserved_memory
-from marginrank.operators.parts import streamed
-plan = streamed.StreamedMatrix.memory_plan
+from marginrank.operators.parts import matrix as parts_matrix
+plan = parts_matrix.StreamedMatrix.memory_plan
 def exact(matrix):
     planned = plan(matrix)
     matrix._limit = planned.needed
     more = planned.needed - planned.used
     resource.setrlimit(resource.RLIMIT_DATA, 2 * (reserved_memory() + more,))
     return planned
-streamed.StreamedMatrix.memory_plan = exact
+parts_matrix.StreamedMatrix.memory_plan = exact
 model = eval(sys.argv[1]).fit(sys.argv[2], memory_limit="64GB")
 assert model.stop_reason_.converged, model.stop_reason_
 """

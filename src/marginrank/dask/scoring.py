@@ -13,7 +13,7 @@ from marginrank.dask.loading import LoadedParts
 from marginrank.dask.parts import Part
 from marginrank.data.stored_data import open_stored
 from marginrank.data.validation import as_matrix, check_features, check_finite
-from marginrank.metrics.names import Metric, parts
+from marginrank.metrics.names import Metric, split_options
 from marginrank.metrics.pairwise import pairs_in_order, pairwise_accuracy
 
 
@@ -75,7 +75,7 @@ def values_by_query(client: Client, loaded: LoadedParts, metric: Metric, coef: A
 
 
 def _mean_of_part(part: Part, metric: Metric, coef: Any) -> Mean:
-    function, options = parts(metric)
+    function, options = split_options(metric)
     if function is pairwise_accuracy:  # the one whose mean is over pairs, not over queries
         good, total = pairs_in_order(**_judged(part, coef), **options)
         return Mean(float(np.sum(good)), float(np.sum(total)))
