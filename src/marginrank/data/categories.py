@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-Categories = Sequence[str]
-
 
 def categorical_columns(X: Any) -> dict[int, list[Any]]:
     """Return the categories of each categorical column of a pandas frame, by column number."""
@@ -35,7 +33,7 @@ def text_categories(X: Any) -> dict[int, list[str]]:
     return texts
 
 
-def with_numbers(X: Any, texts: Mapping[int, Categories]) -> Any:
+def with_numbers(X: Any, texts: Mapping[int, Sequence[str]]) -> Any:
     """Return a pandas frame with numbers instead of categories; other X unchanged.
 
     Text becomes its position among the categories of the fit, or NaN if it is not among them.

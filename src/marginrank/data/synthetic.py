@@ -108,7 +108,7 @@ def make_ranking(
     qid : ndarray of shape (n_documents,), int64
         The query of each document, from 0 to ``n_queries - 1``.
     coef : ndarray of shape (n_features,), float64
-        The true weights w. Only if `return_coef` is True.
+        The true weights w, if `return_coef` is True.
 
     Examples
     --------

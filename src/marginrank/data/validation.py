@@ -41,9 +41,9 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
     if X.dtype not in (np.float32, np.float64):
         check_exact(X.ravel(), lambda at: _place("X", divmod(at, X.shape[1])))
         X = X.astype(np.float64)
-    if X.strides[1] != X.itemsize or not _is_plain(X):
-        X = _plain(X)
-    return X
+    if X.strides[1] == X.itemsize and X.dtype.isnative and X.flags.aligned:
+        return X
+    return _plain(X)
 
 
 def check_not_path(X: Any) -> None:
@@ -172,11 +172,8 @@ def check_exact(entries: NDArray[Any], place: Callable[[int], str]) -> None:
         )
 
 
-def _is_plain(array: NDArray[Any]) -> bool:
-    return bool(array.dtype.isnative and array.flags.aligned)
-
-
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that the kernels can read: the array itself if it is one."""
     # ascontiguousarray would keep unaligned addresses
     return np.require(array, array.dtype.newbyteorder("="), ["C_CONTIGUOUS", "ALIGNED"])
 
@@ -213,12 +210,12 @@ def _is_canonical(X: Any) -> bool:
 def _with_plain_parts(X: Any) -> Any:
     """Return a CSR matrix with arrays that the kernels can read."""
     names = ("data", "indices", "indptr")
-    parts = {name: getattr(X, name) for name in names}
-    if all(part.flags.c_contiguous and _is_plain(part) for part in parts.values()):
+    parts = {name: _plain(getattr(X, name)) for name in names}
+    if all(parts[name] is getattr(X, name) for name in names):
         return X
     plain = sp.csr_array(X.shape, dtype=X.dtype)
     for name, part in parts.items():
-        setattr(plain, name, _plain(part))
+        setattr(plain, name, part)
     plain.has_sorted_indices = plain.has_canonical_format = True
     return plain
 

@@ -108,19 +108,14 @@ class FeatureRows:
     def _ranges(self) -> Iterator[tuple[int, int]]:
         most = BLOCK // self.dtype.itemsize  # entries
         for begin in range(0, self.shape[0], BLOCK_ROWS):
-            starts = _cumulated(self._lengths(begin, min(begin + BLOCK_ROWS, self.shape[0])))
+            end = min(begin + BLOCK_ROWS, self.shape[0])
+            lengths: NDArray[Any] = np.full(end - begin, self.shape[1])
+            if self.indptr is not None:
+                rows = np.arange(begin, end) if self.order is None else self.order[begin:end]
+                lengths = self.indptr[rows + 1] - self.indptr[rows]
+            starts = _cumulated(lengths)
             for first, last in bounded_ranges(starts, most):
                 yield begin + first, begin + last
-
-    def _lengths(self, first: int, last: int) -> Integers:
-        """Return the number of entries of each row."""
-        if self.indptr is None:
-            return np.full(last - first, self.shape[1])
-        if self.order is None:
-            return np.diff(self.indptr[first : last + 1])
-        rows = self.order[first:last]
-        lengths: Integers = self.indptr[rows + 1] - self.indptr[rows]
-        return lengths
 
 
 def _cumulated(lengths: NDArray[Any]) -> Integers:

@@ -216,6 +216,10 @@ class _Store:
         y = self._array("y", n_documents, [np.float64, np.int64, np.uint64])
         if self._verify and not np.isfinite(y).all():
             raise self._damaged("y.npy", "a label is not finite")
+        comments = None
+        if "comments_offsets" in self._files:
+            offsets = self._array("comments_offsets", n_documents + 1, [np.int64])
+            comments = StoredText(self._array("comments", int(offsets[-1]), [np.uint8]), offsets)
         data = DataParts(
             X=self._mapped_features(stored) if map_features else stored,
             y=y,
@@ -224,7 +228,7 @@ class _Store:
             sample_weight=self._weights("sample_weight", n_documents),
             query_weight=self._weights("query_weight", n_queries),
             feature_names=self._feature_names,
-            comments=self._comments(n_documents),
+            comments=comments,
             cost=self._weights("cost", n_documents),
             stored=stored,
         )
@@ -378,12 +382,6 @@ class _Store:
         ids = np.empty(n_queries, dtype=object)
         ids[:] = values
         return ids
-
-    def _comments(self, n_documents: int) -> StoredText | None:
-        if "comments_offsets" not in self._files:
-            return None
-        offsets = self._array("comments_offsets", n_documents + 1, [np.int64])
-        return StoredText(self._array("comments", int(offsets[-1]), [np.uint8]), offsets)
 
 
 def increases(starts: Integers) -> bool:
