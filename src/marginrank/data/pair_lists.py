@@ -14,21 +14,11 @@ from marginrank.data.validation import check_indices, check_weights
 
 @dataclass(frozen=True)
 class PairList:
-    """Preferences between documents.
+    """Preferences between documents."""
 
-    Attributes
-    ----------
-    pairs : ndarray of int64, shape (n_pairs, 2)
-        Row numbers, the preferred document first.
-    weight : ndarray of shape (n_pairs,), or None
-        Weights of the pairs; None if all are 1.
-    source : str or None
-        The file with one pair per line that the pairs come from.
-    """
-
-    pairs: Integers
-    weight: Floats | None = None
-    source: str | None = None
+    pairs: Integers  # n_pairs × 2 row numbers, the preferred document first
+    weight: Floats | None = None  # of each pair; None if all are 1
+    source: str | None = None  # the file with one pair per line that the pairs come from
 
     def __len__(self) -> int:
         return len(self.pairs)

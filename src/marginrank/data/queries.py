@@ -22,7 +22,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def exact_sum(counts: Integers) -> int:
-    """Sum non-negative integers as a Python integer, which cannot overflow."""
+    """Return the sum of non-negative integers as a Python integer, which cannot overflow."""
     low = int(np.sum(counts & 0xFFFFFFFF, dtype=np.int64))
     return (int(np.sum(counts >> 32, dtype=np.int64)) << 32) + low
 

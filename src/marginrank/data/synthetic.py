@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, get_index_dtype
 
 from marginrank._utils.parameters import (
     ParameterError,
@@ -253,13 +253,9 @@ def _draw_sparse(
     ]
     values, columns, counts, utility = (np.concatenate(part) for part in zip(*blocks, strict=True))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    index_type = _index_type(max(indptr[-1], *shape))
+    index_type = get_index_dtype(maxval=max(indptr[-1], *shape))
     indices = columns.astype(index_type, copy=False)
     return csr_array((values, indices, indptr.astype(index_type)), shape=shape), utility
-
-
-def _index_type(largest: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
 
 
 def _draw_sparse_block(
@@ -271,7 +267,7 @@ def _draw_sparse_block(
     row = np.repeat(np.arange(qid.size), rng.poisson(hits[-1], size=qid.size))
     column = np.searchsorted(hits, hits[-1] * rng.random(row.size), side="right")
     row, column = np.divmod(np.unique(row * hits.size + column), hits.size)
-    column = column.astype(_index_type(hits.size))
+    column = column.astype(get_index_dtype(maxval=hits.size))
     z = rng.standard_normal(row.size, dtype=dtype)
     z *= math.sqrt(1 - model.correlation)
     factors = model.draw_factors(rng, qid, dtype)

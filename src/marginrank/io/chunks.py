@@ -184,8 +184,8 @@ def _chunk(
     text: LetorText, first: int, last: int, seen: set[str], n_jobs: int | None
 ) -> RankingData:
     chunk = _rows(text, first, last)
-    assert chunk.qid is not None
-    for query in chunk.qid[query_starts(chunk.qid)].tolist():
+    qid = np.asarray(chunk.qid)
+    for query in qid[query_starts(qid)].tolist():
         if str(query) in seen:
             raise ValueError(
                 f"query {query!r} appears again after other queries; sort the text by qid."
@@ -202,14 +202,8 @@ def _join(above: LetorText, below: LetorText) -> LetorText:
     cost = None
     if above.cost is not None or below.cost is not None:  # a block without costs has costs of 1
         cost = np.concatenate([np.ones(t.y.size) if t.cost is None else t.cost for t in both])
-    return LetorText(
-        _stack(above.X, below.X),
-        np.concatenate([above.y, below.y]),
-        np.concatenate(qids),
-        None,
-        None,
-        cost,
-    )
+    y = np.concatenate([above.y, below.y])
+    return LetorText(_stack(above.X, below.X), y, np.concatenate(qids), None, None, cost)
 
 
 def _stack(above: Any, below: Any) -> Any:
@@ -237,25 +231,19 @@ class ChunkSource:
                     f"{source_name(one)} can be read only once; pass files, or call partial_fit "
                     "for each chunk of iter_letor."
                 )
-        self._store = len(sources) == 1 and os.path.isdir(str(sources[0]))
         self._sources = sources
         self._reading = reading | {"chunk_documents": chunk_documents}
-        if self._store:
-            self._data = open_if_it_fits(sources[0])  # type: ignore[arg-type]
+        self.is_text = len(sources) > 1 or not os.path.isdir(str(sources[0]))
+        self.feature_names: list[str] | None = None
+        if self.is_text:
+            iter_letor(sources, **self._reading)  # checks the options
         else:
-            iter_letor(sources, **self._reading)
-
-    @property
-    def is_text(self) -> bool:
-        return not self._store
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        return self._data.feature_names if self._store else None
+            self._data = open_if_it_fits(sources[0])  # type: ignore[arg-type]
+            self.feature_names = self._data.feature_names
 
     def __call__(self) -> Iterator[RankingData]:
         """Yield all chunks; from the second time on, they have the same number of features."""
-        if self._store:
+        if not self.is_text:
             if isinstance(self._data.X, StoredFeatures):
                 yield from whole_queries(self._data, self._reading["chunk_documents"])
             else:

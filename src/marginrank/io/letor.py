@@ -33,6 +33,8 @@ from marginrank.io.text_sources import (
 MOST_FEATURES = 2**31 - 1
 MOST_DIGITS = 18  # of a group size
 LAYOUTS = ("auto", "dense", "csr")
+BLOCK = 1 << 18  # entries whose digits are checked at a time, to stay in cache
+DIGITS = (6, 7, 8, 9)  # 6 always survive float32, and 9 distinguish any two of its numbers
 
 
 def load_letor(
@@ -238,7 +240,7 @@ def assemble(
         labels,
         np.repeat(ids_of_text(decode_ids(ids)), lengths) if has_qid else None,
         group,
-        decode_comments(texts) if comments else None,
+        [text.decode("utf-8", "replace") for text in texts] if comments else None,
         reader.costs(),
     )
 
@@ -250,11 +252,6 @@ def check_documents(reader: _core.LetorReader, name: str, has_group: bool) -> No
         raise ValueError(f"{name} has no documents: it is empty or holds only comments.")
     if has_qid and has_group:
         raise ValueError("group was given, but the lines have a qid already; drop one of them.")
-
-
-def decode_comments(texts: list[bytes]) -> list[str]:
-    """Return comments as strings."""
-    return [text.decode("utf-8", "replace") for text in texts]
 
 
 def _features(
@@ -386,3 +383,45 @@ def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
             costs = data.cost[first:last].tolist()
             prefixes = [p + b" cost:%r" % c for p, c in zip(prefixes, costs, strict=True)]
         yield _core.format_letor(matrix, data.y, first, last, prefixes, suffixes, first_index)
+
+
+def narrowed(X: Any) -> Any:
+    """Return float64 features as float32 if no digit is lost, else unchanged."""
+    entries = X.data if hasattr(X, "nnz") else X.reshape(-1)
+    return X.astype(np.float32) if float32_holds_all(entries) else X
+
+
+def float32_holds_all(values: Floats) -> bool:
+    """Return :func:`float32_holds` for any number of values, in blocks."""
+    firsts = range(0, values.size, BLOCK)
+    return all(float32_holds(values[first : first + BLOCK]) for first in firsts)
+
+
+def float32_holds(values: Floats) -> bool:
+    """Return True if the shortest decimals of the nearest float32 numbers equal the values.
+
+    float32 holds 0.1 in this sense, but not 123456789.
+    """
+    with np.errstate(over="ignore"):
+        nearest = values.astype(np.float32)
+    inexact = nearest != values
+    values, nearest = values[inexact], nearest[inexact]
+    if not np.isfinite(nearest).all() or not nearest.all():
+        return False
+    for digits in DIGITS:
+        shortest = _rounded(nearest.astype(np.float64), digits)
+        found = shortest.astype(np.float32) == nearest
+        if not np.array_equal(shortest[found], values[found]):
+            return False
+        values, nearest = values[~found], nearest[~found]
+    return values.size == 0
+
+
+def _rounded(values: Floats, digits: int) -> Floats:
+    """Return non-zero `values` rounded to a number of significant digits."""
+    places = digits - 1 - np.floor(np.log10(np.abs(values)))
+    scale = 10.0 ** np.abs(places)  # exact up to 10²²; beyond, a digit may seem to be lost
+    tall = places < 0
+    whole = np.rint(np.where(tall, values / scale, values * scale))
+    rounded: Floats = np.where(tall, whole * scale, whole / scale)
+    return rounded

@@ -33,14 +33,13 @@ from marginrank.data.validation import check_exact_labels, check_not_empty, chec
 from marginrank.io.chunks import parsed_blocks, query_starts
 from marginrank.io.letor import (
     check_documents,
-    decode_comments,
     decode_ids,
+    float32_holds_all,
     ids_of_text,
     new_reader,
     smaller_layout,
     sparse_features,
 )
-from marginrank.io.precision import float32_holds_all
 from marginrank.io.table_files import read_batches
 from marginrank.io.text_sources import Progress, Source, as_list, name_all
 
@@ -99,7 +98,7 @@ def text_blocks(
             labels,
             np.repeat(np.array(decode_ids(ids), dtype=object), lengths) if has_qid else None,
             cost=reader.costs(),
-            comments=decode_comments(texts),
+            comments=[text.decode("utf-8", "replace") for text in texts],
             n_given=n_entries,
         )
 
@@ -204,7 +203,6 @@ class SpilledArrays:
         return np.asarray(np.memmap(path, dtype=self._dtypes[name], mode="r"))
 
     def kept(self, name: str, entries: NDArray[Any]) -> NDArray[Any]:
-        """Return a map of a new array with these entries."""
         self.append(name, entries)
         return self.array(name)
 

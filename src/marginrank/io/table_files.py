@@ -138,7 +138,6 @@ def write_frame(
 
 
 def _weights(data: RankingData) -> dict[str, Floats]:
-    """Return the columns of weights."""
     columns = {}
     if data.sample_weight is not None:
         columns["sample_weight"] = data.sample_weight

@@ -208,8 +208,7 @@ def extra_columns(
 def _read_text(
     files: Sequence[str], reading: Reading, wanted: Wanted, progress: Any
 ) -> "LetorText":
-    from marginrank.io.letor import read_letor
-    from marginrank.io.precision import narrowed
+    from marginrank.io.letor import narrowed, read_letor
 
     told = "dtype" in reading.given or wanted.text_dtype == "given"
     with _of_the_model(reading):

@@ -4,7 +4,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -53,12 +53,10 @@ def save_store(
         write_parts(data, temporary, packed=packed, grouped=grouped)
 
 
-@contextmanager
-def new_store(folder: Path, overwrite: bool) -> Iterator[str]:
-    """Yield a temporary folder that replaces `folder` when the block ends without error."""
+def new_store(folder: Path, overwrite: bool) -> AbstractContextManager[str]:
+    """Return a context with a temporary folder, which replaces `folder` at its end."""
     _check_target(os.fspath(folder), overwrite)
-    with atomic_folder(folder) as temporary:
-        yield temporary
+    return atomic_folder(folder)
 
 
 def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) -> None:
@@ -79,12 +77,10 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
         array = getattr(data.queries, name)
         if array is not None and not (grouped and name == "rows"):
             files[name] = _write_array(folder, name, array)
-    for name in ("sample_weight", "cost"):
+    for name, by in (("sample_weight", order), ("cost", order), ("query_weight", None)):
         weights = getattr(data, name)
         if weights is not None:
-            files[name] = _write_array(folder, name, weights, order)
-    if data.query_weight is not None:
-        files["query_weight"] = _write_array(folder, "query_weight", data.query_weight)
+            files[name] = _write_array(folder, name, weights, by)
     if data.comments is not None:
         files |= _write_texts(data.comments, order, folder)
     layout = "packed" if columns else "csr" if rows.indptr is not None else "dense"
