@@ -177,7 +177,6 @@ class SpilledArrays:
         return name in self._files
 
     def append(self, name: str, entries: NDArray[Any]) -> None:
-        """Append entries of one dtype to an array."""
         if name not in self._files:
             path = os.path.join(self._folder, name)
             self._files[name] = self._stack.enter_context(open(path, "xb"))  # noqa: SIM115
