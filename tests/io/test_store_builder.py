@@ -17,7 +17,7 @@ from marginrank.data.store import feature_rows
 from marginrank.data.store.feature_rows import Entries, FeatureRows
 from marginrank.data.stored_data import open_stored
 from marginrank.io import store_builder, text_sources
-from marginrank.io.precision import narrowed
+from marginrank.io.letor import narrowed
 from marginrank.io.store_builder import DocumentBlock, build_store, table_blocks, text_blocks
 
 

@@ -55,7 +55,7 @@ def texts_of(source: Source, progress: Progress | None) -> Iterator[tuple[bytes,
         elif isinstance(source, (str, os.PathLike)):
             path = os.fspath(source)
             raw = stack.enter_context(open(path, "rb", buffering=0))
-            stream = _decompressed(path, raw)
+            stream = decompressed(path, raw)
             status = os.fstat(raw.fileno())
             total = status.st_size if stat.S_ISREG(status.st_mode) else 0
         else:
@@ -111,7 +111,7 @@ def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
             yield chunk
 
 
-def _decompressed(path: str, file: IO[bytes]) -> Any:
+def decompressed(path: str, file: IO[bytes]) -> Any:
     """Return a reader that decompresses an open file by its name, or the file."""
     ending = _ending(path)
     if ending == ".gz":
