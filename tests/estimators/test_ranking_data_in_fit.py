@@ -239,7 +239,7 @@ def test_what_the_data_brings_is_not_given_again(estimator, name):
 
 @each(ESTIMATORS)
 def test_a_matrix_still_needs_labels(estimator):
-    with pytest.raises(ValueError, match=r"y is None.*give labels, or a RankingData"):
+    with pytest.raises(ValueError, match=r"y is None.*labels, or a RankingData"):
         estimator.fit(X)
 
 

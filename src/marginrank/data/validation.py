@@ -173,7 +173,8 @@ def check_exact(entries: NDArray[Any], place: Callable[[int], str]) -> None:
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array that the kernels can read: the array itself if it is one."""
+    if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
+        return array
     # ascontiguousarray would keep unaligned addresses
     return np.require(array, array.dtype.newbyteorder("="), ["C_CONTIGUOUS", "ALIGNED"])
 
