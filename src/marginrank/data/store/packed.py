@@ -31,7 +31,6 @@ class PackedColumns:
 
     @cached_property
     def _position(self) -> Integers:
-        """Position of each column in a packed row."""
         order = np.concatenate(list(self.columns.values()))
         position = np.empty_like(order)
         position[order] = np.arange(order.size)
