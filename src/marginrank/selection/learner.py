@@ -43,18 +43,9 @@ class PathLearner(ABC):
     ) -> Iterator[PathModel]:
         """Fit a model to each part for each value, and yield models as they are found.
 
-        Parameters
-        ----------
-        data : RankingData
-            The documents.
-        parameters : object
-            All parameters except the one of the grid.
-        values : ndarray
-            The grid, ascending. The models of one part come in its order.
-        parts : sequence of ndarray or None
-            Rows to train on; None for all.
-        seed : int
-            Seed of the samples that speed up the fits.
+        `parameters` has all parameters except the one of the grid. `values` are ascending, and the
+        models of one part come in their order. `parts` are rows to train on, None for all. `seed`
+        is for the samples that speed up the fits.
         """
 
     @abstractmethod

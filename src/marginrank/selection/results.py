@@ -57,81 +57,39 @@ class SearchProgress(NamedTuple):
 
 @dataclass(frozen=True)
 class NestedEstimate:
-    """Scores of the whole search on queries that it did not use.
+    """Scores of the whole search on queries that it did not use."""
 
-    Attributes
-    ----------
-    parameters : list
-        The parameters selected without the queries of each fold.
-    scores : ndarray of shape (n_folds,)
-        The metric of their models on these queries; nan if it has no value.
-    mean, error : float
-        Mean over the folds, and its standard error.
-    """
-
-    parameters: list[Any]
-    scores: Floats
-    mean: float
-    error: float
+    parameters: list[Any]  # selected without the queries of each fold
+    scores: Floats  # of their models on these queries; nan if the metric has no value
+    mean: float  # over the folds
+    error: float  # standard error of the mean
 
 
 @dataclass(frozen=True, repr=False)
 class SearchResult(ResultTable):
-    """The candidates that were scored on all splits, and the selected one.
+    """The candidates that were scored on all splits, and the selected one."""
 
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    rule : {"best", "one_se"}
-        Rule of the selection.
-    parameter : str
-        Name of the parameter of the grids, such as "C".
-    varied : tuple of str
-        Names of the other parameters with several values.
-    candidates, incomplete : list of Candidate
-        Candidates that were scored on all splits, and candidates that were not, in the order of
-        the search.
-    scores : ndarray of shape (n_candidates, n_splits)
-        The metric of each candidate on each split.
-    mean, error : ndarray of shape (n_candidates,)
-        Means over the splits that have a value, and their standard errors.
-    best_index : int
-        Index of the selected candidate.
-    parameters : RidgeParameters or SparseParameters
-        The selected parameters, for a fit of all data.
-    comparison : Comparison or None
-        The selected candidate against the runner-up, query by query; None without a runner-up, or
-        if fewer than two queries have a value of the metric.
-    nested : NestedEstimate or None
-        The estimate by nested folds, unless it was interrupted.
-    n_combinations, n_candidates : int
-        Size of the search space, without finer grids.
-    n_fits, n_unfinished : int
-        Number of fits, and of fits that did not reach `tol`.
-    is_out_of_time, is_interrupted : bool
-        Whether the time limit, or Ctrl-C, ended the search.
-    """
-
-    metric: str
-    rule: str
-    parameter: str
-    varied: tuple[str, ...]
-    candidates: list[Candidate]
-    incomplete: list[Candidate]
-    scores: Floats
-    mean: Floats
-    error: Floats
-    best_index: int
-    parameters: Any
-    n_combinations: int
-    n_candidates: int
+    metric: str  # its name
+    rule: str  # of the selection: "best" or "one_se"
+    parameter: str  # of the grids, such as "C"
+    varied: tuple[str, ...]  # the other parameters with several values
+    candidates: list[Candidate]  # in the order of the search
+    incomplete: list[Candidate]  # not scored on all splits
+    scores: Floats  # of shape (n_candidates, n_splits)
+    mean: Floats  # of each candidate, over the splits that have a value
+    error: Floats  # standard errors of the means
+    best_index: int  # of the selected candidate
+    parameters: Any  # selected, for a fit of all data
+    n_combinations: int  # to try
+    n_candidates: int  # to try, without finer grids
     n_fits: int
-    n_unfinished: int
+    n_unfinished: int  # fits that did not reach tol
+    # Selected candidate against runner-up by query. None without a runner-up, or if fewer than two
+    # queries have a value.
     comparison: Comparison | None = None
-    nested: NestedEstimate | None = None
-    is_out_of_time: bool = False
-    is_interrupted: bool = False
+    nested: NestedEstimate | None = None  # unless interrupted
+    is_out_of_time: bool = False  # whether the time limit ended the search
+    is_interrupted: bool = False  # whether Ctrl-C ended the search
 
     @property
     def values(self) -> Floats:

@@ -230,20 +230,12 @@ def run_search(
 ) -> SearchResult:
     """Select parameters by the scores of models on queries that they were not trained on.
 
+    Models are scored on the folds of `cv` (see :func:`~marginrank.selection.folds.folds_of`), or
+    models of all data are scored on `validation`. For `rule` see
+    :func:`~marginrank.selection.results.find_best`.
+
     Parameters
     ----------
-    data : RankingData
-        The documents to train on.
-    space : SearchSpace
-        The candidates.
-    cv : int, splitter or iterable of (train, test)
-        See :func:`~marginrank.selection.folds.folds_of`.
-    validation : RankingData, optional
-        Documents to score models of all data on, instead of folds.
-    metric : str or callable
-        As in :func:`~marginrank.metrics.get_metric`.
-    rule : {"best", "one_se"}
-        See :func:`~marginrank.selection.results.find_best`.
     nested : bool
         Repeat the search without the queries of each fold, and score its result on them.
     budget : float, optional
@@ -251,8 +243,6 @@ def run_search(
         fit, or once one candidate is complete.
     seed : int
         Seed of the folds, and of the samples that speed up the fits.
-    clock : callable
-        Returns seconds.
     on_fit : callable, optional
         Called after each fit.
     keep_interrupted : bool
