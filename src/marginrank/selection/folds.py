@@ -28,29 +28,15 @@ class Fold(NamedTuple):
 def query_folds(
     data: RankingData, n_folds: int = 5, *, seed: int = 0, rows: Integers | None = None
 ) -> list[Fold]:
-    """Divide the queries into folds at random.
+    """Divide the queries into folds at random; every document is in `test` of one fold.
 
     Folds have equally many queries, up to one, because metrics are means over queries. Queries are
     dealt by descending size, one to each fold in random order, so the numbers of documents differ
     by at most the size of the largest query. The fold of a query depends on the ids and sizes of
     all queries and on the seed, not on the order of the rows. For data with `group`, the ids are
-    the positions of the queries.
+    the positions of the queries. The rows of a single query are divided at random.
 
-    Parameters
-    ----------
-    data : RankingData
-        The documents. The rows of a single query are divided at random.
-    n_folds : int, default=5
-        Number of folds, at most the number of queries.
-    seed : int, default=0
-        Seed of the division.
-    rows : ndarray of int64, optional
-        The documents to divide, ascending; all by default. The others are in no fold.
-
-    Returns
-    -------
-    list of Fold
-        Every document is in `test` of one fold, and in `train` of all others.
+    With `rows`, ascending, only these documents are divided; the others are in no fold.
 
     Examples
     --------
