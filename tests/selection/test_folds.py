@@ -142,7 +142,7 @@ FIRST, REST = np.flatnonzero(QID == 0), np.flatnonzero(QID != 0)
         ("kfold", "cv='kfold' must be a number of folds, a splitter"),
         (None, "cv=None must be a number of folds, a splitter"),
         ([], "cv has no folds"),
-        ([REST], "cv .train, test.*fold 1"),
+        ([REST], "cv .*train, test.*fold 1"),
         ([(REST, FIRST), (REST * 1.0, FIRST)], "cv .*row numbers.* fold 2"),
         ([(REST, QID == 0)], "cv .*row numbers.* fold 1"),
         ([(REST, [len(Y)])], f"cv has row {len(Y)} in fold 1, "),
