@@ -19,8 +19,7 @@ from marginrank.objective.pair_sets import PairCounts
 from marginrank.operators.native import native_matrix
 from marginrank.operators.torch.documents import ScoreLoss
 from marginrank.operators.torch.features import DenseFeatures
-from marginrank.operators.torch.matrix import TorchDesign, TorchMatrix, _Plans
-from marginrank.operators.torch.score_space import TorchLoss
+from marginrank.operators.torch.matrix import TorchDesign, TorchLoss, TorchMatrix, _Plans
 
 BATCH_ENTRIES = 1 << 24  # of the comparisons of documents that are made at a time
 

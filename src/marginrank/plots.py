@@ -262,7 +262,7 @@ def plot_additive(
     >>> len(axes)
     2
     """
-    from marginrank.models.additive_importance import documents_of, importance
+    from marginrank.models.additive_model import documents_of, importance
 
     plain = _additive_model(model)
     spread = np.array([one.spread for one in [*plain.curves, *plain.interactions]])

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_model, make_ranking
 from marginrank._utils import memory
-from marginrank.models.additive_importance import importance
+from marginrank.models.additive_model import importance
 from marginrank.objective.losses import LOSSES
 
 X, Y, QID = make_ranking(20, (5, 15), 4, random_state=0)
@@ -257,8 +257,7 @@ def test_wide_sparse_features_are_refused_before_they_are_made_dense(monkeypatch
     wide = sp.csr_array((np.ones(200), np.arange(200), np.arange(201)), shape=(200, 10**5))
     with pytest.raises(
         ValueError,
-        match=r"X has 200 × 100,000 values, zeros included, and a fit of curves needs 0\.3 GB of "
-        r"memory, but this process can have at most 0\.1 GB; curves are for features by",
+        match=r"X has 200 × 100,000 values.* 0\.3 GB .* 0\.1 GB",
     ):
         plain_curves().fit(wide, np.arange(200) % 3)
 
@@ -372,7 +371,7 @@ def test_explanations_refuse_other_documents():
         model.explain(frame.iloc[0], frame[list("dcba")].iloc[1])
     with pytest.raises(ValueError, match="feature 2 of preferred is 'c', but 'b' in the model"):
         model.explain(frame[list("acbd")][:1], X[1])
-    with pytest.raises(ValueError, match="preferred has 2 rows and must be one document"):
+    with pytest.raises(ValueError, match="preferred has 2 rows"):
         model.explain(X[:2], X[1])
 
 

@@ -194,5 +194,5 @@ def test_files_with_other_directions_are_damaged(tmp_path):
     for wrong in ([[0, 3]], [3], [[0]], 5):
         content["parameters"]["monotonic_cst"] = wrong
         path.write_text(json.dumps(content))
-        with pytest.raises(ValueError, match="is damaged: 'parameters' are not those of an Addi"):
+        with pytest.raises(ValueError, match="is damaged: 'parameters' are invalid for Addi"):
             load_model(path)

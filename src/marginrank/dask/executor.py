@@ -20,9 +20,9 @@ from marginrank.dask.bundles import spread_bundles
 from marginrank.dask.clusters import fetch, map_and_tell, map_tasks
 from marginrank.dask.problems import Problem, restrict_problems
 from marginrank.dask.sweep_watch import SweepWatch
-from marginrank.fit.matrices import OnRead
 from marginrank.objective.losses import Loss
-from marginrank.operators.parts.executor import ByPart, Executor, Report, Task
+from marginrank.operators.parts.matrix import OnRead
+from marginrank.operators.parts.tasks import ByPart, Executor, Report, Task
 
 LOOK_EVERY = 2.0  # seconds, at workers that have nothing to do
 SMALL = 1 << 20  # bytes of an argument that travels inside each task

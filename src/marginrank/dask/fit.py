@@ -22,9 +22,8 @@ from marginrank.dask.problems import (
     make_problems,
     weigh_problems,
 )
-from marginrank.fit.linear import Parameters, check_alone, check_start, minimise
-from marginrank.fit.matrices import OnRead
-from marginrank.fit.pairs import no_pairs, no_weight
+from marginrank.fit.inputs import no_pairs, no_weight
+from marginrank.fit.linear import Parameters, check_not_ndcg, check_start, minimize
 from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, values_of
 from marginrank.fit.sparse import SparseParameters, with_default_C
 from marginrank.fit.stream_progress import StreamProgress
@@ -33,7 +32,7 @@ from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairCounts, check_C
 from marginrank.objective.pair_weights import MOST_LABELS
-from marginrank.operators.parts.matrix import PartsMatrix
+from marginrank.operators.parts.matrix import OnRead, PartsMatrix
 from marginrank.solvers.result import Callback
 
 AnyParameters = Parameters | SparseParameters
@@ -125,7 +124,7 @@ def fit_on_dask(
             objective = dask_objective(client, loaded, chosen, on_read)
     loaded.release()
     objective.matrix.survey(objective.pairs, objective.threads)
-    w, report = minimise(objective, chosen, scale=scale, seed=seed, w0=w0, callback=callback)
+    w, report = minimize(objective, chosen, scale=scale, seed=seed, w0=w0, callback=callback)
     estimator = "RankSVM"
     if isinstance(chosen, SparseParameters):
         estimator, report = "SparseRankSVM", replace(report, C=chosen.C)
@@ -142,7 +141,7 @@ def fit_on_dask(
 def check_for_dask(parameters: AnyParameters) -> None:
     """Raise ValueError for wrong parameters, and those of fits in one process."""
     if isinstance(parameters, Parameters):
-        check_alone(parameters.objective, "dask", "as it ranks documents that are in memory")
+        check_not_ndcg(parameters.objective, "dask")
 
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:

@@ -12,7 +12,7 @@ from marginrank._utils.types import Floats
 from marginrank.dask.chunks import Chunk
 from marginrank.dask.places import in_partition
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.pairs import check_propensity
+from marginrank.fit.inputs import check_propensity
 
 
 @dataclass

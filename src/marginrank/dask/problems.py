@@ -17,15 +17,14 @@ from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Integers
 from marginrank.dask.parts import Part, size_of_data
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.inputs import choose_pairs, matrix_on
 from marginrank.fit.linear import Parameters
-from marginrank.fit.matrices import Place, matrix_at
-from marginrank.fit.pairs import choose_pairs
 from marginrank.fit.sparse import SparseParameters
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.protocols import Design, Evaluation, Matrix, PairLoss, Scores, State
 from marginrank.operators.native import NativeDesign, NativeLoss
-from marginrank.operators.parts.executor import PartKernels
+from marginrank.operators.parts.tasks import PartKernels
 
 LOSSES_KEPT = 2  # whose native pairs are not made again: a solver changes between two at most
 
@@ -91,7 +90,7 @@ class Problem:
     @cached_property
     def matrix(self) -> Matrix:
         """X for the kernels."""
-        whole = matrix_at(self.data, Place(self.device))
+        whole = matrix_on(self.data, self.device)
         return whole if self.columns is None else whole.restrict(self.columns, self.threads)
 
     @cached_property

@@ -6,7 +6,7 @@ from threading import Lock
 
 from distributed import Future
 
-from marginrank.fit.matrices import OnRead
+from marginrank.operators.parts.matrix import OnRead
 
 
 class SweepWatch:

@@ -31,7 +31,7 @@ from marginrank.estimators.input import (
     training_data,
     without_used_columns,
 )
-from marginrank.fit.pairs import check_propensity
+from marginrank.fit.inputs import check_propensity
 from marginrank.models import AdditiveModel, additive_model, write_model
 from marginrank.models.fit_report import print_iteration, report_of
 

@@ -17,7 +17,7 @@ from marginrank.data.held_out import check_same_names
 from marginrank.data.pair_lists import PairList, check_pairs
 from marginrank.data.ranking_data import as_ranking_data, columns_of
 from marginrank.data.validation import as_matrix, check_features, check_not_lazy
-from marginrank.fit.matrices import is_path
+from marginrank.fit.inputs import is_path
 from marginrank.models.parameters import NO_FLOAT64
 
 

@@ -29,6 +29,7 @@ from marginrank.models import kernel_model
 from marginrank.models.fit_report import print_iteration, report_of
 from marginrank.models.kernel_model import KernelModel
 from marginrank.models.kernels import AUTO, PRECOMPUTED, Kernel, Landmarks
+from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import LinearDeclaration
 
 
@@ -188,17 +189,19 @@ class KernelRankSVM(BaseRanker):
         seed = check_seed(self.random_state)
         remember_columns(self, y, qid, sample_weight, query_weight)
         data = training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
-        model, linear = fit_kernel(
+        linear: list[LinearModel] = []
+        model = fit_kernel(
             data,
             kernel,
             parameters,
             n_components=self.n_components,
             seed=seed,
             callback=print_iteration if self.verbose else None,
+            on_linear=linear.append,
         )
         set_features(self, features_of(data))
         self._set_model(model)
-        self.linear_ = RankSVM.from_linear_model(linear)
+        self.linear_ = RankSVM.from_linear_model(linear[0])
         finish(report_of(model), self.tol, None)
         return self
 

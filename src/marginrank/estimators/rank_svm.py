@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from marginrank.estimators.base import BatchRanker, check_seed
 from marginrank.estimators.input import check_listed, labels_beside, tensor_or_none
+from marginrank.fit.inputs import check_propensity
 from marginrank.fit.linear import Parameters, fit_linear
-from marginrank.fit.pairs import check_propensity
 
 
 class RankSVM(BatchRanker):

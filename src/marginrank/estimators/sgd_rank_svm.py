@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -24,14 +25,9 @@ from marginrank.estimators.input import (
     set_features,
     training_data,
 )
-from marginrank.fit.online import (
-    Learner,
-    OnlineParameters,
-    fit_online,
-    stalled_message,
-    step_problem,
-)
-from marginrank.fit.pairs import check_propensity
+from marginrank.fit.inputs import check_propensity
+from marginrank.fit.online import fit_online, stalled_message
+from marginrank.fit.online_learner import Learner, OnlineParameters, step_problem
 from marginrank.fit.scaling import effect_message, scale_of_part
 from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models import LinearModel
@@ -404,7 +400,7 @@ class SGDRankSVM(LinearRanker):
         seed: int,
         **given: Any,
     ) -> Self:
-        model, learner = fit_online(
+        model = fit_online(
             chunks,
             parameters,
             **given,
@@ -412,9 +408,9 @@ class SGDRankSVM(LinearRanker):
             seed=seed,
             validation=validation,
             callback=print_pass if self.verbose else None,
+            on_learner=partial(setattr, self, "_learner"),
         )
         set_features(self, {"n_features_in_": model.n_features, **features})
-        self._learner = learner
         self._set_model(model)
         report = report_of(model)
         if report.stop_reason is StopReason.INTERRUPTED:
