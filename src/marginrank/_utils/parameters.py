@@ -169,7 +169,8 @@ def check_share(name: str, value: Any, *, allow_ends: bool = True) -> float:
     return float(value)
 
 
-def _check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError unless `value` is True or False."""
     if not isinstance(value, bool):
         import numpy as np
 
@@ -177,7 +178,8 @@ def _check_flag(name: str, value: Any) -> None:
             raise ParameterError(given(name, value), " must be True or False.")
 
 
-def _check_text(name: str, value: Any) -> None:
+def check_text(name: str, value: Any) -> None:
+    """Raise ValueError unless `value` is text."""
     if not isinstance(value, str):
         raise ParameterError(given(name, value), " must be text.")
 
@@ -226,8 +228,8 @@ def or_none(other: Constraint) -> Constraint:
     return other._replace(check=check)
 
 
-FLAG = Constraint(bool, _check_flag)
-TEXT = Constraint(str, _check_text)
+FLAG = Constraint(bool, check_flag)
+TEXT = Constraint(str, check_text)
 
 
 class Parameter(NamedTuple):
