@@ -172,8 +172,8 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
         (("--solver", "newton"), "--solver 'newton'"),
         (
             ("--solver", "fenchel"),
-            "--solver 'fenchel' cannot minimise --loss 'squared_hinge' with a penalty (--C, no "
-            "--radius); these can: ",
+            "--solver 'fenchel' does not support --loss 'squared_hinge' with a penalty (--C, no "
+            "--radius); ",
         ),
         (("--loss", "hinge"), "--loss 'hinge' has no solver with a penalty"),
         (("--radius", "0"), "--radius 0"),

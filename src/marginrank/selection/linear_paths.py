@@ -33,7 +33,7 @@ from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers import find_solver
 from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.newton import newton
-from marginrank.solvers.smooth.newton_paths import Found, newton_paths
+from marginrank.solvers.smooth.newton_paths import PathSolution, newton_paths
 
 # Octaves of C below and above the C at which loss and regularizer have equal curvature. There are
 # more above, because correlated features have directions of far less curvature.
@@ -180,7 +180,7 @@ class SharedProblems:
         pairs = pairs.weighted(C, self._parameters.normalization)
         return with_scale(self._unscaled.on(pairs=pairs), self._scales[k])
 
-    def _together(self, Cs: Floats, seed: int) -> Iterator[Found]:
+    def _together(self, Cs: Floats, seed: int) -> Iterator[PathSolution]:
         """Solve `SIDE_BY_SIDE` parts at a time."""
         for first in range(0, len(self._parts), SIDE_BY_SIDE):
             some = range(first, min(first + SIDE_BY_SIDE, len(self._parts)))
@@ -194,11 +194,11 @@ class SharedProblems:
             )
             for one in found:
                 result = one.result.times(float(Cs[one.step]))
-                yield Found(first + one.problem, one.step, result)
+                yield PathSolution(first + one.problem, one.step, result)
 
     def _apart(
         self, minimize: Callable[..., SolverResult], Cs: Floats, seed: int
-    ) -> Iterator[Found]:
+    ) -> Iterator[PathSolution]:
         """Solve one problem after another, each from the weights of its part for the previous C."""
         # All parts come before the next C, so that an interrupted search has complete candidates.
         starts: list[Floats | None] = [None] * len(self._parts)
@@ -214,7 +214,7 @@ class SharedProblems:
                 if result.stop is StopReason.INTERRUPTED:
                     raise KeyboardInterrupt
                 starts[k] = result.w
-                yield Found(k, step, result)
+                yield PathSolution(k, step, result)
 
 
 def _scale_of(data: RankingData, rows: Integers | None, scale: object) -> Scale | None:
