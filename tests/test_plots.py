@@ -274,7 +274,7 @@ def test_what_has_no_curves_of_these_features_is_refused():
         plot_additive(model, frame[list("cab")], qid=qid)
     with pytest.raises(ValueError, match="the data has 2 features, but the model 3"):
         plot_additive(model, X[:, :2], qid=qid)
-    with pytest.raises(ValueError, match="qid was given beside a RankingData"):
+    with pytest.raises(ValueError, match="qid cannot be combined with a RankingData"):
         plot_additive(model, RankingData(X, y, qid), qid=qid)
 
 

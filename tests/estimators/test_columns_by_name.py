@@ -98,7 +98,7 @@ def test_text_that_the_fit_did_not_see_is_missing():
     model = AdditiveRankSVM(max_bins=4).fit(COLORS, BY_COLOR, qid=qid)
     pink, none = (model.predict(COLORS.assign(color=value)) for value in ("pink", None))
     np.testing.assert_array_equal(pink, none)
-    with pytest.raises(ValueError, match=r"'color' has .*1.*, but its categories were text"):
+    with pytest.raises(ValueError, match=r"'color' has .*1.*, but the fit had text"):
         model.predict(COLORS.assign(color=1))
 
 

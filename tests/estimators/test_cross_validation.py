@@ -212,7 +212,7 @@ def test_the_weights_of_a_ranking_data_reach_the_fit():
         cross_validate_ranking(Ridge(), data, cv=3)
     given = cross_validate_ranking(Ridge(), X, Y, qid=IDS, cv=3, sample_weight=weight)
     assert given["test_score"].tolist() != by_hand(CASES["regressor"][1])
-    with pytest.raises(ValueError, match="sample_weight was given beside a RankingData"):
+    with pytest.raises(ValueError, match="sample_weight cannot be combined with a RankingData"):
         cross_validate_ranking(RankSVM(), data, sample_weight=weight)
 
 

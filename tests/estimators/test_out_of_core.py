@@ -183,7 +183,7 @@ def test_what_is_not_on_disk_has_no_limit(store):
         RankSVM().fit(in_memory, memory_limit="64GB")
     with pytest.raises(ValueError, match=message):
         RankSVM().fit(data.X, data.y, qid=data.qid, memory_limit="64GB")
-    with pytest.raises(ValueError, match="y was given beside the path of a store"):
+    with pytest.raises(ValueError, match="y cannot be combined with the path of a store"):
         RankSVM().fit(store, data.y)
     with pytest.raises(ValueError, match="memory_limit='lots' must be a number of bytes"):
         RankSVM().fit(store, memory_limit="lots")
@@ -322,9 +322,9 @@ def test_rows_that_are_apart_are_mapped_whatever_the_memory(tmp_path, monkeypatc
 
 def test_a_path_where_data_are_meant(store):
     for estimator in (RankSVMCV(), KernelRankSVM()):
-        with pytest.raises(TypeError, match=r"is a path; give its content: RankingData\.open"):
+        with pytest.raises(TypeError, match=r"is a path; .*RankingData\.open"):
             estimator.fit(str(store))
-    with pytest.raises(TypeError, match="is a path; give its content"):
+    with pytest.raises(TypeError, match="is a path"):
         RankSVM(C=0.1).fit(store).predict(store)
 
 

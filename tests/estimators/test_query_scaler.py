@@ -178,10 +178,10 @@ def test_wrong_input_is_refused():
 @pytest.mark.parametrize(("name", "value"), [("y", Y), ("qid", QID), ("group", [300])])
 def test_what_the_data_brings_is_not_given_again(name, value):
     data = RankingData(X, Y, QID)
-    with pytest.raises(ValueError, match=f"^{name} was given beside a RankingData, .*drop"):
+    with pytest.raises(ValueError, match=f"^{name} cannot be combined with .*drop"):
         QueryScaler().fit(data, **{name: value})
     if name != "y":
-        with pytest.raises(ValueError, match=f"^{name} was given beside a RankingData, .*drop"):
+        with pytest.raises(ValueError, match=f"^{name} cannot be combined with .*drop"):
             QueryScaler().fit(data).transform(data, **{name: value})
 
 

@@ -187,7 +187,7 @@ def test_prediction_uses_the_matrix_of_the_data(monkeypatch):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (list("abdc"), r"feature 3 of the data is 'd', but 'c' in the fit; give the same features"),
+        (list("abdc"), r"feature 3 of the data is 'd', but 'c' in the fit"),
         (None, r"X has 3 features, but \w+ is expecting 4 features"),
         (list("abc"), r"the data has 3 features, but the fit had 4"),
     ],
@@ -232,14 +232,14 @@ def test_what_the_data_brings_is_not_given_again(estimator, name):
     for method in filter(None, methods):
         if name in inspect.signature(method).parameters:
             with pytest.raises(
-                ValueError, match=rf"^{name} was given beside a RankingData, .*drop"
+                ValueError, match=rf"^{name} cannot be combined with a RankingData, .*drop"
             ):
                 method(data(), **{name: GIVEN[name]})
 
 
 @each(ESTIMATORS)
 def test_a_matrix_still_needs_labels(estimator):
-    with pytest.raises(ValueError, match=r"y is None.*give labels, or a RankingData"):
+    with pytest.raises(ValueError, match=r"y is None.*labels, or a RankingData"):
         estimator.fit(X)
 
 
@@ -247,7 +247,7 @@ def test_a_matrix_still_needs_labels(estimator):
     "function", [learning_curve_ranking, rank_features, linear_path, sparse_path]
 )
 def test_functions_refuse_what_the_data_brings(function):
-    with pytest.raises(ValueError, match="y was given beside a RankingData"):
+    with pytest.raises(ValueError, match="y cannot be combined with a RankingData"):
         function(data(), Y)
     with pytest.raises(ValueError, match="y is None"):
         function(X)

@@ -523,7 +523,7 @@ def test_validation_data_with_other_names_is_refused(tmp_path):
     train = RankingData(X, Y, QID, feature_names=[*"abcdef"])
     train.save(tmp_path / "store")
     frame = pd.DataFrame(VALID[0], columns=[*"abcdfe"])
-    message = "feature 5 of eval_set is 'f', but 'e' in X; give the same features"
+    message = "feature 5 of eval_set is 'f', but 'e' in X"
     for given in (
         {"eval_set": [(frame, VALID[1])], "eval_qid": [VALID[2]]},
         {"eval_set": [RankingData(*VALID, feature_names=[*"abcdfe"])]},
@@ -553,7 +553,10 @@ def test_a_call_as_for_rankers_of_lightgbm_and_xgboost():
         ({"eval_set": [VALID[:2]] * 2}, "eval_set has 2 entries"),
         ({"eval_set": [VALID[:2]], "eval_qid": VALID[2]}, f"eval_qid has {len(VALID[2])} entries"),
         ({"eval_set": [VALID]}, r"eval_set must be \[\(X, y\)\]"),
-        ({"eval_set": [RankingData(*VALID)], "eval_qid": [VALID[2]]}, "eval_qid was given beside"),
+        (
+            {"eval_set": [RankingData(*VALID)], "eval_qid": [VALID[2]]},
+            "eval_qid cannot be",
+        ),
     ],
 )
 def test_validation_data_of_another_form(given, message):
@@ -562,7 +565,7 @@ def test_validation_data_of_another_form(given, message):
 
 
 def test_labels_beside_a_path(letor):
-    with pytest.raises(ValueError, match="y was given beside a path"):
+    with pytest.raises(ValueError, match="y cannot be combined with a path"):
         SGDRankSVM().fit(letor / "train.txt", Y)
 
 
