@@ -12,7 +12,7 @@ from marginrank.models import json_model, kernel_model, read_model
 
 LinearRankSVM: TypeAlias = RankSVM | SGDRankSVM | SparseRankSVM
 
-# What the field "estimator" of a model file says.
+# Values of the field "estimator" of a model file.
 LINEAR: dict[str, type[LinearRankSVM]] = {
     "RankSVM": RankSVM,
     "SGDRankSVM": SGDRankSVM,
@@ -23,27 +23,27 @@ LINEAR: dict[str, type[LinearRankSVM]] = {
 def load_model(
     path: str | os.PathLike[str], format: str | None = None
 ) -> LinearRankSVM | AdditiveRankSVM | KernelRankSVM:
-    """Read a model file; nothing in it is ever executed.
+    """Load a model file; no code in it is ever executed.
 
     Parameters
     ----------
     path : str or path
-        A file that the method ``save`` of an estimator has written; one of LIBLINEAR-ranksvm,
-        SVM^rank or SVM-light; a Coordinate Ascent model of RankLib; or JSON of a linear model of
-        Solr's or Elasticsearch's learning to rank.
+        A file written by ``save`` of an estimator; a model of LIBLINEAR-ranksvm, SVM^rank or
+        SVM-light; a Coordinate Ascent model of RankLib; or the JSON of a linear model for Solr's
+        or Elasticsearch's learning to rank.
     format : {"json", "liblinear", "svmrank", "ranklib", "solr", "elasticsearch"}
-        The format; by default, that which the file begins like.
+        The format; by default it is detected from the start of the file.
 
     Returns
     -------
     RankSVM, SGDRankSVM, SparseRankSVM, AdditiveRankSVM or KernelRankSVM
-        A fitted model. From a file of marginrank, it predicts bitwise what the saved one did. The
-        other formats hold only weights, so that parameters have their defaults.
+        A fitted model. From a file of marginrank, its predictions are bitwise those of the saved
+        model. Other formats hold weights only, so parameters have their defaults.
 
     Raises
     ------
     ValueError
-        If the file is damaged, of a newer version or of another kind.
+        If the file is damaged, has a newer version or is not a model.
 
     Examples
     --------

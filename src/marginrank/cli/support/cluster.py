@@ -22,11 +22,10 @@ def learn_on_cluster(task: Task, parameters: "AnyParameters", where: str) -> Non
     with connecting(where) as client:
         from marginrank.dask.clusters import count_workers
         from marginrank.dask.loading import load_parts
-        from marginrank.dask.sources import open_source
         from marginrank.models.fit_report import report_of
 
         with task.phases.phase("load", ", ".join(task.files)):
-            loaded = load_parts(client, open_source(client, list(task.files)))
+            loaded = load_parts(client, list(task.files))
         held_out = task.open_valid(Wanted(loaded.n_features, loaded.feature_names))
         model = _fit(client, loaded, parameters, task)
         n_workers = count_workers(client) if report_of(model).error is None else 0
