@@ -19,7 +19,6 @@ from marginrank.data.stored_data import open_stored
 from marginrank.data.validation import as_matrix, check_features, check_finite
 
 PART_BYTES = 256 << 20  # of X that a part of a store has at most, unless a query is larger
-ROLES = ("y", "qid", "sample_weight", "query_weight", "propensity")
 
 Result = TypeVar("Result")
 
@@ -50,7 +49,6 @@ class Chunk(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Number of documents."""
         return int(self.X.shape[0])
 
     def take(self, rows: Integers) -> "Chunk":
@@ -77,18 +75,8 @@ def chunk_of_frame(
 ) -> Chunk:
     """Return the documents of a partition of a dataframe.
 
-    Parameters
-    ----------
-    number : int
-        Number of the partition, for messages.
-    frame : pandas.DataFrame
-        The partition.
-    columns : dict
-        Columns of the frame by role, including `beside`.
-    features : sequence
-        Columns of the features.
-    beside : sequence of (name, pandas.Series)
-        Columns that are not in the frame.
+    `columns` are columns of the frame by role, including `beside`: pairs of a name and a series
+    that is not in the frame.
     """
     frame = frame.copy(deep=False) if beside else frame
     for name, series in beside:

@@ -170,7 +170,7 @@ def _alone_since(client: Client, since: float | None) -> float | None:
 
 def _require_running(client: Client) -> None:
     if client.status != "running":
-        raise ClusterError(f"the Dask client is {client.status}; create a new one.")
+        raise ClusterError(_why_cancelled(client))
 
 
 def _why_cancelled(client: Client) -> str:
@@ -180,33 +180,16 @@ def _why_cancelled(client: Client) -> str:
 
 
 class Bundling(NamedTuple):
-    """Parts in bundles; one task computes with all parts of a bundle.
-
-    Attributes
-    ----------
-    members : list of list of int
-        Numbers of the parts in each bundle, ascending.
-    tasks_per_worker : int
-        Largest number of bundles of a worker.
-    """
+    """Numbers of the parts in each bundle; one task computes with all parts of a bundle."""
 
     members: list[list[int]]
-    tasks_per_worker: int
+    tasks_per_worker: int  # at most
 
 
 def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) -> Bundling:
     """Group parts by worker into about as many bundles as the cluster has threads.
 
     Parts move to another worker only if bundles would be uneven. Results do not depend on bundles.
-
-    Parameters
-    ----------
-    client : Client
-        The cluster.
-    parts : sequence of Future
-        Parts in the memory of workers.
-    sizes : sequence of int
-        Numbers of their documents.
     """
     threads = threads_by_worker(client)
     n_bundles = max(min(sum(threads.values()), len(parts)), 1)

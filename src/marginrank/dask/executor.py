@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from operator import attrgetter
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -56,10 +57,6 @@ def call_task(
     return BundleResult([kept for kept, _ in found], [reported for _, reported in found])
 
 
-def _reported(result: BundleResult) -> list[Any]:
-    return result.reported
-
-
 def _as_kept(values: Sequence[Any]) -> BundleResult:
     return BundleResult([(value,) for value in values], [])
 
@@ -75,13 +72,8 @@ def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any
 class SweepWatch:
     """Reports each part of a pass over X once: when its bundle is done, or when the pass ends.
 
-    Parameters
-    ----------
-    on_read : callable
-        Called with the rows of each part and 0, the bytes read from disk; never by two threads at
-        once.
-    rows : sequence of sequence of int
-        Rows of the parts of each bundle.
+    `on_read` is called with the rows of each part and 0 bytes, never by two threads at once. `rows`
+    are the rows of the parts of each bundle.
     """
 
     def __init__(self, on_read: OnRead, rows: Sequence[Sequence[int]]) -> None:
@@ -112,16 +104,12 @@ class DaskExecutor(Executor):
     ----------
     client : Client
         The cluster.
-    bundles : sequence of Future
-        Lists of problems.
-    members : sequence of sequence of int
-        The numbers of the parts in each bundle.
-    bounds : ndarray of int64
-        Part k has the documents bounds[k] … bounds[k + 1].
+    bundles, members : sequence of Future, sequence of sequence of int
+        Lists of problems, and the numbers of their parts.
+    bounds, far
+        As in :class:`~marginrank.operators.parts.executor.Executor`.
     on_read : callable, optional
         Called during a pass over X with the rows of each part that is done, and 0 bytes.
-    far : bool
-        Whether calling a task takes longer than most tasks, because X is small.
     """
 
     def __init__(
@@ -144,12 +132,10 @@ class DaskExecutor(Executor):
 
     @property
     def bounds(self) -> Integers:
-        """First documents of the parts, and the number of documents."""
         return self._bounds
 
     @property
     def far(self) -> bool:
-        """Whether calling a task takes longer than most tasks."""
         return self._far
 
     def run(
@@ -162,7 +148,6 @@ class DaskExecutor(Executor):
         report: Report | None = None,
         sweep: bool = False,
     ) -> tuple[Any, ...]:
-        """Call a task for every part."""
         self._use_idle_workers()
         nothing = [None] * len(self._bundles)
         own = [nothing if some is None else some.handles for some in each]
@@ -175,7 +160,9 @@ class DaskExecutor(Executor):
         }
         if report is None:
             return tuple(map_tasks(self._client, call_task, *arguments, **options))
-        kept, reported = map_and_report(self._client, call_task, _reported, *arguments, **options)
+        kept, reported = map_and_report(
+            self._client, call_task, attrgetter("reported"), *arguments, **options
+        )
         with self._watching(kept if sweep else ()):
             for of_part in in_order(self._members, fetch(self._client, reported)):
                 report(of_part)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Client
 from numpy.typing import NDArray
 
 from marginrank._utils.memory import require_vectors
@@ -44,27 +44,22 @@ class DaskPairs(PairCounts):
 
     @property
     def n_documents(self) -> int:
-        """Number of documents."""
         return self._loaded.n_documents
 
     @property
     def n_queries(self) -> int:
-        """Number of queries."""
         return self._loaded.n_queries
 
     @property
     def n_active_documents(self) -> int:
-        """Number of documents of queries with pairs."""
         return sum(fact.n_active_documents for fact in self._facts)
 
     @property
     def n_pairs(self) -> int:
-        """Number of pairs."""
         return sum(fact.n_pairs for fact in self._facts)
 
     @property
     def has_weight(self) -> bool:
-        """Whether any pair has a positive weight."""
         return any(fact.weight > 0 for fact in self._facts)
 
 
@@ -140,22 +135,17 @@ def check_for_dask(parameters: AnyParameters) -> None:
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:
     """Return a progress report of the rows, parts and workers of a fit."""
-    return StreamProgress(
-        loaded.n_documents,
-        tol,
-        n_parts=len(loaded.facts),
-        count_workers=partial(count_workers, client),
-    )
+    count = partial(count_workers, client)
+    return StreamProgress(loaded.n_documents, tol, n_parts=len(loaded.facts), count_workers=count)
 
 
 def dask_objective(
-    client: Client,
-    loaded: LoadedParts,
-    parameters: AnyParameters,
-    on_read: OnRead | None = None,
+    client: Client, loaded: LoadedParts, parameters: AnyParameters, on_read: OnRead | None = None
 ) -> Objective:
     """Return the objective on the unscaled features."""
-    labels = _distinct_labels(client, loaded.parts) if _needs_labels(parameters) else None
+    labels, cost = None, parameters.pair_cost
+    if cost is not None and not isinstance(cost, str):  # a matrix by distinct label
+        labels = np.unique(np.concatenate(fetch(client, map_tasks(client, _labels, loaded.parts))))
     sizes = [fact.n_documents for fact in loaded.facts]
     bundling = bundle_parts(client, loaded.parts, sizes)
     bundled = [[loaded.parts[k] for k in members] for members in bundling.members]
@@ -199,19 +189,7 @@ def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
     return C / over[parameters.normalization]
 
 
-def _needs_labels(parameters: AnyParameters) -> bool:
-    cost = parameters.pair_cost
-    return cost is not None and not isinstance(cost, str)
-
-
-def _distinct_labels(client: Client, parts: list[Future]) -> NDArray[Any]:
-    """Return the labels of all parts, which are the rows and columns of a cost matrix."""
-    found = fetch(client, map_tasks(client, _labels_of, parts))
-    labels: NDArray[Any] = np.unique(np.concatenate(found))
-    return labels
-
-
-def _labels_of(part: Part) -> NDArray[Any]:
+def _labels(part: Part) -> NDArray[Any]:
     assert part.data is not None
     # One more than the limit is enough to raise.
     labels: NDArray[Any] = np.unique(part.data.y)[: MOST_LABELS + 1]
@@ -219,7 +197,6 @@ def _labels_of(part: Part) -> NDArray[Any]:
 
 
 def _find_scale(client: Client, loaded: LoadedParts, scale: Any) -> Scale | None:
-    """Return the scale of the features over all parts."""
     if no_scale(scale):
         return None
     searches = fetch(client, map_tasks(client, _search, loaded.parts, scale=scale))

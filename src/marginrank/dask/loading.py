@@ -9,18 +9,13 @@ from dask.base import is_dask_collection
 from distributed import Client, Future
 
 from marginrank._utils.parameters import check_choice
-from marginrank.dask.chunks import (
-    ROLES,
-    chunk_of_blocks,
-    chunk_of_frame,
-    chunk_of_store,
-    plan_store,
-)
+from marginrank.dask.chunks import chunk_of_blocks, chunk_of_frame, chunk_of_store, plan_store
 from marginrank.dask.clusters import fetch, map_tasks
 from marginrank.dask.cuts import bring_queries_together, check_whole_queries
 from marginrank.dask.parts import PartFacts, check_alike, facts_of, make_part
 
 PARTITIONS = ("as_is", "by_query")
+ROLES = ("y", "qid", "sample_weight", "query_weight", "propensity")
 WRONG_X = (
     "X is a {} and must be a Dask dataframe, a Dask array or a list of store paths; for data in "
     "memory use {}."
@@ -31,17 +26,7 @@ Names = list[str] | None
 
 @dataclass(frozen=True)
 class LoadedParts:
-    """Non-empty parts on the workers.
-
-    Attributes
-    ----------
-    parts : list of Future
-        Futures of :class:`~marginrank.dask.parts.Part`.
-    facts : list of PartFacts
-        Description of each part.
-    feature_names : list of str or None
-        Names of the features.
-    """
+    """Futures of the non-empty parts on the workers, and their descriptions."""
 
     parts: list[Future]
     facts: list[PartFacts]
@@ -53,38 +38,26 @@ class LoadedParts:
 
     @property
     def n_documents(self) -> int:
-        """Number of documents."""
         return sum(fact.n_documents for fact in self.facts)
 
     @property
     def n_queries(self) -> int:
-        """Number of queries."""
         return sum(fact.n_queries for fact in self.facts)
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
         return self.facts[0].n_features
 
     @property
     def n_bytes(self) -> int:
-        """Memory of X."""
         return sum(fact.n_bytes for fact in self.facts)
 
 
 def load_parts(client: Client, X: Any, partitions: str = "as_is", **columns: Any) -> LoadedParts:
-    """Check documents on the workers, and return parts of whole queries.
+    """Check the documents of X on the workers, and return parts of whole queries.
 
-    Parameters
-    ----------
-    client : Client
-        The cluster.
-    X : Dask dataframe, Dask array, or list of store paths
-        The documents.
-    partitions : {"as_is", "by_query"}
-        Raise ValueError if a query is in two partitions, or shuffle the documents by query first.
-    **columns
-        Columns by role: y, qid and so on.
+    `columns` are the arguments of a fit by name: y, qid and so on. With ``partitions="as_is"`` a
+    query in two partitions raises ValueError; "by_query" shuffles the documents by query first.
     """
     chunks, names = _open(client, X, columns)
     check_choice("partitions", partitions, PARTITIONS)

@@ -24,26 +24,14 @@ class Part:
 
 
 class PartFacts(NamedTuple):
-    """Description of a part for the client.
-
-    Attributes
-    ----------
-    number : int
-        Number of the partition.
-    n_documents, n_queries, n_features, n_entries : int
-        Counts; entries are stored values of X.
-    n_bytes : int
-        Memory of X.
-    features, ids : str
-        Types of X and of the query ids, for messages.
-    """
+    """Description of a part for the client; types of X and of query ids are for messages."""
 
     number: int
     n_documents: int
     n_queries: int
     n_features: int
-    n_entries: int
-    n_bytes: int
+    n_entries: int  # stored values of X
+    n_bytes: int  # of X
     features: str
     ids: str
 

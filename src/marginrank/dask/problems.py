@@ -42,7 +42,6 @@ class MovableState:
         return MovableState, (self.scores,)
 
     def point(self, loss: NativeLoss) -> State:
-        """Return the native state."""
         if self._point is None:
             again = loss.evaluate(self.scores, None).state
             self._point = cast(MovableState, again).point(loss)
@@ -62,45 +61,26 @@ class MovableLoss(NativeLoss):
 
 @dataclass
 class Problem:
-    """The pairs of a part, and X.
-
-    Attributes
-    ----------
-    data : RankingData
-        The documents.
-    pairs : PairSet
-        Their pairs.
-    loss : Loss
-        The loss of a pair.
-    columns : ndarray of int64 or None
-        The columns of X that are used; None for all.
-    threads : int
-        Number of threads of a task.
-    device : str or None
-        The device of the worker to compute on; None for the native kernels.
-    """
+    """The pairs of a part, and X."""
 
     data: RankingData
     pairs: PairSet
     loss: Loss
-    columns: Integers | None = None
-    threads: int = 1
-    device: str | None = None
+    columns: Integers | None = None  # of X; None for all
+    threads: int = 1  # of a task
+    device: str | None = None  # None for the native kernels
     _losses: dict[Loss, PairLoss] = field(default_factory=dict)
 
     @cached_property
     def matrix(self) -> Matrix:
-        """X for the kernels."""
         whole = matrix_at(self.data, Place(self.device))
         return whole if self.columns is None else whole.restrict(self.columns, self.threads)
 
     @cached_property
     def design(self) -> Design:
-        """X with one row per document."""
         return self.matrix.design(self.pairs, self.threads)
 
     def kernels(self, loss: Loss | None) -> PartKernels:
-        """Return the kernels of the part."""
         return PartKernels(self.design, None if loss is None else self._pair_loss(loss))
 
     def _pair_loss(self, loss: Loss) -> PairLoss:
@@ -123,15 +103,12 @@ class Problem:
 
 
 class PairFacts(NamedTuple):
-    """Totals over the pairs of a part, for the client.
-
-    `query_weight` is the weight of the queries that have pairs.
-    """
+    """Totals over the pairs of a part, for the client."""
 
     n_pairs: int
     n_active_documents: int
     weight: float
-    query_weight: float
+    query_weight: float  # of the queries with pairs
     loss: Loss
 
 

@@ -124,7 +124,8 @@ def _sum_of_part(part: Part, metric: Metric, coef: Any) -> tuple[float, float]:
     """Return the sum of the values of a metric on a part, and their weight."""
     function, options = parts(metric)
     if function is pairwise_accuracy:  # the only mean over pairs, not over queries
-        good, total = pairs_in_order(**_arguments(part, coef), **options)
+        y, scores, given = _arguments(part, coef)
+        good, total = pairs_in_order(y, scores, **given, **options)
         return float(np.sum(good)), float(np.sum(total))
     values = _values_of_part(part, metric, coef)
     defined = values[~np.isnan(values)]
@@ -132,19 +133,15 @@ def _sum_of_part(part: Part, metric: Metric, coef: Any) -> tuple[float, float]:
 
 
 def _values_of_part(part: Part, metric: Metric, coef: Any) -> Floats:
-    arguments = _arguments(part, coef)
-    values: Floats = metric(
-        arguments.pop("y"), arguments.pop("scores"), per_query=True, **arguments
-    )
+    y, scores, given = _arguments(part, coef)
+    values: Floats = metric(y, scores, per_query=True, **given)
     return values
 
 
-def _arguments(part: Part, coef: Any) -> dict[str, Any]:
-    """Return the arguments of a metric."""
+def _arguments(part: Part, coef: Any) -> tuple[Floats, Floats, dict[str, Any]]:
+    """Return labels, scores and further arguments of a metric."""
     data = part.data
     assert data is not None
+    given = {"qid": data.qid, "sample_weight": data.sample_weight}
     scores = np.ravel(data.X) if coef is None else score_rows(data.X, coef)
-    arguments = {"y": data.y, "scores": scores, "qid": data.qid}
-    if data.sample_weight is not None:
-        arguments["sample_weight"] = data.sample_weight
-    return arguments
+    return data.y, scores, {name: value for name, value in given.items() if value is not None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -28,7 +27,7 @@ from marginrank.estimators.input import (
     training_data,
     without_used_columns,
 )
-from marginrank.models import AdditiveModel, additive_model, write_model
+from marginrank.models import AdditiveModel, additive_model
 from marginrank.models.fit_report import print_iteration
 
 
@@ -185,27 +184,7 @@ class AdditiveRankSVM(BaseRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.C = C
-        self.lam = lam
-        self.objective = objective
-        self.loss = loss
-        self.max_bins = max_bins
-        self.smoothness = smoothness
-        self.categorical_features = categorical_features
-        self.interactions = interactions
-        self.monotonic_cst = monotonic_cst
-        self.group_l1 = group_l1
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.margin = margin
-        self.normalization = normalization
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
     def fit(
         self,
@@ -260,20 +239,7 @@ class AdditiveRankSVM(BaseRanker):
         self._set_report(model.report)
         self.n_rounds_ = None if model.report is None else model.report.n_rounds
 
-    def predict(self, X: Any) -> Floats:
-        """Return the scores f(x); a higher score ranks higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents; NaN is allowed.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            The scores.
-        """
-        self._require_model()
+    def _scores(self, X: Any) -> Floats:
         if not isinstance(X, RankingData):
             texts = {k: c.categories for k, c in enumerate(self.curves_) if c.categories}
             X = with_numbers(without_used_columns(self, X), texts)
@@ -282,26 +248,17 @@ class AdditiveRankSVM(BaseRanker):
         threads = effective_threads(self.n_jobs)
         return additive_model.scores(self.curves_, checked, threads, self.interactions_)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
-
-        Parameters
-        ----------
-        path : str or path
-            The file, JSON with the curves and the parameters; it is written atomically.
-        """
-        write_model(self.to_additive_model(), path)
-
     def to_additive_model(self) -> AdditiveModel:
         """Return the fitted model as a record, as stored in model files."""
         self._require_model()
+        fitted: Any = getattr(self, "best_estimator_", self)  # of a search
         return AdditiveModel(
-            curves=self.curves_,
-            parameters=self.get_params(deep=False),
-            feature_names=feature_names_of(self),
-            report=self._report(),
-            interactions=self.interactions_,
-            scale=getattr(self, "scale_", None),
+            curves=fitted.curves_,
+            parameters=fitted.get_params(deep=False),
+            feature_names=feature_names_of(fitted),
+            report=fitted._report(),
+            interactions=fitted.interactions_,
+            scale=getattr(fitted, "scale_", None),
         )
 
     def _plain_model(self) -> AdditiveModel:

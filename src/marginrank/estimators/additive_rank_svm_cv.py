@@ -14,8 +14,7 @@ from marginrank.additive.selection import AdditiveLearner
 from marginrank.data import RankingData
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, additive_input
 from marginrank.estimators.input import remember_columns
-from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchRanker
-from marginrank.models import AdditiveModel
+from marginrank.estimators.search_base import SearchRanker
 from marginrank.models.parameters import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
 
@@ -82,7 +81,6 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
 
     _estimator = AdditiveRankSVM
     _searched = ("max_bins", "smoothness")
-    _found = ("curves_", "interactions_", *FIT_ATTRIBUTES, "n_rounds_", "smoothness_")
 
     def __init__(
         self,
@@ -112,30 +110,7 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.Cs = Cs
-        self.n_points = n_points
-        self.smoothness = smoothness
-        self.max_bins = max_bins
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.refit = refit
-        self.loss = loss
-        self.categorical_features = categorical_features
-        self.interactions = interactions
-        self.monotonic_cst = monotonic_cst
-        self.group_l1 = group_l1
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.margin = margin
-        self.normalization = normalization
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
     def _space(self) -> SearchSpace:
         Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
@@ -154,12 +129,6 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
         if given["qid"] is None and given["group"] is None and not isinstance(X, RankingData):
             given["group"] = [data.n_documents]  # the search has warned about missing queries
         return estimator.fit(X, **given)  # not `data`, which lacks the text of categories
-
-    def to_additive_model(self) -> AdditiveModel:
-        """Return the last fit as a record, as stored in model files."""
-        self._require_model()
-        model: AdditiveModel = self.best_estimator_.to_additive_model()
-        return model
 
     def _values(self, name: str) -> list[Any]:
         """Return the distinct values of a parameter to try."""

@@ -24,6 +24,7 @@ from marginrank.data import RankingData
 from marginrank.data.ranking_data import check_beside_data
 from marginrank.data.validation import check_finite
 from marginrank.estimators.input import (
+    KeywordArguments,
     documents_to_score,
     feature_names_of,
     features_of,
@@ -36,7 +37,6 @@ from marginrank.estimators.input import (
     tensor_or_none,
     training_data,
 )
-from marginrank.estimators.keyword_hints import KeywordHints
 from marginrank.export.exporting import export_files, name_for, write_files
 from marginrank.export.names import Names
 from marginrank.export.sums import Model
@@ -45,7 +45,7 @@ from marginrank.fit.scaling import effect_message
 from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranking import ranks
-from marginrank.models import LinearModel, write_model
+from marginrank.models import LinearModel, kernel_model, write_model
 from marginrank.models.features import Reason
 from marginrank.models.fit_report import (
     FitReport,
@@ -54,6 +54,7 @@ from marginrank.models.fit_report import (
     print_iteration,
     report_of,
 )
+from marginrank.models.kernel_model import KernelModel
 
 # Fields of a FitReport that become attributes, with an underscore at the end.
 REPORTED = (
@@ -69,7 +70,7 @@ REPORTED = (
 )
 
 
-class BaseRanker(KeywordHints, BaseEstimator):
+class BaseRanker(KeywordArguments, BaseEstimator):
     """A ranker: ranks, scores and exports follow from ``predict``.
 
     Attributes
@@ -85,9 +86,25 @@ class BaseRanker(KeywordHints, BaseEstimator):
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
-    @abstractmethod
     def predict(self, X: Any) -> Floats:
-        """Return the score of each document; a higher score ranks higher."""
+        """Return the score of each document; a higher score ranks higher.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents, with the features of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            The scores.
+        """
+        self._require_model()
+        return self._scores(X)
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Floats:
+        """Return the scores of a fitted model."""
 
     def rank(
         self, X: Any, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
@@ -199,6 +216,19 @@ class BaseRanker(KeywordHints, BaseEstimator):
         files = export_files(model, to, name=name or name_for(path), names=names, offset=offset)
         return write_files(path, files)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, JSON for an additive model and NumPy's .npz for a kernel model; it is written
+            atomically. A kernel that is a Python function cannot be saved.
+        """
+        model: Any = self._plain_model()
+        write = kernel_model.write if isinstance(model, KernelModel) else write_model
+        write(model, path)
+
     @abstractmethod
     def _plain_model(self) -> Model:
         """Return the model record that is saved, exported and explained."""
@@ -214,18 +244,10 @@ class BaseRanker(KeywordHints, BaseEstimator):
     def _require_model(self) -> None:
         check_is_fitted(self)
 
-    def _data(
-        self,
-        X: Any,
-        y: ArrayLike | None,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_weight: ArrayLike | None,
-    ) -> RankingData:
+    def _data(self, X: Any, **given: Any) -> RankingData:
         """Return the arguments of a fit, checked and grouped by query."""
-        remember_columns(self, y, qid, sample_weight, query_weight)
-        return training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
+        remember_columns(self, *given.values())
+        return training_data(X, **given, n_jobs=self.n_jobs)
 
     @classmethod
     def _from_model(cls, model: Any) -> Self:
@@ -277,20 +299,7 @@ class BaseRanker(KeywordHints, BaseEstimator):
 class LinearRanker(BaseRanker):
     """A ranker with the scores Xw, with w in ``coef_``."""
 
-    def predict(self, X: Any) -> Floats:
-        """Return the scores Xw; a higher score ranks higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            The scores.
-        """
-        self._require_model()
+    def _scores(self, X: Any) -> Floats:
         X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
         scores: Floats = matrix.dot(self.coef_, None, threads)
@@ -314,13 +323,14 @@ class LinearRanker(BaseRanker):
     def to_linear_model(self) -> LinearModel:
         """Return the fitted model as a record, as stored in model files."""
         self._require_model()
+        fitted: Any = getattr(self, "best_estimator_", self)  # of a search
         return LinearModel(
-            coef=self.coef_,
-            parameters=self.get_params(deep=False),
-            feature_names=feature_names_of(self),
-            report=self._report(),
-            estimator=type(self).__name__,
-            scale=getattr(self, "scale_", None),
+            coef=fitted.coef_,
+            parameters=fitted.get_params(deep=False),
+            feature_names=feature_names_of(fitted),
+            report=fitted._report(),
+            estimator=type(fitted).__name__,
+            scale=getattr(fitted, "scale_", None),
         )
 
     def _plain_model(self) -> LinearModel:

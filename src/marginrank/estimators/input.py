@@ -1,6 +1,10 @@
-"""Arguments of fits and predictions: columns, features, tensors, labels and pairs."""
+"""Arguments of constructors, fits and predictions: keywords, columns, tensors, labels, pairs."""
 
+import difflib
+import functools
+import inspect
 import sys
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,26 +25,73 @@ from marginrank.fit.matrices import is_path
 from marginrank.fit.pairs import check_propensity
 from marginrank.models.parameters import NO_FLOAT64
 
+# What to pass instead of keywords of other libraries and of other estimators here.
+HINTS = {
+    "fit": {
+        "groups": "pass query ids as qid=, or sizes of contiguous queries as group=",
+        "query_id": "pass query ids as qid=",
+        **dict.fromkeys(
+            ("eval_set", "eval_qid", "eval_group"),
+            "this fit does not use validation data; SGDRankSVM.fit does",
+        ),
+    },
+    "__init__": {
+        "objective": 'pass pair_cost="ndcg" to weight pairs by NDCG, or fit the estimator without '
+        "CV in its name with objective= and best_params_",
+        "kernel": "use KernelRankSVM",
+        "metric": "pass scoring= to an estimator that has it, such as RankSVMCV",
+    },
+}
+
+
+class KeywordArguments:
+    """Mixin: constructors store their arguments, and unknown keywords raise TypeError with a hint.
+
+    As scikit-learn requires, arguments become attributes of the same name, unchanged. Hints are for
+    constructors and for fit.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Wrap the methods that the class defines."""
+        super().__init_subclass__(**kwargs)
+        for name in HINTS.keys() & vars(cls).keys():
+            setattr(cls, name, _wrapped(vars(cls)[name]))
+
+
+def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
+    signature, called = inspect.signature(method), method.__name__
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    if inspect.Parameter.VAR_KEYWORD in kinds:  # of a subclass, which passes on any keyword
+        return method
+    known = {name.lower(): name for name in signature.parameters if name != "self"}
+
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() - known.values():
+            matches = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
+            hint = f"; did you mean {known[matches[0]]!r}?" if matches else "."
+            if name in HINTS[called]:
+                hint = f"; {HINTS[called][name]}."
+            where = type(self).__name__ + ("" if called == "__init__" else f".{called}")
+            raise TypeError(f"{where}() got an unexpected keyword argument {name!r}{hint}")
+        if called == "__init__":
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            vars(self).update(list(bound.arguments.items())[1:])  # without self
+        return method(self, *args, **kwargs)
+
+    return checked
+
 
 def training_data(
-    X: Any,
-    y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    query_weight: ArrayLike | None = None,
-    *,
-    allow_nan: bool = False,
-    n_jobs: int | None,
+    X: Any, y: Any = None, *, n_jobs: int | None, allow_nan: bool = False, **given: Any
 ) -> RankingData:
     """Return the arguments of a fit, checked and grouped by query; a RankingData unchanged.
 
-    Tensors are copied to the host. Arguments that name columns of a data frame X are replaced by
-    these columns, which are then not features.
+    `given` are the arguments besides y: queries and weights. Tensors are copied to the host. Names
+    of columns of a data frame X are replaced by the columns, which are then not features.
     """
-    X, values = take_columns(
-        X, y=y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
-    )
+    X, values = take_columns(X, y=y, **given)
     check_same_device(X=X, **values)
     X = on_host(X, "X")
     return as_ranking_data(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -17,7 +16,6 @@ from marginrank.estimators.input import documents_to_score, feature_names_of, fe
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.fit.kernel import fit_kernel
 from marginrank.fit.linear import Parameters
-from marginrank.models import kernel_model
 from marginrank.models.fit_report import print_iteration
 from marginrank.models.kernel_model import KernelModel
 from marginrank.models.kernels import AUTO, PRECOMPUTED, Kernel, Landmarks
@@ -135,26 +133,7 @@ class KernelRankSVM(BaseRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_components = n_components
-        self.C = C
-        self.lam = lam
-        self.objective = objective
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.margin = margin
-        self.normalization = normalization
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
     def fit(
         self,
@@ -182,7 +161,8 @@ class KernelRankSVM(BaseRanker):
         """
         kernel, parameters = self._kernel(), self._parameters()
         seed = check_seed(self.random_state)
-        data = self._data(X, y, qid, group, sample_weight, query_weight)
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        data = self._data(X, y=y, qid=qid, group=group, **weights)
         model, linear = fit_kernel(
             data,
             kernel,
@@ -222,22 +202,7 @@ class KernelRankSVM(BaseRanker):
         self.gamma_ = self._fitted_kernel().gamma
         self._set_report(model.report)
 
-    def predict(self, X: Any) -> Floats:
-        """Return the scores f(x); a higher score ranks higher.
-
-        Documents are processed in blocks, so memory does not grow with their number.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents, or their kernel values if `kernel` is "precomputed".
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            The scores.
-        """
-        self._require_model()
+    def _scores(self, X: Any) -> Floats:
         X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
         check_finite(X_checked, matrix, threads)
@@ -245,17 +210,6 @@ class KernelRankSVM(BaseRanker):
             self._fitted_kernel(), self.landmark_rows_, self.landmarks_, self.scale_
         )
         return landmarks.product(X_checked, self.dual_coef_, threads)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
-
-        Parameters
-        ----------
-        path : str or path
-            The file, NumPy's .npz with the landmarks, their weights and the parameters; it is
-            written atomically. A kernel that is a Python function cannot be saved.
-        """
-        kernel_model.write(self._plain_model(), path)
 
     def _plain_model(self) -> KernelModel:
         self._require_model()

@@ -143,23 +143,7 @@ class RankSVM(BatchRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.C = C
-        self.lam = lam
-        self.objective = objective
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.margin = margin
-        self.normalization = normalization
-        self.scale = scale
-        self.device = device
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
     def fit(
         self,

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from marginrank.estimators.base import LinearRanker
 from marginrank.estimators.rank_svm import RankSVM
-from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchRanker
+from marginrank.estimators.search_base import SearchRanker
 from marginrank.fit.linear import Parameters
-from marginrank.models import LinearModel
 from marginrank.models.parameters import LINES_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
 
@@ -107,7 +106,6 @@ class RankSVMCV(SearchRanker, LinearRanker):
 
     _estimator = RankSVM
     _searched = ("loss", "normalization", "scale")
-    _found = ("coef_", *FIT_ATTRIBUTES)
 
     def __init__(
         self,
@@ -131,24 +129,7 @@ class RankSVMCV(SearchRanker, LinearRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.Cs = Cs
-        self.n_points = n_points
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.refit = refit
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.margin = margin
-        self.normalization = normalization
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
     def _space(self) -> SearchSpace:
         Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
@@ -156,12 +137,6 @@ class RankSVMCV(SearchRanker, LinearRanker):
         first = {name: values[0] for name, values in axes.items()}
         base = Parameters(**self._fixed(field.name for field in fields(Parameters)), **first)
         return SearchSpace(base, axes, Cs, self.n_points, search_tol=self.tol)
-
-    def to_linear_model(self) -> LinearModel:
-        """Return the last fit as a record, as stored in model files."""
-        self._require_model()
-        model: LinearModel = self.best_estimator_.to_linear_model()
-        return model
 
 
 def _values(value: Any, Cs: Any) -> list[Any]:

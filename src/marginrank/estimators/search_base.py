@@ -20,16 +20,6 @@ from marginrank.selection.results import RULES, SearchProgress, SearchResult, sh
 from marginrank.selection.search import run_search
 from marginrank.selection.space import SearchSpace
 
-FIT_ATTRIBUTES = (
-    "scale_",
-    "objective_",
-    "gap_",
-    "stop_reason_",
-    "n_iter_",
-    "history_",
-    "n_pairs_",
-)
-
 
 class SearchRanker(BaseRanker):
     """A ranker that runs a search, then fits all data with the selected parameters.
@@ -40,20 +30,10 @@ class SearchRanker(BaseRanker):
         Class of the last fit.
     _searched : tuple of str
         Parameters of `_estimator` that are searched besides C.
-    _found : tuple of str
-        Fitted attributes that are copied from the last fit.
     """
 
     _estimator: ClassVar[Any]
     _searched: ClassVar[tuple[str, ...]] = ()
-    _found: ClassVar[tuple[str, ...]]
-    cv: Any
-    scoring: Any
-    rule: str
-    refit: bool
-    tol: float
-    verbose: int
-    random_state: Any
 
     def fit(
         self,
@@ -92,8 +72,7 @@ class SearchRanker(BaseRanker):
             known = self._estimator().get_params(deep=False)
             estimator = self._estimator(**self._fixed(known), **best)
             self.best_estimator_ = self._refit(estimator, data, X, given)
-            for name in self._found:
-                setattr(self, name, getattr(self.best_estimator_, name))
+            self.__dict__.update(_fitted_attributes(self.best_estimator_))
         return self
 
     @abstractmethod
@@ -122,7 +101,7 @@ class SearchRanker(BaseRanker):
         )
         message = unfinished_message(result.n_unfinished, result.n_fits, "fits to folds")
         warn_of(message, ConvergenceWarning)
-        for name in ("best_estimator_", *self._found):
+        for name in _fitted_attributes(self.__dict__.pop("best_estimator_", None)):
             self.__dict__.pop(name, None)
         self.search_ = result
         self.cv_results_ = result.cv_results
@@ -146,6 +125,11 @@ class SearchRanker(BaseRanker):
                 "No model available: refit=False. Set refit=True, or fit "
                 f"{self._estimator.__name__} with best_params_."
             )
+
+
+def _fitted_attributes(estimator: Any) -> dict[str, Any]:
+    found = getattr(estimator, "__dict__", {}).items()
+    return {name: value for name, value in found if name.endswith("_") and name[0] != "_"}
 
 
 class SearchLog:

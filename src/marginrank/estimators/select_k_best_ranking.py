@@ -102,7 +102,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
             The fitted selector.
         """
         k = 0 if self.k == "all" else check_integer("k", self.k, at_least=1)
-        data = training_data(X, y, qid, group, n_jobs=self.n_jobs)
+        data = training_data(X, y, qid=qid, group=group, n_jobs=self.n_jobs)
         if k > data.n_features:
             warnings.warn(
                 f"k={k} is more than the {data.n_features} features of X; all are selected.",

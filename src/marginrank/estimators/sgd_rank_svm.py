@@ -173,27 +173,7 @@ class SGDRankSVM(LinearRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.method = method
-        self.C = C
-        self.loss = loss
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.margin = margin
-        self.normalization = normalization
-        self.scale = scale
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.average = average
-        self.max_iter = max_iter
-        self.tol = tol
-        self.shuffle = shuffle
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.scoring = scoring
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
     def fit(
         self,

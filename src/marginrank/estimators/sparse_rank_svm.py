@@ -135,24 +135,7 @@ class SparseRankSVM(BatchRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.radius = radius
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.loss = loss
-        self.solver = solver
-        self.variant = variant
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.normalization = normalization
-        self.scale = scale
-        self.device = device
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
     def fit(
         self,

@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike
 
 from marginrank.data import RankingData
 from marginrank.estimators.base import LinearRanker
-from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchRanker
+from marginrank.estimators.search_base import SearchRanker
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.fit.sparse import SparseParameters
-from marginrank.models import LinearModel
 from marginrank.selection.paths import SparsePath, fit_path, given_grid
 from marginrank.selection.results import SearchResult
 from marginrank.selection.space import SearchSpace
@@ -79,7 +78,6 @@ class SparseRankSVMCV(SearchRanker, LinearRanker):
     """
 
     _estimator = SparseRankSVM
-    _found = ("coef_", "sparsity_", *FIT_ATTRIBUTES)
 
     def __init__(
         self,
@@ -105,26 +103,7 @@ class SparseRankSVMCV(SearchRanker, LinearRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.Cs = Cs
-        self.radii = radii
-        self.n_points = n_points
-        self.parameter = parameter
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.refit = refit
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.normalization = normalization
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
     def _space(self) -> SearchSpace:
         parameter, grid = given_grid(self.Cs, self.radii, self.parameter)
@@ -141,9 +120,3 @@ class SparseRankSVMCV(SearchRanker, LinearRanker):
         )
         self.path_ = replace(path, metric=found.metric, scores=found.mean)
         return found
-
-    def to_linear_model(self) -> LinearModel:
-        """Return the last fit as a record, as stored in model files."""
-        self._require_model()
-        model: LinearModel = self.best_estimator_.to_linear_model()
-        return model
