@@ -4,7 +4,7 @@
     python3 dev.py test [--fast] [pytest arguments]    --fast: the quick tests, in two minutes
     python3 dev.py lowest [pytest arguments]      tests with the lowest versions of what it needs
     python3 dev.py wheel [wheel]    build a wheel (Linux), or take one; try it without a compiler
-    python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behaviour checks
+    python3 dev.py sanitize [pytest arguments]    tests with address and undefined-behavior checks
     python3 dev.py sanitize-threads [pytest arguments]      tests with checks for data races
     python3 dev.py fuzz [inputs]    random input for the LETOR parser; needs clang
 
@@ -58,7 +58,7 @@ PARALLEL = ["-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "worksteal"]
 
 
 class Sanitizer(NamedTuple):
-    """What a command builds with, and how its checks are to behave."""
+    """Build and run-time options of a sanitizer."""
 
     checks: str
     libraries: tuple[str, ...]
@@ -73,8 +73,8 @@ SANITIZERS = {
         ("libasan.so", "libubsan.so"),
         {
             # Leaks: the interpreter's own are not ours to judge. Null: what is too large is to be
-            # refused as it is without checks. Abort: a crash is to end a process by a signal, too,
-            # and the one that undefined behaviour ends in must be reported to a file.
+            # rejected as it is without checks. Abort: a crash is to end a process by a signal, too,
+            # and the one that undefined behavior ends in must be reported to a file.
             "ASAN_OPTIONS": (
                 "detect_leaks=0:allocator_may_return_null=1:abort_on_error=1:handle_abort=1"
             ),
@@ -262,8 +262,8 @@ def n_cores() -> int:
 
 
 def lowest_versions() -> list[str]:
-    """Return what the package needs, at the lower bounds that it declares."""
-    import tomllib  # not in the versions of Python that are refused below
+    """Return the requirements of the package at their declared lower bounds."""
+    import tomllib  # not in the versions of Python that are rejected below
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     return [needs.replace(">=", "==") for needs in project["dependencies"]]
@@ -311,6 +311,7 @@ def test(env: Path, pytest_args: list[str], *, fast: bool) -> int:
     steps: dict[str, list[str | Path]] = {
         "ruff check": [tools / "ruff", "check"],
         "ruff format": [tools / "ruff", "format", "--check"],
+        "wording": [tools / "python", ROOT / "tests" / "helpers" / "wording.py"],
     }
     if fast or not pytest_args:
         steps["fast tests"] = [*pytest, *FAST]
@@ -416,7 +417,7 @@ def preloaded(sanitizer: Sanitizer) -> str:
 
 
 def is_ours(path: Path) -> bool:
-    """Tell whether a report has a frame in our compiled code."""
+    """Return True if a report has a frame in our compiled code."""
     report = path.read_text("utf-8", "replace")
     return "marginrank/_core" in report or f"{ROOT}/core/" in report
 

@@ -11,7 +11,7 @@ querywise has relevances from 0 to 1, rounded to labels from 0 to 4. RankSVM and
 choose C, the latter also its smoothness, as `tune --additive --valid` does: plainly, with pairs of
 documents weighted by what they are worth to NDCG, and with pairs of features that act together;
 LightGBM (lambdarank) and XGBoost (rank:ndcg) have the parameters of
-LightGBM's own example and stop early. Times are those of the processor on one thread, for choice
+LightGBM's own example and stop early. Times are processor times of one thread, for choice
 and fit.
 
 speed: a product with one thread and with all, a fit to tol=1e-4 and the memory of a fit, against
@@ -58,7 +58,7 @@ PRODUCT_LIMIT, FIT_LIMIT, MEMORY_LIMIT = 2.0, 15.0, 3.0
 
 
 class Judged(NamedTuple):
-    """How good a model is on test queries, what it took to choose and fit it, and its size."""
+    """Quality of a model on test queries, time to select and fit it, and its size."""
 
     ndcg: float
     map: float
@@ -155,7 +155,7 @@ LEARNERS = {
 
 
 def sorted_by_query(data: RankingData) -> RankingData:
-    """Return the documents with those of a query together, as trees want them."""
+    """Return the documents sorted by query, as trees need them."""
     order = np.argsort(data.qid, kind="stable")
     return RankingData(data.X[order], data.y[order], data.qid[order])
 
@@ -250,7 +250,7 @@ def quality(folder: Path, n_splits: int, *, quick: bool) -> dict[str, Any]:
 
 
 class Seconds(NamedTuple):
-    """How long something took: of the processor, and on the wall."""
+    """Processor and wall time of a run."""
 
     processor: float
     wall: float
@@ -329,7 +329,7 @@ def memory_of(kind: str, n_documents: int) -> float:
 
 
 def bytes_a_value(n_documents: int) -> float:
-    """Return what a fit takes for each value of X, and print it."""
+    """Return and print the memory of a fit per value of X."""
     options = ("--documents", str(n_documents))
     curves, line = (
         float(
@@ -351,7 +351,7 @@ def bytes_a_value(n_documents: int) -> float:
 
 
 def speed(n_documents: int) -> dict[str, Any]:
-    """Print how much longer products and fits take than those of lines, and the memory."""
+    """Print the time of products and fits relative to linear models, and the memory."""
     data = timed_data(n_documents)
     return {
         "product, 1 thread": product_ratio(data, 1, 40)._asdict(),

@@ -61,7 +61,7 @@ class RoundTrips:
 
 
 class Run(NamedTuple):
-    """How long a fit took, and what there is to say of it."""
+    """Time of a fit, and its report."""
 
     fit_seconds: float
     load_seconds: float

@@ -1,4 +1,4 @@
-"""Training on a card beside the native kernels and beside the scheme of paper 5.
+"""GPU training compared with the native kernels and with the scheme of paper 5.
 
     python benchmarks/gpu.py [--device cuda] [--sets MSLR-WEB30K …] [--share 1.0] [--json file]
 
@@ -40,7 +40,7 @@ PAIR_BYTES = 410  # that a product touches of each document beside X, at five le
 
 
 class Shape(NamedTuple):
-    """A row of table 1 of paper 5; levels are those of a query."""
+    """A row of table 1 of paper 5; levels are per query."""
 
     n_documents: int
     n_features: int
@@ -146,7 +146,7 @@ def measure(data: RankingData, device: str) -> dict[str, dict[str, Any]]:
 
 
 def describe(device: str) -> str:
-    """Return what to report a run with."""
+    """Return the function that reports a run."""
     name = platform.processor() or platform.machine()
     if device.startswith("cuda"):
         card = torch.cuda.get_device_properties(torch.device(device))

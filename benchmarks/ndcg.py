@@ -180,7 +180,7 @@ def learn_and_judge(
 
 
 def compare(data: RankingData, count: int, seed: int, grid: Any) -> dict[str, dict[str, float]]:
-    """Return what each learner comes to."""
+    """Return the score of each learner."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in LEARNERS}
     for division in divisions(data, count, seed):
         for name, learn in LEARNERS.items():

@@ -2,7 +2,7 @@
 
 The documents of each query are sorted by score, all queries at once. Each document then goes
 through its query for its partners: Σ m² steps a product for queries of m documents. Matrix products
-are in single precision, as those of the paper are.
+are in single precision, as in the paper.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,7 @@ from marginrank.objective.pair_sets import PairCounts
 from marginrank.operators.native import native_matrix
 from marginrank.operators.torch.documents import ScoreLoss
 from marginrank.operators.torch.features import DenseFeatures
-from marginrank.operators.torch.matrix import TorchDesign, TorchMatrix, _Plans
-from marginrank.operators.torch.score_space import TorchLoss
+from marginrank.operators.torch.matrix import TorchDesign, TorchLoss, TorchMatrix, _Plans
 
 BATCH_ENTRIES = 1 << 24  # of the comparisons of documents that are made at a time
 

@@ -14,7 +14,7 @@ A store of --gb gigabytes of float32 (136 features, queries of about 100 documen
 
 Anonymous memory is watched from inside, the page cache of X from outside. Figures are from one run
 each, as they take long; this script says which limits they keep. Memory is touched once before
-they begin, as a virtual machine may have to get it from its host, at half a gigabyte a second.
+they begin, as a virtual machine may have to get it from its host, at half a gigabyte per second.
 """
 
 import argparse

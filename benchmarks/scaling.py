@@ -7,7 +7,7 @@ the model with it is judged on test queries. MQ2008 and OHSUMED have the five fo
 figures are means over these. The sample of MSLR and LightGBM's example have a training and a test
 part, which change places in a second fold; every fifth query of the training part validates.
 California housing is one query whose labels are prices, divided at random, and C is chosen by
-pairwise accuracy. Sweeps over X are those of the whole grid: how hard it was to come within a
+pairwise accuracy. Sweeps over X are counted over the whole grid: how hard it was to come within a
 thousandth of each optimum. --quick runs one fold and a short grid, to see that the script works.
 """
 
@@ -119,8 +119,8 @@ def mean_over_folds(folds: list[Fold], scale: str | None, grid: Any) -> dict[str
     found = [fit_and_judge(fold, scale, grid) for fold in folds]
     summary = {"accuracy": np.mean, "ndcg": np.mean, "C": np.median, "sweeps": np.max}
     return {
-        name: float(summarise([one[name] for one in found]))
-        for name, summarise in summary.items()
+        name: float(summarize([one[name] for one in found]))
+        for name, summarize in summary.items()
         if name in found[0]
     }
 

@@ -1,4 +1,4 @@
-"""What it takes to fit many models on one X, measured side by side in one run, as ratios.
+"""The cost of fitting many models on one X, measured side by side in one run, as ratios.
 
     python benchmarks/selection.py [--json results.json] [--quick] [--instruction-set NAME]
 
@@ -97,7 +97,7 @@ def selection(scale: int) -> Rows:
 
 
 def selection_rows(scale: int, normalization: str) -> Rows:
-    """Measure one normalisation; the limits are for the default one."""
+    """Measure one normalization; the limits are for the default one."""
     X, y, qid = make(scale, n_levels=5, noise=NOISE)
     data = RankingData(X, y, qid)
     options = {"tol": 1e-4, "normalization": normalization}

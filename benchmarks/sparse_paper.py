@@ -1,6 +1,6 @@
 """The protocol of paper 3 (Lai et al., 2013) on MQ2008 and OHSUMED, beside its tables 2 to 8.
 
-Five folds; the regularisation is chosen by NDCG@10 on the validation part. Needs the folder that
+Five folds; the regularization is chosen by NDCG@10 on the validation part. Needs the folder that
 MARGINRANK_DATA names. `--quick` runs a single fold.
 
 Which NDCG: the paper prints 2^y − 1 over log(1 + rank), but its figures (RankSVM's are the LETOR
@@ -133,7 +133,7 @@ METHODS = {
 
 @dataclass
 class Outcome:
-    """Values by query on all test parts, a column a metric; sparsity and seconds by fold."""
+    """Values by query on all test parts, one column per metric; sparsity and seconds by fold."""
 
     values: np.ndarray
     sparsity: list[float]

@@ -24,7 +24,7 @@ LEAST_SECONDS = 0.05  # a fit that takes less has no cost to speak of
 
 
 class Cost(NamedTuple):
-    """What a fit took."""
+    """Cost of a fit."""
 
     n_features: int
     seconds: float  # of the processors

@@ -1,6 +1,6 @@
-"""Maximise the area under the ROC curve on text-like data with few positive documents.
+"""Maximize the area under the ROC curve on text-like data with few positive documents.
 
-One query of all documents with labels 0 and 1 makes RankSVM an AUC maximiser: its pairs are those
+One query of all documents with labels 0 and 1 makes RankSVM an AUC maximizer: its pairs are those
 of a positive and a negative document, and AUC is the share of them that the scores put in order.
 """
 

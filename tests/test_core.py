@@ -69,10 +69,10 @@ def test_every_instruction_set_is_compiled_and_the_best_that_runs_here_is_used(i
     compiled = _core.compiled_instruction_sets()
     assert compiled[: len(instruction_sets)] == instruction_sets
     for name in compiled[len(instruction_sets) :]:
-        with pytest.raises(ValueError, match="no instruction set of that name"):
+        with pytest.raises(ValueError, match="instruction set"):
             _core.use_instruction_set(name)
 
 
 def test_an_instruction_set_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match="no instruction set of that name"):
+    with pytest.raises(ValueError, match="instruction set"):
         _core.use_instruction_set("x86-64-v5")

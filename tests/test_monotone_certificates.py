@@ -9,8 +9,7 @@ from helpers.oracle import ConeOracle
 from helpers.small_problems import small_problem
 from test_certificates import wrong_claims
 
-from marginrank.additive.fit import AdditiveParameters, prepare
-from marginrank.additive.monotone_curves import monotone_cone
+from marginrank.additive.fit import AdditiveParameters, monotone_cone, prepare
 from marginrank.data import RankingData
 from marginrank.data.pair_lists import check_pairs
 from marginrank.models.fit_report import is_close

@@ -19,7 +19,7 @@ SOLVERS = {
 }
 DISTANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6)
 NOTES = (
-    "Times are those of tron until rule (38) would end it, the dotted lines of the paper. Both "
+    "Times are for tron until rule (38) would stop it, the dotted lines of the paper. Both "
     "losses have an optimum of their own. A dash: not reached within max_iter.",
     "Tree-TRON is tron, TreeRankSVM is bmrm; newton, ocas and smoothing are this library's own.",
     "The paper finds that TreeRankSVM converges more slowly, and Tree-TRON among the fastest at "

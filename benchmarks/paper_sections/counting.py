@@ -1,4 +1,4 @@
-"""Paper 1, figure 4 and table 10: levels and trees, all pairs and those of adjacent levels."""
+"""Paper 1, figure 4 and table 10: levels and trees, all pairs and pairs of adjacent levels."""
 
 from itertools import pairwise
 

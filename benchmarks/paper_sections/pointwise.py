@@ -104,7 +104,7 @@ def judge(model: Any, data: RankingData) -> dict[str, float]:
 
 
 def curves(learner: Learner, split: Split, grid: Sequence[float]) -> dict[str, Curve]:
-    """Return what a learner reaches over the grid."""
+    """Return the scores of a learner over the grid."""
     models = [learner(C, split.train) for C in grid]
     valid = [judge(model, split.valid) for model in models]
     test = [judge(model, split.test) for model in models]

@@ -25,7 +25,7 @@ class OutOfTimeError(ProgramError):
 
 
 class Program(NamedTuple):
-    """A trainer: what it minimises, and its arguments before the files."""
+    """A trainer: what it minimizes, and its arguments before the files."""
 
     option: str
     loss: str

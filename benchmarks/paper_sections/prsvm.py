@@ -128,7 +128,7 @@ def auc(study: Study) -> Figures:
     notes = (
         "The paper separates CCAT of RCV1, 47,236 sparse features, with C = 0.005. That is not "
         "among the data: here cadata above its median price, the same sizes and C. Times are "
-        f"those of {sizes[0]:,} documents, sorted scores; the fit without listing the pairs.",
+        f"the pairs of {sizes[0]:,} documents, sorted scores; the fit without listing the pairs.",
         "The paper's PRSVM had no memory for 19,200 documents; that fit is left out here, too.",
         "hinge: the loss of SVMPerf, the paper's third curve.",
         "Times grow with the documents to the power of {:.2f} and {:.2f}.".format(*exponents),

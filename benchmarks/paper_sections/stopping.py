@@ -31,7 +31,7 @@ def line_of_rule(history: Sequence[Iteration], initial_slope: float) -> Iteratio
 
 
 def fit_to_rule(C: float, data: RankingData, slope: float) -> RankSVM:
-    """Return what `tron` has where the rule ends it; `slope` is that at zero for C = 1."""
+    """Return the iterate at which the rule stops `tron`; `slope` is |∇F(0)| for C = 1."""
     # tol = ε² makes its own rule at least as strict.
     model = fit(RankSVM(C=C, solver="tron", tol=EPSILON**2), data)
     line = line_of_rule(model.history_, C * slope)

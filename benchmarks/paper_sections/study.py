@@ -1,4 +1,4 @@
-"""What every section works on: the data, the scale, fits and their times."""
+"""Shared by all sections: the data, the scale, fits and their times."""
 
 import time
 import warnings
@@ -33,7 +33,7 @@ class Study:
 
     @property
     def repeats(self) -> int:
-        """How often a time is measured; the least counts."""
+        """Number of times a run is measured; the minimum counts."""
         return 1 if self.quick else 5
 
     def folds(self, name: str) -> list[Split]:

@@ -41,7 +41,7 @@ def growth(study: Study) -> Figures:
         "Times grow with the documents to the power of {:.2f} and {:.2f}.".format(*exponents),
         f"{many:,} documents of 54 features and 7 ordered labels, generated in place of covtype: "
         f"{figures['many']['seconds']:.3f} s an iteration (paper: below 6 s on half a million).",
-        "The small quadratic programme is solved by an active-set method here and by CVXOPT in "
+        "The small quadratic program is solved by an active-set method here and by CVXOPT in "
         "the paper; features are scaled to [0, 1], which the paper does not say.",
     )
     title = "Paper 4, figure 1: average BMRM iteration on cadata"

@@ -3,7 +3,7 @@
 
 namespace marginrank {
 
-// A sum that keeps what rounding takes away, so that its error does not grow with its length.
+// A compensated (Kahan) sum, whose error does not grow with its length.
 class CompensatedSum {
  public:
   void operator+=(double x) {

@@ -1,8 +1,8 @@
 // The threads that help with parallel loops.
 //
-// They spin for a moment and then sleep, both when they wait for work and when a loop waits for
-// them: a thread that spins takes its core away from whoever could use it, perhaps from the very
-// thread it is waiting for. A caller that sleeps lets the system move that thread to its own core.
+// They spin for a moment and then sleep, both while they wait for work and while a loop waits for
+// them: a spinning thread may occupy the core that the thread it waits for needs. A caller that
+// sleeps lets the system move that thread to its own core.
 #include "base/parallel.hpp"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@
 namespace marginrank {
 namespace {
 
-// About what sleeping and waking up cost: loops that follow each other closely do without.
+// About the cost of sleeping and waking up, which loops in quick succession avoid.
 constexpr std::chrono::microseconds kSpin{50};
 
 void pause_briefly() {
@@ -37,8 +37,8 @@ void spin_until(Condition&& condition) {
   while (!condition() && std::chrono::steady_clock::now() < deadline) pause_briefly();
 }
 
-// Signals belong to the threads of the interpreter: one that came to a helper would not interrupt
-// what the main thread is waiting for. Faults stay with the thread that makes them.
+// Signals belong to the threads of the interpreter: a signal delivered to a helper would not
+// interrupt the main thread's wait. Faults stay with the thread that causes them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -56,7 +56,7 @@ class SignalsBlocked {
 };
 
 // Several threads may call run() at once, and work may call it again: helpers go to the first loop
-// that wants one. Never destroyed, as its threads may outlive whatever would do so.
+// that wants one. Never destroyed, because its threads may outlive static destructors.
 class ThreadPool {
  public:
   void run(Work& work, int helpers) {
@@ -99,7 +99,7 @@ class ThreadPool {
     job.done.wait(lock, [&] { return job.running == 0; });
   }
 
-  // False if the system gives no more threads; loops then go on with those there are.
+  // False if the system provides no more threads; loops then continue with the existing ones.
   bool start_thread() {
     const SignalsBlocked blocked;
     try {
@@ -151,8 +151,8 @@ class ThreadPool {
 
 std::atomic<ThreadPool*> pool{nullptr};
 
-// Threads do not survive a fork, and a lock may have been held by one that is gone: the child gets
-// a pool of its own, and the old one stays as it is.
+// Threads do not survive a fork, and one of them may have held a lock: the child gets a new pool,
+// and the old one is left untouched.
 void renew_pool() { pool.store(std::make_unique<ThreadPool>().release()); }
 
 [[maybe_unused]] const bool kReady = [] {

@@ -1,5 +1,5 @@
-// Parallel loops: work is handed out in small pieces to whichever thread is free, and exceptions
-// come out as exceptions.
+// Parallel loops: idle threads take small pieces of work, and an exception in a thread is rethrown
+// in the caller.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace marginrank {
 
-// Work that several threads do at once. run() takes pieces of the work until none is left, so that
-// as soon as one thread returns from it there is nothing more to begin.
+// Work that several threads do at once. run() takes pieces of the work until none is left, so
+// once one thread returns from it there is nothing more to begin.
 class Work {
  public:
   virtual void run() noexcept = 0;
@@ -22,7 +22,7 @@ class Work {
 };
 
 // Runs the work on the calling thread and on up to `helpers` others; returns when all that have
-// begun it are done. A helper that comes too late is not waited for: its core may be busy with
+// begun it are done. A helper that has not begun is not waited for: its core may be busy with
 // something else for a long time.
 void run_with_helpers(Work& work, int helpers);
 

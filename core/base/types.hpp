@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// For what the inner loops share with other files: they are compiled for several instruction sets,
-// and a function that were emitted out of line could end up being called on the wrong machine.
+// For functions that the inner loops share with other files. These are compiled for several
+// instruction sets, and a function emitted out of line could be called on the wrong machine.
 #define MARGINRANK_INLINE __attribute__((always_inline)) inline
 
 namespace marginrank {

@@ -1,4 +1,4 @@
-// numpy arrays in and out, and the lock of the interpreter.
+// numpy arrays in and out, and the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -68,9 +68,9 @@ auto span_of(const Array& array) {
   return std::span(array.data(), array.size());
 }
 
-// Lets other threads of Python run while it lives. If the interpreter ends meanwhile, it unwinds
-// whoever asks for the lock again, which ends the process in any function that may not throw, like
-// the destructor of nanobind's guard. Such a thread stays here until the process is gone.
+// Releases the GIL during its lifetime. If the interpreter shuts down meanwhile, it unwinds any
+// thread that asks for the GIL again, which terminates the process inside a noexcept function such
+// as the destructor of nanobind's guard. Such a thread waits here until the process ends.
 class GilReleased {
  public:
   GilReleased() : state_(PyEval_SaveThread()) {}

@@ -1,4 +1,4 @@
-// Results of an evaluation, as Python gets them.
+// Results of an evaluation, as returned to Python.
 #pragma once
 
 #include <algorithm>

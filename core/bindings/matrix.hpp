@@ -81,7 +81,7 @@ class Matrix {
     return visit([](const auto& X) { return X.n_columns(); });
   }
 
-  // The largest |x| of each column, once they have been asked for.
+  // The largest |x| of each column, computed on first use.
   mutable std::optional<std::vector<double>> magnitudes;
 
  private:

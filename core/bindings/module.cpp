@@ -18,7 +18,7 @@ void bind_instruction_sets(nb::module_& m) {
   m.def(
       "use_instruction_set",
       [](const std::string& name) {
-        require(use_instruction_set(name), "this machine has no instruction set of that name");
+        require(use_instruction_set(name), "this machine does not support that instruction set");
       },
       "name"_a, "Use another of them, to test and measure it.");
 }

@@ -155,7 +155,7 @@ void bind_objective(nb::module_& m) {
   m.def("query_squares", &query_squares_at, "X"_a, "pairs"_a, "size"_a, "threads"_a,
         "Sum over queries of (size * largest |x|)^2, by column.");
   m.def("transpose_dot_by_group", &transpose_groups_at, "X"_a, "pairs"_a, "z"_a, "bounds"_a,
-        "threads"_a, "X' z of the documents between two neighbouring bounds, one row per group.");
+        "threads"_a, "X' z of the documents between two adjacent bounds, one row per group.");
 }
 
 }  // namespace marginrank

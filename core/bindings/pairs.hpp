@@ -27,7 +27,7 @@ class Pairs {
                          std::optional<Array2<double>> other, std::optional<Array1<double>> margin,
                          bool adjacent, const Array2<double>& pieces);
 
-  // Those of a list.
+  // Listed pairs.
   static Pairs of_list(Index n_rows, Array1<Index> offsets, std::optional<Array1<Index>> rows,
                        nb::object incidence, Array1<double> query_weight,
                        std::optional<Array1<double>> margin, const Array2<double>& pieces);
@@ -52,8 +52,8 @@ class Pairs {
            same(a.offsets, b.offsets, a.n_queries + 1) && same(a.rows, b.rows, a.n_documents());
   }
 
-  // Solvers make and drop points all the time; one is kept, as fresh memory costs a page fault
-  // each.
+  // Solvers create and drop points all the time. One is kept for reuse, because every page of
+  // fresh memory costs a page fault.
   State new_point() {
     if (spare_) return *std::exchange(spare_, std::nullopt);
     return std::visit(
@@ -65,8 +65,8 @@ class Pairs {
   }
   void recycle(State point) { spare_ = std::move(point); }
 
-  // An array of one entry per document, unset. An array that Python drops is kept for the same
-  // reason.
+  // An uninitialized array with one entry per document. An array that Python drops is kept for
+  // the same reason.
   Result1<double> new_scores() {
     struct Held {
       std::unique_ptr<double[]> memory;
@@ -84,7 +84,7 @@ class Pairs {
   }
 
   void check_matrix(const Matrix& X) const {
-    require(X.n_rows() == n_rows_, "the matrix has another number of rows than the pairs");
+    require(X.n_rows() == n_rows_, "the matrix and the pairs must have the same number of rows");
   }
 
  private:

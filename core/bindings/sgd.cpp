@@ -45,7 +45,8 @@ nb::object copy_of(const SgdState& state) {
 }
 
 void assign(std::vector<double>& target, const AnyShape& values) {
-  require(values.size() == target.size(), "the array has another size than what it is put into");
+  require(values.size() == target.size(),
+          "the array must have the size of the field that it replaces");
   std::copy_n(values.data(), values.size(), target.begin());
 }
 
@@ -63,8 +64,9 @@ Index run(SgdState& state, const Matrix& X, const Pairs& pairs, const Pairs& cur
   curved.check_matrix(X);
   check_vector(weight, n_queries, "weight must have one entry per query");
   require(curved.same_queries(pairs) && curved.kernel().index() == pairs.kernel().index(),
-          "curved has other pairs");
-  require(state.n_features == X.n_columns(), "the matrix has another number of features");
+          "curved and pairs must have the same documents");
+  require(state.n_features == X.n_columns(),
+          "the matrix and the state must have the same number of features");
   for (std::size_t k = 0; k < order.size(); ++k) {
     require(order(k) >= 0 && order(k) < n_queries, "order names no query");
   }
@@ -81,7 +83,7 @@ Index run(SgdState& state, const Matrix& X, const Pairs& pairs, const Pairs& cur
   });
 }
 
-// f(name, field) for all that a state holds beside its sizes.
+// f(name, field) for every field of a state except its sizes.
 template <class State, class F>
 void for_each_field(State& state, F&& f) {
   f("penalty", state.penalty);
@@ -119,12 +121,12 @@ nb::dict to_fields(const SgdState& state) {
   return fields;
 }
 
-// What a field holds, or a ValueError: nanobind's own cast ends in one of the C++ runtime.
+// The value of a field, or a ValueError: nanobind's own cast would raise a C++ runtime error.
 template <class T>
 T field(const nb::dict& fields, const char* name) {
   T value;
   if (!nb::try_cast(fields[name], value)) {
-    throw nb::value_error(("the state has a " + std::string(name) + " of another type").c_str());
+    throw nb::value_error(("the state has a " + std::string(name) + " of the wrong type").c_str());
   }
   return value;
 }

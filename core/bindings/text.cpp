@@ -36,7 +36,7 @@ class LetorReader {
     std::visit([](auto& parser) { parser.begin_source(); }, parser_);
   }
 
-  // None, or (line, column, what is wrong).
+  // None, or (line, column, message).
   std::optional<std::tuple<Index, Index, nb::bytes>> feed(const nb::bytes& text, Index first,
                                                           Index last, int threads) {
     require(0 <= first && first <= last && last <= static_cast<Index>(text.size()),
@@ -173,7 +173,7 @@ void bind_text(nb::module_& m) {
            "first_index"_a, "n_features"_a, "missing"_a.none(), "keep_comments"_a)
       .def("begin_source", &LetorReader::begin_source)
       .def("feed", &LetorReader::feed, "text"_a, "first"_a, "last"_a, "threads"_a,
-           "Parse whole lines; returns None or (line, column, what is wrong).")
+           "Parse whole lines; returns None or (line, column, message).")
       .def("shape", &LetorReader::shape)
       .def("dense", &LetorReader::dense, "threads"_a)
       .def("csr", &LetorReader::csr)

@@ -15,7 +15,7 @@ namespace {
 using Vectors = std::vector<Array1<double>>;
 
 void check_problems(const Matrix& X, const std::vector<const Pairs*>& pairs) {
-  require(!pairs.empty(), "a shared sweep needs a problem or more");
+  require(!pairs.empty(), "a shared sweep needs at least one problem");
   pairs[0]->check_matrix(X);
   for (const Pairs* other : pairs) {
     require(pairs[0]->same_documents(*other),
@@ -57,7 +57,7 @@ void sweep(const Matrix& X, const Pairs& pairs, const std::vector<SharedProblem>
       [&](const auto& view) { SharedSweeper(view, pairs.documents(), threads).sweep(problems); });
 }
 
-// What evaluate gives, for each of the problems
+// The result of evaluate for each problem
 auto evaluate_together(const Matrix& X, const std::vector<nb::object>& owners, const Vectors& w,
                        const std::vector<nb::object>& likes, int threads) {
   std::vector<const Pairs*> pairs;

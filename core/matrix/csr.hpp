@@ -72,7 +72,7 @@ class Csr {
     dots(rows, next, v, u);
   }
 
-  // A row is in cache for all vectors; a few of them at once, as each has a sum to wait for.
+  // A row stays in cache for all vectors. Four sums at a time hide the latency of each addition.
   void dots_of_many(const Index* rows, Range range, Index, const double* const* v, Index count,
                     double* const* u) const {
     for (Index i = range.first; i < range.last; ++i) {

@@ -1,4 +1,4 @@
-// A dense feature matrix by rows. Dense and Csr offer the same few operations on documents, so that
+// A dense feature matrix by rows. Dense and Csr offer the same few operations on documents, so
 // every sweep is written once.
 #pragma once
 

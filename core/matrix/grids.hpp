@@ -10,7 +10,7 @@
 namespace marginrank {
 
 // Grid g has the axes 2g and 2g + 1 of `axes`, whose features are `features`. Its values at the
-// nodes, row by row, follow those of the grid before it.
+// nodes, row by row, follow the values of the previous grid.
 struct Grids {
   Knots axes;
   const Index* features;
@@ -50,7 +50,7 @@ void grid_scores(const Dense<T>& X, const Grids& grids, double* scores, int thre
 }
 
 // For each two features a < b the sums of z over the documents of each cell, codes_a by codes_b:
-// `width`² a pair. Codes are feature by feature.
+// `width`² sums per pair. Codes are feature by feature.
 inline void cell_sums(const std::uint8_t* codes, const double* z, Index n_features,
                       Index n_documents, Index width, double* sums, int threads) {
   std::vector<Index> first{0};  // pair of each a

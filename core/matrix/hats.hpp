@@ -1,10 +1,10 @@
 // A matrix of hat functions, with the operations of Dense.
 //
 // Every feature has columns: one for missing values, then one for each of its knots. A value
-// between two knots has the entries 1 - p and p in their columns, where p tells how far it has come
-// from the one to the other; all other entries of the feature are zero. So a product with v is a
-// look-up in the part of v that belongs to the feature, and the matrix itself is three bytes a
-// value: a byte for the left one of two columns, and two for p.
+// between two knots has the entries 1 - p and p in their columns, where p is its relative position
+// between them; all other entries of the feature are zero. A product with v is then a look-up in
+// the part of v that belongs to the feature, and the matrix takes three bytes per value: one for
+// the left column, two for p.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace marginrank {
 
-constexpr Index kWidestFeature = 256;  // columns, as a byte tells the left one
+constexpr Index kWidestFeature = 256;  // columns, because the left one is stored in a byte
 
 class Hats {
  public:

@@ -1,5 +1,5 @@
-// Where values lie among the knots of their feature: rows of hat functions from rows of numbers,
-// and the scores of curves that are given at the knots.
+// Positions of values among the knots of their feature: rows of hat functions from rows of numbers,
+// and the scores of curves given by their values at the knots.
 #pragma once
 
 #include <algorithm>
@@ -28,12 +28,12 @@ struct Place {
   double p;
 };
 
-// Values that are looked up together: one look-up waits for memory after every comparison, and the
-// others fill that time.
+// Values looked up together: each comparison waits for memory, and the other look-ups fill that
+// time.
 constexpr int kTogether = 8;
 
-// For each of some values, the first of ascending numbers that is larger, or their end. Without a
-// branch, as values come in no order that a processor could guess.
+// For each of some values, the first of ascending numbers that is larger, or their end.
+// Branch-free, because values come in no predictable order.
 template <int count>
 void first_above(const double* from, Index n, const double (&x)[count], Index (&found)[count]) {
   for (int r = 0; r < count; ++r) found[r] = 0;
@@ -92,7 +92,7 @@ void for_places_of(const Dense<T>& X, const Knots& knots, Index i, Index k, F&& 
 }
 
 // f(row, feature, place) for all values, a few features of a few rows at a time, whose knots stay
-// in cache. What f is told of one row comes in the order of the features.
+// in cache. For one row, f is called in the order of the features.
 template <class T, class F>
 void for_each_place(const Dense<T>& X, const Knots& knots, int threads, F&& f) {
   constexpr Index kRows = 64, kFeatures = 16;
@@ -121,15 +121,15 @@ void encode(const Dense<T>& X, const Knots& knots, std::uint8_t* codes, std::uin
   });
 }
 
-// scores[i] = sum over features of the curve at x, which goes on straight beyond its outer knots;
-// `values` has those of all curves, by column.
+// scores[i] = sum over features of the curve at x, extrapolated linearly beyond its outer knots;
+// `values` has the values of all curves, by column.
 template <class T>
 void curve_scores(const Dense<T>& X, const Knots& knots, const double* values, double* scores,
                   int threads) {
   std::fill_n(scores, X.n_rows(), 0.0);
   for_each_place(X, knots, threads, [&](Index i, Index k, Place place) {
     const double* const left = values + knots.starts[k] + place.left;
-    // Where a curve is flat, it is so however far away the value is: p may overflow.
+    // A flat curve stays flat however far away the value is, although p may overflow.
     const double rise = left[1] - left[0];
     scores[i] += left[0] + (rise == 0.0 ? 0.0 : place.p * rise);
   });

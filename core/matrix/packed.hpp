@@ -13,8 +13,8 @@
 
 namespace marginrank {
 
-// A half as the float of the same value. Integers alone, but for a difference of normal numbers:
-// so it is exact whatever a thread does to subnormal ones, and loops over it become vectors.
+// Converts a half to the float of the same value. It uses integers and one difference of normal
+// numbers, so it is exact even if the thread flushes subnormals, and loops over it vectorize.
 inline float float_of_half(std::uint16_t half) {
   constexpr std::uint32_t kExponent = 0x7C00u << 13, kRebias = (127u - 15u) << 23;
   constexpr std::uint32_t kSmallestNormal = 113u << 23;  // 2^-14

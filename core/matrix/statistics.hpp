@@ -1,4 +1,4 @@
-// What all entries of X come to: their sum, and the largest of each column.
+// Statistics of the entries of X: their sum, and the largest magnitude in each column.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::vector<double> magnitudes(const Matrix& X, int threads) {
   const auto n = static_cast<std::size_t>(X.n_columns());
   std::vector<Magnitude<T>> largest(n, 0);
   std::mutex merging;
-  // What one thread has seen, merged when it is done: a maximum does not depend on the order.
+  // The maxima of one thread, merged when it is done: a maximum does not depend on the order.
   struct Seen {
     std::vector<Magnitude<T>>* all;
     std::mutex* merging;

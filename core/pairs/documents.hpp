@@ -15,8 +15,8 @@ struct Piece {
   int power;  // 1 or 2
 };
 
-// The loss of a query, and the sizes of what was added up for it: rounding errors are about the
-// machine's precision times these.
+// The loss of a query, and the magnitudes of the terms of its sums: rounding errors are about the
+// machine precision times these.
 struct QueryLoss {
   double value = 0;
   double value_size = 0;

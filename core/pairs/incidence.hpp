@@ -9,7 +9,7 @@
 
 namespace marginrank {
 
-enum class Side { preferred, other };  // which one of a pair a document is
+enum class Side { preferred, other };  // of a document in a pair
 
 // The partners of each document: first those it is preferred to, then those preferred to it.
 class Incidence {
@@ -28,7 +28,7 @@ class Incidence {
       step_[k] = static_cast<Position>(pairs[end ^ 1] - pairs[end]);
       if (weight) weight_[k] = weight[end / 2];
     }
-    // Each beginning has moved to the next one's place.
+    // Each start has moved to the next one.
     std::move_backward(begin_.begin(), begin_.end() - 1, begin_.end());
     begin_[0] = 0;
   }
@@ -43,7 +43,7 @@ class Incidence {
     return {begin_[2 * documents.first], begin_[2 * documents.last]};
   }
 
-  // How far behind its document a partner stands.
+  // Offset of a partner from its document.
   Position step(Index k) const { return step_[k]; }
   double weight(Index k) const { return weight_.empty() ? 1.0 : weight_[k]; }
 

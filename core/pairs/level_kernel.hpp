@@ -120,7 +120,7 @@ class PairKernel {
     }
     const Position* order = point.order.at(docs.first);
     scratch.vector.resize(static_cast<std::size_t>(docs.size()));
-    // H maps constants to zero; taking one off keeps a common offset from drowning the digits.
+    // H maps constants to zero; subtracting an entry keeps a common offset from costing digits.
     for (Index t = 0; t < docs.size(); ++t) scratch.vector[t] = u[order[t]] - u[order[0]];
     const double* u_sorted = scratch.vector.data();
     const double* curvature = point.curvature.at(docs.first);
@@ -132,7 +132,7 @@ class PairKernel {
     for (Index t = 0; t < docs.size(); ++t) z[order[t]] = scratch.image[t];
   }
 
-  // Fetches what a product needs of query q, as it has left the cache since the last one.
+  // Prefetches the data of query q for a product: it has left the cache since the last one.
   void prefetch(Index q, const PairPoint& point) const {
     if (q >= problem_.n_queries) return;
     const Range docs = problem_.documents(q);
@@ -164,8 +164,8 @@ class PairKernel {
   }
 
  private:
-  // f(windows, r, scale) for each quadratic piece and each rank r of the pair weights: what H has
-  // beside its diagonal is scale * the sums over the partners in these windows.
+  // f(windows, r, scale) for each quadratic piece and each rank r of the pair weights: the
+  // off-diagonal part of H is scale * the sums over the partners in these windows.
   template <class F>
   void for_each_curved(Index q, const PairPoint& point, F&& f) const {
     Index at = problem_.offsets[q];
@@ -180,8 +180,8 @@ class PairKernel {
 
   // Adds one piece (and one rank of the pair weights) to loss, gradient and curvature.
   //
-  // The slack of a pair is at most its reach |theta| + |key of i| + |key of j|, which is what its
-  // rounding is measured by. Sums over pairs of products of the two keys are bounded by sums over
+  // The slack of a pair is at most its reach |theta| + |key of i| + |key of j|, which bounds its
+  // rounding error. Sums over pairs of products of the two keys are bounded by sums over
   // documents of their squares.
   void add_piece(Index q, const Piece& piece, int r, const Windows& w, QueryLoss& loss,
                  PairPoint& point, Scratch& scratch) const {

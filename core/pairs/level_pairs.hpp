@@ -1,4 +1,4 @@
-// All pairs of different levels, and what a point leaves of them.
+// All pairs of different levels, and the state of a point.
 #pragma once
 
 #include "base/buffer.hpp"
@@ -17,7 +17,7 @@ struct PairProblem : Documents {
   Selection selection = Selection::all;
 };
 
-// What a point (a vector of scores) leaves for Hessian-vector products: the sorted order of each
+// The state of a point (a vector of scores) for Hessian-vector products: the sorted order of each
 // query, the windows of each quadratic piece, and the diagonal of the Hessian in score space. All
 // but the order is left unset for queries without pairs.
 struct PairPoint {

@@ -14,7 +14,7 @@ namespace marginrank {
 
 enum class Keys { centred, as_they_are };
 
-// Halfway between the lowest and the highest key, wherever they stand.
+// Midpoint of the lowest and the highest key, in any order.
 template <class Key>
 double middle(std::size_t m, Key&& key) {
   double low = key(0), high = low;
@@ -26,9 +26,9 @@ double middle(std::size_t m, Key&& key) {
   return 0.5 * low + 0.5 * high;
 }
 
-// Fills scratch.key with the sorted scores, centred: pairs see differences only, and small numbers
-// lose fewer digits. The centre does not depend on the order to begin with, so that the last digits
-// do not either. False if a score is not finite.
+// Fills scratch.key with the sorted scores, centered: pairs see differences only, and small numbers
+// lose fewer digits. The center does not depend on the initial order, so neither do the last
+// digits. Returns false if a score is not finite.
 template <Keys keys>
 bool sort_scores(const PairProblem& problem, Index q, const double* s, PairPoint& point,
                  Scratch& scratch) {
@@ -58,7 +58,7 @@ bool sort_scores(const PairProblem& problem, Index q, const double* s, PairPoint
 }
 
 // A pair (i, j) is active when s_i < s_j + theta. `begin` follows from `end`, not from a second
-// comparison, so that both sides agree on every pair whatever the rounding.
+// comparison, so both sides agree on every pair, whatever the rounding.
 inline void find_windows(double theta, const std::vector<double>& key, Position* end,
                          Position* begin) {
   const auto m = static_cast<Position>(key.size());

@@ -1,9 +1,9 @@
 // Pairs that are listed one by one: value and derivatives in score space, in O(pairs).
 //
-// Each document gathers from its partners. So every sum belongs to one document and is made in the
-// order of its partners, by whichever thread comes first: nothing is scattered, and the result does
-// not depend on the threads. A pair is looked at from both of its sides, and what a product needs
-// of it, whether it is active, is found again from the scores: that costs less than keeping it.
+// Each document gathers from its partners. Every sum belongs to one document and runs in the order
+// of its partners, so nothing is scattered and the result does not depend on the threads. A pair is
+// visited from both of its sides, and whether it is active is recomputed from the scores: that
+// costs less than storing it.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct ListedProblem : Documents {
   Range shifted(Range documents) const { return {first + documents.first, first + documents.last}; }
 };
 
-// What a vector of scores leaves for Hessian-vector products: the scores, less the documents' d_i.
+// The state of a point for Hessian-vector products: the scores minus the documents' d_i.
 // Unset for queries without pairs; NaN, which makes no pair active, where scores are not finite.
 struct ListedPoint {
   Buffer<double> key;
@@ -56,7 +56,7 @@ class ListedKernel {
   }
   Index document(Index q, Index t, const ListedPoint&) const { return problem_.offsets[q] + t; }
 
-  // As those of PairKernel; there is no order that a guess would help to find.
+  // The same interface as PairKernel; `like` is unused, because nothing is sorted.
   QueryLoss evaluate(Index q, const double* s, double* z, ListedPoint& point, const ListedPoint*,
                      Scratch& scratch) const {
     const Range docs = problem_.documents(q);
@@ -129,7 +129,7 @@ class ListedKernel {
   }
 
   // f(step, curvature) for each pair of document i and each quadratic piece; both sides of a pair
-  // make the same comparison, so that they agree whatever the rounding.
+  // make the same comparison, so they agree whatever the rounding.
   template <class F>
   void for_each_curvature(Index i, const ListedPoint& point, F&& f) const {
     const double* key = point.key.at(i);
@@ -149,7 +149,7 @@ class ListedKernel {
  private:
   struct Sums {
     double weight = 0, slack = 0, squares = 0;  // of the active pairs
-    double reach = 0, slack_reach = 0;          // what their rounding is measured by
+    double reach = 0, slack_reach = 0;          // bounds on their rounding error
   };
 
   static double slack(const Piece& piece, Side side, const double* key, Position step) {

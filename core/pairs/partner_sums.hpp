@@ -12,7 +12,7 @@ namespace marginrank {
 
 using SideValues = BySide<const double*>;
 
-// Without weights both sides have the same values, and saying so saves half the work.
+// Without weights both sides have the same values, which halves the work.
 inline SideValues both_sides(const PairProblem& problem, const double* preferred,
                              const double* other) {
   return {preferred, problem.rank == 0 ? preferred : other};
@@ -34,7 +34,7 @@ inline void load_weights(const PairProblem& problem, Index q, int r, const PairP
 inline void sum_partners(const PairProblem& problem, const Windows& w, int channels,
                          const SideValues& values, Scratch& scratch) {
   for (auto& sums : scratch.sums) sums.resize(static_cast<std::size_t>(channels * w.size));
-  // The value needs every digit, which the joint sums of few levels do not keep.
+  // The value needs every digit; the joint sums for few levels lose some.
   if (channels == 1 && w.n_levels <= kFewLevels && problem.selection == Selection::all) {
     simd().counting.few_level_sums(w, values[kPreferred], values[kOther],
                                    scratch.sums[kPreferred].data(), scratch.sums[kOther].data());

@@ -1,4 +1,4 @@
-// One query of a problem as a problem of its own, with memory for no more than that.
+// One query of a problem as a separate problem, with memory for that query only.
 #pragma once
 
 #include <memory>

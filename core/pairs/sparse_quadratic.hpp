@@ -25,7 +25,7 @@ class SparseQuadratic {
 
   double operator()(Index q, ColumnEntry* entries, Index count) {
     const Index first = problem_.offsets[q];
-    // H maps constants to zero: an offset that all documents share is taken off, to save digits.
+    // H maps constants to zero: an offset that all documents share is subtracted, to save digits.
     if (count == problem_.documents(q).size()) {
       const double offset = entries[0].value;
       for (Index a = 0; a < count; ++a) entries[a].value -= offset;
@@ -130,7 +130,7 @@ class ListedQuadratic {
       if (values_[t] == 0.0) continue;
       kernel_.for_each_curvature(docs.first + t, point_, [&](Position step, double c) {
         const double partner = values_[t + step], difference = values_[t] - partner;
-        // A pair of two entries is met twice.
+        // A pair of two entries is visited twice.
         result += (partner == 0.0 ? 1.0 : 0.5) * c * difference * difference;
       });
     }

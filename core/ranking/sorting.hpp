@@ -15,7 +15,7 @@ struct Keyed {
   double key;
   Position document;
 
-  // Ties are broken by document, so that the order does not depend on where the sort began.
+  // Ties are broken by document, so the order does not depend on the initial permutation.
   bool operator<(const Keyed& other) const {
     return key < other.key || (key == other.key && document < other.document);
   }
@@ -42,7 +42,7 @@ inline std::uint64_t packed_key(double key, std::size_t position) {
   return std::uint64_t{ordered} << 32 | position;
 }
 
-// Sorts by the upper 32 bits, a byte a pass from the lowest.
+// Radix sort by the upper 32 bits, one byte per pass from the lowest.
 inline void radix_sort(std::vector<std::uint64_t>& keys, std::vector<std::uint64_t>& buffer) {
   std::array<std::array<std::uint32_t, 256>, 4> start{};
   for (const std::uint64_t k : keys) {
@@ -59,10 +59,10 @@ inline void radix_sort(std::vector<std::uint64_t>& keys, std::vector<std::uint64
 
 class ScoreSorter {
  public:
-  std::vector<Keyed> entries;  // to be sorted; best given in the order of an earlier point
+  std::vector<Keyed> entries;  // to be sorted; fastest if already nearly in order
 
-  // Sorts finite keys: in place if little is to be done, else by single precision first, which
-  // leaves little to be done.
+  // Sorts finite keys. Nearly sorted input is finished by insertion; otherwise a radix sort on
+  // single precision brings it close first.
   void sort() {
     const auto size = static_cast<Index>(entries.size());
     if (insertion_sort(entries, size / 2)) return;

@@ -23,8 +23,8 @@ constexpr Level kFewLevels = 7;
 
 struct CountingKernels {
   // For queries of at most kFewLevels levels: above[t] = sum of preferred_values[p] over the active
-  // partners p of a higher level of the document at position t, below[t] likewise of other_values
-  // over those of a lower level.
+  // partners p of a higher level of the document at position t, below[t] likewise the sum of
+  // other_values over the partners of a lower level.
   void (*few_level_sums)(const Windows& windows, const double* preferred_values,
                          const double* other_values, double* above, double* below);
 

@@ -16,8 +16,8 @@ class RunningSums {
   MARGINRANK_INLINE void run(const Walk<P>& walk, Position first, Position last, Level shift,
                              const double* values) {
     const Index m = walk.windows.size;
-    // Members would go through memory with every document, as the compiler cannot tell them from
-    // the snapshots.
+    // Locals, because members would be reloaded for every document: the compiler cannot rule out
+    // that they alias the snapshots.
     Vec4 low[channels], high[channels];
     for (int c = 0; c < channels; ++c) {
       low[c] = low_[c];
@@ -75,8 +75,8 @@ MARGINRANK_INLINE void few_level_partner_sums(const Windows& windows, const doub
   }
 }
 
-// Both sides from one walk, which halves the work of a product: the documents below a level are all
-// less those from it on. The difference loses digits where sums are large.
+// Both sides from one walk, which halves the work of a product: the sum below a level is the total
+// minus the sum from that level on. The difference loses digits if sums are large.
 template <bool same_values>
 void few_level_sums_of(const Windows& windows, const double* preferred_values,
                        const double* other_values, double* above, double* below) {

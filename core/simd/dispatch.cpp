@@ -39,7 +39,7 @@ struct Variant {
 
 #ifdef MARGINRANK_X86_64
 // Everything the compiler may use for a level of the x86-64 psABI. Not every compiler's
-// __builtin_cpu_supports knows all of it, but they all ask whether the system saves the wide
+// __builtin_cpu_supports knows all of it, but all of them check that the system saves the wide
 // registers.
 bool is_x86_64_v3() {
   constexpr unsigned kFirst = bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT |

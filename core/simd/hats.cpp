@@ -51,17 +51,17 @@ MARGINRANK_INLINE Sides sides(Vec2 a, Vec2 b, Vec2 c, Vec2 d) {
   return {__builtin_shufflevector(ac, bd, 0, 4, 2, 6), __builtin_shufflevector(ac, bd, 1, 5, 3, 7)};
 }
 
-// Keeps the compiler from joining a base with the indices that are added to it, which would take
-// an addition more for each of them.
+// Keeps the compiler from folding a base into the indices added to it, which would cost one more
+// addition per index.
 template <class T>
 MARGINRANK_INLINE T* as_base(T* p) {
   __asm__("" : "+r"(p));
   return p;
 }
 
-// Some features of rows of hat functions, so few that their part of a table stays close while all
-// rows of a query go through it; so many that what is added to a feature has left the processor's
-// queue of stores before the next row asks for it.
+// Some features of rows of hat functions: few enough that their part of a table stays in cache
+// while all rows of a query pass through it, and enough that a store to a feature has left the
+// store queue before the next row loads from it.
 struct Tile {
   const std::uint8_t* codes;
   const std::uint16_t* steps;
@@ -70,7 +70,7 @@ struct Tile {
 };
 
 constexpr Index kTileColumns = 4800;
-constexpr Index kMostFeatures = kTileColumns / 2;  // of a tile, as each has two columns or more
+constexpr Index kMostFeatures = kTileColumns / 2;  // of a tile; each has two columns or more
 
 template <class F>
 MARGINRANK_INLINE void for_each_tile(const HatRows& X, F&& f) {
@@ -81,8 +81,8 @@ MARGINRANK_INLINE void for_each_tile(const HatRows& X, F&& f) {
   }
 }
 
-// The products of several rows with a table, four features of each at a time: what the table has on
-// the left of each value and on the right. That of a row is the same whatever rows are beside it.
+// The products of several rows with a table, four features of each at a time, from the table's
+// entries left and right of each value. The product of a row does not depend on the other rows.
 template <int n_rows>
 MARGINRANK_INLINE void dot(const Tile& x, const Index (&at)[n_rows], const double* v,
                            double (&result)[n_rows]) {
@@ -112,7 +112,7 @@ MARGINRANK_INLINE void dot(const Tile& x, const Index (&at)[n_rows], const doubl
   }
 }
 
-// The product of several documents with the table, added to what other tiles made of it.
+// The product of several documents with the table, added to the sums of other tiles.
 template <int n_rows>
 MARGINRANK_INLINE void dots_of(const HatRows& X, const Tile& tile, Index i, bool is_first,
                                const double* v, double* u) {
@@ -134,8 +134,8 @@ void dots(const HatRows& X, Range range, const double* v, double* u) {
 
 using Columns = std::uint16_t[kMostFeatures];  // inside a tile
 
-// `out` += z times a row. Its columns are found first, all of them: found one by one, each would be
-// a load that waits behind the stores before it.
+// `out` += z times a row. All its columns are computed first: computed one by one, each would be a
+// load that waits behind the stores before it.
 MARGINRANK_INLINE void add(const Tile& x, Index at, const Columns& starts, double z, double* out) {
   const std::uint8_t* const codes = x.codes + at;
   const std::uint16_t* const steps = x.steps + at;

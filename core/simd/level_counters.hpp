@@ -6,8 +6,8 @@
 namespace marginrank::MARGINRANK_SIMD {
 
 // A Fenwick tree of fan-out eight: layer s groups the levels by 8^s, and each entry holds the sum
-// over its siblings on the partners' side, so that an insertion is one vector addition a layer and
-// a query one load a layer. Direct counting is its one-layer case.
+// over its siblings on the partners' side, so an insertion is one vector addition per layer and
+// a query one load per layer. Direct counting is its one-layer case.
 template <Partners P, int channels>
 class LevelTree {
  public:
@@ -46,7 +46,7 @@ class LevelTree {
   int n_layers_;
 };
 
-// The same interface for pairs of adjacent levels: one sum a level.
+// The same interface for pairs of adjacent levels: one sum per level.
 template <Partners P, int channels>
 class AdjacentLevels {
  public:
@@ -80,7 +80,7 @@ MARGINRANK_INLINE void add8(Vec8& sum, const Vec8& value) {
   add_product(sum, load4(value.lane), load4(value.lane + 4), 1.0);
 }
 
-// A Fenwick tree over the levels, those of the partners first, with eight sums a node.
+// A Fenwick tree over the levels, starting with the partners' levels, with eight sums per node.
 template <Partners P>
 class LevelTree8 {
  public:

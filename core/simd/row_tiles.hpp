@@ -1,10 +1,9 @@
 // Dot products and sums of rows for several vectors at once, compiled once for each instruction
 // set: see vectors.hpp.
 //
-// A tile is a few rows and a few vectors. What is loaded of the rows serves all of the vectors, and
-// the other way round. Each row and vector have a sum of their own, made in the order of columns or
-// rows: what comes out for a vector does not depend on the others, on how many there are, or on
-// where tiles begin.
+// A tile is a few rows times a few vectors: every loaded entry of a row serves all of the vectors,
+// and vice versa. Each (row, vector) has its own sum, in the order of the columns or rows, so the
+// result for one vector depends neither on the other vectors nor on where tiles begin.
 #pragma once
 
 #include "simd/rows.hpp"
@@ -13,7 +12,7 @@
 namespace marginrank::MARGINRANK_SIMD {
 
 constexpr Index kTileVectors = 4;
-// As many rows as let a number for each row and vector stay in registers, with some to spare.
+// As many rows as keep one number per row and vector in registers, with some to spare.
 #ifdef __AVX512VL__
 constexpr Index kTileRows = 6;
 #elif defined(__AVX__)
@@ -27,7 +26,7 @@ struct Constant {
   static constexpr Index value = n;
 };
 
-// Loops over what lives in registers: GCC leaves arrays in memory if it unrolls them too late.
+// Loops over registers: GCC leaves arrays in memory if it unrolls the loops too late.
 #define MARGINRANK_UNROLL _Pragma("GCC unroll 8")
 
 template <Index rows, class T>
@@ -41,7 +40,7 @@ struct RowTile {
   template <class F>
   MARGINRANK_INLINE Index for_each4(F&& f) const {
     constexpr Index kLine = 64 / sizeof(T);
-    // One row after the other, as memory is far faster if it is read in its own order.
+    // One row after the other, because memory is far faster when read sequentially.
     Index row = 0, column = 0;
     auto fetch = [&] {
       for (Index r = 0; r < n_later; ++r) {
@@ -64,7 +63,7 @@ struct RowTile {
   }
 };
 
-// The total of each, as it is without the others.
+// The total of each, independent of the others.
 template <Index count>
 MARGINRANK_INLINE void totals(const Vec4 (&v)[count], double (&s)[count]) {
 #ifdef __AVX__
@@ -160,7 +159,7 @@ MARGINRANK_INLINE void for_each_tile(const DenseRows<T>& X, Index i, Index stop,
     const Index last = smaller(i + rows + rows * (t + 1) / n_tiles, stop);
     tile.n_later = 0;
     for (Index later = first; later < last; ++later) tile.later[tile.n_later++] = X[later];
-    // About as many vectors in each tile: with few, the processor would wait for their sums.
+    // Tiles get about equally many vectors: with few, the processor would wait for their sums.
     const Index k = count * t / n_tiles;
     switch (count * (t + 1) / n_tiles - k) {
       case 1:

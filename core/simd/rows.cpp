@@ -38,8 +38,8 @@ MARGINRANK_INLINE void prefetch16(const T* x) {
   for (Index j = 0; j < 16; j += 64 / static_cast<Index>(sizeof(T))) __builtin_prefetch(x + j);
 }
 
-// One row at a time, as the hardware prefetcher follows one stream far better than several; it
-// stops while other work is done in between, so the columns of a later row are fetched by hand.
+// One row at a time, because the hardware prefetcher follows one stream far better than several. It
+// stops during the work in between, so the columns of a later row are prefetched explicitly.
 template <class T>
 MARGINRANK_INLINE double dot(const T* x, const double* v, Index n, const T* later) {
   Vec4 a = {}, b = {}, c = {}, d = {};
@@ -72,7 +72,7 @@ void dots(const DenseRows<T>& X, Range range, const double* v, double* u) {
   dots_until(X, range, range.first, range.last, v, u);
 }
 
-// Fetches the cache lines of four rows around column j, a share of them in each step of four
+// Prefetches the cache lines of four rows around column j, some of them in each step of four
 // columns.
 template <class T>
 MARGINRANK_INLINE void prefetch4(const T* const (&rows)[4], Index j) {
@@ -85,7 +85,7 @@ MARGINRANK_INLINE void prefetch4(const T* const (&rows)[4], Index j) {
   }
 }
 
-// Four rows a pass, so that `out` is loaded and stored a quarter as often.
+// Four rows per pass, so `out` is loaded and stored a quarter as often.
 template <bool prefetch, class T>
 MARGINRANK_INLINE void accumulate4(const T* const (&x)[4], const double* z, Index n, double* out,
                                    const T* const (&later)[4]) {
@@ -153,7 +153,7 @@ MARGINRANK_INLINE void rank_update_of(const T* const* x, Index first, Index n, c
   }
 }
 
-// Four documents a pass, so that `block` is loaded and stored a quarter as often.
+// Four documents per pass, so `block` is loaded and stored a quarter as often.
 template <class T>
 void rank_update(const T* const* x, Index count, Index first, Index n, const Vec8* values,
                  Vec8* block) {

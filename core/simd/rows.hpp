@@ -37,25 +37,25 @@ template <class T>
 struct RowKernels {
   double (*sum)(const T* x, Index count);
 
-  // largest[j] = the larger one of itself and |x[j]|.
+  // largest[j] = max(largest[j], |x[j]|), as magnitudes.
   void (*raise_magnitudes)(const T* x, Index count, Magnitude<T>* largest);
 
   // u[i] = x_i . v for the documents of `range`; u is indexed by document.
   void (*dots)(const DenseRows<T>& X, Range range, const double* v, double* u);
 
   // out += sum of z[i] x_i over `range`, then u[i] = x_i . v over `next`, which may be empty. The
-  // rows of `range` are in cache while those of `next` come from memory: doing both at once keeps
-  // the memory busy while the processor computes.
+  // rows of `range` are in cache while the rows of `next` come from memory: doing both at once
+  // keeps the memory busy while the processor computes.
   void (*accumulate_then_dots)(const DenseRows<T>& X, Range range, const double* z, double* out,
                                Range next, const double* v, double* u);
 
   // u[k][i] = x_i . v[k] for the documents of `range` and k < count. Rows beyond the range that
-  // come before `stop` are fetched ahead. What comes out for one k is the same whatever the others.
+  // come before `stop` are prefetched. The result for one k does not depend on the others.
   void (*dots_of_many)(const DenseRows<T>& X, Range range, Index stop, const double* const* v,
                        Index count, double* const* u);
 
-  // out[k] += sum of z[k][i - first] x_i over the documents of `range` from its first one on, for
-  // k < count; each as it is without the others.
+  // out[k] += sum of z[k][i - range.first] x_i over the documents of `range`, for k < count. The
+  // result for one k does not depend on the others.
   void (*accumulate_many)(const DenseRows<T>& X, Range range, const double* const* z, Index count,
                           double* const* out);
 

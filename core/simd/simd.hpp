@@ -1,6 +1,6 @@
 // The inner loops. rows.cpp, hats.cpp and counting.cpp are compiled for several instruction sets
-// and dispatch.cpp picks the best that the machine has, so that one binary runs anywhere and still
-// vectorises.
+// and dispatch.cpp picks the best that the machine has, so one binary runs anywhere and still
+// vectorizes.
 #pragma once
 
 #include "simd/counting.hpp"

@@ -1,8 +1,8 @@
 // Vectors of four doubles, for the files that are compiled once for each instruction set.
 //
 // Such a file has MARGINRANK_SIMD naming the set, and all it holds lives in a namespace of that
-// name: the linker would keep one copy of what two of them share, perhaps one that the machine
-// cannot run. For the same reason it calls nothing of the standard library.
+// name: the linker would keep one copy of a function that two of them share, perhaps one that the
+// machine cannot run. For the same reason these files do not call the standard library.
 #pragma once
 
 #ifdef __AVX__

@@ -1,6 +1,6 @@
 // Coordinate descent on a quadratic model with a separable penalty.
 //
-// Minimises  u'Hu / 2 - b'u + l1 |u|_1 + l2 |u|^2 / 2,  with u >= 0 if asked for. H is n x n,
+// Minimizes  u'Hu / 2 - b'u + l1 |u|_1 + l2 |u|^2 / 2,  optionally with u >= 0. H is n x n,
 // symmetric and positive semidefinite. The residual  b - Hu  is kept up to date, so that a
 // coordinate that does not move costs O(1) and one that moves O(n).
 #pragma once
@@ -54,7 +54,7 @@ class CoordinateDescent {
     return violation;
   }
 
-  // Minimises over coordinate j; returns by how much its optimality condition was violated.
+  // Minimizes over coordinate j; returns by how much its optimality condition was violated.
   double update(Index j) {
     const double* row = H_ + j * n_;
     const double curvature = row[j] + penalty_.l2;

@@ -1,4 +1,4 @@
-// Stochastic gradient steps: a few queries at a time, in a metric that is learned on the way.
+// Stochastic gradient steps: a few queries at a time, in a metric that is estimated along the way.
 //
 // The objective is the mean over the weight of the pairs,
 // lambda / 2 sum_j penalty_j w_j^2 + E[loss of a pair],
@@ -24,7 +24,7 @@ struct SgdOptions {
   double rate, offset, power;  // the step t is rate * (offset + t)^-power of a Newton step
 };
 
-// What has been added up since the last step.
+// Sums since the last step.
 struct SgdBatch {
   double value = 0;
   double weight = 0;
@@ -44,13 +44,13 @@ struct SgdState {
   std::vector<double> inverse;    // of the same shape: P
   SgdBatch batch;
   Index steps = 0;
-  Index documents = 0;  // that have been looked at
+  Index documents = 0;  // visited so far
   double weight = 0;    // of all pairs in steps so far
   double seen = 0;   // the same, where no total is given: a second pass over a total adds nothing
-  double value = 0;  // of all batches at the weights before their step, the regulariser included
+  double value = 0;  // of all batches at the weights before their step, including the regularizer
   double curvature_weight = 0;
   bool collecting = true;  // whether Hessians are added up
-  double next_event = 0;   // documents at which the caller has something to do
+  double next_event = 0;   // number of documents at which to return to the caller
 
   SgdState(Index n, bool full_metric, Index least_first_batch)
       : n_features(n),
@@ -65,7 +65,7 @@ struct SgdState {
 
   bool event_is_due() const { return static_cast<double>(documents) >= next_event; }
 
-  // A step works on all of P, so it waits until its batch is worth that.
+  // A step costs O(n^2) with a full P, so it waits until the batch is large enough.
   bool step_is_due() const {
     const bool filled = batch.weight > 0 && 2 * batch.entries >= static_cast<Index>(inverse.size());
     return filled && (steps > 0 || batch.documents >= first_batch);
@@ -148,7 +148,7 @@ class SgdRun {
   }
 
  private:
-  static constexpr Index kWorthThreads = Index{1} << 24;  // products; less is done sooner alone
+  static constexpr Index kWorthThreads = Index{1} << 24;  // products that are worth threads
 
   void add_query(Index q) {
     pairs_.select(q);

@@ -1,6 +1,6 @@
 // The blocks that a sweep is cut into, and their sums.
 //
-// Blocks depend on the data alone, and their sums are added in their order, so that results are
+// Blocks depend on the data alone, and their sums are added in their order, so results are
 // bitwise the same for any number of threads.
 #pragma once
 
@@ -48,7 +48,7 @@ inline std::vector<Block> make_blocks(const Documents& problem, double bytes_per
   return blocks;
 }
 
-// The numbers of some blocks: those a loop has nothing to do for would only wake threads up.
+// The indices of some blocks: a loop over blocks without work would only wake threads up.
 template <class Condition>
 std::vector<Index> blocks_where(const std::vector<Block>& blocks, Condition&& condition) {
   std::vector<Index> chosen;
@@ -58,8 +58,8 @@ std::vector<Index> blocks_where(const std::vector<Block>& blocks, Condition&& co
   return chosen;
 }
 
-// A vector of n sums for each block, kept two cache lines apart: neighbouring blocks are worked on
-// by different threads, which must not write to one line.
+// A vector of n sums for each block, kept two cache lines apart: adjacent blocks belong to
+// different threads, which must not write to one line.
 class Partials {
  public:
   Partials(std::size_t n_blocks, Index n)

@@ -20,8 +20,8 @@ void gather_rows(const Kernel& kernel, const typename Kernel::Point& point, Inde
   }
 }
 
-// Eight columns of the given rows, less the first row: H maps constants to zero, and taking a
-// common offset off keeps it from drowning the digits.
+// Eight columns of the given rows, minus the first row: H maps constants to zero, and subtracting
+// a common offset keeps it from costing digits.
 template <class Matrix>
 void gather_columns(const Matrix& X, const std::vector<Index>& rows, Index first,
                     std::vector<Vec8>& columns) {

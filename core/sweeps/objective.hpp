@@ -11,7 +11,7 @@
 
 namespace marginrank {
 
-// What an evaluation of the loss writes to.
+// The outputs of an evaluation of the loss.
 template <class Kernel>
 struct LossTarget {
   using Point = typename Kernel::Point;

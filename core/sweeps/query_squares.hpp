@@ -1,4 +1,4 @@
-// How large the features of each query are.
+// Magnitudes of the features in each query.
 #pragma once
 
 #include <algorithm>

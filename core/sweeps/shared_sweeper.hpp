@@ -1,8 +1,7 @@
 // One sweep over X for several problems on the same documents.
 //
-// Rows are read once for all of them. Everything else each has for itself: its scores, its pair
-// statistics, and its sums X' z, block by block. So a problem gets the same bits whoever the others
-// are, and for any number of threads.
+// Rows are read once for all of them. Each problem has its own scores, pair statistics and sums
+// X' z, block by block, so it gets the same bits in any company and for any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +18,7 @@
 
 namespace marginrank {
 
-// What one problem does in a sweep: u = X v; z = map(q, u, z, scratch) for every query q;
+// The part of one problem in a sweep: u = X v; z = map(q, u, z, scratch) for every query q;
 // out = X' z. Where it has no pairs, z is zero. Without memory for z, it is not kept.
 struct SharedProblem {
   SweepVectors vectors;
@@ -96,7 +95,7 @@ class SharedSweeper {
     std::vector<double*> to;
   };
 
-  // Sums by block of one batch take about as much memory as those of one problem may.
+  // The sums by block of a batch may take about as much memory as the sums of one problem.
   template <class F>
   void for_each_batch(std::size_t count, F&& f) const {
     const Index fitting = std::max<Index>(kManyColumns / std::max<Index>(X_.n_columns(), 1), 1);

@@ -38,7 +38,7 @@ class LineParser {
   }
 
  private:
-  // What comes before the features of a line.
+  // The fields of a line before its features.
   struct Row {
     double label = 0.0;
     bool has_id = false, has_slack_id = false;
@@ -85,7 +85,8 @@ class LineParser {
     finish_row(row, p, end);
   }
 
-  // qid:, cost: and sid:, in any order. Slacks that are shared by sid: are none of a ranking's.
+  // qid:, cost: and sid:, in any order. sid: (slacks shared by documents) has no meaning for
+  // ranking.
   bool parse_named(const char* p, const char* stop, Row& row) {
     const std::string_view word(p, static_cast<std::size_t>(stop - p));
     const auto begins = [&](std::string_view name) { return word.substr(0, name.size()) == name; };
@@ -203,7 +204,7 @@ class LineParser {
       return true;
     }
     if (missing) {
-      fail(p, "the value is " + std::string(word) + "; say what to put there with missing=");
+      fail(p, "the value is " + std::string(word) + "; pass missing= to replace it");
     } else if (fault == NumberFault::too_large) {
       fail(p, "the value " + quoted(p, stop) + " is too large for float" +
                   std::to_string(8 * sizeof(T)));

@@ -1,8 +1,8 @@
-// LETOR / SVMlight text, one document a line.
+// LETOR / SVMlight text, one document per line.
 //
 // Text comes in pieces of whole lines. A piece is cut at line ends and its parts are parsed in
-// parallel; each part is kept in the smaller of the dense and the sparse form until the end, when
-// the parts are moved into place one by one. So memory stays near the size of the result.
+// parallel. Each part is stored dense or sparse, whichever is smaller, and at the end the parts are
+// moved into place one by one, so memory stays near the size of the result.
 #pragma once
 
 #include <algorithm>

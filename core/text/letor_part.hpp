@@ -1,4 +1,4 @@
-// What some lines of LETOR text hold, and how they may be read.
+// The contents of some lines of LETOR text, and the options for reading them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace marginrank {
 struct LetorOptions {
   Index first_index = 1;
   Index n_features = -1;          // -1: as many as there are
-  std::optional<double> missing;  // what stands for NULL; none: an error
+  std::optional<double> missing;  // replaces NULL; without it NULL is an error
   bool keep_comments = false;
 };
 
@@ -29,7 +29,7 @@ struct QueryRun {
   std::string id;
 };
 
-// What some consecutive lines hold.
+// The contents of consecutive lines.
 template <class T>
 struct LetorPart {
   std::vector<double> labels;

@@ -90,9 +90,9 @@ const char* parse_general(const char* p, const char* end, T& value, NumberFault&
   return stop;
 }
 
-// Reads a number at p and returns where it ends. Plain decimals of few digits, which is what data
-// files are full of, take a short cut: an exact integer divided by an exact power of ten is rounded
-// once, hence correctly.
+// Reads a number at p and returns its end. Plain decimals with few digits, the common case in data
+// files, take a shortcut: an exact integer divided by an exact power of ten is rounded only once,
+// hence correctly.
 template <class T>
 const char* parse_number(const char* p, const char* end, T& value, NumberFault& fault) {
   static constexpr PowersOfTen<T> powers;

@@ -1,4 +1,4 @@
-// Vectors whose memory belongs to the system again once they are gone.
+// Vectors whose memory is returned to the system when they are destroyed.
 #pragma once
 
 #include <sys/mman.h>
@@ -9,8 +9,8 @@
 
 namespace marginrank {
 
-// Memory that goes back to the system as soon as it is freed; malloc would keep it, and the parts
-// of a text would stay beside the result they have been moved to.
+// Memory that is returned to the system as soon as it is freed. malloc would keep it, so the parts
+// of a text would occupy memory next to the result they were moved to.
 template <class T>
 struct PageAllocator {
   using value_type = T;

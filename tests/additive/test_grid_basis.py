@@ -8,8 +8,15 @@ from marginrank import RankingData, make_ranking
 from marginrank.additive import grid_basis
 from marginrank.additive.curve_basis import CurveShapes
 from marginrank.additive.curve_matrix import CurveMatrix
-from marginrank.additive.grid_basis import GridAxis, node_weights, penalty
-from marginrank.additive.grid_matrix import CATEGORIES, add_grids, axis_knots, interactions_of
+from marginrank.additive.grid_basis import (
+    CATEGORIES,
+    GridAxis,
+    add_grids,
+    axis_knots,
+    interactions_of,
+    node_weights,
+    penalty,
+)
 from marginrank.additive.knots import choose_knots, encode
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.objective.faces import Combination, on_face

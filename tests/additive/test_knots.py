@@ -89,7 +89,7 @@ def test_categories_are_all_values_of_all_documents():
 
 def test_too_many_categories_are_refused():
     X = np.arange(300.0)[:, None]
-    with pytest.raises(ValueError, match=r"X\[:, 0\] has 300 categories and may have 254"):
+    with pytest.raises(ValueError, match=r"X\[:, 0\] has 300 categories.*254"):
         choose_knots(X, categorical=[0])
 
 

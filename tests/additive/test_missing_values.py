@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from marginrank import RankingData
-from marginrank.additive.knots import choose_knots
-from marginrank.additive.missing_values import FilledRows, with_filled
+from marginrank.additive.knots import FilledRows, choose_knots, with_filled
 from marginrank.fit.scaling import find_scale
 
 rng = np.random.default_rng(0)

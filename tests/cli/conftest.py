@@ -6,8 +6,9 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import warnings
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,9 +38,43 @@ class Done(NamedTuple):
 
 
 class Output(io.StringIO):
-    """What a command prints, as on a terminal that has all characters."""
+    """What a command prints, as on a terminal with this encoding."""
 
-    encoding = "utf-8"
+    encoding = None  # read-only in the base class
+
+    def __init__(self, encoding, *, closed):
+        super().__init__()
+        self.encoding = encoding
+        self._closed = closed
+
+    def writable(self):
+        return not self._closed
+
+    def write(self, text):
+        return super().write(text.encode(self.encoding, "backslashreplace").decode(self.encoding))
+
+
+@contextmanager
+def standard_input(text):
+    """Connect standard input, the stream and the descriptor, to a pipe with this text."""
+    reader, writer = os.pipe()
+
+    def feed():
+        with suppress(BrokenPipeError), open(writer, "w", encoding="utf-8") as pipe:
+            pipe.write(text)
+
+    before, descriptor, thread = sys.stdin, os.dup(0), threading.Thread(target=feed)
+    os.dup2(reader, 0)
+    os.close(reader)
+    thread.start()
+    try:
+        with open(0, encoding="utf-8", closefd=False) as sys.stdin:
+            yield
+    finally:
+        sys.stdin = before
+        os.dup2(descriptor, 0)  # closes the pipe, if the command has not read all of it
+        os.close(descriptor)
+        thread.join()
 
 
 @pytest.fixture(scope="session")
@@ -47,9 +82,10 @@ def invoke():
     """Return a function that runs ``marginrank`` without a process, which takes a second."""
     from marginrank.cli.app import app
 
-    def invoke(*arguments):
-        out, err = Output(), Output()
+    def invoke(*arguments, input=None, encoding="utf-8", closed=False):
+        out, err = Output(encoding, closed=closed), Output(encoding, closed=False)
         with (
+            nullcontext() if input is None else standard_input(input),
             redirect_stdout(out),
             redirect_stderr(err),
             warnings.catch_warnings(action="default"),  # as in a process of its own
@@ -65,8 +101,8 @@ def invoke():
 def run(invoke):
     """Return a function that runs ``marginrank``, and checks its exit code."""
 
-    def run(*arguments, code=0):
-        done = invoke(*arguments)
+    def run(*arguments, code=0, input=None):
+        done = invoke(*arguments, input=input)
         assert done.returncode == code, done.stderr
         return done
 
@@ -75,7 +111,7 @@ def run(invoke):
 
 @pytest.fixture(scope="session")
 def run_process():
-    """Return a function like `run` that starts a process, for tests of streams and of imports."""
+    """Return a function like `run` that starts a process, for tests of imports and of pipes."""
 
     def run_process(*arguments, code=0, input=None):
         command = [sys.executable, "-m", "marginrank", *map(str, arguments)]

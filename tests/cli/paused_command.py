@@ -43,6 +43,8 @@ class PausedStream(io.TextIOWrapper):
 
 
 if __name__ == "__main__":
+    # A shell starts commands in the background with Ctrl-C ignored, and tests inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     beginnings = sys.argv.pop(1).split("|")
     sys.stderr = PausedStream(sys.stderr.buffer, beginnings)
     main()

@@ -46,12 +46,12 @@ def test_gain_of_the_metric(run, model_json, test_txt, worse_txt):
     assert one != other
 
 
-def test_piped_data_serve_two_models_of_other_features(run_process, tmp_path):
+def test_piped_data_serve_two_models_of_other_features(run, tmp_path):
     table = tmp_path / "d.csv"
     table.write_text("label,qid,a,b\n1,1,2,1\n0,1,1,2\n1,2,3,1\n0,2,1,0\n")
     text = "1 qid:1 1:2 2:1\n0 qid:1 1:1 2:2\n1 qid:2 1:3 2:1\n0 qid:2 1:1\n"
-    run_process("train", table, "--model", tmp_path / "named.json")
-    run_process("train", "-", "--model", tmp_path / "plain.json", input=text)
+    run("train", table, "--model", tmp_path / "named.json")
+    run("train", "-", "--model", tmp_path / "plain.json", input=text)
     sides = ("--model-a", tmp_path / "named.json", "--model-b", tmp_path / "plain.json")
-    done = run_process("compare", "-", *sides, "--json", input=text)
+    done = run("compare", "-", *sides, "--json", input=text)
     assert json.loads(done.stdout)["n_queries"] == 2

@@ -1,8 +1,6 @@
 """marginrank inspect."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -111,17 +109,15 @@ def test_a_model_and_data_are_not_read_as_one(refused, model_json, train_txt):
         )
 
 
-def test_models_and_data_from_pipes(run_process, model_json, train_txt):
+def test_models_and_data_from_pipes(run, model_json, train_txt):
     for path in (model_json, train_txt):
-        expected = run_process("inspect", path, "--json").stdout
-        assert run_process("inspect", "-", "--json", input=path.read_text()).stdout == expected
-        command = f"{sys.executable} -m marginrank inspect <(cat {path}) --json"
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
-        assert done.stdout == expected
+        expected = run("inspect", path, "--json").stdout
+        for piped in ("-", "/dev/fd/0"):
+            assert run("inspect", piped, "--json", input=path.read_text()).stdout == expected
 
 
-def test_bad_data_from_a_pipe_are_called_standard_input(run_process):
-    done = run_process("inspect", "-", input="1 qid:1 1:x\n", code=2)
+def test_bad_data_from_a_pipe_are_called_standard_input(run):
+    done = run("inspect", "-", input="1 qid:1 1:x\n", code=2)
     assert done.stderr.startswith("marginrank: standard input:1:")
-    done = run_process("inspect", "-", input="1 1:2\n0 1:1\n")
+    done = run("inspect", "-", input="1 1:2\n0 1:1\n")
     assert "warning: standard input has no qid" in done.stderr

@@ -85,23 +85,25 @@ def test_missing_folder_is_refused(refused, model_json, test_txt, tmp_path):
 
 
 @pytest.mark.parametrize("format", ["json", "liblinear", "svmrank"])
-def test_models_from_pipes(run_process, model_json, test_txt, tmp_path, format):
+def test_models_from_pipes(run, model_json, test_txt, tmp_path, format):
     model = tmp_path / "m"
     load_model(model_json).save(model, format=format)
-    expected = run_process("predict", model, test_txt).stdout
+    expected = run("predict", model, test_txt).stdout
     text = model.read_text()
-    assert run_process("predict", "-", test_txt, input=text).stdout == expected
-    assert run_process("predict", "/dev/stdin", test_txt, input=text).stdout == expected
-    command = f"{sys.executable} -m marginrank predict <(cat {model}) {test_txt}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
-    assert done.stdout == expected
-    evaluated = run_process("evaluate", "-", test_txt, "--json", input=text).stdout
-    metrics = json.loads(run_process("evaluate", model, test_txt, "--json").stdout)["metrics"]
+    for path in ("-", "/dev/stdin", "/dev/fd/0"):
+        assert run("predict", path, test_txt, input=text).stdout == expected
+    evaluated = run("evaluate", "-", test_txt, "--json", input=text).stdout
+    metrics = json.loads(run("evaluate", model, test_txt, "--json").stdout)["metrics"]
     assert json.loads(evaluated)["metrics"] == metrics
-    done = run_process(
-        "compare", test_txt, "--model-a", "-", "--model-b", model, "--json", input=text
-    )
+    sides = ("--model-a", "-", "--model-b", model)
+    done = run("compare", test_txt, *sides, "--json", input=text)
     assert json.loads(done.stdout)["difference"] == 0
+
+
+def test_a_model_from_a_process_substitution(model_json, test_txt, run):
+    command = f"{sys.executable} -m marginrank predict <(cat {model_json}) {test_txt}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stdout == run("predict", model_json, test_txt).stdout
 
 
 def test_kernel_models_from_pipes(tmp_path, test_txt, run):
@@ -113,8 +115,8 @@ def test_kernel_models_from_pipes(tmp_path, test_txt, run):
     assert done.stdout == expected
 
 
-def test_bad_models_from_pipes_are_called_standard_input(run_process, test_txt):
-    done = run_process("predict", "-", test_txt, input="{", code=2)
+def test_bad_models_from_pipes_are_called_standard_input(run, test_txt):
+    done = run("predict", "-", test_txt, input="{", code=2)
     assert done.stderr.startswith("marginrank: standard input is damaged: it is not JSON")
 
 
@@ -127,14 +129,14 @@ def test_models_and_data_are_not_both_standard_input(run, refused):
 EMPTY = "marginrank: standard input is empty; see whether the command before it failed."
 
 
-def test_a_failed_command_in_a_pipe_is_told_by_the_next(run_process, model_json, test_txt):
+def test_a_failed_command_in_a_pipe_is_told_by_the_next(run, model_json, test_txt):
     for command in (
         ("evaluate", "--scores", "-", test_txt),
         ("predict", "-", test_txt),
         ("predict", model_json, "-"),
         ("inspect", "-"),
     ):
-        done = run_process(*command, input="", code=2)
+        done = run(*command, input="", code=2)
         assert done.stderr.splitlines()[-1] == EMPTY
 
 

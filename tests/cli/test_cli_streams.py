@@ -31,13 +31,16 @@ def shell():
 CLOSED = "marginrank: standard output is closed; redirect it, to /dev/null if not wanted.\n"
 
 
-@pytest.mark.parametrize("flags", [(), ("--json",)], ids=" ".join)
-def test_closed_output_is_refused_before_the_work(
-    shell, train_txt, test_txt, model_json, tmp_path, flags
+def test_closed_output_is_rejected_before_the_work(
+    shell, invoke, train_txt, test_txt, model_json, tmp_path
 ):
     model = tmp_path / "m.json"
+    train = ("train", train_txt, "--model", model)
+    for command in (train, ("predict", model_json, test_txt, "--json")):
+        done = shell(*command, to=">&-")
+        assert (done.returncode, done.stderr) == (2, CLOSED), command
     for command in (
-        ("train", train_txt, "--model", model),
+        train,
         ("inspect", train_txt),
         ("evaluate", model_json, test_txt),
         ("compare", test_txt, "--model-a", model_json, "--model-b", model_json),
@@ -46,8 +49,9 @@ def test_closed_output_is_refused_before_the_work(
         ("predict", model_json, test_txt),
         ("demo",),
     ):
-        done = shell(*command, *flags, to=">&-")
-        assert (done.returncode, done.stderr) == (2, CLOSED), command
+        for flags in ((), ("--json",)):
+            done = invoke(*command, *flags, closed=True)
+            assert (done.returncode, done.stderr) == (2, CLOSED), command
     assert list(tmp_path.iterdir()) == []
 
 
@@ -57,13 +61,15 @@ def test_a_command_that_prints_nothing_needs_no_output(shell, model_json, test_t
     assert len(out.read_text().splitlines()) == len(test_txt.read_text().splitlines())
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("train", "--help"), ("--version",)])
-def test_help_that_cannot_be_written(shell, arguments):
-    for to in (">&-", ">/dev/full"):
-        done = shell(*arguments, to=to)
-        assert done.returncode == 2
-        assert done.stderr.startswith("marginrank: standard output: ")
-        assert done.stderr.count("\n") == 1
+@pytest.mark.parametrize(
+    ("arguments", "to"),
+    [(("--help",), ">&-"), (("train", "--help"), ">/dev/full"), (("--version",), ">/dev/full")],
+)
+def test_help_that_cannot_be_written(shell, arguments, to):
+    done = shell(*arguments, to=to)
+    assert done.returncode == 2
+    assert done.stderr.startswith("marginrank: standard output: ")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("flags", [(), ("--json",)], ids=" ".join)
@@ -132,7 +138,7 @@ def test_a_reader_that_went_away_ends_the_process_as_any_other(model_json, train
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
-def test_terminals_without_unicode(shell, train_txt, test_txt, model_json, encoding, tmp_path):
+def test_terminals_without_unicode(invoke, train_txt, test_txt, model_json, encoding, tmp_path):
     (tmp_path / "real.txt").write_text("".join(f"{k / 7} qid:1 1:1\n" for k in range(50)))
     for command in (
         ("inspect", train_txt),
@@ -141,9 +147,15 @@ def test_terminals_without_unicode(shell, train_txt, test_txt, model_json, encod
         ("train", "--help"),
         ("demo", "--n-queries", "5"),
     ):
-        done = shell(*command, encoding=f"{encoding}:strict")
+        done = invoke(*command, encoding=encoding)
         assert done.returncode == 0, done.stderr
-    done = shell("inspect", train_txt, encoding="ascii")
+        assert done.stdout
+        assert "\\u" not in done.stdout  # no character of ours is written as an escape
+
+
+def test_a_process_on_a_terminal_without_unicode(shell, train_txt):
+    done = shell("inspect", train_txt, encoding="ascii:strict")
+    assert done.returncode == 0
     assert "####" in done.stdout
     assert done.stdout.isascii()
 

@@ -83,12 +83,12 @@ def test_validation_equals_the_metrics(run, tmp_path, train_txt, test_txt):
     }
 
 
-def test_several_files_and_stdin_are_text(run_process, tmp_path, train_txt):
+def test_several_files_and_stdin_are_text(run, tmp_path, train_txt):
     lines = train_txt.read_text().splitlines(keepends=True)
     (tmp_path / "a.txt").write_text("".join(lines[:50]))
     (tmp_path / "b.txt").write_text("".join(lines[50:]))
-    run_process("train", tmp_path / "a.txt", tmp_path / "b.txt", "--model", tmp_path / "parts.json")
-    run_process("train", "-", "--model", tmp_path / "stdin.json", input="".join(lines))
+    run("train", tmp_path / "a.txt", tmp_path / "b.txt", "--model", tmp_path / "parts.json")
+    run("train", "-", "--model", tmp_path / "stdin.json", input="".join(lines))
     parts, stdin = (load_model(tmp_path / f"{name}.json") for name in ("parts", "stdin"))
     np.testing.assert_array_equal(parts.coef_, stdin.coef_)
 

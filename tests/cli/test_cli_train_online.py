@@ -122,13 +122,13 @@ def test_every_parameter_with_a_flag_reaches_the_learner(run, tmp_path, train_tx
     assert loaded.coef_.tobytes() == expected.coef_.tobytes()
 
 
-def test_what_cannot_be_streamed(run_process, refused, tmp_path, train_txt):
+def test_what_cannot_be_streamed(run, refused, tmp_path, train_txt):
     table = tmp_path / "t.csv"
     table.write_text("label,qid,x\n1,1,2\n0,1,1\n")
     flags = ("--model", tmp_path / "m.json")
     assert "reads text files or a single store" in refused("train-online", table, *flags)
     assert "can be read only once" in refused("train-online", "-", *flags)
-    piped = run_process("train-online", "/dev/fd/0", *flags, input=train_txt.read_text(), code=2)
+    piped = run("train-online", "/dev/fd/0", *flags, input=train_txt.read_text(), code=2)
     assert "/dev/fd/0 can be read only once" in piped.stderr
     group = ("--group", tmp_path / "sizes")
     assert refused("train-online", train_txt, *flags, *group) == (

@@ -19,7 +19,7 @@ from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.parts import tasks
-from marginrank.operators.parts.executor import ByPart
+from marginrank.operators.parts.tasks import ByPart
 
 
 def evaluate(some, loss, w, like=None):

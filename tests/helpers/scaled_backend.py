@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginrank.operators import matrix_of
-from marginrank.operators.scaled import ScaledMatrix
+from marginrank.operators.transformed import ScaledMatrix
 
 
 def native(data):

@@ -60,13 +60,13 @@ def test_ties_stay_in_input_order():
 def test_labels_too_large_or_negative_are_refused():
     with pytest.raises(ValueError, match=r'y\[0\] is 1268, .* use ndcg with gain="linear"'):
         err([1268, 0], [1.0, 2.0])
-    with pytest.raises(ValueError, match=r"y\[1\] is -1, and a gain needs"):
+    with pytest.raises(ValueError, match=r"y\[1\] is -1"):
         err([0, -1], [1.0, 2.0])
 
 
 @pytest.mark.parametrize("max_label", [1, 2000, np.inf, "4"])
 def test_a_wrong_highest_grade_is_refused(max_label):
-    with pytest.raises(ValueError, match=r"max_label=.* must be"):
+    with pytest.raises(ValueError, match=r"max_label="):
         err([2, 0], [1.0, 2.0], max_label=max_label)
 
 

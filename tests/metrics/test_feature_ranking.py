@@ -244,11 +244,11 @@ def test_values_that_are_not_finite(kind, value):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"metric": "ngcd"}, "metric 'ngcd' is not known"),
-        ({"metric": 3}, "must be a name or a function"),
+        ({"metric": "ngcd"}, "metric .ngcd"),
+        ({"metric": 3}, "metric=3 "),
         ({"feature_names": ["a"]}, "feature_names has 1 entries and needs 7"),
         ({"qid": [1, 2]}, "qid has 2 entries"),
-        ({"y": Y - 5}, "labels of zero or more"),
+        ({"y": Y - 5}, r"y\[0\] is -"),
         ({"n_jobs": 0}, "n_jobs=0"),
     ],
 )
@@ -304,5 +304,5 @@ def test_columns_without_entries_are_worth_chance():
 def test_more_features_than_memory_are_refused():
     """Their names alone would take hundreds of gigabytes."""
     X = sp.csr_array(([1.0], [2**31 - 2], [0, 1, 1]), shape=(2, 2**31 - 1))
-    with pytest.raises(ValueError, match="X has 2147483647 features, and a ranking of them needs"):
+    with pytest.raises(ValueError, match="X has 2147483647 features"):
         rank_features(X, [0, 1])

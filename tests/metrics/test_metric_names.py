@@ -52,17 +52,17 @@ def test_names_in_reports(metric, name):
 @pytest.mark.parametrize(
     ("metric", "options", "message"),
     [
-        ("ncdg@5", {}, "metric 'ncdg' is not known; did you mean 'ndcg'\\? Use one of ndcg, "),
-        ("hits", {}, "metric 'hits' is not known; use one of ndcg, letor_mean_ndcg, dcg, average_"),
-        ("ndcg@", {}, "metric 'ndcg@' has no cut-off after the @"),
-        ("ndcg@x", {}, "metric 'ndcg@x' has no cut-off after the @"),
-        ("ndcg@0", {}, "k=0 must be a rank"),
-        ("ndcg@5", {"k": 5}, "'ndcg@5' and k=5 both give a cut-off"),
-        ("kendall_tau@5", {}, "kendall_tau has no option 'k'; it has n_jobs"),
-        (metrics.ndcg, {"gains": "linear"}, "ndcg has no option 'gains'; it has k, gain, "),
+        ("ncdg@5", {}, "metric 'ncdg' .* 'ndcg'\\? Use one of ndcg, "),
+        ("hits", {}, "metric 'hits'.* ndcg, letor_mean_ndcg, dcg, average_"),
+        ("ndcg@", {}, "metric 'ndcg@' "),
+        ("ndcg@x", {}, "metric 'ndcg@x' "),
+        ("ndcg@0", {}, "k=0 "),
+        ("ndcg@5", {"k": 5}, "'ndcg@5' and k=5 "),
+        ("kendall_tau@5", {}, "kendall_tau has no option 'k'"),
+        (metrics.ndcg, {"gains": "linear"}, "ndcg has no option 'gains'.* k, gain, "),
         ("ndcg", {"gain": "log"}, "gain='log' must be one of"),
         ("pairwise_accuracy", {"sample_weight": [1]}, "has no option 'sample_weight'"),
-        (None, {}, "metric=None must be a name or a function"),
+        (None, {}, "metric=None "),
     ],
 )
 def test_bad_names_and_options_are_refused_at_once(metric, options, message):

@@ -31,7 +31,6 @@ IN_TESTS = {
     "parts": "helpers.parts_backend:MemoryParts",
     "scaled parts": "helpers.scaled_backend:parts",
     "dask": "helpers.dask_backend:DaskParts",
-    "torch alone": "helpers.torch_backend:alone",
     "scaled torch": "helpers.scaled_backend:on_torch",
     "dask with torch": "helpers.dask_backend:TorchParts",
     "curves": "helpers.curve_backend:lines",

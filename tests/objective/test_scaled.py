@@ -12,7 +12,7 @@ from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
 from marginrank.objective.together import hess_vecs, make_gradients, points_at, scores_of
 from marginrank.operators import matrix_of
-from marginrank.operators.scaled import ScaledMatrix
+from marginrank.operators.transformed import ScaledMatrix
 
 X, Y, QID = make_ranking(9, (2, 12), 5, random_state=0)
 SCALES = np.random.default_rng(0).uniform(0.1, 10.0, (3, 5))

@@ -10,8 +10,7 @@ from helpers.oracle import _solve
 from numpy.testing import assert_allclose
 
 from marginrank import make_ranking
-from marginrank.additive.fit import AdditiveParameters, prepare
-from marginrank.additive.monotone_curves import exactly_monotone, monotone_cone
+from marginrank.additive.fit import AdditiveParameters, exactly_monotone, monotone_cone, prepare
 from marginrank.data import RankingData
 from marginrank.models.fit_report import StopReason
 from marginrank.objective.cones import ConeBlock, ConePoint

@@ -220,16 +220,16 @@ def arguments(problem, **other):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda p: {"X": RankingData(X[:, :3], Y).matrix}, "another number of features"),
-        (lambda p: {"X": RankingData(X[1:], Y[1:]).matrix}, "another number of rows"),
+        (lambda p: {"X": RankingData(X[:, :3], Y).matrix}, "number of features"),
+        (lambda p: {"X": RankingData(X[1:], Y[1:]).matrix}, "number of rows"),
         (lambda p: {"weight": p.weight[1:]}, "weight must have one entry per query"),
         (lambda p: {"order": np.array([len(p.weight)])}, "order names no query"),
         (lambda p: {"order": np.array([-1])}, "order names no query"),
-        (lambda p: {"curved": steps(qid=QID // 2).pairs}, "curved has other pairs"),
-        (lambda p: {"curved": first_query(p)}, "curved has other pairs"),
+        (lambda p: {"curved": steps(qid=QID // 2).pairs}, "curved"),
+        (lambda p: {"curved": first_query(p)}, "curved"),
         (
             lambda p: {"curved": steps(pair_kind("listed", Y, QID)).pairs},
-            "curved has other pairs",
+            "curved",
         ),
     ],
 )
@@ -253,13 +253,13 @@ def test_an_order_of_other_documents_is_no_guess():
 def test_the_state_checks_what_is_put_into_it():
     state = _core.SgdState(4, full=True, first_batch=0)
     for name, size in (("w", 3), ("average", 5), ("inverse", 4)):
-        with pytest.raises(ValueError, match="another size"):
+        with pytest.raises(ValueError, match="size"):
             setattr(state, name, np.zeros(size))
     fields = state.__getstate__()
-    with pytest.raises(ValueError, match="another size"):
+    with pytest.raises(ValueError, match="size"):
         _core.SgdState.__new__(_core.SgdState).__setstate__(fields | {"curvature": np.zeros(4)})
     for name, value in (("n_features", "4"), ("steps", None), ("full", []), ("w", "abcd")):
-        with pytest.raises(ValueError, match=f"{name} of another type"):
+        with pytest.raises(ValueError, match=name):
             _core.SgdState.__new__(_core.SgdState).__setstate__(fields | {name: value})
     for name, value in (("ridge", 0.0), ("total", -1.0), ("rate", np.nan)):
         fine = {"ridge": 1.0, "total": 1.0, "rate": 1.0, "offset": 0.0, "power": 1.0}

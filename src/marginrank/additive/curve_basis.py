@@ -1,22 +1,22 @@
 """A basis of curves in which the penalty of an additive model is ½‖u‖².
 
-The curve of a feature is given by its values c at the knots t_0 < … < t_m, and straight between
-them. It is a line, the one that fits it best on the documents, and what is left, r:
+The curve of a feature is given by its values c at the knots t_0 < … < t_m, and linear between them.
+It is the sum of a line, which fits it best on the documents, and a remainder r:
 
     c = a (t − mean) + r,    mean(r) = 0,  cov(r, x) = 0
 
-The penalty is that of RankSVM for the line, and λ times the roughness of r:
+The penalty is the penalty of RankSVM for the line, and λ times the roughness of r:
 
     ½ σ² a² + ½ λ (σ / τ)² R(r),    R(r) = m Σ (Δr)² + m³/π² Σ (Δ²r)²
 
 with the scale σ that the feature is divided by, its standard deviation τ, and differences from knot
-to knot. As knots are quantiles, R is about ∫ r'² + r''² / π² over the share of documents below x.
-So a straight line costs what it costs in RankSVM, whatever λ is.
+to knot. Because knots are quantiles, R is about ∫ r'² + r''² / π² over the share of documents below
+x. A line has the same penalty as in RankSVM, for any λ.
 
-On the space of all r, eigenvectors of the covariance relative to R make a basis of curves that are
-uncorrelated on the documents and ordered by how much they vary; scaled by their penalty and
-together with the line, they have the penalty ½‖u‖². Missing values, and categories, are columns of
-zeros and ones with a weight of their own.
+On the space of all r, the eigenvectors of the covariance relative to R are a basis of curves that
+are uncorrelated on the documents and ordered by variance. Scaled by their penalty, and together
+with the line, they have the penalty ½‖u‖². Missing values, and categories, are indicator columns
+with one weight each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,9 +38,9 @@ from marginrank.operators.transformed import Transformation
 
 STEP = 1.0 / WHOLE
 SEED = 1  # of the sample
-BLOCK_ENTRIES = 1 << 20  # of codes that are read together
-LEAST, MOST = 1e-290, 1e290  # variances of features, that products with others stay numbers
-FEW = 1e-6  # documents that each knot has beside its own, so that none has no weight
+BLOCK_ENTRIES = 1 << 20  # of codes that are read at a time
+LEAST, MOST = 1e-290, 1e290  # variances of features whose products do not under- or overflow
+FEW = 1e-6  # documents added to each knot: one without weight would make matrices singular
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class CurveBasis(Transformation):
     Attributes
     ----------
     blocks : sequence of ndarray
-        For each feature, the values of its basis functions (columns) at its knots (rows), of which
-        the first is for missing values.
+        For each feature, the values of its basis functions (columns) at its knots (rows). The first
+        row is for missing values.
     variances : ndarray of shape (n_weights,)
-        How much each function varies over documents, about.
+        Approximate variance of each function over the documents.
     deviations : ndarray of shape (n_features,)
-        τ; 0 where there are no curves.
+        τ; 0 for features without curves.
     n_grids : int
-        How many of the last blocks are those of grids, which are several features of hat functions.
+        Number of grids: the last blocks. Each takes several features of hat functions.
     """
 
     blocks: Sequence[Floats]
@@ -67,7 +67,7 @@ class CurveBasis(Transformation):
 
     @cached_property
     def starts(self) -> Integers:
-        """The first weight of each feature, and the number of all."""
+        """The first weight of each feature, and the number of weights."""
         sizes = [block.shape[1] for block in self.blocks]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -80,13 +80,13 @@ class CurveBasis(Transformation):
         return _block_diagonal([block.T for block in self.blocks])
 
     def hats(self, k: int) -> range:
-        """Return the features of hat functions that block k is made of."""
+        """Return the features of hat functions of block k."""
         n_curves = len(self.blocks) - self.n_grids
         first = n_curves + CLASSES * (k - n_curves)
         return range(k, k + 1) if k < n_curves else range(first, first + CLASSES)
 
     def and_grids(self, blocks: Sequence["BasisBlock"]) -> "CurveBasis":
-        """Return the same with functions of grids behind."""
+        """Append the functions of grids."""
         return replace(
             self,
             blocks=[*self.blocks, *(block.functions for block in blocks)],
@@ -95,7 +95,7 @@ class CurveBasis(Transformation):
         )
 
     def combine(self, combinations: Mapping[int, Combination]) -> "CurveBasis":
-        """Return the same with combinations of the functions of some blocks."""
+        """Replace the functions of some blocks by linear combinations of them."""
         functions, variances = list(self.blocks), np.split(self.variances, self.starts[1:-1])
         for k, combination in combinations.items():
             functions[k] = functions[k] @ combination.columns
@@ -104,7 +104,6 @@ class CurveBasis(Transformation):
 
     @property
     def n_weights(self) -> int:
-        """Number of weights."""
         return self.variances.size
 
     @cached_property
@@ -113,18 +112,18 @@ class CurveBasis(Transformation):
         return np.concatenate([np.abs(block).max(axis=0) for block in self.blocks])
 
     def inner(self, u: Floats) -> Floats:
-        """Return the values of the curves with weights u at the knots."""
+        """Return the values at the knots of the curves with weights u."""
         values: Floats = self._matrix @ u
         return values
 
     def outer(self, sums: Floats) -> Floats:
-        """Return sums over the documents by weight, from those by knot."""
+        """Return sums over documents by weight, from the sums by knot."""
         by_weight: Floats = (self._transposed @ sums.T).T
         return by_weight
 
 
 def _block_diagonal(blocks: Sequence[Floats]) -> Any:
-    """Return a sparse matrix with these blocks on its diagonal; block_diag takes far longer."""
+    """Return a sparse block-diagonal matrix, much faster than scipy.sparse.block_diag."""
     heights, widths = np.array([block.shape for block in blocks], dtype=np.int64).T
     first = np.repeat(np.cumsum(widths) - widths, heights)
     in_row = np.repeat(widths, heights)
@@ -136,25 +135,25 @@ def _block_diagonal(blocks: Sequence[Floats]) -> Any:
 
 
 class BasisBlock(NamedTuple):
-    """Basis functions of a feature, or grid, by their values at its columns; how much they vary."""
+    """The basis functions of a feature or grid."""
 
-    functions: Floats
+    functions: Floats  # values at the columns of the feature or grid (rows), by function
     variances: Floats
 
 
 @dataclass(frozen=True)
 class CurveShapes:
-    """Basis functions before they have a size, on which alone smoothness and scale decide.
+    """Basis functions up to a factor each, which depends on smoothness and scale.
 
     Attributes
     ----------
     blocks : list of BasisBlock
-        For each feature, a weight of one for missing values or categories, the line of slope one,
-        and curves of roughness one.
+        For each feature: indicators of missing values or categories, the line of slope one, and
+        curves of roughness one.
     n_steps : ndarray of int64, shape (n_features,)
-        How many functions of each feature are for missing values or categories: the first.
+        Number of indicators of each feature.
     deviations : ndarray of shape (n_features,)
-        τ; 0 where there are no curves.
+        τ; 0 for features without curves.
     """
 
     blocks: list[BasisBlock]
@@ -163,7 +162,7 @@ class CurveShapes:
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":
-        """Return those of features with some knots, and of documents with some values."""
+        """Return the shapes for some knots, and the codes of all documents."""
         sums = HatSums.of(sample(codes), knots)
         missing = _with_gaps(codes)
         blocks: list[BasisBlock] = [BasisBlock(np.empty((0, 0)), np.empty(0))] * knots.n_features
@@ -180,31 +179,27 @@ class CurveShapes:
                     _check_variances(features, lines.variances)
                 curves = _curves(lines)
                 for k, curve in zip(features.tolist(), curves, strict=True):
-                    blocks[k] = _with_missing(curve, sums.share(knots, k)) if missing[k] else curve
+                    share = float(sums.mean[knots.starts[k]])  # of missing values
+                    blocks[k] = _with_missing(curve, share) if missing[k] else curve
         for k in np.flatnonzero(knots.categorical).tolist():
             blocks[k] = _steps(sums.mean[knots.columns(k)], has_missing=bool(missing[k]))
             n_steps[k] = blocks[k].variances.size
         return cls(blocks, n_steps, deviations)
 
     def sizes(self, smoothness: float, scale: Floats | None = None) -> Floats:
-        """Return what each function is multiplied by; 0 for curves of infinite smoothness."""
+        """Return the factor of each function; 0 for curves if the smoothness is infinite."""
         counts = np.array([block.variances.size for block in self.blocks])
         feature = np.repeat(np.arange(counts.size), counts)
-        place = np.arange(feature.size) - np.repeat(np.cumsum(counts) - counts, counts)
-        place -= self.n_steps[feature]  # 0 is the line
+        position = np.arange(feature.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        position -= self.n_steps[feature]  # 0 for the line
         sigma = np.ones(feature.size) if scale is None else scale[feature]
         of_curve = self.deviations[feature] / (np.sqrt(smoothness) * sigma)
-        return np.select([place < 0, place == 0], [1.0, 1.0 / sigma], of_curve)
+        return np.select([position < 0, position == 0], [1.0, 1.0 / sigma], of_curve)
 
     def basis(self, smoothness: float, scale: Floats | None = None) -> CurveBasis:
-        """Return the basis of the curves of all features, with the penalty ½‖u‖².
+        """Return the basis with the penalty ½‖u‖².
 
-        Parameters
-        ----------
-        smoothness : float
-            λ, the weight of roughness; infinite for lines alone.
-        scale : ndarray of shape (n_features,), optional
-            σ, what features are divided by; without it, they are not.
+        `smoothness` is λ, infinite for lines alone; `scale` is σ, by default 1.
         """
         sizes = self.sizes(smoothness, scale)
         starts = np.cumsum([block.variances.size for block in self.blocks])[:-1]
@@ -218,7 +213,7 @@ class CurveShapes:
 
 
 def sample(codes: HatCodes) -> HatCodes:
-    """Return the values of the documents from which means and covariances are computed."""
+    """Return the codes of the documents from which means and covariances are computed."""
     n_documents = codes.codes.shape[0]
     if n_documents <= SAMPLE:
         return codes
@@ -227,10 +222,7 @@ def sample(codes: HatCodes) -> HatCodes:
 
 
 def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
-    """Return which features have missing values.
-
-    A few documents at a time, as there is no room for a number a value.
-    """
+    """Return, by feature, whether it has missing values; few documents at a time save memory."""
     n_documents, n_features = codes.codes.shape
     found = np.zeros(n_features, dtype=np.bool_)
     height = max(BLOCK_ENTRIES // max(n_features, 1), 1)
@@ -241,18 +233,14 @@ def _with_gaps(codes: HatCodes) -> NDArray[np.bool_]:
 
 
 class HatSums(NamedTuple):
-    """Means over documents of all hat functions, of their squares, and of products with the next.
-
-    Those of two that are not neighbours have a product of zero.
-    """
+    """Means of hat functions over documents. Products of non-adjacent functions are zero."""
 
     mean: Floats
     squares: Floats
-    with_next: Floats
+    with_next: Floats  # of products of each function with the next
 
     @classmethod
     def of(cls, codes: HatCodes, knots: Knots) -> "HatSums":
-        """Return those of some documents."""
         n_documents, n_features = codes.codes.shape
         sums = np.zeros((5, knots.n_columns + 1))
         width = max(BLOCK_ENTRIES // n_documents, 1)
@@ -266,42 +254,27 @@ class HatSums(NamedTuple):
             ):
                 total += np.bincount(at, weights, minlength=total.size)
         left, right, left_left, right_right, left_right = sums[:, :-1] / n_documents
-        # What is on the right of one column is in the next.
+        # The weight to the right of a column belongs to the next one.
         mean, squares = left + np.roll(right, 1), left_left + np.roll(right_right, 1)
         return cls(mean, squares, left_right)
 
     def moments(self, first: Integers, width: int) -> "HatMoments":
-        """Return those of features with as many columns, by the first one of each."""
+        """Return the moments of features with `width` columns each, from the first of each."""
         at = first[:, None] + np.arange(width)
         products = self.squares[at][:, :, None] * np.eye(width)
         j = np.arange(width - 1)
         products[:, j, j + 1] = products[:, j + 1, j] = self.with_next[at[:, :-1]]
         return HatMoments(self.mean[at], products)
 
-    def share(self, knots: Knots, k: int) -> float:
-        """Return the share of documents without a value of a feature."""
-        return float(self.mean[knots.starts[k]])
-
 
 class HatMoments(NamedTuple):
-    """Means and products of the hat functions of some features, over documents.
+    """Moments of the hat functions of features with the same number of columns."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features, n_columns)
-        The mean of each function.
-    products : ndarray of shape (n_features, n_columns, n_columns)
-        The mean of the product of each two of a feature.
-    """
-
-    mean: Floats
-    products: Floats
+    mean: Floats  # (n_features, n_columns)
+    products: Floats  # (n_features, n_columns, n_columns): means of products of two functions
 
     def present(self) -> "HatMoments":
-        """Return those over documents that have a value, without the column of missing ones.
-
-        Every knot gets a tiny bit of a document, so that there is always something to go by.
-        """
+        """Return the moments over documents that have a value, without the missing column."""
         mean = self.mean[:, 1:] + FEW
         products = self.products[:, 1:, 1:] + FEW * np.eye(mean.shape[1])
         total = mean.sum(axis=1)
@@ -309,34 +282,20 @@ class HatMoments(NamedTuple):
 
     @property
     def covariance(self) -> Floats:
-        """The covariance of each two functions of a feature."""
         return self.products - self.mean[:, :, None] * self.mean[:, None, :]
 
 
 class FeatureLines(NamedTuple):
-    """The lines of slope one of some features with as many knots each.
+    """The lines of slope one of features with the same number of knots."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_features, n_knots)
-        Their values, with a mean of zero over the documents that have a value.
-    along : ndarray of shape (n_features, n_knots)
-        Their products with hat functions.
-    variances : ndarray of shape (n_features,)
-        τ².
-    moments : HatMoments
-        Those of the hat functions.
-    """
-
-    values: Floats
-    along: Floats
-    variances: Floats
-    moments: HatMoments
+    values: Floats  # (n_features, n_knots): mean zero over the documents that have a value
+    along: Floats  # (n_features, n_knots): mean products with hat functions
+    variances: Floats  # τ² by feature
+    moments: HatMoments  # of the hat functions
 
 
 def _lines(t: Floats, moments: HatMoments) -> FeatureLines:
-    """Return the lines of features with these knots."""
-    with np.errstate(over="ignore", invalid="ignore"):  # said better by who looks at τ
+    with np.errstate(over="ignore", invalid="ignore"):  # _check_variances raises a clear error
         line = t - np.sum(moments.mean * t, axis=1, keepdims=True)
         along = np.einsum("kij,kj->ki", moments.products, line)
         return FeatureLines(line, along, np.sum(line * along, axis=1), moments)
@@ -354,30 +313,30 @@ def _check_variances(features: Integers, variances: Floats) -> None:
 
 
 def _curves(lines: FeatureLines) -> list[BasisBlock]:
-    """Return line and curves of features, zero where values are missing.
+    """Return the line and curves of each feature.
 
-    They have a mean of zero over the documents that have a value.
+    They are zero for missing values, and have mean zero over the documents that have a value.
     """
     functions, variances = lines.values[:, :, None], lines.variances[:, None]
     if lines.values.shape[1] > 2:
-        curves, spread = _eigencurves(lines.along, lines.moments)
+        curves, of_curves = _eigencurves(lines.along, lines.moments)
         functions = np.concatenate([functions, curves], axis=2)
-        variances = np.concatenate([variances, spread], axis=1)
+        variances = np.concatenate([variances, of_curves], axis=1)
     missing = np.zeros((len(functions), 1, functions.shape[2]))
     functions = np.concatenate([missing, functions], axis=1)
     return [BasisBlock(*one) for one in zip(functions, variances, strict=True)]
 
 
 def _eigencurves(along: Floats, moments: HatMoments) -> tuple[Floats, Floats]:
-    """Return curves of roughness one that are uncorrelated with lines and with each other.
+    """Return curves of roughness one, uncorrelated with lines and each other, and variances.
 
-    And their variances, which fall. `along` are the products of hat functions with lines.
+    Variances are descending. `along` has the mean products of hat functions with lines.
     """
     conditions = np.stack([moments.mean, along], axis=2)
     conditions /= np.linalg.norm(conditions, axis=1, keepdims=True)
     free = np.linalg.qr(conditions, mode="complete").Q[:, :, 2:]
     across = np.swapaxes(free, 1, 2)
-    # With R = LLᵀ, eigenvectors relative to R are those of L⁻¹ Cov L⁻ᵀ, seen through L⁻ᵀ.
+    # With R = LLᵀ, eigenvectors relative to R are L⁻ᵀ times the eigenvectors of L⁻¹ Cov L⁻ᵀ.
     back = np.linalg.inv(np.linalg.cholesky(across @ roughness(along.shape[1]) @ free))
     inner = back @ (across @ moments.covariance @ free) @ np.swapaxes(back, 1, 2)
     variances, vectors = np.linalg.eigh(inner)
@@ -395,13 +354,13 @@ def roughness(n_knots: int) -> Floats:
 
 
 def _with_missing(curve: BasisBlock, share: float) -> BasisBlock:
-    """Add the weight of missing values, given their share."""
+    """Add the indicator of missing values, given their share."""
     functions = block_diag(1.0, curve.functions[1:])
     return BasisBlock(functions, np.concatenate([[share * (1.0 - share)], curve.variances]))
 
 
 def _steps(shares: Floats, *, has_missing: bool) -> BasisBlock:
-    """Return a weight for each category, and for missing values if there are any."""
+    """Return indicators of each category, and of missing values if there are any."""
     first = 0 if has_missing else 1
     own = shares[first:]
     return BasisBlock(np.eye(shares.size)[:, first:], own * (1.0 - own))

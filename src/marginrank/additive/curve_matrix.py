@@ -1,8 +1,8 @@
-"""Basis functions of curves, a sum of which scores a document: never multiplied out.
+"""The matrix of basis functions of curves at documents, which is never computed as a whole.
 
-The native kernels see the hat functions of :class:`HatMatrix`, three bytes a value. The solvers see
-the weights of a basis of curves (:mod:`marginrank.additive.curve_basis`), in which the penalty is
-½‖u‖²; :class:`CurveDesign` is between them.
+The native kernels use the hat functions of :class:`HatMatrix`, three bytes per value. The solvers
+use the weights of a basis of curves (:mod:`marginrank.additive.curve_basis`), in which the penalty
+is ½‖u‖². :class:`CurveDesign` translates between them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,45 +25,32 @@ from marginrank.objective.protocols import Matrix, PairLoss, State
 from marginrank.operators.native import NativeDesign, NativeMatrix, as_native
 from marginrank.operators.transformed import TransformedDesign
 
-BLOCK_ENTRIES = 1 << 22  # of basis functions that are made dense at a time
-FULL_HESSIAN = 1024  # columns, up to which the diagonal of a Hessian comes from all of it
+BLOCK_ENTRIES = 1 << 22  # of basis functions computed at a time
+FULL_HESSIAN = 1024  # columns, up to which the diagonal is taken from the full Hessian
 
 
 class HatMatrix(NativeMatrix):
-    """Hat functions of features; `X` has the codes of their values."""
+    """Hat functions of features; `X` holds the codes of their values."""
 
     @classmethod
     def of(cls, codes: HatCodes, starts: Integers) -> "HatMatrix":
-        """Return the matrix of some documents, given the first column of each feature."""
+        """Return the matrix for some codes and the first column of each feature."""
         return cls(codes, _core.Matrix.hats(codes.codes, codes.steps, starts))
 
 
 @dataclass(frozen=True)
 class CurveMatrix(Matrix):
-    """The basis functions of curves at documents.
-
-    Attributes
-    ----------
-    hats : HatMatrix
-        The hat functions.
-    knots : Knots
-        Their knots.
-    basis : CurveBasis
-        The basis functions, made of hat functions.
-    grids : tuple of FeatureGrid
-        Grids of two features, whose hat functions follow those of the features.
-    """
+    """The basis functions of curves at documents."""
 
     hats: HatMatrix
     knots: Knots
-    basis: CurveBasis
-    grids: tuple[FeatureGrid, ...] = ()
+    basis: CurveBasis  # linear combinations of the hat functions
+    grids: tuple[FeatureGrid, ...] = ()  # their hat functions follow the ones of the features
 
     @classmethod
     def of(
         cls, codes: HatCodes, knots: Knots, basis: CurveBasis, grids: tuple[FeatureGrid, ...] = ()
     ) -> "CurveMatrix":
-        """Return the matrix of documents whose values have these codes."""
         return cls(HatMatrix.of(codes, hat_starts(knots, grids)), knots, basis, grids)
 
     @cached_property
@@ -73,7 +60,6 @@ class CurveMatrix(Matrix):
 
     @property
     def codes(self) -> HatCodes:
-        """The values of the documents."""
         return cast(HatCodes, self.hats.X)
 
     @property
@@ -88,11 +74,11 @@ class CurveMatrix(Matrix):
         return self.basis.magnitudes
 
     def restrict(self, columns: Integers, threads: int) -> NativeMatrix:
-        """Return some basis functions alone, multiplied out."""
+        """Return some basis functions alone, as a dense array."""
         return as_native(self.values(columns))
 
     def feature(self, j: Any) -> Any:
-        """Return the feature of basis function j, or of several; the first one of a grid's two."""
+        """Return the feature of basis functions j; for a grid, the first of its two."""
         of_blocks = [*range(self.knots.n_features), *(grid.features[0] for grid in self.grids)]
         return np.array(of_blocks)[np.searchsorted(self.basis.starts, j, side="right") - 1]
 
@@ -105,7 +91,7 @@ class CurveMatrix(Matrix):
         return self.basis.starts
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> "CurveMatrix":
-        """Return the matrix with combinations of the basis functions of some features or grids."""
+        """Replace the basis functions of some features or grids by linear combinations."""
         return replace(self, basis=self.basis.combine(combinations))
 
     def design(self, pairs: PairCounts, threads: int) -> "CurveDesign":
@@ -114,14 +100,13 @@ class CurveMatrix(Matrix):
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple["CurveMatrix", PairSet]:
-        """Return a sample of the pairs and a copy of the rows of its documents."""
         sample = cast(PairSet, pairs).sample(fraction, seed)
         rows = sample.documents.rows
         codes = self.codes if rows is None else self.codes.take(rows)
         return CurveMatrix.of(codes, self.knots, self.basis, self.grids), sample.compact()
 
     def values(self, columns: Integers, rows: Integers | None = None) -> Floats:
-        """Return some basis functions (ascending) at all documents, or at those of some rows."""
+        """Return some basis functions (ascending) at all documents, or at some rows."""
         codes = self.codes if rows is None else self.codes.take(rows)
         result = np.empty((codes.codes.shape[0], columns.size))
         feature = np.searchsorted(self.basis.starts, columns, side="right") - 1
@@ -135,7 +120,7 @@ class CurveMatrix(Matrix):
         return result
 
     def _columns(self, codes: HatCodes, k: int) -> Iterator[tuple[Integers, Any]]:
-        """Yield the left one of two columns in block k, and how far it is to the next."""
+        """Yield the left of two columns in block k, and the relative position between them."""
         hats = self.basis.hats(k)
         for j in hats:
             left = codes.codes[:, j].astype(np.int64) + (self.starts[j] - self.starts[hats[0]])
@@ -156,14 +141,12 @@ class CurveDesign(TransformedDesign):
         return self.transformation.outer(half.T)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
-        """Return the diagonal, from the Hessian or from a few basis functions at a time."""
         if self.matrix.n_features <= FULL_HESSIAN:
             return np.diag(self.hessian(loss, state)).copy()
         some = (self.matrix.restrict(c, 1) for c in self._column_blocks(self.matrix.n_rows))
         return np.concatenate([self.inner.on(block).hess_diag(loss, state) for block in some])
 
     def make_gram(self) -> Gram:
-        """Return the inner products, from a few basis functions at a time."""
         active = self.inner.pairs.active_documents
         total = Gram(active.documents, active.offsets, np.zeros((active.rows.size,) * 2))
         for columns in self._column_blocks(active.rows.size):
@@ -172,7 +155,7 @@ class CurveDesign(TransformedDesign):
         return total
 
     def _column_blocks(self, height: int) -> Iterator[Integers]:
-        """Yield the columns, so many at a time that their values take little memory."""
+        """Yield blocks of columns whose values take little memory."""
         width = max(BLOCK_ENTRIES // max(height, 1), 8)
         for first in range(0, self.matrix.n_features, width):
             yield np.arange(first, min(first + width, self.matrix.n_features))

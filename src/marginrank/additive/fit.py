@@ -1,4 +1,4 @@
-"""From data and parameters to curves: what AdditiveRankSVM and the command line share."""
+"""Fits of additive models, shared by AdditiveRankSVM and the command line."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +10,11 @@ import numpy as np
 from marginrank._utils.parameters import Mention, Message, ParameterError, given
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
-from marginrank.additive.curve_basis import CurveShapes
+from marginrank.additive.curve_basis import CurveBasis, CurveShapes
 from marginrank.additive.curve_matrix import CurveMatrix, HatMatrix
-from marginrank.additive.grid_matrix import add_grids, interactions_of
+from marginrank.additive.grid_basis import add_grids, interactions_of
 from marginrank.additive.interactions import RoughnessPenalty, choose_interactions
-from marginrank.additive.knots import choose_knots, encode
-from marginrank.additive.missing_values import with_filled
-from marginrank.additive.monotone_curves import exactly_monotone, monotone_cone
+from marginrank.additive.knots import choose_knots, encode, with_filled
 from marginrank.data.feature_choice import columns_of, directions, signs_of
 from marginrank.data.knots import Knots
 from marginrank.data.pair_lists import PairList
@@ -34,16 +32,17 @@ from marginrank.fit.scaling import Scale, find_scale, values_of
 from marginrank.models.additive_model import AdditiveModel, curves_of
 from marginrank.models.fit_report import FitReport, StopReason
 from marginrank.models.parameters import AdditiveDeclaration, no_scale, recorded_parameters
-from marginrank.objective.cones import Cone
+from marginrank.objective.cones import Cone, ConeBlock
 from marginrank.objective.groups import Groups
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.solvers.registry import find_solver
 from marginrank.solvers.result import Callback, SolverResult
 
-CHOICE_TOL = 1e-3  # closer fits would not change which pairs of features are chosen
-FEATURES_AT_ONE = 200  # with which the default smoothness is 1
-SMOOTH_LOSS = "squared_hinge"  # which they are chosen by if the loss is not smooth
+CHOICE_TOL = 1e-3  # closer fits would not change the chosen interactions
+FEATURES_AT_ONE = 200  # for which the default smoothness is 1
+SMOOTH_LOSS = "squared_hinge"  # for the choice of interactions, if the loss is not smooth
+EXACT_GRID = 2.0**-50  # relative to the largest value: differences of its multiples are exact
 NO_GROUPS: Integers = np.zeros(1, dtype=np.int64)
 
 
@@ -52,7 +51,6 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
     """The parameters of an additive RankSVM; see :class:`~marginrank.AdditiveRankSVM`."""
 
     def check(self) -> None:
-        """Raise ValueError for a wrong value, or a solver that cannot minimise the loss."""
         super().check()
         signs = directions(self.monotonic_cst)
         if self.group_l1 > 0 and signs:
@@ -66,18 +64,18 @@ class AdditiveParameters(AdditiveDeclaration, RidgeParameters):
         find_solver(self.solver, get_loss(self.loss), structure)
 
     def structure(self, starts: Integers, cone: Cone | None) -> Cone | Groups | None:
-        """Return what the solver has to know of the weights of the basis."""
+        """Return the groups or the cone of the weights, for the solver."""
         return Groups(self.group_l1, starts) if self.group_l1 > 0 else cone
 
     def smoothness_for(self, knots: Knots) -> float:
-        """Return the smoothness, or the one that None stands for with so many features."""
+        """Return the smoothness; its default depends on the number of features."""
         if self.smoothness is not None:
             return self.smoothness
         return (knots.starts.size - 1) / FEATURES_AT_ONE
 
 
 def empty_message(model: AdditiveModel, parameters: AdditiveParameters) -> Message | None:
-    """Return the warning that the penalty `group_l1` has made all curves zero, or None."""
+    """Return the warning that `group_l1` has made all curves zero, or None."""
     if parameters.group_l1 == 0 or not model.is_zero:
         return None
     return Message(
@@ -98,16 +96,9 @@ def fit_additive(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> AdditiveModel:
-    """Minimise the objective that the parameters name, over all curves of the features.
+    """Fit an additive model; features may have missing values (NaN).
 
-    Parameters
-    ----------
-    data : RankingData
-        The documents; features may have missing values: NaN.
-    parameters : AdditiveParameters
-        What to minimise, and how.
-    pairs, propensity, seed, callback
-        As in :func:`~marginrank.fit.linear.fit_linear`.
+    The other arguments are as in :func:`~marginrank.fit.linear.fit_linear`.
     """
     check_ndcg_inputs(parameters, pairs)
     problem = prepare(data, parameters)
@@ -130,11 +121,11 @@ def fit_additive(
 
 
 class AdditiveProblem(NamedTuple):
-    """The features of a fit as a matrix of curves; fits with other C can share it."""
+    """The features of a fit as a matrix of curves; fits with different C can share it."""
 
     matrix: CurveMatrix
     scale: Scale | None
-    signs: Mapping[int, int]  # of curves that rise (1) or fall (−1)
+    signs: Mapping[int, int]  # 1 for increasing, −1 for decreasing curves, by feature
 
     def objective(
         self,
@@ -144,7 +135,6 @@ class AdditiveProblem(NamedTuple):
         pairs: PairList | None = None,
         propensity: Floats | None = None,
     ) -> Objective:
-        """Return the objective that the parameters name."""
         objective = make_objective(
             data, parameters, pairs=pairs, propensity=propensity, matrix=self.matrix
         )
@@ -161,14 +151,14 @@ class AdditiveProblem(NamedTuple):
         callback: Callback | None = None,
         solve: Callable[..., SolverResult] | None = None,
     ) -> Solution:
-        """Solve a problem on the curves; `solve` is the solver, if not that of the parameters."""
+        """Minimize an objective; `solve` replaces the solver of the parameters."""
         solve = solve or self.solver(parameters, objective.loss)
         return minimise(
             objective, parameters, scale=None, seed=seed, w0=w0, callback=callback, solve=solve
         )
 
     def solver(self, parameters: AdditiveParameters, loss: Loss) -> Callable[..., SolverResult]:
-        """Return the solver that the parameters name, as a function of an objective."""
+        """Return the solver, as a function of an objective."""
         basis = self.matrix.basis
         cone = monotone_cone(basis, self.signs)
         structure = parameters.structure(basis.starts, cone if cone.blocks else None)
@@ -183,10 +173,10 @@ class AdditiveProblem(NamedTuple):
         propensity: Floats | None = None,
         seed: int = 0,
     ) -> "AdditiveProblem":
-        """Return the problem with grids for as many pairs of features as the parameters ask for.
+        """Return the problem with one grid for each of `parameters.interactions` feature pairs.
 
-        They are chosen by fits of all pairs of documents with a smooth loss, which need not come
-        close to their optimum. Curves that rise or fall are in no pair, so that scores do as well.
+        They are chosen by loose fits with a smooth loss. Monotone features have no interactions:
+        with one, the score would not be monotone.
         """
         if not parameters.interactions:
             return self
@@ -206,7 +196,7 @@ class AdditiveProblem(NamedTuple):
     def _weights(
         self, objective: Objective, w0: Floats, *, parameters: AdditiveParameters, seed: int
     ) -> Floats:
-        """Return the weights of a fit on the way, unless it was interrupted."""
+        """Return the weights of an intermediate fit; raise KeyboardInterrupt if interrupted."""
         there = self._replace(matrix=cast(CurveMatrix, objective.matrix))
         w, report = there.minimise(objective, parameters, seed=seed, w0=w0)
         if report.stop_reason is StopReason.INTERRUPTED:
@@ -214,7 +204,7 @@ class AdditiveProblem(NamedTuple):
         return w
 
     def scores(self, weights: Floats, threads: int) -> Floats:
-        """Return the scores of the documents, by row, for weights of the basis."""
+        """Return the scores by row for weights of the basis."""
         values = self.matrix.basis.inner(weights)
         scores: Floats = self.matrix.hats.view.dot(values, None, threads)
         return scores
@@ -226,7 +216,7 @@ class AdditiveProblem(NamedTuple):
         parameters: AdditiveParameters,
         feature_names: Sequence[str] | None = None,
     ) -> AdditiveModel:
-        """Return the record of a fit that found the weights w of the basis."""
+        """Return the model with weights w of the basis."""
         matrix, values = self.matrix, self.matrix.basis.inner(w)
         for k, sign in self.signs.items():
             at = slice(matrix.knots.columns(k).start + 1, matrix.knots.columns(k).stop)
@@ -241,33 +231,62 @@ class AdditiveProblem(NamedTuple):
         )
 
 
+def monotone_cone(basis: CurveBasis, signs: Mapping[int, int]) -> Cone:
+    """Return the cone of monotone curves, given 1 (increasing) or −1 (decreasing) by feature.
+
+    The values of a curve at its knots are Tu. It is increasing if no difference between adjacent
+    knots is negative: DTu ≥ 0. A curve with one knot has no constraint.
+    """
+    return Cone(
+        [
+            ConeBlock.of(
+                k,
+                slice(int(basis.starts[k]), int(basis.starts[k + 1])),
+                sign * np.diff(basis.blocks[k][1:], axis=0),
+            )
+            for k, sign in sorted(signs.items())
+            if len(basis.blocks[k]) > 2
+        ]
+    )
+
+
+def exactly_monotone(values: Floats, sign: int) -> Floats:
+    """Return values that are monotone up to rounding, made exactly monotone.
+
+    They become multiples of one number. Differences are then exact, so that interpolated values are
+    monotone, too.
+    """
+    raised: Floats = sign * np.maximum.accumulate(sign * values)
+    _, exponent = np.frexp(np.abs(raised).max())
+    step = np.ldexp(EXACT_GRID, exponent)
+    return np.round(raised / step) * step if step > 0.0 else raised
+
+
 class Layout(NamedTuple):
-    """The values of features among knots; problems of any smoothness share it."""
+    """Encoded features, knots and shapes of curves; problems of any smoothness share it."""
 
     hats: HatMatrix
     knots: Knots
     shapes: CurveShapes
     scale: Scale | None
-    signs: Mapping[int, int]  # of curves that rise (1) or fall (−1)
+    signs: Mapping[int, int]
 
     def problem(self, smoothness: float) -> AdditiveProblem:
-        """Return the features as a matrix of curves."""
         basis = self.shapes.basis(smoothness, values_of(self.scale))
         return AdditiveProblem(CurveMatrix(self.hats, self.knots, basis), self.scale, self.signs)
 
     def sizes(self, smoothness: float) -> Floats:
-        """Return the size of each basis function."""
         return self.shapes.sizes(smoothness, values_of(self.scale))
 
 
 def prepare(data: RankingData, parameters: AdditiveParameters) -> AdditiveProblem:
-    """Choose knots, encode all values among them, and make a basis of curves."""
+    """Return the problem of a fit: choose knots, encode all values, compute the basis."""
     layout = lay_out(data, parameters)
     return layout.problem(parameters.smoothness_for(layout.knots))
 
 
 def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
-    """Choose knots, and encode all values among them."""
+    """Choose knots, encode all values, and compute the shapes of curves."""
     names, n_features = data.feature_names, data.n_features
     categorical = columns_of(
         "categorical_features", parameters.categorical_features, names, n_features
@@ -281,14 +300,12 @@ def lay_out(data: RankingData, parameters: AdditiveParameters) -> Layout:
 
 
 def _scale_of(data: RankingData, knots: Knots, parameters: AdditiveParameters) -> Scale | None:
-    """Return the scale of the features, where missing values count as the knot in the middle.
-
-    Features without effect are none to warn of: a constant has no curve.
-    """
+    """Return the scale of the features; missing values count as the middle knot."""
     if no_scale(parameters.scale):
         return None
     if data.has_nan:
         data = with_filled(data, knots)
     scale = find_scale(data, parameters.scale)
     assert scale is not None
+    # No warning about constant features, which have no curve.
     return replace(scale, without_effect=scale.without_effect[:0])

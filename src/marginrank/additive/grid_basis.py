@@ -1,9 +1,9 @@
-"""A basis of functions of two features in which their penalty is ½‖u‖².
+"""Basis functions of two features, in which their penalty is ½‖u‖².
 
 A function of two features is given by its values at the nodes of a grid
-(:mod:`marginrank.additive.grids`). It holds what no sum of two curves can say: over the documents
-it is uncorrelated with every function of one of the two features that is straight between the rows,
-or columns, of the grid.
+(:mod:`marginrank.additive.grids`). It holds the part that no sum of two curves can represent: over
+the documents it is uncorrelated with every function of one of the two features that is linear
+between the rows, or columns, of the grid.
 
 Its penalty is ½ (σ_a / τ_a)² (σ_b / τ_b)² (∫∫ g² + λ R / 3) with the roughness of curves in two
 directions,
@@ -11,13 +11,14 @@ directions,
     R(g) = ∫∫ g_u² + g_v² + (g_uu² + 2 g_uv² + g_vv²) / π²   by differences from node to node,
 
 where u and v are shares of the rows and columns. Rows and columns of missing values, and of
-categories, have no neighbours: each has the penalty of a function along itself, and where two of
-them meet, a value v costs ½ v².
+categories, have no neighbors: each has the penalty of a function along itself, and a value v at the
+crossing of two of them costs ½ v².
 
-As with curves, eigenvectors of the covariance on the documents relative to the penalty are the
-basis.
+As for curves, the basis functions are eigenvectors of the covariance on the documents relative to
+the penalty.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,34 +27,30 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, null_space
 
 from marginrank._utils.threads import serial_blas
-from marginrank._utils.types import Floats
-from marginrank.additive.curve_basis import FEW, BasisBlock
-from marginrank.additive.grids import FeatureGrid
+from marginrank._utils.types import Floats, Integers
+from marginrank.additive.curve_basis import FEW, BasisBlock, sample
+from marginrank.additive.curve_matrix import CurveMatrix
+from marginrank.additive.grids import CLASSES, MOST_NODES, FeatureGrid, axis_codes, with_grids
 from marginrank.additive.knots import WHOLE, HatCodes
+from marginrank.data.knots import Knots
+from marginrank.models.interactions import Interaction
 
-SHARE = 1 / 3  # of λ, with which cos πu cos πv costs as much by variance as cos πu of a curve
+BINS = 16  # of an axis
+CATEGORIES = MOST_NODES  # with a row of their own; the others share the row of missing values
+
+SHARE = 1 / 3  # of λ: cos πu cos πv then costs as much per variance as the curve cos πu
 
 
 class GridAxis(NamedTuple):
-    """What tells the penalty along one of the two features.
+    """The penalty along one of the two features."""
 
-    Attributes
-    ----------
-    ratio : float
-        (σ / τ)²; 1 for categories.
-    used : ndarray of bool, shape (n_nodes,)
-        Which rows, or columns, have documents; others stay zero.
-    categorical : bool
-        Whether they have no neighbours.
-    """
-
-    ratio: float
-    used: NDArray[np.bool_]
-    categorical: bool
+    ratio: float  # (σ / τ)²; 1 for categories
+    used: NDArray[np.bool_]  # by node, whether it has documents; values at the others stay zero
+    categorical: bool  # whether the nodes have no neighbors
 
     @property
     def alone(self) -> Floats:
-        """One for rows without neighbours, zero for others."""
+        """Diagonal matrix: one for nodes without neighbors, zero for others."""
         alone = np.ones(self.used.size) if self.categorical else np.eye(self.used.size)[0]
         return np.diag(alone)
 
@@ -84,7 +81,7 @@ def penalty(rows: GridAxis, columns: GridAxis, smoothness: float) -> Floats:
 
 
 def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
-    """Return the weights of documents at the nodes, from where they lie on the axes."""
+    """Return the weights of documents at the nodes, from their codes on the axes."""
     left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
     n_documents, width = len(left), grid.shape[1]
     rows = np.stack([left[:, 0], left[:, 0], left[:, 0] + 1, left[:, 0] + 1], axis=1)
@@ -96,21 +93,12 @@ def node_weights(grid: FeatureGrid, axes: HatCodes) -> sp.csr_array:
     return sp.csr_array((weights.ravel(), (rows * width + columns).ravel(), indptr), shape=shape)
 
 
-def make_grid_block(
+def _make_block(
     grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
 ) -> BasisBlock:
     """Return the basis functions of a grid, by their values at the columns of its classes.
 
-    Parameters
-    ----------
-    grid : FeatureGrid
-        The nodes.
-    axes : HatCodes
-        Where some documents lie on its axes.
-    rows, columns : GridAxis
-        Its two features.
-    smoothness : float
-        λ, as that of curves; there are no functions if it is infinite.
+    There are none if the smoothness is infinite.
     """
     values, variances = np.zeros((grid.columns.size, 0)), np.zeros(0)
     if np.isfinite(smoothness):
@@ -124,7 +112,7 @@ def make_grid_block(
 def _eigenfunctions(
     grid: FeatureGrid, axes: HatCodes, rows: GridAxis, columns: GridAxis, smoothness: float
 ) -> tuple[Floats, Floats]:
-    """Return functions of penalty ½ by their values at the nodes, and their variances."""
+    """Return functions with penalty ½, by their values at the nodes, and their variances."""
     weights = node_weights(grid, axes)
     used = np.flatnonzero(np.outer(rows.used, columns.used))
     products = (weights.T @ weights).toarray() / weights.shape[0]
@@ -138,3 +126,88 @@ def _eigenfunctions(
     values = np.zeros((grid.columns.size, free.shape[1]))
     values[used] = free @ vectors[:, ::-1]
     return values, np.maximum(variances[::-1], 0.0)
+
+
+def add_grids(
+    matrix: CurveMatrix,
+    pairs: Sequence[tuple[int, int]],
+    smoothness: float,
+    scale: Floats | None,
+    threads: int,
+) -> CurveMatrix:
+    """Append the basis functions of one grid per pair of features to a matrix of curves."""
+    knots, codes = matrix.knots, matrix.codes
+    grids, corners, blocks = [], [], []
+    for pair in pairs:
+        grid = FeatureGrid(
+            pair,
+            (axis_knots(knots, codes, pair[0]), axis_knots(knots, codes, pair[1])),
+            (bool(knots.categorical[pair[0]]), bool(knots.categorical[pair[1]])),
+        )
+        axes = axis_codes(grid, knots, codes, threads)
+        rows, columns = (
+            GridAxis(
+                scale_ratio(matrix, k, scale),
+                _used_nodes(axes, side, grid.shape[side]),
+                grid.categorical[side],
+            )
+            for side, k in enumerate(pair)
+        )
+        grids.append(grid)
+        corners.append(grid.corners(axes))
+        blocks.append(_make_block(grid, sample(axes), rows, columns, smoothness))
+    basis, codes = matrix.basis.and_grids(blocks), with_grids(codes, corners)
+    return CurveMatrix.of(codes, knots, basis, (*matrix.grids, *grids))
+
+
+def axis_knots(knots: Knots, codes: HatCodes, k: int) -> Floats:
+    """Return the knots of a feature that are grid nodes: evenly spaced, or frequent categories."""
+    of_feature = knots.of(k)
+    if not knots.categorical[k]:
+        kept = np.unique(np.linspace(0, of_feature.size - 1, BINS + 1).round().astype(np.int64))
+    else:
+        counts = column_counts(knots, codes, k)[1:]
+        kept = np.sort(np.argsort(-counts, kind="stable")[:CATEGORIES])
+    some: Floats = of_feature[kept]
+    return some
+
+
+def nearest_columns(codes: HatCodes, k: int) -> Integers:
+    """Return the nearest column of a feature for each of its values."""
+    return codes.codes[:, k].astype(np.int64) + (codes.steps[:, k] >= WHOLE // 2)
+
+
+def column_counts(knots: Knots, codes: HatCodes, k: int) -> Integers:
+    """Return the number of values nearest to each column of a feature."""
+    n_columns = knots.of(k).size + 1
+    return np.bincount(nearest_columns(codes, k), minlength=n_columns)
+
+
+def _used_nodes(axes: HatCodes, side: int, n_nodes: int) -> NDArray[np.bool_]:
+    left, steps = axes.codes[:, side].astype(np.int64), axes.steps[:, side]
+    used = np.zeros(n_nodes, dtype=bool)
+    used[left[steps < WHOLE]] = True
+    used[left[steps > 0] + 1] = True
+    return used
+
+
+def scale_ratio(matrix: CurveMatrix, k: int, scale: Floats | None) -> float:
+    """Return (σ / τ)² of a feature, or 1 if it is categorical."""
+    if matrix.knots.categorical[k]:
+        return 1.0
+    sigma = 1.0 if scale is None else float(scale[k])
+    return (sigma / float(matrix.basis.deviations[k])) ** 2
+
+
+def interactions_of(matrix: CurveMatrix, at_columns: Floats) -> list[Interaction]:
+    """Return the interactions of a model, from the values at all columns."""
+    starts = matrix.starts[matrix.knots.n_features : -1 : CLASSES]
+    return [
+        Interaction(
+            grid.features,
+            grid.axes,
+            at_columns[first + grid.columns].reshape(grid.shape),
+            grid.categorical,
+        )
+        for first, grid in zip(starts, matrix.grids, strict=True)
+    ]

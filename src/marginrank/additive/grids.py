@@ -1,14 +1,14 @@
-"""Grids over two features: where they have nodes, and how documents lie among them.
+"""Grids over two features: their nodes, and the weights of documents at the nodes.
 
-A grid has a row for missing values of its first feature and one for each of some of its knots, and
-columns alike for its second feature. A document lies in a cell: between two rows and two columns.
-It has the weights (1 − p)(1 − q), (1 − p) q, p (1 − q) and p q at the four corners, where p and q
-tell how far it is from one row, and one column, to the next.
+A grid has one row for missing values of its first feature and one row for each of some of its
+knots, and columns for its second feature in the same way. A document lies in a cell between two
+rows and two columns. Its weights at the four corners are (1 − p)(1 − q), (1 − p) q, p (1 − q) and
+p q, where p and q are its relative positions between the rows and between the columns.
 
-Of two neighbouring rows one is even, and so it is with columns. So of the four corners one is in
-each of four *classes* of nodes, even or odd by row and by column. For the native hat functions a
-class is a feature of its own: every node has a column there, with one before it that stands for
-nothing. A document is between these two, as far towards the node as its weight there.
+One of two adjacent rows is even, and so is one of two adjacent columns. So each of the four corners
+belongs to another of four *classes* of nodes, even or odd by row and by column. For the native hat
+functions a class is a feature: each node has a column with an unused one before it. A document lies
+between these two, as far towards the node as its weight there.
 """
 
 from collections.abc import Sequence
@@ -21,30 +21,20 @@ from marginrank.additive.knots import WHOLE, HatCodes, encode
 from marginrank.data.knots import Knots
 
 CLASSES = 4
-MOST_NODES = 20  # of an axis beside that of missing values, so that a byte tells those of a class
+MOST_NODES = 20  # of an axis besides missing values: the columns of a class must fit in a byte
 
 
 @dataclass(frozen=True)
 class FeatureGrid:
-    """The nodes of a grid.
-
-    Attributes
-    ----------
-    features : tuple of int
-        The columns of the two features.
-    axes : tuple of ndarray
-        Knots of each, ascending, or categories.
-    categorical : tuple of bool
-        Which of them has categories.
-    """
+    """The nodes of a grid over two features."""
 
     features: tuple[int, int]
-    axes: tuple[Floats, Floats]
+    axes: tuple[Floats, Floats]  # knots in ascending order, or categories
     categorical: tuple[bool, bool]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns, those of missing values included."""
+        """Number of rows and columns, including the ones for missing values."""
         return self.axes[0].size + 1, self.axes[1].size + 1
 
     @property
@@ -54,7 +44,7 @@ class FeatureGrid:
 
     @property
     def widths(self) -> Integers:
-        """Numbers of columns that the classes have as features of hat functions."""
+        """Number of columns of each class as a feature of hat functions."""
         n, m = self.shape
         even, odd = (n + 1) // 2, n // 2
         counts = [even * ((m + 1) // 2), even * (m // 2), odd * ((m + 1) // 2), odd * (m // 2)]
@@ -62,7 +52,7 @@ class FeatureGrid:
 
     @property
     def columns(self) -> Integers:
-        """The column of each node among those of all classes, row by row."""
+        """The column of each node among the columns of all classes, row by row."""
         row, column = np.indices(self.shape)
         kind = 2 * (row % 2) + column % 2
         starts = np.concatenate([[0], np.cumsum(self.widths)])[:-1]
@@ -76,7 +66,7 @@ class FeatureGrid:
         return place
 
     def corners(self, axes: HatCodes) -> HatCodes:
-        """Return how documents lie in each class, from where they lie on the two axes."""
+        """Return the codes of documents in each class, from their codes on the two axes."""
         left, p = axes.codes.astype(np.int64), axes.steps / WHOLE
         n_documents = len(left)
         codes = np.empty((n_documents, CLASSES), dtype=np.uint8)
@@ -92,7 +82,7 @@ class FeatureGrid:
 
 
 def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
-    """Return the values of a feature with these codes, about; NaN where one is missing."""
+    """Return the approximate values of a feature from its codes; NaN if missing."""
     left, p = codes.codes[:, k].astype(np.int64), codes.steps[:, k] / WHOLE
     at = knots.at[knots.columns(k)]
     first, second = at[left], at[left + 1]
@@ -101,20 +91,17 @@ def values_at(knots: Knots, codes: HatCodes, k: int) -> Floats:
 
 
 def axis_codes(grid: FeatureGrid, knots: Knots, codes: HatCodes, threads: int) -> HatCodes:
-    """Return the codes of documents on the axes of a grid, from those among all knots."""
+    """Return the codes of documents on the axes of a grid, from their codes for all knots."""
     values = np.stack([values_at(knots, codes, k) for k in grid.features], axis=1)
     return encode(grid.knots, values, threads)
 
 
 def with_grids(codes: HatCodes, corners: Sequence[HatCodes]) -> HatCodes:
-    """Return the codes of features and of the classes of grids, side by side."""
-    return HatCodes(
-        np.hstack([codes.codes, *(one.codes for one in corners)]),
-        np.hstack([codes.steps, *(one.steps for one in corners)]),
-    )
+    """Append the codes of documents in the classes of grids to the codes of features."""
+    return HatCodes(*(np.hstack(both) for both in zip(codes, *corners, strict=True)))
 
 
 def hat_starts(knots: Knots, grids: Sequence[FeatureGrid]) -> Integers:
-    """Return the first column of each feature of the hat functions, classes of grids included."""
+    """Return the first column of each feature of the hat functions, including grid classes."""
     widths = [np.diff(knots.starts), *(grid.widths for grid in grids)]
     return np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)

@@ -1,16 +1,16 @@
-"""Which pairs of features act together: chosen greedily, by what a grid for each would gain.
+"""Greedy choice of interactions: the pairs of features whose grids would reduce the objective most.
 
-Curves are fitted first. The slopes z of the loss by score, a number a document, tell what is left
-to gain. Every feature is cut into a few cells of about as many documents, and has a few functions
-of its cells: cosines of the share of documents below, or indicators of categories and missing
-values, orthonormal over the documents. A product f of two of them, one of each feature, has the
-slope g = Σ z f. With its penalty ½ q and the curvature of the loss, about tr(H) Var(f), the best
-multiple of it gains about
+Curves are fitted first. Let z be the derivative of the loss by the score of each document. Every
+feature is cut into a few cells with about the same number of documents, and has a few functions of
+its cells: cosines of the share of documents below, or indicators of categories and missing values,
+orthonormal over the documents. A product f of two of them, one of each feature, has the slope
+g = Σ z f. With its penalty ½ q and the curvature of the loss, about tr(H) Var(f), its best multiple
+reduces the objective by about
 
     ½ g² / (q + tr(H) Var(f))
 
-and a pair of features the sum over its products. Sums of z by the cells of two features are all
-that this takes. The best pairs get a grid, the model is fitted again, and so on.
+and a pair of features by the sum over its products. This only takes sums of z by the cells of two
+features. The best pairs get a grid, the model is fitted again, and so on.
 """
 
 from collections.abc import Callable, Collection
@@ -25,23 +25,29 @@ from marginrank import _core
 from marginrank._utils.threads import cached_property, serial_blas
 from marginrank._utils.types import Floats, Integers
 from marginrank.additive.curve_matrix import CurveMatrix
-from marginrank.additive.feature_cells import CELLS, Cells
-from marginrank.additive.grid_basis import SHARE
-from marginrank.additive.grid_matrix import add_grids, nearest_columns
+from marginrank.additive.grid_basis import (
+    SHARE,
+    add_grids,
+    column_counts,
+    nearest_columns,
+    scale_ratio,
+)
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.protocols import Scores
 
-DOCUMENTS = 50_000  # that pairs are chosen by
-FEATURES = 256  # whose pairs are looked at: those with the curves that vary most
+DOCUMENTS = 50_000  # at most, for the choice of pairs
+FEATURES = 256  # at most, whose pairs are candidates: the curves with the largest variance
 STEPS = 4  # fits at most, between which pairs are chosen
 SEED = 2  # of samples
+CELLS = 8  # of a feature, besides the cell of missing values
+COSINES = 5  # of a feature
 
 Pair = tuple[int, int]
 
 
 class RoughnessPenalty(NamedTuple):
-    """The weight of roughness, and the scales of the features."""
+    """The smoothness λ, and the scales of the features."""
 
     smoothness: float
     scale: Floats | None
@@ -55,20 +61,20 @@ def choose_interactions(
     *,
     alone: Collection[int] = (),
 ) -> list[Pair]:
-    """Return k pairs of features, or fewer if there are no more, the most promising first.
+    """Return up to k pairs of features, the most promising first.
 
     Parameters
     ----------
     objective : Objective
-        That of the curves alone, with a smooth loss.
+        The objective of the curves alone, with a smooth loss.
     k : int
         Number of pairs.
     penalty : RoughnessPenalty
-        Of curves and grids.
+        The penalty of curves and grids.
     solve : callable
-        Takes an objective and a start, and returns its weights.
+        Returns the weights that minimize an objective, given a start.
     alone : collection of int
-        Features that are in no pair.
+        Features that must not be in a pair.
     """
     here = objective
     if objective.n_documents > DOCUMENTS:
@@ -92,27 +98,77 @@ def choose_interactions(
         w = np.concatenate([w, np.zeros(here.n_features - w.size)])
 
 
+class Cells(NamedTuple):
+    """A feature in a few cells, and functions of the cells."""
+
+    of_column: Integers  # the cell of each column of the feature; 0 for missing values
+    functions: Floats  # (CELLS + 1, CELLS): by cell; orthonormal over the documents, then zeros
+    orders: Floats  # by function: p² for the cosine cos(πpu), zero for indicators
+    costs: Floats  # factor of the penalty: (σ / τ)² of a cosine, 1 / share of an indicator
+
+    @classmethod
+    def of(cls, matrix: CurveMatrix, k: int, scale: Floats | None) -> "Cells":
+        knots = matrix.knots
+        counts = column_counts(knots, matrix.codes, k)
+        below = np.cumsum(counts[1:]) - 0.5 * counts[1:]
+        if knots.categorical[k]:
+            rank = np.argsort(np.argsort(-counts[1:], kind="stable"), kind="stable")
+            cell = np.where(rank < CELLS, rank + 1, 0)
+        else:
+            cell = 1 + (CELLS * below / max(counts[1:].sum(), 1)).astype(np.int64)
+        of_column = np.concatenate([[0], np.minimum(cell, CELLS)])
+        shares = np.bincount(of_column, counts, minlength=CELLS + 1) / counts.sum()
+        if knots.categorical[k]:
+            functions, costs = _indicators(shares)
+            return cls(of_column, functions, np.zeros(CELLS), costs)
+        return cls(of_column, *_cosines(shares, scale_ratio(matrix, k, scale)))
+
+
+def _indicators(shares: Floats) -> tuple[Floats, Floats]:
+    """Return the indicators of cells minus their means, and the inverse of their shares."""
+    functions, costs = np.zeros((CELLS + 1, CELLS)), np.ones(CELLS)
+    used = np.flatnonzero(shares)[1:]
+    raw = np.eye(CELLS + 1)[:, used]
+    functions[:, : used.size] = _orthonormal(raw, shares)
+    costs[: used.size] = 1.0 / shares[used]
+    return functions, costs
+
+
+def _cosines(shares: Floats, ratio: float) -> tuple[Floats, Floats, Floats]:
+    """Return the functions of the cells of a numeric feature, their orders and costs."""
+    functions, orders, costs = np.zeros((CELLS + 1, CELLS)), np.zeros(CELLS), np.ones(CELLS)
+    n_cosines = min(COSINES, int(np.count_nonzero(shares[1:])) - 1)
+    order = np.arange(1, n_cosines + 1)
+    below = (np.cumsum(shares) - 0.5 * shares - shares[0]) / max(1.0 - shares[0], 1e-300)
+    raw = np.cos(np.pi * np.outer(below, order))
+    raw[0] = 0.0
+    if shares[0] > 0:
+        raw = np.column_stack([np.eye(CELLS + 1)[0], raw])
+    first = raw.shape[1] - n_cosines
+    functions[:, : raw.shape[1]] = _orthonormal(raw, shares)
+    orders[first : raw.shape[1]] = order**2
+    costs[first : raw.shape[1]] = ratio
+    costs[:first] = 1.0 / shares[0] if first else 1.0
+    return functions, orders, costs
+
+
+def _orthonormal(raw: Floats, shares: Floats) -> Floats:
+    """Return functions of cells made orthonormal to the constant and to each other."""
+    used = shares > 0
+    root = np.sqrt(shares[used])[:, None]
+    with_constant = np.column_stack([np.ones(int(used.sum())), raw[used]])
+    result = np.zeros_like(raw)
+    result[used] = np.linalg.qr(root * with_constant)[0][:, 1:] / root
+    return result
+
+
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs of features that are looked at.
+    """Candidate pairs of features."""
 
-    Attributes
-    ----------
-    features : ndarray of shape (n_features,)
-        The features, ascending.
-    codes : ndarray of uint8, shape (n_features, n_documents)
-        The cell of each value.
-    cells : list of Cells
-        Functions of the cells of each feature.
-    smoothness : float
-        The weight of roughness.
-    threads : int
-        Number of threads; the results do not depend on it.
-    """
-
-    features: Integers
-    codes: NDArray[np.uint8]
-    cells: list[Cells]
+    features: Integers  # ascending
+    codes: NDArray[np.uint8]  # (n_features, n_documents): the cell of each value
+    cells: list[Cells]  # by feature
     smoothness: float
     threads: int
 
@@ -124,7 +180,7 @@ class Candidates:
         penalty: RoughnessPenalty,
         alone: Collection[int] = (),
     ) -> "Candidates":
-        """Return those of a model without grids."""
+        """Return the candidates for a model without grids."""
         features = _leading(matrix, point.w, alone)
         codes = np.empty((features.size, matrix.n_rows), dtype=np.uint8)
         cells = []
@@ -139,7 +195,7 @@ class Candidates:
         return list(combinations(self.features.tolist(), 2))
 
     def best(self, point: Point, n: int, taken: list[Pair]) -> list[Pair]:
-        """Return the n pairs of the largest gains that are not taken."""
+        """Return the n pairs with the largest gains that are not taken."""
         if not self.pairs:
             return []
         order = np.argsort(-self.gains(point), kind="stable")
@@ -147,7 +203,7 @@ class Candidates:
         return list(islice(free, n))
 
     def gains(self, point: Point) -> Floats:
-        """Return about how much the objective falls with a grid, for each pair."""
+        """Return an estimate of the decrease of the objective by a grid, for each pair."""
         slopes = self._sums(self._functions, _by_row(point, np.asarray(point.score_gradient)))
         gains = 0.5 * slopes**2 / (self._penalties + _curvature(point) * self._variances)
         by_pair: Floats = gains.sum(axis=(1, 2))
@@ -159,14 +215,14 @@ class Candidates:
 
     @cached_property
     def _variances(self) -> Floats:
-        """How much each product of two functions varies, for each pair."""
+        """The mean square of each product of two functions, for each pair."""
         n_documents = self.codes.shape[1]
         squares: Floats = self._sums(self._functions**2, np.ones(n_documents)) / n_documents
         return squares
 
     @cached_property
     def _penalties(self) -> Floats:
-        """What each product costs, for each pair."""
+        """The penalty of each product of two functions, for each pair."""
         first, second = np.triu_indices(self.features.size, 1)
         orders = np.stack([one.orders for one in self.cells])
         costs = np.stack([one.costs for one in self.cells])
@@ -186,7 +242,7 @@ class Candidates:
 
 
 def _leading(matrix: CurveMatrix, w: Floats, alone: Collection[int]) -> Integers:
-    """Return the features with two values or more whose curves vary most, ascending."""
+    """Return the features with two values or more whose curves vary most, in ascending order."""
     knots = matrix.knots
     varying = np.setdiff1d(np.flatnonzero(np.diff(knots.starts) > 2), list(alone))
     if varying.size <= FEATURES:
@@ -197,13 +253,13 @@ def _leading(matrix: CurveMatrix, w: Floats, alone: Collection[int]) -> Integers
 
 
 def _curvature(point: Point) -> float:
-    """Return about the trace of the Hessian of the loss by scores."""
+    """Return Hutchinson's estimate of the trace of the Hessian of the loss by scores."""
     signs = np.random.default_rng(SEED).integers(0, 2, point.objective.n_documents) * 2.0 - 1.0
     return float(signs @ np.asarray(point.hess_vec_scores(cast(Scores, signs))))
 
 
 def _by_row(point: Point, of_documents: Floats) -> Floats:
-    """Return numbers of documents by rows of the matrix."""
+    """Return values of documents by row of the matrix, zero for rows without a document."""
     pairs = point.objective.pairs
     assert isinstance(pairs, PairSet)
     rows = pairs.documents.rows

@@ -1,4 +1,4 @@
-"""The choice of knots, and values of features as codes among them."""
+"""Choice of knots, and the encoding of feature values relative to them."""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -18,36 +18,28 @@ from marginrank.data.knots import (
     dense_blocks,
     with_known_categories,
 )
+from marginrank.data.ranking_data import RankingData
 
 MOST_BINS = MOST_KNOTS - 1
-WHOLE = 1 << 15  # steps from a column to the next
+WHOLE = 1 << 15  # steps from one column to the next
 SAMPLE = 20_000  # documents from which quantiles, means and covariances are computed
 SEED = 0  # of the sample
 CODE_BYTES = 3  # of a value
-FEATURE_BYTES = 1000  # that a fit needs per feature, whatever the documents; about
+FEATURE_BYTES = 1000  # of a fit per feature besides its values; an estimate
 
 
 class HatCodes(NamedTuple):
-    """Values of features as ``_core.Matrix.hats`` takes them: three bytes each, dense.
+    """Feature values for ``_core.Matrix.hats``: three bytes each, dense, one row per document."""
 
-    Attributes
-    ----------
-    codes : ndarray of uint8, shape (n_documents, n_features)
-        The column on the left of each value, inside its feature.
-    steps : ndarray of uint16, shape (n_documents, n_features)
-        Its distance from there towards the next column, in steps of 2⁻¹⁵.
-    """
-
-    codes: NDArray[np.uint8]
-    steps: NDArray[np.uint16]
+    codes: NDArray[np.uint8]  # the column to the left of each value, within its feature
+    steps: NDArray[np.uint16]  # distance from there towards the next column, in steps of 2⁻¹⁵
 
     def take(self, rows: Any) -> "HatCodes":
-        """Return the codes of some rows."""
         return HatCodes(self.codes[rows], self.steps[rows])
 
 
 def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
-    """Return checked features as codes; values beyond the outer knots are moved to these."""
+    """Return the codes of checked features; values beyond the outer knots are clipped."""
     codes = np.empty(X.shape, dtype=np.uint8)
     steps = np.empty(X.shape, dtype=np.uint16)
     categories = knots.categories()
@@ -60,11 +52,11 @@ def encode(knots: Knots, X: Any, threads: int) -> HatCodes:
 
 
 def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) -> Knots:
-    """Return knots at quantiles of each feature, and the categories of those that have them.
+    """Return knots at quantiles of numeric features, and the categories of categorical ones.
 
-    A feature of at most `max_bins` + 1 values has a knot at each of them. Otherwise a value that
-    many documents have is a knot, and the others are at quantiles of the rest. Outer knots are the
-    least and the largest value. NaN is no value.
+    A feature with at most `max_bins` + 1 distinct values has a knot at each of them. Otherwise
+    frequent values are knots, and the other knots are at quantiles of the rest. The outer knots are
+    the minimum and the maximum. NaN is ignored.
 
     Parameters
     ----------
@@ -73,7 +65,7 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
     max_bins : int
         The largest number of bins between knots, up to 254.
     categorical : collection of int
-        Features whose values are names.
+        Categorical features.
     """
     _require_memory(X)
     low, high = _ranges(X)
@@ -92,19 +84,18 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
 
 
 def _require_memory(X: Any) -> None:
-    """Raise ValueError if there is no room for codes and sample, which are dense."""
+    """Raise an error if memory is too small for the codes and the sample, which are dense."""
     n_documents, n_features = X.shape
     sampled = min(n_documents, SAMPLE) * X.dtype.itemsize
     require_memory(
         n_features * (CODE_BYTES * n_documents + sampled + FEATURE_BYTES),
-        f"X has {n_documents:,} × {n_features:,} values, zeros included, and a fit of curves",
-        "curves are for features by the hundred: join or leave out some, or learn a weight for "
-        "each with RankSVM",
+        f"X has {n_documents:,} × {n_features:,} values, including zeros, and an additive fit",
+        "additive models suit hundreds of features; drop some, or use RankSVM",
     )
 
 
 def _ranges(X: Any) -> tuple[Floats, Floats]:
-    """Return the least and the largest value of each feature, NaN where it has none."""
+    """Return the minimum and maximum of each feature, NaN if all its values are missing."""
     low, high = np.full((2, X.shape[1]), np.nan)
     for rows, block in dense_blocks(X):
         low, high = np.fmin(low, np.fmin.reduce(block)), np.fmax(high, np.fmax.reduce(block))
@@ -114,7 +105,7 @@ def _ranges(X: Any) -> tuple[Floats, Floats]:
 
 
 def _sample(X: Any) -> NDArray[Any]:
-    """Return some rows as a dense array, by columns."""
+    """Return a sample of the rows as a dense array in column order."""
     rows = np.arange(X.shape[0])
     if rows.size > SAMPLE:
         rows = np.sort(np.random.default_rng(SEED).choice(rows.size, SAMPLE, replace=False))
@@ -128,33 +119,69 @@ def _categories(X: Any, k: int) -> Floats:
     values = values[~np.isnan(values)]
     if values.size > MOST_BINS:
         raise ValueError(
-            f"X[:, {k}] has {values.size} categories and may have {MOST_BINS}; join rare ones, or "
-            "take the feature as a number."
+            f"X[:, {k}] has {values.size} categories, but at most {MOST_BINS} are supported. Merge "
+            "rare ones, or use the feature as numeric."
         )
     return values if values.size else np.zeros(1)
 
 
 def _quantiles(values: Floats, max_bins: int) -> Floats:
-    """Return the distinct values, or frequent ones and quantiles of the others."""
+    """Return the distinct values if they are few, else frequent ones and quantiles of the rest."""
     distinct, counts = np.unique(values, return_counts=True)
     if distinct.size <= max_bins + 1:
         return distinct
     frequent = counts * max_bins > values.size
     rare = np.repeat(distinct[~frequent], counts[~frequent])
     n_inner = max_bins - 1 - int(frequent.sum())
-    # Between a frequent value and the others a curve may jump, so that these begin with a knot.
+    # A curve may jump between a frequent value and the others, so these start and end with a knot.
     shares = np.linspace(0, 1, n_inner) if frequent.any() else np.linspace(0, 1, n_inner + 2)[1:-1]
-    # The least value with that share of them at or below it.
+    # The smallest value with at least that share of values at or below it.
     inner = rare[np.maximum(np.ceil(shares * rare.size - 1.0), 0.0).astype(np.int64)]
     return np.unique(np.concatenate([distinct[frequent], distinct[[0, -1]], inner]))
 
 
 def _apart(knots: Floats) -> Floats:
-    """Return ascending knots without those that are too close to the one before to divide by."""
+    """Drop knots too close to the one before: dividing by their distance would overflow."""
     if np.all(np.diff(knots) >= LEAST_STEP) or knots[-1] - knots[0] < LEAST_STEP:
-        return knots  # the latter are refused as too small
+        return knots  # a range this small raises an error later
     kept = [knots[0]]
     for knot in knots[1:]:
         if knot - kept[-1] >= LEAST_STEP:
             kept.append(knot)
     return np.array(kept)
+
+
+class FilledRows:
+    """Rows of X with NaN replaced by the middle knot; filled when they are read."""
+
+    def __init__(self, X: Any, knots: Knots) -> None:
+        self._X = X
+        self._middle: Floats = np.array(
+            [knots.of(k)[knots.of(k).size // 2] for k in range(knots.n_features)]
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n_rows, n_features = self._X.shape
+        return n_rows, n_features
+
+    def __getitem__(self, rows: Any) -> Any:
+        block = self._X[rows]
+        values = block.data if sp.issparse(block) else block
+        missing = np.isnan(values)
+        if not missing.any():
+            return block
+        filled = block.copy()
+        if sp.issparse(block):
+            filled.data[missing] = self._middle[block.indices[missing]]
+        else:
+            filled[missing] = self._middle[np.nonzero(missing)[1]]
+        return filled
+
+
+def with_filled(data: RankingData, knots: Knots) -> RankingData:
+    """Return the data with NaN replaced by the middle knot, without a copy of X."""
+    filled = FilledRows(data.X, knots)
+    return data._from_parts(
+        data._parts()._replace(X=filled, feature_names=None, stored=None, has_nan=False)
+    )

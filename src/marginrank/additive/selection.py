@@ -1,9 +1,8 @@
-"""Additive models as something to choose from: those of a fold share all they can.
+"""Additive models for the search driver: models of one fold share work.
 
-Knots and scales are those of the documents that a model learns from. Models of one fold that differ
-in smoothness share the codes of their values and the shapes of curves, which smoothness multiplies
-by numbers alone. Each starts from its neighbour's curves, and from what that has found of the
-Hessian.
+Knots and scales are chosen from the training documents of the fold. Models of one fold share codes
+and shapes of curves for all values of smoothness, which only changes factors of the shapes. Each
+fit starts from the curves and the curvature of the previous one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,12 +14,7 @@ import numpy as np
 
 from marginrank._utils.parameters import check_integer
 from marginrank._utils.types import Floats, Integers
-from marginrank.additive.fit import (
-    AdditiveParameters,
-    AdditiveProblem,
-    Layout,
-    lay_out,
-)
+from marginrank.additive.fit import AdditiveParameters, AdditiveProblem, Layout, lay_out
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import preferences_of
 from marginrank.models.additive_model import scores
@@ -30,13 +24,13 @@ from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers.result import SolverResult
 
-KEPT_BYTES = 1 << 28  # of codes, up to which those of all folds stay for the next smoothness
+KEPT_BYTES = 1 << 28  # of codes, up to which all folds are cached for the next smoothness
 
 
 class AdditiveLearner(PathLearner):
-    """Additive models."""
+    """Additive models along C, on folds."""
 
-    search_tol = 1e-3  # closer fits would not change what is chosen
+    search_tol = 1e-3  # closer fits would not change the choice
     n_points = 3
     room = (0.1, 100.0)
 
@@ -52,7 +46,6 @@ class AdditiveLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Learn from one part after the other."""
         parameters = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
         for number, rows in enumerate(parts):
             part = self._part(data, parameters, rows)
@@ -66,31 +59,30 @@ class AdditiveLearner(PathLearner):
         n_points: int,
         rows: Integers | None = None,
     ) -> Floats:
-        """Return powers of ten around the inverse of what all pairs weigh.
+        """Return powers of ten around the inverse of the total weight of the pairs.
 
-        Features have a scale, as a rule, so that this is near what is best.
+        With scaled features, the best C is usually near.
         """
         check_integer("n_points", n_points, at_least=1)
         some = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
-        middle = 1.0 / _pair_weight(some, parameters)
+        pairs = preferences_of(some, parameters).pairs
+        middle = 1.0 / float(np.sum(pairs.weighted(1.0, parameters.normalization).weights))
         powers = np.arange(n_points) - n_points // 2
-        return np.array([float(f"{middle * 10.0**k:.4g}") for k in powers])  # numbers for people
+        return np.array([float(f"{middle * 10.0**k:.4g}") for k in powers])  # short numbers
 
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the sum of the curves."""
         scores: Floats = model(data.X if rows is None else data.X[rows], threads=threads)
         return scores
 
     def _part(
         self, data: RankingData, parameters: AdditiveParameters, rows: Integers | None
     ) -> "FoldCurves":
-        """Return what models of a part share, which may be there already."""
         scale = parameters.scale if isinstance(parameters.scale, str) else None
         key = id(data), id(rows), parameters.max_bins, scale
         if key not in self._parts:
             train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
             layout = lay_out(train, parameters)
-            if rows is not None:  # a fit reads the codes, so that the copy of X can go
+            if rows is not None:  # fits read only the codes; free the copy of X
                 train = train._from_parts(train._parts()._replace(X=layout.hats.X.codes))
             kept = sum(part.n_bytes for part in self._parts.values())
             part = FoldCurves(data, rows, train, layout)
@@ -100,17 +92,11 @@ class AdditiveLearner(PathLearner):
         return self._parts[key]
 
 
-def _pair_weight(data: RankingData, parameters: AdditiveParameters) -> float:
-    """Return what all pairs weigh together where C is one."""
-    pairs = preferences_of(data, parameters).pairs
-    return float(np.sum(pairs.weighted(1.0, parameters.normalization).weights))
-
-
 @dataclass
 class FoldCurves:
-    """A part of the documents, and the last model of it for each C."""
+    """A training fold, and its latest weights for each C."""
 
-    data: RankingData  # kept, as is `rows`, so that nothing else has their identity
+    data: RankingData  # `data` and `rows` are kept alive because the cache key has their id
     rows: Integers | None
     train: RankingData
     layout: Layout
@@ -120,13 +106,12 @@ class FoldCurves:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the codes."""
         return sum(codes.nbytes for codes in self.layout.hats.X)
 
     def along(
         self, parameters: AdditiveParameters, Cs: Floats, seed: int
     ) -> Iterator[tuple[FitReport, Any]]:
-        """Yield the models of all C."""
+        """Yield the report and the scoring function of the model for each C."""
         smoothness = parameters.smoothness_for(self.layout.knots)
         problem = self.layout.problem(smoothness)
         sizes = self.layout.sizes(smoothness)
@@ -138,13 +123,13 @@ class FoldCurves:
         for C in map(float, Cs):
             here = replace(parameters, C=C, lam=None)
             own = problem.with_interactions(self.train, here, seed=seed)
-            # With pairs of features, weights are those of other functions for each C.
+            # With interactions, the basis differs for each C, so there is no warm start.
             yield self._fit(own, here, seed, alone=own is not problem)
 
     def _fit(
         self, problem: AdditiveProblem, parameters: AdditiveParameters, seed: int, *, alone: bool
     ) -> tuple[FitReport, Any]:
-        """Return a model; unless it is alone, from what others tell, and keep what it tells."""
+        """Fit one model; unless `alone`, warm-start it and keep its result for the next."""
         C, start = parameters.C, None
         objective = problem.objective(self.train, parameters)
         if not alone and self.found:

@@ -21,9 +21,9 @@ from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Integers
 from marginrank.dask.clusters import fetch, identity, map_and_report, map_tasks, spread_bundles
 from marginrank.dask.problems import Problem, restrict_problems
-from marginrank.fit.matrices import OnRead
 from marginrank.objective.losses import Loss
-from marginrank.operators.parts.executor import ByPart, Executor, Report, Task
+from marginrank.operators.parts.matrix import OnRead
+from marginrank.operators.parts.tasks import ByPart, Executor, Report, Task
 
 LOOK_EVERY = 2.0  # seconds between checks for idle workers
 SMALL = 1 << 20  # bytes up to which an argument is copied into each task
@@ -107,7 +107,7 @@ class DaskExecutor(Executor):
     bundles, members : sequence of Future, sequence of sequence of int
         Lists of problems, and the numbers of their parts.
     bounds, far
-        As in :class:`~marginrank.operators.parts.executor.Executor`.
+        As in :class:`~marginrank.operators.parts.tasks.Executor`.
     on_read : callable, optional
         Called during a pass over X with the rows of each part that is done, and 0 bytes.
     """

@@ -17,7 +17,6 @@ from marginrank.dask.loading import LoadedParts
 from marginrank.dask.parts import Part
 from marginrank.dask.problems import PairFacts, facts_of_pairs, make_problems, weigh_problems
 from marginrank.fit.linear import Parameters, check_alone, check_start, minimise
-from marginrank.fit.matrices import OnRead
 from marginrank.fit.pairs import no_pairs, no_weight
 from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, values_of
 from marginrank.fit.sparse import SparseParameters, with_default_C
@@ -27,7 +26,7 @@ from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.objective.objective import Objective
 from marginrank.objective.pair_sets import PairCounts, check_C
 from marginrank.objective.pair_weights import MOST_LABELS
-from marginrank.operators.parts.matrix import PartsMatrix
+from marginrank.operators.parts.matrix import OnRead, PartsMatrix
 from marginrank.solvers.result import Callback
 
 AnyParameters = Parameters | SparseParameters

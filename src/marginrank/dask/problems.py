@@ -25,7 +25,7 @@ from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.pair_sets import PairSet
 from marginrank.objective.protocols import Design, Evaluation, Matrix, PairLoss, Scores, State
 from marginrank.operators.native import NativeDesign, NativeLoss
-from marginrank.operators.parts.executor import PartKernels
+from marginrank.operators.parts.tasks import PartKernels
 
 LOSSES_KEPT = 2  # whose native pairs are cached, because solvers alternate between two at most
 

@@ -14,7 +14,7 @@ from marginrank.dask.parts import Part
 from marginrank.data.stored_data import open_stored
 from marginrank.data.validation import as_matrix, check_features, check_finite
 from marginrank.metrics import get_metric
-from marginrank.metrics.names import Metric, parts
+from marginrank.metrics.names import Metric, split_options
 from marginrank.metrics.pairwise import pairs_in_order, pairwise_accuracy
 
 
@@ -122,7 +122,7 @@ def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: A
 
 def _sum_of_part(part: Part, metric: Metric, coef: Any) -> tuple[float, float]:
     """Return the sum of the values of a metric on a part, and their weight."""
-    function, options = parts(metric)
+    function, options = split_options(metric)
     if function is pairwise_accuracy:  # the only mean over pairs, not over queries
         y, scores, given = _arguments(part, coef)
         good, total = pairs_in_order(y, scores, **given, **options)

@@ -22,7 +22,7 @@ from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.matrices import OnRead, Place, facts_of, matrix_for
+from marginrank.fit.matrices import Place, facts_of, matrix_for
 from marginrank.fit.pairs import Preferences, choose_pairs, no_pairs, no_weight, objective_on
 from marginrank.fit.rounds import Problems, Solution, Top, fit_in_rounds
 from marginrank.fit.scaling import (
@@ -46,6 +46,7 @@ from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import MANY_FEATURES, Objective
 from marginrank.objective.pair_weights import PairFactors
 from marginrank.objective.protocols import Matrix, Scores
+from marginrank.operators.parts.matrix import OnRead
 from marginrank.solvers import find_solver
 from marginrank.solvers.progress import closeness
 from marginrank.solvers.registry import state_bytes

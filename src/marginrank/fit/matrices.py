@@ -1,7 +1,7 @@
 """X of a fit: in memory, on a device, or left on disk within a limit of memory."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ from marginrank.models.fit_report import StreamFacts
 from marginrank.objective.objective import MANY_FEATURES
 from marginrank.objective.protocols import Matrix
 from marginrank.operators.native import native_matrix
-from marginrank.operators.parts.streamed import FitMemory, StreamedMatrix
+from marginrank.operators.parts.matrix import FitMemory, OnRead, StreamedMatrix
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, MOST_DOCUMENTS_IF_HARD
 
 STATE_BYTES = 112  # that any solver keeps of each document
@@ -30,8 +30,6 @@ VECTORS = 24  # with an entry a feature
 BLOCKS = 64  # of documents, that have a sum a feature each
 HESSIANS = 4  # a Hessian, and what is made of it
 DOCUMENT_SPACE = 3  # matrices with a row and a column for each document
-
-OnRead = Callable[[int, int], None]
 
 
 class Opened(NamedTuple):

@@ -19,8 +19,7 @@ import numpy as np
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.pairs import Preferences
-from marginrank.metrics.cumulative_gain import ndcg
-from marginrank.metrics.gains import discounts
+from marginrank.metrics.cumulative_gain import discounts, ndcg
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.ranking import Ranking
 from marginrank.models.fit_report import FitReport, Iteration, StopReason

@@ -23,8 +23,8 @@ from marginrank.fit.spread import QuerySpread, RangeSpread, Spread, TotalSpread
 from marginrank.models.parameters import LEAST_SCALE, MOST_SCALE, check_scale_values, no_scale
 from marginrank.objective.objective import Objective
 from marginrank.objective.protocols import Matrix
-from marginrank.operators.parts.streamed import StreamedMatrix
-from marginrank.operators.scaled import ScaledMatrix
+from marginrank.operators.parts.matrix import StreamedMatrix
+from marginrank.operators.transformed import ScaledMatrix
 
 SPREADS: dict[str, type[Spread]] = {
     "standard": TotalSpread,

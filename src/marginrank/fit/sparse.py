@@ -21,7 +21,7 @@ from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import check_start, minimise, require_pairs
-from marginrank.fit.matrices import OnRead, Place, matrix_for
+from marginrank.fit.matrices import Place, matrix_for
 from marginrank.fit.pairs import choose_pairs, objective_on
 from marginrank.fit.scaling import (
     Scale,
@@ -36,6 +36,7 @@ from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.objective import Objective
 from marginrank.objective.protocols import Matrix
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer
+from marginrank.operators.parts.matrix import OnRead
 from marginrank.solvers import find_solver
 from marginrank.solvers.registry import state_bytes
 from marginrank.solvers.result import Callback, SolverResult

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from marginrank._utils.memory import readable
-from marginrank.fit.matrices import OnRead
 from marginrank.models.fit_report import Iteration, iteration_text
+from marginrank.operators.parts.matrix import OnRead
 from marginrank.solvers.result import Callback
 
 WINDOW = 3  # iterations that tell how fast a fit comes closer

@@ -1,8 +1,8 @@
-"""Metrics of a ranking, computed query by query.
+"""Ranking metrics, computed query by query.
 
 Each is called as ``metric(y, scores, qid=…, per_query=False)`` and returns the mean over queries,
-or with ``per_query=True`` an array of their values, in order of first appearance. Where a metric
-has no value for a query, its entry is nan and the mean is over the others.
+or with ``per_query=True`` one value per query, in order of first appearance. A query without a
+value has nan and is excluded from the mean.
 """
 
 from marginrank.metrics.binary_relevance import (

@@ -1,30 +1,22 @@
-"""Metrics that know only relevant documents and others."""
+"""Metrics of binary relevance: each document is relevant or not."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Booleans, Floats
-from marginrank.metrics.options import TIES, check_cutoff, check_real, from_values_by_query, settle
+from marginrank.metrics.options import check_cutoff, check_real, ranking_metric, ratio
 from marginrank.metrics.ranking import Ranking
 
 
-@from_values_by_query
-def average_precision(
-    ranking: Ranking,
-    *,
-    k: int | None = None,
-    threshold: float = 0.0,
-    ties: str = "order",
-    no_relevant: float | str = 0.0,
-) -> Floats:
+@ranking_metric()
+def average_precision(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
     """Return the average precision; its mean over queries is MAP.
 
     AP = (1 / R) · Σ over relevant documents of rank r ≤ k of (relevant documents up to r) / r, with
     R the number of relevant documents of the query, above and below k. As in LETOR, trec_eval
     (``map``, ``map_cut``) and ranx. scikit-learn's ``average_precision_score`` is the same for one
-    query without ties; it takes tied documents as one step.
+    query without ties; it treats tied documents as one step.
 
     Parameters
     ----------
@@ -39,7 +31,7 @@ def average_precision(
         (McSherry and Najork, 2008).
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query without a relevant document, where the metric is 0 / 0. "skip" makes it nan
-        and leaves it out of the mean. A query of one relevant document has AP 1.
+        and excludes it from the mean. A query of one relevant document has AP 1.
 
     Returns
     -------
@@ -53,21 +45,13 @@ def average_precision(
     0.75
     """
     relevant, n_relevant = _relevance(ranking, threshold)
-    chance, others = _chances(ranking, relevant, ties)
+    chance, others = _chances(ranking, relevant, average_ties=ranking.average_ties)
     precision_there = (1.0 + others) / ranking.rank
-    values = ranking.total(chance * precision_there * _top(ranking, k)) / np.maximum(n_relevant, 1)
-    return settle(values, n_relevant > 0, no_relevant)
+    return ratio(ranking.total(chance * precision_there * _top(ranking, k)), n_relevant)
 
 
-@from_values_by_query
-def reciprocal_rank(
-    ranking: Ranking,
-    *,
-    k: int | None = None,
-    threshold: float = 0.0,
-    ties: str = "order",
-    no_relevant: float | str = 0.0,
-) -> Floats:
+@ranking_metric()
+def reciprocal_rank(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
     """Return 1 / r for the rank r of the first relevant document, 0 if r > k; the mean is MRR.
 
     As in trec_eval (``recip_rank``), ranx, and MS MARCO's MRR@10 with k = 10.
@@ -78,7 +62,7 @@ def reciprocal_rank(
         As in :func:`ndcg`.
     k, threshold, ties, no_relevant
         As in :func:`average_precision`. The reciprocal rank of a query without a relevant document
-        is 0 by definition; `no_relevant` can say otherwise.
+        is 0 by definition; `no_relevant` overrides it.
 
     Returns
     -------
@@ -95,27 +79,19 @@ def reciprocal_rank(
     """
     relevant, n_relevant = _relevance(ranking, threshold)
     inverse = _top(ranking, k) / ranking.rank
-    check_choice("ties", ties, TIES)
-    if ties == "average":
+    if ranking.average_ties:
         values = ranking.total(_chance_of_first(ranking, relevant) * inverse)
     else:
         values = np.maximum.reduceat(relevant * inverse, ranking.offsets[:-1])
-    return settle(values, n_relevant > 0, no_relevant)
+    return np.where(n_relevant > 0, values, np.nan)
 
 
-@from_values_by_query
-def precision(
-    ranking: Ranking,
-    *,
-    k: int | None = None,
-    threshold: float = 0.0,
-    ties: str = "order",
-    no_relevant: float | str = 0.0,
-) -> Floats:
+@ranking_metric()
+def precision(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
     """Return the precision, P@k = (relevant documents of rank ≤ k) / k.
 
-    The divisor is k also where the query has fewer documents, as in LETOR, trec_eval and ranx;
-    without k it is the number of documents.
+    The divisor is k even if the query has fewer documents, as in LETOR, trec_eval and ranx; without
+    k it is the number of documents.
 
     Parameters
     ----------
@@ -123,7 +99,7 @@ def precision(
         As in :func:`ndcg`.
     k, threshold, ties, no_relevant
         As in :func:`average_precision`. The precision of a query without a relevant document is 0
-        by definition; `no_relevant` can say otherwise.
+        by definition; `no_relevant` overrides it.
 
     Returns
     -------
@@ -138,24 +114,15 @@ def precision(
     >>> precision([1, 0, 1], [3.0, 2.0, 1.0], k=4)
     0.5
     """
-    relevant, n_relevant = _relevance(ranking, threshold)
-    found = ranking.total(_chances(ranking, relevant, ties)[0] * _top(ranking, k))
-    values = found / (ranking.sizes if k is None else k)
-    return settle(values, n_relevant > 0, no_relevant)
+    found, n_relevant = _count_found(ranking, k, threshold)
+    return np.where(n_relevant > 0, found / (ranking.sizes if k is None else k), np.nan)
 
 
-@from_values_by_query
-def recall(
-    ranking: Ranking,
-    *,
-    k: int | None = None,
-    threshold: float = 0.0,
-    ties: str = "order",
-    no_relevant: float | str = 0.0,
-) -> Floats:
+@ranking_metric()
+def recall(ranking: Ranking, *, k: int | None = None, threshold: float = 0.0) -> Floats:
     """Return the recall, R@k = (relevant documents of rank ≤ k) / (relevant documents).
 
-    As in trec_eval and ranx. Without k all documents are found, so that it is 1.
+    As in trec_eval and ranx. Without k it is 1, because all documents are found.
 
     Parameters
     ----------
@@ -175,21 +142,14 @@ def recall(
     >>> recall([1, 0, 1], [3.0, 2.0, 1.0], k=2)
     0.5
     """
-    relevant, n_relevant = _relevance(ranking, threshold)
-    found = ranking.total(_chances(ranking, relevant, ties)[0] * _top(ranking, k))
-    values = found / np.maximum(n_relevant, 1)
-    return settle(values, n_relevant > 0, no_relevant)
+    return ratio(*_count_found(ranking, k, threshold))
 
 
-@from_values_by_query
-def auc(
-    ranking: Ranking,
-    *,
-    threshold: float = 0.0,
-) -> Floats:
-    """Return the area under the ROC curve, a query at a time.
+@ranking_metric(conventions=False)
+def auc(ranking: Ranking, *, threshold: float = 0.0) -> Floats:
+    """Return the area under the ROC curve of each query, or the mean.
 
-    AUC is the share of pairs of a relevant document and another one that the scores put in order;
+    AUC is the share of the pairs of a relevant and another document that the scores put in order;
     tied scores count half. For one query it is scikit-learn's ``roc_auc_score``.
 
     Parameters
@@ -202,8 +162,8 @@ def auc(
     Returns
     -------
     float or ndarray of shape (n_queries,)
-        Between 0 and 1. A query of relevant documents only, or of others only, is nan and left out
-        of the mean.
+        Between 0 and 1. A query whose documents are all relevant, or all not, is nan and excluded
+        from the mean.
 
     Examples
     --------
@@ -213,60 +173,52 @@ def auc(
     """
     relevant, n_relevant = _relevance(ranking, threshold)
     n_others = ranking.sizes - n_relevant
-    chance, above = _chances(ranking, relevant, "average")
-    others_below = ranking.spread(n_others) - (ranking.rank - 1 - above)
-    n_pairs = n_relevant * n_others
-    in_order = ranking.total(chance * others_below)
-    values = np.divide(in_order, n_pairs, out=np.full_like(in_order, np.nan), where=n_pairs > 0)
-    return values
+    chance, above = _chances(ranking, relevant, average_ties=True)
+    others_below = ranking.repeat(n_others) - (ranking.rank - 1 - above)
+    return ratio(ranking.total(chance * others_below), n_relevant * n_others)
 
 
 def _relevance(ranking: Ranking, threshold: float) -> tuple[Floats, Floats]:
-    """Return which documents are relevant (0 or 1, best first), and how many by query."""
+    """Return which documents are relevant (0 or 1, best first), and how many per query."""
     above = ranking.labels > check_real("threshold", threshold)
     relevant = ranking.best_first(above.astype(np.float64))
     return relevant, ranking.total(relevant)
 
 
+def _count_found(ranking: Ranking, k: int | None, threshold: float) -> tuple[Floats, Floats]:
+    """Return the numbers of relevant documents up to rank k, and of all, per query."""
+    relevant, n_relevant = _relevance(ranking, threshold)
+    chance, _ = _chances(ranking, relevant, average_ties=ranking.average_ties)
+    return ranking.total(chance * _top(ranking, k)), n_relevant
+
+
 def _top(ranking: Ranking, k: int | None) -> Booleans | int:
-    """Return which documents have a rank of at most k."""
     k = check_cutoff(k)
     return 1 if k is None else ranking.rank <= k
 
 
-def _chances(ranking: Ranking, relevant: Floats, ties: str) -> tuple[Floats, Floats]:
-    """Return the chance of relevance at each rank, and the number of relevant ones above if so.
-
-    In a group of n tied documents, r of them relevant, a place is relevant with chance r/n; then
-    each of the i places above it in the group is, with chance (r − 1)/(n − 1).
-    """
-    check_choice("ties", ties, TIES)
-    above = _count_above(ranking, relevant)
-    if ties == "order" or ranking.ties.starts.size == relevant.size:
-        return relevant, above
+def _chances(ranking: Ranking, relevant: Floats, *, average_ties: bool) -> tuple[Floats, Floats]:
+    """Return the chance of relevance at each rank, and the number of relevant ones above if so."""
+    before_each = np.cumsum(relevant) - relevant  # exact integers
+    above = before_each - ranking.repeat(before_each[ranking.offsets[:-1]])
     groups = ranking.ties
-    size = groups.spread(groups.sizes)
-    r = groups.spread(groups.total(relevant))
-    before = groups.spread(above[groups.starts])
-    return r / size, before + groups.place * (r - 1) / np.maximum(size - 1, 1)
-
-
-def _count_above(ranking: Ranking, relevant: Floats) -> Floats:
-    """Return how many relevant documents of the query stand above each document: exact integers."""
-    up_to = np.cumsum(relevant)
-    above = up_to - relevant
-    return above - ranking.spread(above[ranking.offsets[:-1]])
+    if not average_ties or groups.starts.size == relevant.size:
+        return relevant, above
+    # In a group of n tied documents, r of them relevant, a position is relevant with chance r/n.
+    # Then each of the i positions above it in the group is relevant with chance (r − 1)/(n − 1).
+    size = groups.repeat(groups.sizes)
+    r = groups.repeat(groups.total(relevant))
+    before = groups.repeat(above[groups.starts])
+    return r / size, before + groups.position * (r - 1) / np.maximum(size - 1, 1)
 
 
 def _chance_of_first(ranking: Ranking, relevant: Floats) -> Floats:
-    """Return the chance of each rank to hold the first relevant document, ties in random order.
-
-    In a group of n tied documents, r of them relevant, a place with i others above it in the group
-    is relevant with chance r/(n − i) if none of those is.
-    """
+    """Return the chance of each rank to hold the first relevant document, ties in random order."""
+    # In a group of n tied documents, r of them relevant, a position with i others above it in the
+    # group is relevant with chance r/(n − i) if none of those is.
     groups = ranking.ties
-    left = groups.spread(groups.sizes) - groups.place
-    hit = np.minimum(groups.spread(groups.total(relevant)) / left, 1.0)
+    left = groups.repeat(groups.sizes) - groups.position
+    hit = np.minimum(groups.repeat(groups.total(relevant)) / left, 1.0)
     none_so_far = ranking.running(np.multiply, 1.0 - hit)
     none_above = np.where(ranking.rank == 1, 1.0, np.roll(none_so_far, 1))
     return none_above * hit

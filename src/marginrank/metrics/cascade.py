@@ -1,28 +1,20 @@
-"""Metrics of a reader who stops at a satisfying document."""
+"""Expected reciprocal rank: a reader goes down the ranking and stops when satisfied."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from marginrank._utils.parameters import check_choice
 from marginrank._utils.types import Booleans, Floats
-from marginrank.metrics.gains import LARGEST_EXPONENT, gains
-from marginrank.metrics.options import TIES, check_cutoff, check_real, from_values_by_query, settle
+from marginrank.metrics.cumulative_gain import LARGEST_EXPONENT, gains
+from marginrank.metrics.options import check_cutoff, check_real, ranking_metric
 from marginrank.metrics.ranking import Ranking
 
-LARGE = 500  # documents of a group of ties that are worth a computation of their own
-NEGLIGIBLE = 40.0  # readers in a group of ties who go on beyond exp(−40) do not count
+LARGE = 500  # documents in a group of ties, from which on it is computed on its own
+NEGLIGIBLE = 40.0  # positions that a reader reaches with a chance below exp(−40) are ignored
 
 
-@from_values_by_query
-def err(
-    ranking: Ranking,
-    *,
-    k: int | None = None,
-    max_label: float | None = None,
-    ties: str = "order",
-    no_relevant: float | str = 0.0,
-) -> Floats:
+@ranking_metric()
+def err(ranking: Ranking, *, k: int | None = None, max_label: float | None = None) -> Floats:
     """Return the expected reciprocal rank of Chapelle et al. (2009).
 
     ERR@k = Σ_{r ≤ k} (1/r) · R_r · Π_{i < r} (1 − R_i) with R = (2^y − 1) / 2^max_label, the chance
@@ -31,18 +23,14 @@ def err(
 
     Parameters
     ----------
-    y, scores, qid, group, per_query, n_jobs
+    y, scores, qid, group, k, ties, per_query, n_jobs
         As in :func:`ndcg`.
-    k : int, optional
-        Cut-off; all documents by default.
     max_label : float, optional
-        The highest grade there is; by default the largest label of `y`, over all queries. Give it
+        The highest possible grade; by default the largest label of `y`, over all queries. Pass it
         to compare values over several data sets.
-    ties : {"order", "average"}, default="order"
-        Tied scores stay in input order, or the expectation over all their orders is taken.
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
-        Value of a query in which no label is above 0; its ERR is 0. "skip" makes it nan and leaves
-        it out of the mean.
+        Value of a query in which no label is above 0; its ERR is 0. "skip" makes it nan and
+        excludes it from the mean.
 
     Returns
     -------
@@ -58,80 +46,74 @@ def err(
     0.375
     """
     top = check_cutoff(k)
-    check_choice("ties", ties, TIES)
     gain_of = gains(ranking, "exponential")
     satisfied = ranking.best_first(gain_of) / np.exp2(_highest(ranking, max_label))
     within = np.full(satisfied.size, True) if top is None else ranking.rank <= top
-    reached = _reached(ranking, satisfied)
-    if ties == "average":
-        reached = ranking.ties.spread(reached[ranking.ties.starts])
-        satisfied = _expected_ends(ranking, satisfied, within)
-    values = ranking.total(within * reached * satisfied / ranking.rank)
-    return settle(values, ranking.total(gain_of) > 0, no_relevant)
-
-
-def _reached(ranking: Ranking, satisfied: Floats) -> Floats:
-    """Return the chance that the reader comes to each document."""
     read_on = ranking.running(np.multiply, 1.0 - satisfied)
-    return np.where(ranking.rank == 1, 1.0, np.roll(read_on, 1))
+    reached = np.where(ranking.rank == 1, 1.0, np.roll(read_on, 1))
+    if ranking.average_ties:
+        reached = ranking.ties.repeat(reached[ranking.ties.starts])
+        satisfied = _expected_stops(ranking, satisfied, within)
+    values = ranking.total(within * reached * satisfied / ranking.rank)
+    return np.where(ranking.total(gain_of) > 0, values, np.nan)
 
 
-def _expected_ends(ranking: Ranking, satisfied: Floats, within: Booleans) -> Floats:
-    """Return the chance that a reader who comes to a group of ties stops at each of its places.
+def _expected_stops(ranking: Ranking, satisfied: Floats, within: Booleans) -> Floats:
+    """Return the chance that a reader who reaches a group of ties stops at each of its positions.
 
-    With q = 1 − R, he goes on beyond place p with chance m_p, the mean of Π q over all sets of p
-    documents of the group. A document that joins n − 1 others changes it to
+    With q = 1 − R, the reader goes on beyond position p with chance m_p, the mean of Π q over all
+    sets of p documents of the group. A document that joins n − 1 others is in a set with chance
+    p/n, so it changes the mean to
 
-        m_p ← (1 − p/n) · m_p + (p/n) · q · m_{p−1},
-
-    as it is in a set with chance p/n. Those of R = 0 leave all m_p at 1, so that the others join
-    them one by one. As m_p ≤ (m_1)^p, far places need no look. Groups with more documents of R > 0
-    than places are computed place by place instead.
+        m_p ← (1 − p/n) · m_p + (p/n) · q · m_{p−1}.
     """
+    # Documents of R = 0 leave all m_p at 1, so only the others are added, one by one. Because
+    # m_p ≤ (m_1)^p, positions beyond `depth` are negligible. Groups with more documents of R > 0
+    # than positions are computed position by position instead.
     groups = ranking.ties
-    group = groups.spread(np.arange(groups.sizes.size))
+    group = groups.repeat(np.arange(groups.sizes.size))
     able = np.flatnonzero(satisfied > 0)
     n_able = np.bincount(group[able], minlength=groups.sizes.size)
     first_able = np.cumsum(n_able) - n_able
     go_on = 1.0 - satisfied[able]
-    place = groups.place + 1.0
+    position = groups.position + 1.0
     with np.errstate(divide="ignore"):
         depth = NEGLIGIBLE / -np.log1p(-groups.total(satisfied) / groups.sizes)
-    in_view = place <= groups.spread(depth)
+    in_view = position <= groups.repeat(depth)
     beyond = in_view.astype(np.float64)
-    at = np.flatnonzero(in_view & within & (groups.spread(n_able) > 0))
-    n_places = np.bincount(group[at], minlength=groups.sizes.size)
-    is_large = n_able > np.maximum(n_places, LARGE)
-    for g in np.flatnonzero(is_large & (n_places > 0)).tolist():
+    at = np.flatnonzero(in_view & within & (groups.repeat(n_able) > 0))
+    n_positions = np.bincount(group[at], minlength=groups.sizes.size)
+    is_large = n_able > np.maximum(n_positions, LARGE)
+    for g in np.flatnonzero(is_large & (n_positions > 0)).tolist():
         q = go_on[first_able[g] : first_able[g] + n_able[g]]
-        places = slice(groups.starts[g], groups.starts[g] + n_places[g])
-        beyond[places] = _beyond_places(q, int(groups.sizes[g]), int(n_places[g]))
+        positions = slice(groups.starts[g], groups.starts[g] + n_positions[g])
+        beyond[positions] = _beyond_positions(q, int(groups.sizes[g]), int(n_positions[g]))
     at = at[~is_large[group[at]]]
     joined = 0
     while at.size:
         own = group[at]
         joined += 1
         n = groups.sizes[own] - n_able[own] + joined
-        share = np.minimum(place[at] / n, 1.0)  # places that are not there yet do not matter
-        above = np.where(place[at] > 1, beyond[at - 1], 1.0)
+        share = np.minimum(position[at] / n, 1.0)  # positions that do not exist yet do not matter
+        above = np.where(position[at] > 1, beyond[at - 1], 1.0)
         q = go_on[first_able[own] + joined - 1]
         beyond[at] = (1.0 - share) * beyond[at] + share * q * above
         at = at[n_able[own] > joined]
-    return np.where(place > 1, np.roll(beyond, 1), 1.0) - beyond
+    return np.where(position > 1, np.roll(beyond, 1), 1.0) - beyond
 
 
-def _beyond_places(q: Floats, n: int, n_places: int) -> Floats:
-    """Return the chance m_p of going on beyond each of the first places of a group of n documents.
+def _beyond_positions(q: Floats, n: int, n_positions: int) -> Floats:
+    """Return the chance m_p of going on beyond each of the first positions of a group of n.
 
-    m_p is e_p / C(n, p), where e_p is the elementary symmetric polynomial of all q, among them the
-    n − l ones that `q` of length l leaves out. Of the first j entries it is a running sum of
-    positive terms, e_p(j) = e_p(j − 1) + q_j e_{p−1}(j − 1), divided by C(n, p) place by place.
+    m_p is e_p / C(n, p), where e_p is the elementary symmetric polynomial of all q, including the
+    n − l ones that `q` of length l omits. For the first j entries it is a running sum of positive
+    terms, e_p(j) = e_p(j − 1) + q_j e_{p−1}(j − 1), divided by C(n, p) position by position.
     """
-    others = n - q.size  # of q = 1
+    others = n - q.size  # documents with q = 1
     nobody = 1.0  # e_p(0) / C(n, p)
     before = np.ones(q.size)  # e_{p-1}(j - 1) / C(n, p - 1)
-    chances = np.empty(n_places)
-    for p in range(1, n_places + 1):
+    chances = np.empty(n_positions)
+    for p in range(1, n_positions + 1):
         nobody *= max(others - p + 1, 0) / (n - p + 1)
         sums = np.multiply(before, q, out=before)
         np.cumsum(sums, out=sums)
@@ -149,7 +131,7 @@ def _highest(ranking: Ranking, max_label: float | None) -> float:
         return largest
     if not largest <= check_real("max_label", max_label) <= LARGEST_EXPONENT:
         raise ValueError(
-            f"max_label={max_label!r} must be the highest grade that labels can have, between "
-            f"{largest:g}, the largest label of y, and {LARGEST_EXPONENT}."
+            f"max_label={max_label!r} must be between {largest:g}, the largest label of y, and "
+            f"{LARGEST_EXPONENT}."
         )
     return float(max_label)

@@ -1,20 +1,19 @@
-"""Whether one ranking is better than another, or only luckier."""
+"""Significance of the difference between two rankings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from marginrank._utils.parameters import check_integer, check_share
 from marginrank._utils.tables import ResultTable
-from marginrank._utils.types import Booleans, Floats
+from marginrank._utils.types import Floats
 from marginrank.data.queries import group_rows
 from marginrank.metrics.names import Metric, get_metric, metric_name, order_free
-from marginrank.metrics.options import check_real
 
 CHUNK = 1 << 22  # signs drawn at a time
 
@@ -26,7 +25,7 @@ class Comparison(ResultTable):
     Attributes
     ----------
     metric : str
-        What was measured.
+        Name of the metric.
     mean_a, mean_b : float
         Means over the queries.
     difference : float
@@ -34,13 +33,13 @@ class Comparison(ResultTable):
     interval : tuple of float
         Confidence interval of the difference, from Student's t over the queries.
     confidence : float
-        Its level.
+        Level of the interval.
     t_test_p : float
         Two-sided p-value of the paired t-test.
     randomization_p : float
-        Two-sided p-value of the paired randomisation test.
+        Two-sided p-value of the paired randomization test.
     n_queries : int
-        Queries that count: those in which the metric is defined for both.
+        Number of queries in which the metric has a value for both.
     """
 
     metric: str
@@ -81,10 +80,10 @@ def compare(
 ) -> Comparison:
     """Compare two score vectors by a metric, query by query.
 
-    The paired t-test takes the mean difference over queries for normal; the randomisation test
-    (Smucker et al., 2007) assumes only that, were both equally good, their values could be swapped
-    in any query: it compares the difference with those after random swaps, or after all of them if
-    there are no more than `n_resamples`.
+    The paired t-test assumes that the mean difference over queries is normally distributed. The
+    randomization test (Smucker et al., 2007) assumes only that, if both are equally good, their
+    values can be swapped in any query. It compares the difference with the differences after random
+    swaps, or after all possible swaps if there are at most `n_resamples`.
 
     Parameters
     ----------
@@ -93,11 +92,10 @@ def compare(
     qid, group : array-like, optional
         Queries, as in :class:`~marginrank.RankingData`; at least two.
     metric : str or callable, default="ndcg"
-        As in :func:`get_metric`: "ndcg@10", or a function. The mean over queries of
-        ``per_query=True`` is compared, for :func:`pairwise_accuracy` too. Tied scores count as in
-        random order, unless `options` or the function say otherwise with ``ties``.
+        As in :func:`get_metric`: "ndcg@10", or a function. Means over queries are compared, also
+        for :func:`pairwise_accuracy`. The default of ``ties`` is "average" instead of "order".
     n_resamples : int, default=10_000
-        Random swaps.
+        Number of random swaps.
     confidence : float, default=0.95
         Level of the interval.
     random_state : int, numpy Generator or None, default=0
@@ -108,7 +106,7 @@ def compare(
     Returns
     -------
     Comparison
-        A positive difference speaks for a.
+        A positive difference is in favor of `scores_a`.
 
     Examples
     --------
@@ -119,17 +117,28 @@ def compare(
     >>> round(result.difference, 4), result.randomization_p, result.n_queries
     (0.5556, 0.0625, 6)
     """
-    _check_settings(n_resamples, confidence)
+    n_resamples = check_integer("n_resamples", n_resamples, at_least=1)
+    confidence = check_share("confidence", confidence, allow_ends=False)
     measure = get_metric(metric, **options)
     if group is not None:
-        qid = _numbers(len(np.asarray(scores_a)), qid, group)
-    a, b = _values_by_query(measure, y, scores_a, scores_b, qid)
+        qid = group_rows(len(np.asarray(scores_a)), qid, group).documents.query_of_document
+    a, b = (
+        np.asarray(order_free(measure)(y, scores, qid=qid, per_query=True), dtype=np.float64)
+        for scores in (scores_a, scores_b)
+    )
+    defined = ~(np.isnan(a) | np.isnan(b))
+    count = int(np.sum(defined))
+    if count < 2:
+        raise ValueError(
+            f"{metric_name(measure)} has a value in {count} of {defined.size} queries; a "
+            "comparison needs at least 2. Check qid and y."
+        )
     return compare_values(
         metric_name(measure),
-        a,
-        b,
-        n_resamples=int(n_resamples),
-        confidence=float(confidence),
+        a[defined],
+        b[defined],
+        n_resamples=n_resamples,
+        confidence=confidence,
         random_state=random_state,
     )
 
@@ -143,7 +152,7 @@ def compare_values(
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> Comparison:
-    """Compare two rankings by the values of a metric in the same queries, at least two."""
+    """Compare two rankings by the values of a metric in the same two or more queries."""
     p, interval = _t_test(a - b, confidence)
     return Comparison(
         metric=metric,
@@ -156,36 +165,6 @@ def compare_values(
         randomization_p=_randomization_test(a - b, n_resamples, random_state),
         n_queries=a.size,
     )
-
-
-def _check_settings(n_resamples: int, confidence: float) -> None:
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, Integral) or n_resamples < 1:
-        raise ValueError(f"n_resamples={n_resamples!r} must be an integer of 1 or more.")
-    if not 0 < check_real("confidence", confidence) < 1:
-        raise ValueError(f"confidence={confidence!r} must lie between 0 and 1, as in 0.95.")
-
-
-def _numbers(n: int, qid: ArrayLike | None, group: ArrayLike) -> NDArray[np.int64]:
-    """Return query ids for group sizes, so that a metric need only know ids."""
-    return group_rows(n, qid, group).documents.query_of_document
-
-
-def _values_by_query(
-    measure: Metric, y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike, qid: ArrayLike | None
-) -> tuple[Floats, Floats]:
-    """Return the values of both in the queries where both have one."""
-    a, b = (
-        np.asarray(order_free(measure)(y, scores, qid=qid, per_query=True), dtype=np.float64)
-        for scores in (scores_a, scores_b)
-    )
-    defined = ~(np.isnan(a) | np.isnan(b))
-    count = int(np.sum(defined))
-    if count < 2:
-        raise ValueError(
-            f"{metric_name(measure)} has a value in {count} of {defined.size} queries, and a "
-            "comparison needs at least 2; check qid and y."
-        )
-    return a[defined], b[defined]
 
 
 def _t_test(difference: Floats, confidence: float) -> tuple[float, tuple[float, float]]:
@@ -205,23 +184,19 @@ def _randomization_test(difference: Floats, n_resamples: int, random_state: Any)
     """Return how often sums of differences with random signs are at least as far from 0."""
     d = difference[difference != 0]  # the sign of 0 does not matter
     exact = d.size <= np.log2(n_resamples)
+    signs: Iterable[NDArray[Any]] = _random_signs(d.size, n_resamples, random_state)
+    if exact:
+        signs = [(np.arange(2**d.size)[:, None] >> np.arange(d.size)) & 1]
     total, far = abs(d.sum()), 0
-    for flipped in (
-        _all_signs(d.size) if exact else _random_signs(d.size, n_resamples, random_state)
-    ):
+    for flipped in signs:
         sums = d.sum() - 2 * (flipped.astype(np.float64) @ d)
-        # Sums that differ by rounding are the same.
+        # Sums that differ by rounding are equal.
         far += int(np.sum(np.abs(sums) >= total * (1 - 1e-12)))
     return far / 2**d.size if exact else (far + 1) / (n_resamples + 1)
 
 
-def _all_signs(n: int) -> Iterator[Booleans]:
-    """Yield every way to flip n signs."""
-    yield (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
-
-
 def _random_signs(n: int, n_resamples: int, random_state: Any) -> Iterator[NDArray[np.uint8]]:
-    """Yield random ways to flip n signs, a chunk at a time."""
+    """Yield random signs in chunks, one row per resample: 1 to flip, 0 to keep."""
     generator = np.random.default_rng(random_state)
     n_bytes = (n + 7) // 8
     while n_resamples > 0:

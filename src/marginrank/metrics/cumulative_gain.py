@@ -1,39 +1,34 @@
-"""Discounted cumulative gain and what is made of it."""
+"""Discounted cumulative gain, and metrics derived from it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from marginrank._utils.parameters import check_choice
-from marginrank._utils.types import Booleans, Floats
-from marginrank.metrics.gains import discounts, gains
-from marginrank.metrics.options import TIES, check_cutoff, from_values_by_query, settle
+from marginrank._utils.parameters import Mention, ParameterError, check_choice
+from marginrank._utils.types import Floats
+from marginrank.metrics.options import check_cutoff, ranking_metric, ratio
 from marginrank.metrics.ranking import Ranking
 
+LARGEST_EXPONENT = 960  # the sum of any number of gains up to 2**960 is finite
 
-@from_values_by_query
+
+@ranking_metric()
 def dcg(
     ranking: Ranking,
     *,
     k: int | None = None,
     gain: str = "exponential",
     discount: str = "standard",
-    ties: str = "order",
-    no_relevant: float | str = 0.0,
 ) -> Floats:
     """Return the discounted cumulative gain, DCG@k = Σ_{r ≤ k} gain(y_r) · discount(r).
 
     Parameters
     ----------
-    y, scores, qid, group, per_query, n_jobs
-        As in :func:`ndcg`.
-    k : int, optional
-        Cut-off; all documents by default.
-    gain, discount, ties : str
+    y, scores, qid, group, k, gain, discount, ties, per_query, n_jobs
         As in :func:`ndcg`.
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
-        Value of a query in which no label is above 0; its DCG is 0. "skip" makes it nan and leaves
-        it out of the mean.
+        Value of a query in which no label is above 0; its DCG is 0. "skip" makes it nan and
+        excludes it from the mean.
 
     Returns
     -------
@@ -46,25 +41,22 @@ def dcg(
     3.5
     """
     gain_of = gains(ranking, gain)
-    values = ranking.total(
-        _ranked(ranking, gain_of, ties) * discounts(ranking, discount, check_cutoff(k))
-    )
-    return settle(values, _any_gain(ranking, gain_of), no_relevant)
+    weight = discounts(ranking, discount, check_cutoff(k))
+    values = ranking.total(ranking.expected(gain_of) * weight)
+    return np.where(ranking.total(gain_of) > 0, values, np.nan)
 
 
-@from_values_by_query
+@ranking_metric()
 def ndcg(
     ranking: Ranking,
     *,
     k: int | None = None,
     gain: str = "exponential",
     discount: str = "standard",
-    ties: str = "order",
-    no_relevant: float | str = 0.0,
 ) -> Floats:
-    """Return the normalised discounted cumulative gain, NDCG@k = DCG@k / (DCG@k of the best order).
+    """Return the normalized discounted cumulative gain, NDCG@k = DCG@k / (DCG@k of the best order).
 
-    NDCG is not one metric; these are the options of other tools:
+    Tools define NDCG differently; these options reproduce them:
 
     ======================================  ===========  ========  ===========  =========
     tool                                    gain         discount  no_relevant  ties
@@ -80,23 +72,23 @@ def ndcg(
     Parameters
     ----------
     y, scores : array-like of shape (n_documents,)
-        Labels (zero or more for gains), and the scores to evaluate.
+        Labels, zero or more, and the scores to evaluate.
     qid, group : array-like, optional
         Queries, as in :class:`~marginrank.RankingData`.
     k : int, optional
         Cut-off; all documents by default.
     gain : {"exponential", "linear"}, default="exponential"
-        2^y − 1, or y. Labels too large for the exponential gain are refused.
+        2^y − 1, or y. The exponential gain needs labels of at most 960.
     discount : {"standard", "letor"}, default="standard"
         1 / log2(r + 1) at rank r; or 1 at ranks 1 and 2, then 1 / log2(r).
     ties : {"order", "average"}, default="order"
         Tied scores stay in input order, or the expectation over all their orders is taken
-        (McSherry and Najork, 2008). "order" flatters if the input is sorted by label.
+        (McSherry and Najork, 2008). "order" is too optimistic if the input is sorted by label.
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         Value of a query in which no label is above 0, where NDCG is 0 / 0. "skip" makes it nan and
-        leaves it out of the mean. A query of one relevant document has NDCG 1.
+        excludes it from the mean. A query of one relevant document has NDCG 1.
     per_query : bool, default=False
-        Return values by query, in order of first appearance, instead of their mean.
+        Return one value per query, in order of first appearance, instead of their mean.
     n_jobs : int, optional
         Number of threads; all by default.
 
@@ -116,19 +108,12 @@ def ndcg(
     """
     gain_of = gains(ranking, gain)
     weight = discounts(ranking, discount, check_cutoff(k))
-    actual = ranking.total(_ranked(ranking, gain_of, ties) * weight)
-    ideal = ranking.total(ranking.descending(gain_of) * weight)
-    values = np.divide(actual, ideal, out=np.zeros_like(ideal), where=ideal > 0)
-    return settle(values, ideal > 0, no_relevant)
+    actual = ranking.total(ranking.expected(gain_of) * weight)
+    return ratio(actual, ranking.total(ranking.descending(gain_of) * weight))
 
 
-@from_values_by_query
-def letor_mean_ndcg(
-    ranking: Ranking,
-    *,
-    ties: str = "order",
-    no_relevant: float | str = 0.0,
-) -> Floats:
+@ranking_metric()
+def letor_mean_ndcg(ranking: Ranking) -> Floats:
     """Return LETOR's mean NDCG: the mean of NDCG@m over m = 1 … number of documents of the query.
 
     It is the "MeanNDCG" of LETOR's script and the "mean NDCG" of LIBLINEAR-ranksvm: exponential
@@ -136,9 +121,7 @@ def letor_mean_ndcg(
 
     Parameters
     ----------
-    y, scores, qid, group, per_query, n_jobs
-        As in :func:`ndcg`.
-    ties : {"order", "average"}, default="order"
+    y, scores, qid, group, ties, per_query, n_jobs
         As in :func:`ndcg`.
     no_relevant : {0.0, 1.0, "skip"}, default=0.0
         As in :func:`ndcg`; LETOR and LIBLINEAR-ranksvm take 0.
@@ -156,19 +139,45 @@ def letor_mean_ndcg(
     """
     gain_of = gains(ranking, "exponential")
     weight = discounts(ranking, "letor", None)
-    actual = ranking.running(np.add, _ranked(ranking, gain_of, ties) * weight)
+    actual = ranking.running(np.add, ranking.expected(gain_of) * weight)
     ideal = ranking.running(np.add, ranking.descending(gain_of) * weight)
-    at_each_rank = np.divide(actual, ideal, out=np.zeros_like(ideal), where=ideal > 0)
-    values = ranking.total(at_each_rank) / ranking.sizes
-    return settle(values, _any_gain(ranking, gain_of), no_relevant)
+    return ranking.total(ratio(actual, ideal)) / ranking.sizes
 
 
-def _ranked(ranking: Ranking, gain_of: Floats, ties: str) -> Floats:
-    """Return gains in the order of the scores, expected ones among ties if they are averaged."""
-    check_choice("ties", ties, TIES)
-    ranked = ranking.best_first(gain_of)
-    return ranking.ties.mean(ranked) if ties == "average" else ranked
+def gains(ranking: Ranking, kind: str) -> Floats:
+    """Return the gain of each document, 2^y − 1 or y, in the order of ``ranking.labels``."""
+    check_choice("gain", kind, ("exponential", "linear"))
+    is_exponential = kind == "exponential"
+    y = ranking.labels
+    if y.size and y.min() < 0:
+        raise ValueError(
+            f"{_name_label(ranking, np.argmin(y))}, and gains require labels of zero or more; map "
+            "the labels, for example to y - min(y)."
+        )
+    if y.size and y.max() > (LARGEST_EXPONENT if is_exponential else 2.0**LARGEST_EXPONENT):
+        label = _name_label(ranking, np.argmax(y))
+        if is_exponential:
+            raise ParameterError(
+                f"{label}, and its exponential gain 2**y - 1 is too large; use ndcg with ",
+                Mention("gain", '"linear"'),
+                ", or map the labels to a few grades such as 0 to 4.",
+            )
+        raise ValueError(
+            f"{label}, and sums of such gains overflow; divide the labels by a constant."
+        )
+    return np.exp2(y) - 1.0 if is_exponential else y
 
 
-def _any_gain(ranking: Ranking, gain_of: Floats) -> Booleans:
-    return ranking.total(gain_of) > 0
+def _name_label(ranking: Ranking, position: np.intp) -> str:
+    return f"y[{ranking.documents.row(int(position))}] is {ranking.labels[position]:g}"
+
+
+def discounts(ranking: Ranking, kind: str, k: int | None) -> Floats:
+    """Return the discount of each rank, 0 beyond k, in the order of ``ranking.rank``."""
+    check_choice("discount", kind, ("standard", "letor"))
+    longest = int(ranking.sizes.max(initial=0))
+    top = longest if k is None else min(k, longest)
+    rank = np.arange(1.0, top + 1)
+    table = np.zeros(longest + 1)
+    table[1 : top + 1] = 1.0 / np.log2(rank + 1.0 if kind == "standard" else np.maximum(rank, 2.0))
+    return table[ranking.rank]

@@ -1,4 +1,4 @@
-"""How well each feature ranks on its own."""
+"""Rankings of features: the metric of each one used as the score."""
 
 from __future__ import annotations
 
@@ -18,30 +18,28 @@ from marginrank._utils.memory import require_memory
 from marginrank._utils.tables import ResultTable
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData, as_ranking_data
 from marginrank.metrics import get_metric, pairwise_accuracy
-from marginrank.metrics.names import METRICS, Metric, metric_name, order_free, parts
+from marginrank.metrics.names import METRICS, Metric, metric_name, order_free, split_options
 from marginrank.metrics.options import ROUNDING, exceeds
 
 N_BLOCKS = 16  # of sparse columns: one is in memory at a time, each costs a pass over the entries
-SAMPLE = 1 << 16  # entries that say where to cut
-FEATURE_BYTES = 160  # of the name and the values of a feature; about
+SAMPLE = 1 << 16  # entries from which the blocks are estimated
+FEATURE_BYTES = 160  # of the name and the values of a feature, approximately
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureRanking(ResultTable):
-    """The features of a data set, each evaluated as a ranking of its own.
+    """The metric of each feature of a data set, used as the score of documents.
 
     Attributes
     ----------
     metric : str
-        What was measured.
+        Name of the metric.
     feature_names : list of str
         Names of the features, in the order of the columns.
     descending, ascending : ndarray of shape (n_features,)
-        Value of the metric if documents are ranked from the highest value of the feature down, and
-        from the lowest up.
+        The metric if documents are ranked by descending and by ascending values of the feature.
     best : ndarray of shape (n_features,)
         The better of the two; nan if the metric has no value.
     direction : ndarray of int64, shape (n_features,)
@@ -49,7 +47,7 @@ class FeatureRanking(ResultTable):
     order : ndarray of int64, shape (n_features,)
         Columns from the best feature to the worst; equal ones in the order of the columns.
     chance : float
-        Value of a feature that is constant: what a random order is worth.
+        The metric of a constant feature, which is the expectation in a random order.
     """
 
     metric: str
@@ -89,16 +87,16 @@ def rank_features(
     feature_names: Sequence[str] | None = None,
     n_jobs: int | None = None,
 ) -> FeatureRanking:
-    """Evaluate each feature as a ranking of its own: by metric(y, x_j) and metric(y, −x_j).
+    """Rank features by a metric of each one used as the score: metric(y, x_j) or metric(y, −x_j).
 
     Lai et al. (2013, Fig. 1) find that a few strong features can do most of a ranking's work; this
-    shows which. It takes O(n_features · l log l), a column at a time.
+    shows which. It takes O(n_features · l log l) time for l documents.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-        float32 and float64 with contiguous rows and CSR are not copied. A RankingData brings
-        labels, queries and names; its weights are ignored.
+        The documents. float32 and float64 with contiguous rows and CSR are not copied. A
+        RankingData has labels, queries and names; its weights are ignored.
     y : array-like of shape (n_documents,)
         Labels.
     qid, group : array-like, optional
@@ -106,10 +104,10 @@ def rank_features(
     metric : str or callable, default="ndcg@10"
         As in :func:`~marginrank.metrics.get_metric`; higher must be better.
     feature_names : sequence of str, optional
-        Names of the features; by default those of the columns of a data frame, or f1, f2, …
+        Names of the features; by default the columns of a data frame, or f1, f2, …
     n_jobs : int, optional
         Number of threads; all by default. Each holds a column of X. A function that is not from
-        :mod:`marginrank.metrics` is called by one.
+        :mod:`marginrank.metrics` is called from one thread.
 
     Returns
     -------
@@ -117,11 +115,11 @@ def rank_features(
 
     Notes
     -----
-    Many features have few distinct values, or one a query. Documents that a feature does not tell
-    apart count as in random order: metrics of :mod:`marginrank.metrics` get ``ties="average"``
-    (``"half"`` in pairwise_accuracy), so that a constant feature is worth `chance` however the
-    documents are sorted. Say ``get_metric("ndcg@10", ties="order")`` to have ties in input order.
-    A function of your own sees the documents in input order and decides for itself.
+    Many features have few distinct values, or one per query. So metrics of
+    :mod:`marginrank.metrics` get ``ties="average"`` (``"half"`` in pairwise_accuracy), and a
+    constant feature has the value `chance` in any order of the documents. Pass
+    ``get_metric("ndcg@10", ties="order")`` to keep ties in input order. A function of your own gets
+    the documents in input order.
 
     Examples
     --------
@@ -135,8 +133,12 @@ def rank_features(
     """
     function = get_metric(metric)
     data = as_ranking_data(X, y, qid, group, feature_names=feature_names, n_jobs=n_jobs)
-    check_n_features(data.n_features)
-    measure = _ColumnMetric.of(function, data)
+    require_memory(
+        FEATURE_BYTES * data.n_features,
+        f"X has {data.n_features} features, and a ranking of them",
+        "check the largest index; if indices are hashes or ids, map them to fewer columns",
+    )
+    measure = _ColumnMetric(function, data)
     chance = measure(np.zeros(data.n_documents))
     threads = effective_threads(n_jobs) if measure.is_ours else 1
     values = _score_features(measure, data.X, threads, chance)
@@ -154,55 +156,38 @@ def rank_features(
     )
 
 
-def check_n_features(n_features: int) -> None:
-    """Raise ValueError if there is no memory for the names and values of so many features."""
-    require_memory(
-        FEATURE_BYTES * n_features,
-        f"X has {n_features} features, and a ranking of them",
-        "check the largest index; if indices are hashes or ids, map them to fewer columns",
-    )
-
-
 def best_first(values: Floats) -> Integers:
-    """Return columns by descending value; those equal but for rounding in their order, nan last."""
+    """Return columns by descending value, nan last; equals up to rounding keep their order."""
     step = ROUNDING * np.fmax.reduce(np.abs(values), initial=0.0)
     return np.argsort(-np.round(values / step) if step > 0 else -values, kind="stable")
 
 
-@dataclass(frozen=True)
 class _ColumnMetric:
-    """A metric with everything but the scores.
+    """A metric with everything but the scores."""
 
-    For our own metrics the rows are grouped by query, so that this is not done for each column.
-    """
-
-    metric: Metric
-    y: Floats
-    qid: Integers
-    documents: Documents | None
-    is_ours: bool
-
-    @classmethod
-    def of(cls, metric: Metric, data: RankingData) -> _ColumnMetric:
-        function, options = parts(metric)
-        if function not in METRICS.values():
-            return cls(metric, data.y, data.qid, None, False)
-        metric = partial(order_free(metric), n_jobs=1)  # threads share the columns instead
+    def __init__(self, metric: Metric, data: RankingData) -> None:
+        function, options = split_options(metric)
+        self.is_ours = function in METRICS.values()
+        self._metric, self._y, self._qid = metric, data.y, data.qid
+        self._grouped: Callable[[Floats], Floats] = lambda scores: scores
+        if not self.is_ours:
+            return
+        self._metric = partial(order_free(metric), n_jobs=1)  # threads share the columns instead
         if function is pairwise_accuracy and "ties" not in options:
-            metric = partial(metric, ties="half")
-        y, qid, queries = data.y, data.qid, data.queries
-        metric(y, np.zeros(y.size), qid=qid)  # checks labels by their place in the user's y
-        return cls(metric, queries.grouped(y), queries.grouped(qid), queries, True)
+            self._metric = partial(self._metric, ties="half")
+        self(np.zeros(data.n_documents))  # so that errors name labels by their row in y
+        # Rows are grouped by query once, not for each column.
+        self._grouped = data.queries.grouped
+        self._y, self._qid = map(data.queries.grouped, (data.y, data.qid))
 
     def __call__(self, scores: Floats) -> float:
-        scores = scores if self.documents is None else self.documents.grouped(scores)
-        return float(self.metric(self.y, scores, qid=self.qid))
+        return float(self._metric(self._y, self._grouped(scores), qid=self._qid))
 
 
 def _score_features(
     measure: Callable[[Floats], float], X: Any, threads: int, chance: float
 ) -> Floats:
-    """Return the values of each column and of its negative; columns without entries have chance."""
+    """Return the values of each column and of its negative; `chance` for columns of zeros."""
     if not sp.issparse(X) or X.shape[1] <= X.nnz:
         return np.array(list(_score_columns(measure, X, threads)), dtype=np.float64)
     values = np.full((X.shape[1], 2), chance)

@@ -20,40 +20,23 @@ from marginrank.metrics.pairwise import kendall_tau, pairwise_accuracy
 
 Metric = Callable[..., Any]
 
+_ALL = (ndcg, letor_mean_ndcg, dcg, average_precision, reciprocal_rank, precision, recall, err)
 METRICS: dict[str, Metric] = {
-    metric.__name__: metric
-    for metric in (
-        ndcg,
-        letor_mean_ndcg,
-        dcg,
-        average_precision,
-        reciprocal_rank,
-        precision,
-        recall,
-        err,
-        pairwise_accuracy,
-        kendall_tau,
-        auc,
-    )
+    metric.__name__: metric for metric in (*_ALL, pairwise_accuracy, kendall_tau, auc)
 }
 
-# Usual names of the same metrics elsewhere.
-ALIASES = {
-    "map": "average_precision",
-    "mrr": "reciprocal_rank",
-    "p": "precision",
-}
+ALIASES = {"map": "average_precision", "mrr": "reciprocal_rank", "p": "precision"}
 
 
 def get_metric(metric: str | Metric, **options: Any) -> Metric:
-    """Return a metric with its options filled in; unknown ones raise ValueError.
+    """Return a metric by name, with its options filled in.
 
     Parameters
     ----------
     metric : str or callable
-        Name of a function of :mod:`marginrank.metrics`, with a cut-off if wanted: "ndcg@10". Upper
-        and lower case are the same; "map", "mrr" and "p" are short for "average_precision",
-        "reciprocal_rank" and "precision". Or a function called as those are,
+        Name of a function of :mod:`marginrank.metrics`, optionally with a cut-off: "ndcg@10". Case
+        does not matter; "map", "mrr" and "p" are short for "average_precision", "reciprocal_rank"
+        and "precision". Or a function with the signature
         ``metric(y, scores, qid=…, per_query=…)``.
     **options
         Options of the metric, such as ``k=10`` or ``no_relevant="skip"``.
@@ -62,6 +45,11 @@ def get_metric(metric: str | Metric, **options: Any) -> Metric:
     -------
     callable
         Called as ``metric(y, scores, qid=…, per_query=…)``.
+
+    Raises
+    ------
+    ValueError
+        If the name or an option is unknown, or a value is invalid.
 
     Examples
     --------
@@ -73,7 +61,7 @@ def get_metric(metric: str | Metric, **options: Any) -> Metric:
     if not callable(function):
         raise ParameterError(given("metric", metric), " must be a name or a function.")
     if cutoff.keys() & options.keys():
-        raise ValueError(f"metric {metric!r} and k={options['k']!r} both give a cut-off; give one.")
+        raise ValueError(f"metric {metric!r} and k={options['k']!r} both give a cut-off; pass one.")
     options = {**cutoff, **options}
     if function in METRICS.values():
         _check_options(function, options)
@@ -81,22 +69,22 @@ def get_metric(metric: str | Metric, **options: Any) -> Metric:
 
 
 def order_free(metric: Metric) -> Metric:
-    """Return a metric of ours with tied scores as in random order, if nothing is said of them.
+    """Return a metric with ``ties="average"``, unless it has no such option or `ties` is given.
 
-    What decides, such as which model is kept, must not depend on the order of the rows: on data
-    sorted by label, ties in input order make a model that ties all documents look perfect.
+    Selections must not depend on the order of the rows: on data sorted by label, ties in input
+    order make a model that ties all documents look perfect.
     """
-    function, options = parts(metric)
+    function, options = split_options(metric)
     if function not in METRICS.values() or "ties" in options:
         return metric
     ties = inspect.signature(function).parameters.get("ties")
     return partial(metric, ties="average") if ties and ties.default == "order" else metric
 
 
-def parts(metric: Metric) -> tuple[Metric, dict[str, Any]]:
-    """Return a metric without the options that are filled in, and these."""
+def split_options(metric: Metric) -> tuple[Metric, dict[str, Any]]:
+    """Return the function of a metric, and the options that are filled in."""
     if isinstance(metric, partial):
-        function, options = parts(metric.func)
+        function, options = split_options(metric.func)
         return function, {**options, **metric.keywords}
     return metric, {}
 
@@ -110,7 +98,7 @@ def _named(metric: str) -> tuple[Metric, dict[str, Any]]:
         what = f" {given_name!r} is not known; {hint} one of {', '.join(METRICS)}."
         raise ParameterError(Mention("metric"), what)
     if at and not k.isdecimal():
-        what = f' {metric!r} has no cut-off after the @; give one as in "ndcg@10".'
+        what = f' {metric!r} has no cut-off after the @; pass one as in "ndcg@10".'
         raise ParameterError(Mention("metric"), what)
     return METRICS[name], {"k": int(k)} if at else {}
 
@@ -121,12 +109,12 @@ def _check_options(metric: Metric, options: dict[str, Any]) -> None:
     for option in options:
         if option not in known:
             allowed = ", ".join(known)
-            raise ValueError(f"{metric.__name__} has no option {option!r}; it has {allowed}.")
+            raise ValueError(f"{metric.__name__} has no option {option!r}; available: {allowed}.")
     metric([0, 0], [1.0, 0.0], **options)  # checks the values
 
 
 def metric_name(metric: Metric) -> str:
-    """Return what to call a metric in a report: "ndcg@10", "ndcg@10(gain='linear')"."""
+    """Return the name of a metric in reports: "ndcg@10", "ndcg@10(gain='linear')"."""
     if not isinstance(metric, partial):
         return getattr(metric, "__name__", repr(metric))
     options = dict(metric.keywords)

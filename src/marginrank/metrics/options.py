@@ -1,4 +1,4 @@
-"""Arguments that metrics share, and how values by query become a result."""
+"""Shared arguments of the metrics, and the mean of their values by query."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marginrank._utils.types import Booleans, Floats
+from marginrank._utils.parameters import check_choice
+from marginrank._utils.types import Floats
 from marginrank.metrics.ranking import Ranking
 
 Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
 
-TIES = ("order", "average")
 ROUNDING = 1e-12  # relative; values that differ by less may do so by the order of the rows
+CONVENTIONS = {"ties": "order", "no_relevant": 0.0}
 
 
 class RankingMetric(Protocol):
-    """A metric as users call it; `options` are its own."""
+    """Signature of a metric; `options` are its own."""
 
     __name__: str
 
@@ -37,36 +38,56 @@ class RankingMetric(Protocol):
         n_jobs: int | None = None,
         **options: Any,
     ) -> Value:
-        """Return the mean over queries, or with `per_query` the value of each."""
+        """Return the mean over queries, or with `per_query` one value per query."""
 
 
-def from_values_by_query(values_of: Callable[..., Floats]) -> RankingMetric:
-    """Make a metric of a function that returns a value per query of a Ranking, nan for none.
+def ranking_metric(
+    *, conventions: bool = True, ordinal: bool = False
+) -> Callable[[Callable[..., Floats]], RankingMetric]:
+    """Make a metric from a function of a Ranking that returns one value per query.
 
-    The metric has the arguments of :class:`RankingMetric` and those of the function.
+    The metric takes the arguments of :class:`RankingMetric` and the options of the function, which
+    returns nan for a query without a value.
+
+    Parameters
+    ----------
+    conventions : bool
+        Whether the metric also takes ``ties``, which the function sees as `ranking.average_ties`,
+        and ``no_relevant``, which replaces nan.
+    ordinal : bool
+        Whether only the order of the labels matters.
     """
-    shared = inspect.signature(RankingMetric.__call__).parameters
-    options = [*inspect.signature(values_of).parameters.values()][1:]
-    data = [shared[name] for name in ("y", "scores", "qid", "group")]
-    output = [shared[name] for name in ("per_query", "n_jobs")]
 
-    @wraps(values_of)
-    def metric(
-        y: ArrayLike,
-        scores: ArrayLike,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        per_query: bool = False,
-        n_jobs: int | None = None,
-        **options: Any,
-    ) -> Value:
-        ranking = Ranking.of(y, scores, qid, group, n_jobs)
-        return report(values_of(ranking, **options), per_query)
+    def decorate(values_of: Callable[..., Floats]) -> RankingMetric:
+        @wraps(values_of)
+        def metric(
+            y: ArrayLike,
+            scores: ArrayLike,
+            *,
+            qid: ArrayLike | None = None,
+            group: ArrayLike | None = None,
+            per_query: bool = False,
+            n_jobs: int | None = None,
+            **options: Any,
+        ) -> Value:
+            ties, no_relevant = "order", "skip"
+            if conventions:
+                ties, no_relevant = (options.pop(*default) for default in CONVENTIONS.items())
+                check_choice("ties", ties, ("order", "average"))
+            ranking = Ranking.of(
+                y, scores, qid, group, n_jobs, ordinal=ordinal, average_ties=ties == "average"
+            )
+            return average(_fill(values_of(ranking, **options), no_relevant), per_query)
 
-    signature = inspect.Signature([*data, *options, *output], return_annotation=Value)
-    metric.__signature__ = signature  # type: ignore[attr-defined]
-    return metric
+        shared = [*inspect.signature(RankingMetric.__call__).parameters.values()]
+        own = [*inspect.signature(values_of).parameters.values()][1:]
+        for name, default in CONVENTIONS.items() if conventions else ():
+            own.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
+        signature = inspect.Signature([*shared[1:5], *own, *shared[5:7]], return_annotation=Value)
+        metric.__signature__ = signature  # type: ignore[attr-defined]
+        return metric
+
+    return decorate
 
 
 def check_cutoff(k: Any) -> int | None:
@@ -86,22 +107,28 @@ def check_real(name: str, value: Any) -> float:
 
 
 def exceeds(value: Any, other: Any) -> Any:
-    """Tell whether a value is higher than another by more than rounding."""
+    """Whether a value is higher than another by more than rounding."""
     return value - other > ROUNDING * np.abs(value)
 
 
-def settle(values: Floats, relevant: Booleans, no_relevant: float | str) -> Floats:
-    """Put the policy `no_relevant` in the place of queries that have no relevant document."""
-    if isinstance(no_relevant, str) and no_relevant == "skip":
-        return np.where(relevant, values, np.nan)
-    if no_relevant not in (0, 1):
-        raise ValueError(f'no_relevant={no_relevant!r} is not known; use 0, 1 or "skip".')
-    return np.where(relevant, values, float(no_relevant))
+def ratio(part: Floats, whole: Floats) -> Floats:
+    """Return part / whole, nan where the whole is 0."""
+    result = np.full(whole.shape, np.nan)
+    np.divide(part, whole, out=result, where=whole > 0)
+    return result
 
 
-def report(values: Floats, per_query: bool) -> Value:
+def average(values: Floats, per_query: bool) -> Value:
     """Return values by query, or their mean over the queries that have one (are not nan)."""
     if per_query:
         return values
     defined = values[~np.isnan(values)]
     return float(np.mean(defined)) if defined.size else float("nan")
+
+
+def _fill(values: Floats, no_relevant: Any) -> Floats:
+    if isinstance(no_relevant, str) and no_relevant == "skip":
+        return values
+    if no_relevant not in (0, 1):
+        raise ValueError(f'no_relevant={no_relevant!r} must be 0, 1 or "skip".')
+    return np.where(np.isnan(values), float(no_relevant), values)

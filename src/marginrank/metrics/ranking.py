@@ -1,4 +1,4 @@
-"""Documents grouped by query, in the order of their scores: the input of every metric."""
+"""Documents grouped by query and ranked by their scores: the input of every metric."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,14 +19,16 @@ Scalar = TypeVar("Scalar", np.float64, np.int64)
 class Ranking:
     """Labels and scores by query, and the order of the scores.
 
-    Documents have two orders: grouped by query in input order (`labels`, `scores`), and then from
-    the best score down (whatever went through `best_first`, and `rank`). Ties stay in input order.
+    Arrays of documents have one of two orders: grouped by query in input order (`labels`,
+    `scores`), or by descending score in each query (`rank` and the result of `best_first`). Ties
+    stay in input order.
     """
 
     labels: Floats
     scores: Floats
     documents: Documents
     threads: int
+    average_ties: bool = False  # whether a metric is the expectation over all orders of ties
 
     @classmethod
     def of(
@@ -38,21 +40,25 @@ class Ranking:
         n_jobs: int | None,
         *,
         ordinal: bool = False,
+        average_ties: bool = False,
     ) -> "Ranking":
-        """Check and group; `ordinal` says that only the order of the labels counts."""
+        """Check and group the documents; with `ordinal`, only the order of labels matters."""
         threads = effective_threads(n_jobs)
         n = np.shape(scores)[0] if np.ndim(scores) else 0
-        s = check_vector(scores, "scores", n, "one score a document")
+        s = check_vector(scores, "scores", n, "one score per document")
         _check_lengths(y, n)
-        labels = check_labels(y, n) if ordinal else check_vector(y, "y", n, "one label a document")
+        label = "one label per document"
+        labels = check_labels(y, n) if ordinal else check_vector(y, "y", n, label)
         if n == 0:
-            return cls(labels, s, Documents(np.zeros(1, dtype=np.int64), None), threads)
-        documents, _ = group_rows(n, qid, group)
-        return cls(documents.grouped(labels), documents.grouped(s), documents, threads)
+            documents = Documents(np.zeros(1, dtype=np.int64), None)
+        else:
+            documents, _ = group_rows(n, qid, group)
+            labels, s = documents.grouped(labels), documents.grouped(s)
+        return cls(labels, s, documents, threads, average_ties)
 
     @property
     def offsets(self) -> Integers:
-        """Where the documents of each query begin, and the last ones end."""
+        """Position of the first document of each query, and the number of documents."""
         return self.documents.offsets
 
     @cached_property
@@ -62,13 +68,13 @@ class Ranking:
 
     @cached_property
     def order(self) -> Integers:
-        """Documents of each query from the best score down."""
+        """Documents of each query by descending score."""
         return _core.rank_documents(self.scores, self.offsets, self.threads)
 
     @cached_property
     def rank(self) -> Integers:
         """Rank 1, 2, … of each document in the order of its query."""
-        return np.arange(1, self.labels.size + 1) - self.spread(self.offsets[:-1])
+        return np.arange(1, self.labels.size + 1) - self.repeat(self.offsets[:-1])
 
     @cached_property
     def ties(self) -> "TieGroups":
@@ -79,27 +85,30 @@ class Ranking:
         return TieGroups(np.flatnonzero(first), self.labels.size)
 
     def best_first(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Put values of documents in the order of the scores."""
+        """Return values of documents in the order of the scores."""
         return values[self.order]
 
+    def expected(self, values: Floats) -> Floats:
+        """Return values in the order of the scores, averaged over ties if `average_ties`."""
+        ranked = self.best_first(values)
+        return self.ties.mean(ranked) if self.average_ties else ranked
+
     def descending(self, values: Floats) -> Floats:
-        """Sort values inside each query: what `best_first` gives for an ideal ranking."""
+        """Return values in descending order in each query, as an ideal ranking has them."""
         return values[_core.rank_documents(values, self.offsets, self.threads)]
 
-    def spread(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
+    def repeat(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
         """Repeat values of queries for each of their documents."""
         return np.repeat(values, self.sizes)
 
     def total(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Sum over the documents of each query."""
+        """Return the sum over the documents of each query."""
         return np.add.reduceat(values, self.offsets[:-1])
 
     def running(self, operation: np.ufunc, values: Floats) -> Floats:
-        """Accumulate values down the ranking of each query, as in ``operation.accumulate``.
-
-        By doubling steps, as differences of one long cumulative sum would lose the digits of
-        queries with small values.
-        """
+        """Accumulate values down the ranking of each query, as in ``operation.accumulate``."""
+        # Doubling steps: differences of one long cumulative sum would lose the digits of queries
+        # with small values.
         result, step = values, 1
         while step < self.sizes.max(initial=0):
             ahead = operation(result[step:], result[:-step])
@@ -110,12 +119,11 @@ class Ranking:
 
 
 def _check_lengths(y: ArrayLike, n_scores: int) -> None:
-    """Raise ValueError if there are not as many labels as scores; either may be wrong."""
     try:
         n_labels = len(y)  # type: ignore[arg-type]
-    except TypeError:  # a number, which has another error
+    except TypeError:  # a number, which check_vector rejects
         return
-    if n_labels != n_scores:
+    if n_labels != n_scores:  # either may be wrong
         raise ValueError(
             f"y has {n_labels} entries and scores has {n_scores}; pass one label and one score per "
             "document."
@@ -128,7 +136,7 @@ class TieGroups:
     Attributes
     ----------
     starts, sizes : ndarray of int64, shape (n_groups,)
-        Where the first document of each group stands; number of its documents.
+        Position of the first document of each group, and number of its documents.
     """
 
     def __init__(self, starts: Integers, n_documents: int) -> None:
@@ -136,21 +144,21 @@ class TieGroups:
         self.sizes = np.diff(starts, append=n_documents)
 
     @cached_property
-    def place(self) -> Integers:
-        """Place 0, 1, … of each document in its group."""
-        return np.arange(self.sizes.sum()) - self.spread(self.starts)
+    def position(self) -> Integers:
+        """Position 0, 1, … of each document in its group."""
+        return np.arange(self.sizes.sum()) - self.repeat(self.starts)
 
     def total(self, values: Floats) -> Floats:
-        """Sum over the documents of each group."""
+        """Return the sum over the documents of each group."""
         return np.add.reduceat(values, self.starts)
 
-    def spread(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
+    def repeat(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
         """Repeat values of groups for each of their documents."""
         return np.repeat(values, self.sizes)
 
     def mean(self, values: Floats) -> Floats:
         """Replace each value by the mean of its group: its expectation in a random order."""
-        return self.spread(self.total(values) / self.sizes)
+        return self.repeat(self.total(values) / self.sizes)
 
 
 def ranks(
@@ -160,9 +168,7 @@ def ranks(
     group: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Integers:
-    """Return the rank of each document inside its query, 1 for the best.
-
-    Documents with equal scores are ranked in the order of the rows.
+    """Return the rank of each document in its query, 1 for the best; ties in the order of rows.
 
     Examples
     --------

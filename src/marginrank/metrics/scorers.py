@@ -15,32 +15,32 @@ from marginrank.metrics.names import Metric, get_metric, metric_name, order_free
 NO_QUERIES = (
     "The scorer got no qid, so all documents count as one query. Call "
     "sklearn.set_config(enable_metadata_routing=True) and pass qid=qid to fit of the search, or "
-    'params={"qid": qid} to cross_validate; qid=np.zeros(n_documents) if they are one query.'
+    'params={"qid": qid} to cross_validate. If they are one query, pass qid=np.zeros(n_documents).'
 )
 
 
 @dataclass(frozen=True, repr=False)
 class RankingScorer:
-    """A metric as ``scorer(estimator, X, y, qid=…)``; made by :func:`make_ranking_scorer`."""
+    """A ranking metric as a scikit-learn scorer; see :func:`make_ranking_scorer`."""
 
     metric: Metric
 
     def __call__(
         self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None
     ) -> float:
-        """Score ``estimator.predict(X)``; without qid all documents are one query.
+        """Return the metric of ``estimator.predict(X)``; without qid all documents are one query.
 
-        Without qid, more documents than the largest query of the fit had, or than a query is likely
-        to have, raise a warning that says how to pass qid.
+        Without qid, it warns if there are more documents than in the largest query of the fit.
         """
         scores = _predict(estimator, X, qid)
-        if qid is None and len(scores) > _most_documents(estimator):
+        last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+        if qid is None and len(scores) > getattr(last, "_largest_query", MANY_DOCUMENTS):
             warn_caller(NO_QUERIES)
             qid = np.zeros(len(scores), dtype=np.int64)
         return float(self.metric(y, scores, qid=qid))
 
     def get_metadata_routing(self) -> Any:
-        """Ask scikit-learn for qid."""
+        """Return the request for qid."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
@@ -48,28 +48,22 @@ class RankingScorer:
         return request
 
     def __repr__(self) -> str:
-        """Name the metric."""
+        """Return the call that makes the scorer."""
         return f"make_ranking_scorer({metric_name(self.metric)})"
 
 
-def _most_documents(estimator: Any) -> int:
-    """Return how many documents without qid may well be one query."""
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    return int(getattr(last, "_largest_query", MANY_DOCUMENTS))
-
-
 def _predict(estimator: Any, X: Any, qid: ArrayLike | None) -> Any:
-    """Predict; a pipeline with a step that scales inside queries asks for them."""
     from sklearn import config_context
     from sklearn.utils.metadata_routing import get_routing_for_object
 
     with config_context(enable_metadata_routing=True):
+        # A pipeline with a step that scales within queries requests qid.
         asks = qid is not None and get_routing_for_object(estimator).consumes("predict", ["qid"])
         return estimator.predict(X, qid=qid) if asks else estimator.predict(X)
 
 
 def metric_of(scoring: str | Metric | RankingScorer) -> Metric:
-    """Return the metric that a name, a function or a scorer of ours stands for."""
+    """Return the metric given by a name, a function or a RankingScorer."""
     return get_metric(scoring.metric if isinstance(scoring, RankingScorer) else scoring)
 
 
@@ -83,11 +77,10 @@ def make_ranking_scorer(metric: str | Metric = "ndcg", **options: Any) -> Rankin
     Parameters
     ----------
     metric : str or callable, default="ndcg"
-        As in :func:`get_metric`: "ndcg@10", or a function. Higher must be better. As scorers choose
-        models, tied scores count as in random order, unless `options` or the function say otherwise
-        with ``ties``.
+        As in :func:`get_metric`: "ndcg@10", or a function. Higher must be better. Scorers select
+        models, so the default of ``ties`` is "average" instead of "order".
     **options
-        Options of the metric, checked at once.
+        Options of the metric.
 
     Returns
     -------

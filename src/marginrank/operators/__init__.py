@@ -1,4 +1,4 @@
-"""Where X is, and what multiplies it. A new operator is a folder here and a line below."""
+"""Backends: where X is and how it is multiplied. A new one is a folder and a line below."""
 
 from importlib import import_module
 from operator import attrgetter
@@ -6,7 +6,7 @@ from operator import attrgetter
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.protocols import Matrix
 
-# A function of RankingData that returns its matrix, as "module:name": imported when asked for.
+# Functions of a RankingData that return its Matrix, as "module:name"; imported when needed.
 BACKENDS = {
     "native": "marginrank.operators.native:native_matrix",
     "torch": "marginrank.operators.torch.matrix:TorchMatrix.of",
@@ -14,7 +14,7 @@ BACKENDS = {
 
 
 def matrix_of(data: RankingData, backend: str = "native") -> Matrix:
-    """Return X of some data as a backend holds it."""
+    """Return X of the data as a matrix of the given backend."""
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r} must be one of {', '.join(map(repr, BACKENDS))}.")
     module, _, name = BACKENDS[backend].partition(":")

@@ -1,4 +1,4 @@
-"""The backend of this machine: C++ kernels on arrays in memory; scores are NumPy vectors."""
+"""The native backend: C++ kernels on arrays in memory; scores are NumPy vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,36 +27,26 @@ from marginrank.objective.protocols import (
     State,
 )
 
-ANY_LOSS = LOSSES["squared_hinge"]  # for what has nothing to do with losses
+ANY_LOSS = LOSSES["squared_hinge"]  # for kernels that need pairs but evaluate no loss
 
 
 def native_matrix(data: RankingData) -> "NativeMatrix":
-    """Return X where it is."""
+    """Return X of the data without a copy."""
     return NativeMatrix(data.X, data.matrix)
 
 
 def as_native(X: Any) -> "NativeMatrix":
-    """Return an array or CSR matrix that was checked before."""
+    """Return a matrix for an array or CSR matrix that was checked before."""
     return NativeMatrix(X, as_matrix(X))
 
 
 @dataclass(frozen=True)
 class NativeMatrix(Matrix):
-    """An array or CSR matrix, and the view that the kernels have of it or of some columns.
-
-    Attributes
-    ----------
-    X : array or sparse matrix
-        All columns.
-    view : _core.Matrix
-        Those in use.
-    columns : ndarray of int64 or None
-        Which these are; None for all.
-    """
+    """An array or CSR matrix, and the kernels' view of all or some of its columns."""
 
     X: Any
     view: _core.Matrix
-    columns: Integers | None = None
+    columns: Integers | None = None  # of X that are in the view; None for all
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -74,7 +64,6 @@ class NativeMatrix(Matrix):
         return NativeMatrix(self.X, self.view.take_columns(columns, threads), kept)
 
     def rows(self, rows: Integers) -> Rows:
-        """Return some rows."""
         columns = np.arange(self.n_features) if self.columns is None else self.columns
         return Rows(self.X, rows, columns)
 
@@ -122,13 +111,12 @@ class NativeLoss(PairLoss):
         return Scores(_core.hess_vec_scores(self.point(state), _vector(u), self._threads))
 
     def point(self, state: State | None) -> Any:
-        """Return what the kernels know of some scores."""
+        """Return the kernels' state at some scores; a subclass may rebuild it."""
         return state
 
     def evaluation(
         self, found: tuple[Floats, Floats, Floats | None, Floats, _core.Point]
     ) -> Evaluation:
-        """Return an evaluation by the kernels."""
         losses, slopes, gradient, scores, point = found
         return Evaluation(
             scores=Scores(scores),
@@ -166,7 +154,7 @@ class NativeDesign(Design):
         return self._documents
 
     def on(self, matrix: NativeMatrix) -> "NativeDesign":
-        """Return another X of the same documents."""
+        """Return a design of another X with the same documents."""
         return NativeDesign(matrix, self.pairs, self.threads, self.documents)
 
     def pair_loss(self, loss: Loss) -> NativeLoss:
@@ -216,10 +204,10 @@ class NativeDesign(Design):
 
 
 class NativeSharedSweeps(SharedSweeps):
-    """C++ kernels that read X once for all.
+    """C++ kernels that read X once for several problems.
 
-    Problems must have the same documents in the same queries, and may differ in pairs, in weights
-    and in the loss. The result of one is the same bit for bit whatever the others are.
+    The problems must have the same documents in the same queries; pairs, weights and losses may
+    differ. The result of one is the same, bit for bit, whatever the others are.
     """
 
     def __init__(self, designs: Sequence[Design]) -> None:

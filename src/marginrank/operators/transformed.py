@@ -1,15 +1,18 @@
-"""X times a matrix T that is never multiplied out: any backend's X, which stays as it is.
+"""X times a matrix T, or divided by scales, without computing the product.
 
-With u the weights of XT, the scores are X (Tu), and sums over documents, Xᵀz, become TᵀXᵀz. So
-solvers work with u, as if X had been transformed; the backend gets w = Tu.
+With u the weights of XT, the scores are X (Tu), and a sum over documents Xᵀz becomes TᵀXᵀz. Solvers
+work with u as if X had been transformed; the backend gets w = Tu. X is not copied.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
-from marginrank._utils.types import Floats
+from marginrank._utils.types import Floats, Integers
+from marginrank.objective.gram import Rows
 from marginrank.objective.losses import Loss
+from marginrank.objective.pair_sets import ActiveDocuments, PairCounts, PairSet
 from marginrank.objective.protocols import (
     Design,
     Evaluation,
@@ -34,9 +37,14 @@ class Transformation(ABC):
     def outer(self, sums: Floats) -> Floats:
         """Return Tᵀg for the last axis of sums g over documents."""
 
+    def apply(self, evaluation: Evaluation) -> Evaluation:
+        """Return an evaluation of X with the gradient of XT."""
+        assert evaluation.gradient is not None
+        return evaluation._replace(gradient=self.outer(evaluation.gradient))
+
 
 class TransformedDesign(Design):
-    """XT; scores and losses are those of X."""
+    """XT; scores and losses are the same as for X."""
 
     def __init__(self, matrix: Matrix, inner: Design, transformation: Transformation) -> None:
         super().__init__(matrix, inner.pairs, inner.threads)
@@ -55,7 +63,7 @@ class TransformedDesign(Design):
 
     def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
         found = self.inner.evaluate(loss, self.transformation.inner(w), like)
-        return _transformed(self.transformation, found)
+        return self.transformation.apply(found)
 
     def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
         product, scores = self.inner.hess_vec(loss, state, self.transformation.inner(v))
@@ -68,11 +76,11 @@ class TransformedDesign(Design):
     def share(self, designs: Sequence[Design]) -> SharedSweeps:
         transformed = cast(Sequence[TransformedDesign], designs)
         inner = self.inner.share([design.inner for design in transformed])
-        return TransformedSweeps(inner, [design.transformation for design in transformed])
+        return _TransformedSweeps(inner, [design.transformation for design in transformed])
 
 
-class TransformedSweeps(SharedSweeps):
-    """Sweeps over X that several designs share, each of which has its own T."""
+class _TransformedSweeps(SharedSweeps):
+    """Shared sweeps over X for several designs, each with its own T."""
 
     def __init__(self, inner: SharedSweeps, transformations: Sequence[Transformation]) -> None:
         self._inner = inner
@@ -82,28 +90,105 @@ class TransformedSweeps(SharedSweeps):
         self, losses: Sequence[PairLoss], ws: Sequence[Floats], likes: Sequence[State | None]
     ) -> list[Evaluation]:
         found = self._inner.evaluate(losses, self._inside(ws), likes)
-        return [_transformed(t, one) for t, one in zip(self._transformations, found, strict=True)]
+        return [t.apply(one) for t, one in zip(self._transformations, found, strict=True)]
 
     def dot(self, ws: Sequence[Floats]) -> list[Scores]:
         return self._inner.dot(self._inside(ws))
 
     def transpose_dot(self, zs: Sequence[Scores]) -> list[Floats]:
-        return self._outside(self._inner.transpose_dot(zs))
+        sums = self._inner.transpose_dot(zs)
+        return [t.outer(one) for t, one in zip(self._transformations, sums, strict=True)]
 
     def hess_vec(
         self, losses: Sequence[PairLoss], states: Sequence[State], vs: Sequence[Floats]
     ) -> list[tuple[Floats, Scores]]:
-        found = self._inner.hess_vec(losses, states, self._inside(vs))
-        products = self._outside([product for product, _ in found])
-        return [(product, one[1]) for product, one in zip(products, found, strict=True)]
+        found = zip(
+            self._transformations,
+            self._inner.hess_vec(losses, states, self._inside(vs)),
+            strict=True,
+        )
+        return [(t.outer(product), scores) for t, (product, scores) in found]
 
     def _inside(self, ws: Sequence[Floats]) -> list[Floats]:
         return [t.inner(w) for t, w in zip(self._transformations, ws, strict=True)]
 
-    def _outside(self, sums: Sequence[Floats]) -> list[Floats]:
-        return [t.outer(one) for t, one in zip(self._transformations, sums, strict=True)]
+
+@dataclass(frozen=True)
+class ScaledMatrix(Matrix):
+    """X / σ: the features of X divided by positive numbers σ."""
+
+    inner: Matrix
+    scale: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.inner.shape
+
+    @property
+    def n_entries(self) -> int:
+        return self.inner.n_entries
+
+    def magnitudes(self, threads: int) -> Floats:
+        return self.inner.magnitudes(threads) / self.scale
+
+    def restrict(self, columns: Integers, threads: int) -> "ScaledMatrix":
+        return ScaledMatrix(self.inner.restrict(columns, threads), self.scale[columns])
+
+    def design(self, pairs: PairCounts, threads: int) -> "_ScaledDesign":
+        return _ScaledDesign(self, self.inner.design(pairs, threads), _Division(self.scale))
+
+    def sample(
+        self, pairs: PairCounts, fraction: float, seed: int, threads: int
+    ) -> tuple[Matrix, PairSet]:
+        inner, sample = self.inner.sample(pairs, fraction, seed, threads)
+        return ScaledMatrix(inner, self.scale), sample
+
+    def on_host(self) -> "ScaledMatrix | None":
+        inner = self.inner.on_host()
+        return None if inner is None else ScaledMatrix(inner, self.scale)
+
+    @property
+    def largest_sample(self) -> float:
+        return self.inner.largest_sample
 
 
-def _transformed(transformation: Transformation, evaluation: Evaluation) -> Evaluation:
-    assert evaluation.gradient is not None
-    return evaluation._replace(gradient=transformation.outer(evaluation.gradient))
+@dataclass(frozen=True)
+class _Division(Transformation):
+    """The diagonal matrix of 1 / σ."""
+
+    scale: Floats
+
+    def inner(self, u: Floats) -> Floats:
+        return u / self.scale
+
+    def outer(self, sums: Floats) -> Floats:
+        return sums / self.scale
+
+
+class _ScaledDesign(TransformedDesign):
+    """X / σ with one row per document."""
+
+    matrix: ScaledMatrix
+
+    def rows(self, rows: Integers) -> Rows:
+        return self.inner.rows(rows).over(self.matrix.scale)
+
+    def active_rows(self) -> tuple[Rows, ActiveDocuments]:
+        rows, active = self.inner.active_rows()
+        return rows.over(self.matrix.scale), active
+
+    def column(self, j: int) -> Scores:
+        factor = 1.0 / float(self.matrix.scale[j])
+        return self.space.add(self.space.zero(), factor, self.inner.column(j))
+
+    def query_squares(self, by_query: QueryLosses) -> Floats:
+        return self.inner.query_squares(by_query) / self.matrix.scale**2
+
+    def hessian(self, loss: PairLoss, state: State) -> Floats:
+        hessian = self.inner.hessian(loss, state)
+        hessian /= self.matrix.scale
+        hessian /= self.matrix.scale[:, None]
+        return hessian
+
+    def hess_diag(self, loss: PairLoss, state: State) -> Floats:
+        return self.inner.hess_diag(loss, state) / self.matrix.scale**2

@@ -3,7 +3,7 @@
 import sys
 
 # For terminals without these; whatever else they lack is written as an escape.
-PLAIN = str.maketrans({"█": "#", "…": "...", "×": "x", "−": "-"})
+PLAIN = str.maketrans("▁▂▃▄▅▆▇█░▒▓×−", "_.-=+*%#.:*x-") | {ord("…"): "..."}
 
 
 def printable(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The protocols over parts: the same sums, part by part, in the order of the parts."""
+"""Scores, losses and designs over parts: sums are made in the order of the parts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,29 +27,19 @@ from marginrank.objective.protocols import (
     State,
 )
 from marginrank.operators.parts import tasks
-from marginrank.operators.parts.executor import (
-    ByPart,
-    Executor,
-    PartKernels,
-    Report,
-    Task,
-)
+from marginrank.operators.parts.tasks import ByPart, Executor, PartKernels, Report, Task
 
-MOST_TERMS = 8  # of a postponed sum, each of which takes memory until it is added up
+MOST_TERMS = 8  # of a postponed sum; each takes memory until the sum is computed
 
 
 class OrderedSum:
-    """Adds up numbers or arrays, as if with twice the digits.
-
-    However many parts there are, the sum is as good as that of one.
-    """
+    """Compensated sum of numbers or arrays: as accurate for many parts as for one."""
 
     def __init__(self) -> None:
         self._sum: Floats | None = None
         self._rest: Any = 0.0
 
     def add(self, values: Any) -> None:
-        """Add one more."""
         values = np.asarray(values, dtype=np.float64)
         if self._sum is None:
             self._sum = values.copy()
@@ -62,7 +52,6 @@ class OrderedSum:
 
     @property
     def total(self) -> Floats:
-        """The sum."""
         assert self._sum is not None
         # Where the sum is not finite, its rounding error is not a number to add.
         return np.where(np.isfinite(self._sum), self._sum + self._rest, self._sum)
@@ -70,22 +59,13 @@ class OrderedSum:
 
 @dataclass(frozen=True, eq=False)
 class PostponedSum:
-    """A vector plus multiples of others, not added up before a task needs it.
+    """base + Σ steps · vectors, not computed before a task needs it.
 
-    Where a task costs more than an addition, the task that needs the sum makes it, in the same
-    order and so with the same bits.
-
-    Attributes
-    ----------
-    base : ByPart or None
-        The vector; None for zeros.
-    steps : tuple of float
-        The factors of the others.
-    vectors : tuple of ByPart
-        The others.
+    Where calling a task costs more than an addition, the task that needs the sum computes it, in
+    the same order and so with the same bits.
     """
 
-    base: ByPart | None = None
+    base: ByPart | None = None  # None for zeros
     steps: tuple[float, ...] = ()
     vectors: tuple[ByPart, ...] = ()
 
@@ -93,7 +73,7 @@ class PostponedSum:
 def _on_sums(
     task: Task, steps: Sequence[tuple[float, ...] | None], part: PartKernels, *arguments: Any
 ) -> tuple[tuple[Any, ...], Any]:
-    """Call a task with the sums of terms, for those arguments that have steps."""
+    """Call a task after computing the arguments that are postponed sums: they have steps."""
     left = iter(arguments)
     space = part.design.space
     own = []
@@ -108,14 +88,13 @@ def _on_sums(
 
 
 class Calls:
-    """Calls tasks of the parts."""
+    """Calls tasks on the parts and combines their results."""
 
     def __init__(self, make_executor: Callable[[], Executor]) -> None:
         self._make_executor = make_executor
 
     @cached_property
     def executor(self) -> Executor:
-        """The executor, made for the first task."""
         return self._make_executor()
 
     def run(
@@ -129,7 +108,7 @@ class Calls:
         report: Report | None = None,
         sweep: bool = False,
     ) -> list[Any]:
-        """Call a task, and return its kept results; sums are added up where they are needed."""
+        """Call a task and return its kept results; postponed sums are computed by the task."""
         if any(isinstance(some, PostponedSum) for some in each):
             steps = [some.steps if isinstance(some, PostponedSum) else None for some in each]
             task = partial(_on_sums, task, steps)
@@ -157,7 +136,7 @@ class Calls:
         loss: Loss | None = None,
         sweep: bool = False,
     ) -> Scores:
-        """Return the one result that is kept."""
+        """Return the only result that is kept."""
         (vector,) = self.run(task, each, common, loss=loss, n_kept=1, sweep=sweep)
         return Scores(vector)
 
@@ -171,7 +150,7 @@ class Calls:
         scores: Scores | None = None,
         sweep: bool = False,
     ) -> tuple[Evaluation, list[Floats | None]]:
-        """Return an evaluation without a gradient, and the sums that are reported besides.
+        """Return an evaluation without a gradient, and the other sums that are reported.
 
         The task keeps the scores, unless they are given.
         """
@@ -201,7 +180,7 @@ class Calls:
 
 
 class PartsSpace(ScoreSpace):
-    """Vectors whose entries are where the parts are."""
+    """Vectors whose entries are kept with the parts."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -216,11 +195,11 @@ class PartsSpace(ScoreSpace):
             return self._calls.vector(tasks.add, [a, b], [step])
         first = a if isinstance(a, PostponedSum) else PostponedSum(cast(ByPart, a))
         if len(first.steps) >= MOST_TERMS:
-            first = PostponedSum(self._added_up(first))
-        second = self._added_up(b) if isinstance(b, PostponedSum) else cast(ByPart, b)
+            first = PostponedSum(self._computed(first))
+        second = self._computed(b) if isinstance(b, PostponedSum) else cast(ByPart, b)
         return Scores(PostponedSum(first.base, (*first.steps, step), (*first.vectors, second)))
 
-    def _added_up(self, postponed: PostponedSum) -> ByPart:
+    def _computed(self, postponed: PostponedSum) -> ByPart:
         return cast(ByPart, self._calls.vector(tasks.same, [postponed]))
 
     def dot(self, a: Scores, b: Scores) -> float:
@@ -263,11 +242,9 @@ class PartsLoss(PairLoss):
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
     ) -> tuple[Evaluation, float]:
-        """Evaluate along a direction, by one task per part.
-
-        Parts that are far report the gradient of a whole step of Newton's method along with the
-        rest: such a step is nearly always kept, and its gradient asked for next.
-        """
+        """Evaluate along a direction, by one task per part."""
+        # A full Newton step is nearly always accepted and its gradient needed next. If calling a
+        # task is slow, compute the gradient with the same task.
         sweep = self._calls.executor.far and step == 1.0
         found, (slope, gradient) = self._calls.evaluation(
             tasks.evaluate_along, [scores, direction, like], [step, sweep], self.loss, sweep=sweep
@@ -301,27 +278,20 @@ class PartsDesign(Design):
         return self._calls.sum(partial(tasks.report, "design.transpose_dot"), [z])
 
     def rows(self, rows: Integers) -> Rows:
-        raise NotImplementedError("only the rows of active documents come into memory")
+        raise NotImplementedError("only rows of active documents are loaded into memory")
 
     def column(self, j: int) -> Scores:
         return self._calls.vector(partial(tasks.keep, "design.column"), [], [j], sweep=True)
 
     def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
-        found, (gradient,) = self._calls.evaluation(
-            tasks.evaluate, [like], [w], _loss(loss), sweep=True
-        )
+        own = _loss(loss)
+        found, (gradient,) = self._calls.evaluation(tasks.evaluate, [like], [w], own, sweep=True)
         return found._replace(gradient=gradient)
 
     def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
-        product = OrderedSum()
+        product, own = OrderedSum(), _loss(loss)
         (image,) = self._calls.run(
-            tasks.hess_vec,
-            [state],
-            [v],
-            loss=_loss(loss),
-            n_kept=1,
-            report=product.add,
-            sweep=True,
+            tasks.hess_vec, [state], [v], loss=own, n_kept=1, report=product.add, sweep=True
         )
         return product.total, Scores(image)
 
@@ -332,7 +302,7 @@ class PartsDesign(Design):
         return self._calls.sum(tasks.hess_diag, [state], loss=_loss(loss))
 
     def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
-        """Return the loss and Xᵀz by groups of queries of one part."""
+        # No group has queries of two parts.
         each = -(-n_groups // (self._calls.executor.bounds.size - 1))
         found: list[GroupedLoss] = []
         task = partial(tasks.report, "design.by_group")
@@ -359,7 +329,7 @@ def _loss(loss: PairLoss) -> Loss:
 
 
 def stacked(matrices: Sequence[Any]) -> Any:
-    """Return the rows of all matrices, one below the other, as an array or as CSR."""
+    """Return the rows of all matrices as one array or CSR matrix."""
     if sp.issparse(matrices[0]):
         return sp.csr_array(sp.vstack(matrices, format="csr"))
     return np.concatenate(matrices)

@@ -1,40 +1,49 @@
-"""X in parts of whole queries: any executor's."""
+"""X in parts of whole queries: for any executor, and for a store that is read from disk."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from marginrank._utils.memory import private_memory, readable
+from marginrank._utils.parameters import Mention, ParameterError, Wording
 from marginrank._utils.types import Floats, Integers
+from marginrank.data.store.feature_reader import FeatureReader
+from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.objective.pair_sets import PairCounts, PairSet
 from marginrank.objective.protocols import Matrix
 from marginrank.operators.native import NativeMatrix, as_native
 from marginrank.operators.parts import tasks
 from marginrank.operators.parts.design import PartsDesign, stacked
-from marginrank.operators.parts.executor import Executor
+from marginrank.operators.parts.streaming import StreamingExecutor, make_plan
+from marginrank.operators.parts.tasks import Executor
 
-RESERVOIR_SHARE = 0.125  # of the documents that are kept in memory for samples
-RESERVOIR_BYTES = 1 << 24  # which are no more than that, unless a preconditioner needs more
-BYTES_PER_SQUARE = 256  # of the number of features, for a preconditioner
-MOST_RESERVOIR_BYTES = 1 << 28  # whatever the number of features
+SLACK_BYTES = 1 << 26  # for threads, small arrays, and freed memory that the allocator keeps
+RESERVOIR_SHARE = 0.125  # of the documents, at most
+RESERVOIR_BYTES = 1 << 24  # at most, unless a preconditioner needs more:
+BYTES_PER_SQUARE = 256  # times the squared number of features,
+MOST_RESERVOIR_BYTES = 1 << 28  # up to this
 SEED = 0  # of the reservoir; samples are drawn from it with seeds of their own
+
+OnRead = Callable[[int, int], None]
 
 
 class Reservoir(NamedTuple):
-    """A sample in memory, of which smaller samples are drawn: of `fraction` of the documents."""
+    """Rows in memory from which samples are drawn."""
 
     source: PairCounts
-    fraction: float
+    fraction: float  # of the documents
     matrix: NativeMatrix
     pairs: PairSet
 
 
 class PartsMatrix(Matrix):
-    """X in parts, which are fixed by the data alone.
+    """X in parts that depend on the data alone.
 
-    One sweep, the survey, measures how large the features are and fills the reservoir: rows of some
-    documents, in memory, from which samples are drawn.
+    One sweep, the survey, computes the magnitudes of the features and fills the reservoir.
     """
 
     def __init__(self) -> None:
@@ -44,11 +53,11 @@ class PartsMatrix(Matrix):
     @property
     @abstractmethod
     def memory_bytes(self) -> int:
-        """What all of X would take in memory."""
+        """Bytes that all of X would take in memory."""
 
     @abstractmethod
     def executor(self, pairs: PairCounts, threads: int) -> Executor:
-        """Return the executor of the parts of a set of pairs."""
+        """Return the executor for a set of pairs."""
 
     def design(self, pairs: PairCounts, threads: int) -> PartsDesign:
         return PartsDesign(self, pairs, threads, partial(self.executor, pairs, threads))
@@ -60,16 +69,14 @@ class PartsMatrix(Matrix):
         return min(RESERVOIR_SHARE, most / max(self.memory_bytes, 1))
 
     def survey(self, pairs: PairCounts, threads: int) -> int:
-        """Read X once: magnitudes, and the rows of the reservoir."""
         fraction = self.largest_sample
         matrix, sample = self._extract(pairs, fraction, SEED, threads)
         self._reservoir = Reservoir(pairs, fraction, matrix, sample)
         return 1
 
     def magnitudes(self, threads: int) -> Floats:
-        """Return the largest absolute value of each feature; a sweep, before the survey."""
         if self._magnitudes is None:
-            raise RuntimeError("the parts are surveyed before they are computed with")
+            raise RuntimeError("call survey() before magnitudes()")
         return self._magnitudes
 
     def restrict(self, columns: Integers, threads: int) -> "RestrictedParts":
@@ -78,7 +85,10 @@ class PartsMatrix(Matrix):
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        """Return a sample of the pairs with its rows of X, in memory; a sweep if it is large."""
+        """Return a sample of the pairs with its rows of X, in memory.
+
+        A sample larger than the reservoir takes a sweep.
+        """
         if fraction > self.largest_sample:
             return self._extract(pairs, fraction, seed, threads)
         if self._reservoir is None or self._reservoir.source is not pairs:
@@ -96,27 +106,17 @@ class PartsMatrix(Matrix):
         executor = self.executor(pairs, threads)
         numbers = executor.place(range(executor.bounds.size - 1))
         found: list[tasks.Survey] = []
-        executor.run(
-            tasks.survey,
-            None,
-            [numbers],
-            [fraction, seed, pairs.n_active_documents],
-            report=found.append,
-            sweep=True,
-        )
+        common = [fraction, seed, pairs.n_active_documents]
+        executor.run(tasks.survey, None, [numbers], common, report=found.append, sweep=True)
         self._magnitudes = np.max([part.magnitudes for part in found], axis=0)
-        _check_finite(self._magnitudes)
+        bad = np.flatnonzero(~np.isfinite(self._magnitudes))
+        if bad.size:
+            raise ValueError(f"X[:, {bad[0]}] has NaN or infinity; replace or impute such values.")
         drawn = [part for part in found if part.pairs.n_documents] or found[:1]
         sample = type(drawn[0].pairs).join([part.pairs for part in drawn])
         X = stacked([part.X for part in drawn])
         covered = float(sum(part.covered for part in found))
         return as_native(X), sample.standing_for(covered)
-
-
-def _check_finite(magnitudes: Floats) -> None:
-    bad = np.flatnonzero(~np.isfinite(magnitudes))
-    if bad.size:
-        raise ValueError(f"X[:, {bad[0]}] has NaN or infinity; replace or impute such values.")
 
 
 class RestrictedParts(PartsMatrix):
@@ -134,7 +134,7 @@ class RestrictedParts(PartsMatrix):
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries, if all columns have as many."""
+        # As if all columns had the same number of entries.
         return round(self._share * self._whole.n_entries)
 
     @property
@@ -166,3 +166,152 @@ class RestrictedParts(PartsMatrix):
     ) -> tuple[NativeMatrix, PairSet]:
         matrix, sample = self._whole.sample(pairs, fraction, seed, threads)
         return matrix.restrict(self._columns, threads), sample
+
+
+class FitMemory(NamedTuple):
+    """Bytes that a fit needs besides X."""
+
+    state: int  # of the solver, for all documents
+    scratch: int  # for sums over the pairs of the longest queries
+    features: int  # for vectors with one entry per feature, or per pair of features
+
+
+class MemoryPlan(NamedTuple):
+    """Bytes of memory by purpose."""
+
+    used: int  # by the process before the fit, including labels and weights of the data
+    fit: FitMemory
+    reservoir: int  # rows of samples
+    buffers: int  # blocks that are read
+
+    @property
+    def needed(self) -> int:
+        """The least memory that a fit needs."""
+        return self.used + sum(self.fit) + self.reservoir + self.buffers + SLACK_BYTES
+
+
+class StreamedMatrix(PartsMatrix):
+    """X of a store whose rows are grouped by query.
+
+    Parameters
+    ----------
+    features : StoredFeatures
+        X.
+    offsets : ndarray of int64
+        The rows where queries begin, and the number of rows.
+    memory_limit : int
+        Bytes that the whole process may use.
+    fit_memory : FitMemory
+        Memory that the fit needs besides X.
+    threads : int
+        Number of threads.
+    on_read : callable, optional
+        Called with the number of rows of each processed block, and the bytes read for it.
+    """
+
+    def __init__(
+        self,
+        features: StoredFeatures,
+        offsets: Integers,
+        *,
+        memory_limit: int,
+        fit_memory: FitMemory,
+        threads: int,
+        on_read: OnRead | None = None,
+    ) -> None:
+        super().__init__()
+        self._features = features
+        self._limit = memory_limit
+        self._fit_memory = fit_memory
+        self._threads = threads
+        self._on_read = on_read
+        self.plan = make_plan(offsets, features.memory_before)
+        self._reader: FeatureReader | None = None
+        self._executor: tuple[PairCounts, StreamingExecutor] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._features.shape
+
+    @property
+    def n_entries(self) -> int:
+        return self._features.n_entries
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._features.memory_bytes
+
+    @property
+    def reader(self) -> FeatureReader:
+        """The reader of X; on first use it reserves the remaining memory for its cache."""
+        if self._reader is None:
+            planned = self.memory_plan()
+            if planned.needed > self._limit:
+                raise _too_small(self._limit, planned, self.n_rows)
+            self._reader = FeatureReader(
+                self._features,
+                self.plan.block_rows,
+                pinned_bytes=self._limit - planned.needed,
+                threads=self._threads,
+                on_read=self._on_read,
+            )
+        return self._reader
+
+    def memory_plan(self) -> MemoryPlan:
+        """Return the memory that a fit will need."""
+        sample = round(self.largest_sample * self.memory_bytes)
+        return MemoryPlan(
+            used=private_memory(),
+            fit=self._fit_memory,
+            reservoir=2 * sample,  # one copy by part, one stacked
+            buffers=FeatureReader.memory_needed(self._features, self.plan.block_rows),
+        )
+
+    def executor(self, pairs: PairCounts, threads: int) -> StreamingExecutor:
+        if self._executor is None or self._executor[0] is not pairs:
+            in_memory = cast(PairSet, pairs)
+            parts = in_memory.split(_queries_of(in_memory, self.plan.rows), self.plan.rows)
+            executor = StreamingExecutor(self.reader, self.plan, parts, self.n_features, threads)
+            self._executor = pairs, executor
+        return self._executor[1]
+
+    def parts(self) -> Iterator[tuple[int, Any]]:
+        """Yield the number and the rows of each part, valid until the next one; a sweep."""
+        blocks = self.plan.blocks
+        for is_long, parts in groupby(range(self.plan.n_parts), self.plan.is_long):
+            if is_long:
+                for k in parts:
+                    pieces = self.reader.sweep(range(int(blocks[k]), int(blocks[k + 1])))
+                    yield k, stacked([X.copy() for _, X in pieces])
+            else:
+                numbers = {int(blocks[k]): k for k in parts}
+                for block, X in self.reader.sweep(numbers):
+                    yield numbers[block], X
+
+    def close(self) -> None:
+        """Release the memory and files of the reader."""
+        if self._reader is not None:
+            self._reader.close()
+
+
+def _queries_of(pairs: PairSet, rows: Integers) -> Integers:
+    """Return the first query of each part; some rows may not belong to a document of `pairs`."""
+    first = pairs.documents.offsets[:-1]
+    if pairs.documents.rows is not None:
+        first = pairs.documents.rows[first]
+    return np.append(np.searchsorted(first, rows[:-1]), first.size)
+
+
+def _too_small(limit: int, planned: MemoryPlan, n_rows: int) -> ParameterError:
+    fit = planned.fit
+    return ParameterError(
+        Mention("memory_limit"),
+        f" is {readable(limit)}, but the fit needs {readable(planned.needed)}: "
+        f"{readable(planned.used)} already in use, {readable(fit.state)} for {n_rows} documents "
+        f"({fit.state // n_rows} bytes each), {readable(fit.scratch)} for the longest query, "
+        f"{readable(fit.features)} for vectors of features, {readable(planned.reservoir)} for "
+        f"samples, {readable(planned.buffers)} for read buffers. Increase it, use another solver, "
+        "or fit on several machines with ",
+        Wording("marginrank.dask", "--dask"),
+        ".",
+    )

@@ -1,10 +1,10 @@
-"""Parts that are read from disk, one after the other, in this process."""
+"""The streaming executor: parts are read from disk one after the other, in this process."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.queries import Queries
+from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.objective.gram import Rows
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss
@@ -26,46 +27,28 @@ from marginrank.objective.protocols import (
 )
 from marginrank.operators.native import NativeDesign, NativeLoss, NativeMatrix, as_native
 from marginrank.operators.parts.design import OrderedSum, stacked
-from marginrank.operators.parts.executor import (
-    ByPart,
-    Executor,
-    PartKernels,
-    Report,
-    Task,
-)
+from marginrank.operators.parts.tasks import ByPart, Executor, PartKernels, Report, Task
 
 PART_BYTES = 1 << 25  # in memory
-LOSSES_KEPT = 2  # whose native pairs are not made again: a solver changes between two at most
-COLUMNS_AT_ONCE = 32  # of a Hessian: more need more memory, fewer need more passes
+LOSSES_KEPT = 2  # native pairs to cache: a solver alternates between two losses at most
+COLUMNS_AT_ONCE = 32  # of a Hessian: more take more memory, fewer take more passes
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a store is cut, by its queries and the size of their rows alone.
+    """Parts of whole queries, and the blocks of rows that are read at a time.
 
-    Parts have whole queries; blocks of rows are read at a time. A part is one block, unless it is
-    one query that is larger than a block.
-
-    Attributes
-    ----------
-    queries : ndarray of int64
-        Part k has the queries queries[k] … queries[k + 1].
-    rows : ndarray of int64
-        And the rows rows[k] … rows[k + 1].
-    blocks : ndarray of int64
-        And the blocks blocks[k] … blocks[k + 1].
-    block_rows : ndarray of int64
-        Block b has the rows block_rows[b] … block_rows[b + 1].
+    A part is one block, unless it is a single query larger than a block. The plan depends on the
+    queries and the size of their rows alone.
     """
 
-    queries: Integers
-    rows: Integers
-    blocks: Integers
-    block_rows: Integers
+    queries: Integers  # part k has the queries queries[k] … queries[k + 1],
+    rows: Integers  # the rows rows[k] … rows[k + 1]
+    blocks: Integers  # and the blocks blocks[k] … blocks[k + 1]
+    block_rows: Integers  # block b has the rows block_rows[b] … block_rows[b + 1]
 
     @property
     def n_parts(self) -> int:
-        """Number of parts."""
         return self.rows.size - 1
 
     def is_long(self, part: int) -> bool:
@@ -74,7 +57,10 @@ class Plan:
 
 
 def make_plan(offsets: Integers, memory_before: Callable[[Integers], Integers]) -> Plan:
-    """Cut queries that begin at the rows `offsets`, given the bytes that the rows before take."""
+    """Return the plan for queries that begin at the rows `offsets`.
+
+    `memory_before` returns the bytes that all rows before the given ones take.
+    """
     before = memory_before(offsets)
     queries = [0]
     while queries[-1] < offsets.size - 1:
@@ -102,35 +88,28 @@ def _cuts(first: int, last: int, memory_before: Callable[[Integers], Integers]) 
     return [*np.unique(np.clip(cuts, first + 1, last - 1)).tolist(), last]
 
 
-class Blocks(Protocol):
-    """Rows of X, a block at a time."""
-
-    def sweep(self, blocks: Iterable[int]) -> Iterator[tuple[int, Any]]:
-        """Yield the rows of blocks in the given order, each valid until the next."""
-
-
 class StreamingExecutor(Executor):
-    """Calls functions of the parts in their order, while the next rows are read.
+    """Calls tasks on the parts in their order, while the next rows are read.
 
     Parameters
     ----------
-    blocks : Blocks
+    blocks : FeatureReader
         Reads X.
     plan : Plan
-        What the parts are.
+        The parts and blocks.
     pairs : sequence of PairSet
-        The pairs of each.
+        The pairs of each part.
     n_features : int
         Number of columns.
     threads : int
         Number of threads.
     columns : ndarray of int64, optional
-        The columns of X that count; all by default.
+        The columns of X in use; all by default.
     """
 
     def __init__(
         self,
-        blocks: Blocks,
+        blocks: FeatureReader,
         plan: Plan,
         pairs: Sequence[PairSet],
         n_features: int,
@@ -183,7 +162,7 @@ class StreamingExecutor(Executor):
 
     @cached_property
     def _without_rows(self) -> list[NativeDesign]:
-        """Designs for all that needs no X."""
+        """Designs for tasks that do not read X."""
         nothing = as_native(sp.csr_array((0, self._n_features)))
         return [NativeDesign(nothing, part, self._threads) for part in self._pairs]
 
@@ -197,7 +176,7 @@ class StreamingExecutor(Executor):
         return losses
 
     def _sweep(self) -> Iterator[tuple[int, Design]]:
-        """Read X once, and queries that are longer than a block as often as they need."""
+        """Yield the design of each part; a query longer than a block is read by its tasks."""
         designs = self._without_rows
         for is_long, parts in groupby(range(len(designs)), self._plan.is_long):
             if is_long:
@@ -209,7 +188,6 @@ class StreamingExecutor(Executor):
                     yield numbers[block], designs[numbers[block]].on(self._matrix(X))
 
     def _slices(self, part: int) -> Iterator["Slice"]:
-        """Yield the rows of a long query."""
         first, last = self._plan.blocks[part : part + 2].tolist()
         begin = int(self._plan.rows[part])
         for block, X in self._blocks.sweep(range(first, last)):
@@ -224,7 +202,7 @@ class StreamingExecutor(Executor):
 
 
 class Slice(NamedTuple):
-    """Some of the rows of a query: the first and the last of them, and the rows."""
+    """The rows first … last of a query."""
 
     first: int
     last: int
@@ -234,15 +212,9 @@ class Slice(NamedTuple):
 class SlicedDesign(Design):
     """A part that is one query with more rows than are read at a time.
 
-    Its scores come from one pass over the rows, and sums over documents from another, because all
-    scores of a query must be known before its pairs are.
-
-    Parameters
-    ----------
-    design : NativeDesign
-        The same documents without X.
-    slices : callable
-        Begins a pass over the rows.
+    One pass over the rows computes the scores and another the sums over documents, because the
+    pairs of a query depend on all its scores. `design` has the same documents without X; `slices`
+    starts a pass over the rows.
     """
 
     pairs: PairSet
@@ -271,7 +243,6 @@ class SlicedDesign(Design):
         return total.total
 
     def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
-        """Return the loss and Xᵀz of the one query, if it has pairs."""
         losses = cast(Floats, by_query)[:, 0]
         return GroupedLoss(losses, self.transpose_dot(z)[None, :][: losses.size])
 
@@ -295,7 +266,12 @@ class SlicedDesign(Design):
 
     def _strip(self, loss: PairLoss, state: State, columns: Integers) -> Floats:
         """Return some columns of XᵀAX."""
-        images = np.concatenate([_dense(design, columns) for _, design in self._pass()])
+        images = np.concatenate(
+            [
+                np.stack([cast(Floats, design.column(j)) for j in columns.tolist()], axis=1)
+                for _, design in self._pass()
+            ]
+        )
         curved = np.empty_like(images.T)
         for c, image in enumerate(np.ascontiguousarray(images.T)):
             curved[c] = loss.hess_vec(state, Scores(image))
@@ -313,12 +289,12 @@ class SlicedDesign(Design):
         taken = []
         for piece in self._slices():
             first, last = np.searchsorted(rows, [piece.first, piece.last])
-            # A copy: the slice gives way to the next one.
+            # Copy: the next slice overwrites this one.
             taken.append(piece.matrix.rows(rows[first:last] - piece.first).copy())
         return Rows.of(stacked(taken))
 
     def _pass(self) -> Iterator[tuple[slice, NativeDesign]]:
-        """Yield the documents of each slice, with a design that has no pairs among them."""
+        """Yield the documents of each slice, with a design for them that has no pairs."""
         documents = self.pairs.documents
         for piece in self._slices():
             rows = None
@@ -332,7 +308,7 @@ class SlicedDesign(Design):
 
 
 def _no_pairs(n_documents: int, n_rows: int, rows: Integers | None, threads: int) -> LevelPairs:
-    """Return documents of one query, that all have the same label."""
+    """Return the documents of one query, all with the same label."""
     ends = np.array([0, n_documents], dtype=np.int64)
     return LevelPairs(
         n_rows=n_rows,
@@ -343,8 +319,3 @@ def _no_pairs(n_documents: int, n_rows: int, rows: Integers | None, threads: int
         adjacent=False,
         factors=None,
     )
-
-
-def _dense(design: NativeDesign, columns: Integers) -> Floats:
-    """Return some columns of X."""
-    return np.stack([cast(Floats, design.column(j)) for j in columns.tolist()], axis=1)

@@ -1,16 +1,105 @@
-"""Tasks: functions of the kernels of a part, which return results to keep and one to report."""
+"""Tasks on parts of X, and the executor interface that runs them.
 
+A part is some of the queries with all their documents. A task is a function of the kernels of one
+part: it returns a tuple of results to keep and one result to report. An executor calls a task for
+every part, in this process or in others. Kept results, such as vectors with one entry per document,
+stay where they were made and are passed to later tasks of the same part; reported results are small
+and come back. The parts depend on the data alone, and so does every result.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginrank._utils.types import Floats
+from marginrank._utils.types import Floats, Integers
+from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairSet
-from marginrank.objective.protocols import Evaluation, Scores, State
-from marginrank.operators.parts.executor import PartKernels
+from marginrank.objective.protocols import Design, Evaluation, PairLoss, Scores, State
 
 Kept = tuple[Any, ...]
+Task = Callable[..., tuple[Kept, Any]]  # task(kernels, *each, *common) -> kept, reported
+Report = Callable[[Any], None]
+
+
+class PartKernels(NamedTuple):
+    """The design of a part, in this process, and the loss, if the task needs one."""
+
+    design: Design
+    loss: PairLoss | None
+
+    @property
+    def pair_loss(self) -> PairLoss:
+        assert self.loss is not None
+        return self.loss
+
+
+@dataclass(frozen=True, eq=False)
+class ByPart:
+    """One of the results that a task has kept for each part."""
+
+    handles: tuple[Any, ...]  # of the kept tuples, by part; the executor can read them
+    item: int = 0  # position in these tuples
+
+
+class Executor(ABC):
+    """Calls tasks on the parts of X."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> Integers:
+        """Part k has the documents bounds[k] … bounds[k + 1]."""
+
+    @property
+    def far(self) -> bool:
+        """Whether calling a task costs more than most tasks do, because it is sent elsewhere."""
+        return False
+
+    @abstractmethod
+    def run(
+        self,
+        task: Task,
+        loss: Loss | None,
+        each: Sequence[ByPart | None],
+        common: Sequence[Any],
+        *,
+        report: Report | None = None,
+        sweep: bool = False,
+    ) -> tuple[Any, ...]:
+        """Call a task for every part.
+
+        Parameters
+        ----------
+        task : callable
+            A module-level function without side effects.
+        loss : Loss or None
+            The loss for the kernels of the parts; None if the task needs none.
+        each : sequence of ByPart or None
+            Arguments with one value per part.
+        common : sequence
+            Arguments that are the same for all parts.
+        report : callable, optional
+            Called with the reported results, in the order of the parts. Without it, the call need
+            not wait for the task.
+        sweep : bool
+            Whether the task reads X.
+
+        Returns
+        -------
+        tuple
+            The handles of the kept results.
+        """
+
+    @abstractmethod
+    def place(self, values: Sequence[Any]) -> ByPart:
+        """Send one value to each part."""
+
+    @abstractmethod
+    def restrict(self, columns: Integers) -> "Executor":
+        """Return the same parts with some columns of X alone (ascending)."""
 
 
 def keep(method: str, part: PartKernels, *arguments: Any) -> tuple[Kept, Any]:
@@ -75,41 +164,29 @@ def add(part: PartKernels, a: Scores, b: Scores, step: float) -> tuple[Kept, Any
 
 
 def same(part: PartKernels, a: Scores) -> tuple[Kept, Any]:
-    """Return the argument."""
+    """Return the argument: it makes an executor add up a postponed sum."""
     return (a,), None
 
 
 def active_rows(part: PartKernels) -> tuple[Kept, Any]:
-    """Return the rows of X of documents of queries with pairs that count, and their numbers."""
+    """Return the rows of X of the active documents, and their numbers."""
     rows, active = part.design.active_rows()
     return (), (rows.copy(), active)
 
 
 class Survey(NamedTuple):
-    """Facts of a part from one sweep: magnitudes, and a sample of its documents.
+    """Magnitudes and a sample of the documents of a part, from one sweep."""
 
-    Attributes
-    ----------
-    magnitudes : ndarray of shape (n_features,)
-        The largest absolute value of each feature.
-    pairs : PairSet
-        Some of the pairs, compact.
-    X : array or sparse matrix
-        The rows of their documents.
-    covered : float
-        What all pairs of the part cover.
-    """
-
-    magnitudes: Floats
-    pairs: PairSet
-    X: Any
-    covered: float
+    magnitudes: Floats  # the largest absolute value of each feature
+    pairs: PairSet  # the sampled pairs, compact
+    X: Any  # the rows of their documents
+    covered: float  # by all pairs of the part
 
 
 def survey(
     part: PartKernels, number: int, fraction: float, seed: int, among: int
 ) -> tuple[Kept, Survey]:
-    """Return how large the features of a part are, and a sample of its pairs and rows."""
+    """Measure the features of a part, and draw a sample of its pairs and rows; a sweep."""
     seed_of_part = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
     design = part.design
     pairs = design.pairs

@@ -1,4 +1,4 @@
-"""X on a device of PyTorch, mostly a GPU; sums over pairs there are exact integers."""
+"""The PyTorch backend: X on a GPU or CPU; sums over pairs are sums of integers."""
 
 from marginrank._utils.optional import require
 

@@ -1,4 +1,4 @@
-"""Documents grouped by query, on a device: what pairs of both kinds share."""
+"""Documents on a device: their queries, their order by score, and windows of active pairs."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,50 +13,26 @@ from marginrank.operators.torch.fixed_point import Segments
 
 
 class ScoreLoss(NamedTuple):
-    """The loss at some scores.
+    """The loss at some scores."""
 
-    Attributes
-    ----------
-    by_query : Tensor of shape (n_queries, 3)
-        The loss of each query, and the sizes of the terms of the loss and of its derivatives.
-    slopes : Tensor of shape (n_documents,)
-        Its derivative by each score.
-    state : LevelState or ListedState
-        For products with its Hessian.
-    """
-
-    by_query: Tensor
-    slopes: Tensor
-    state: Any
+    by_query: Tensor  # (n_queries, 3): loss, sizes of the terms of the loss and of its derivatives
+    slopes: Tensor  # derivative by each score
+    state: Any  # LevelState or ListedState, for products with the Hessian
 
 
 @dataclass(frozen=True)
 class DeviceDocuments:
-    """Queries, with what belongs to each.
-
-    Attributes
-    ----------
-    queries : Segments
-        The documents of each query.
-    longest : int
-        Documents of the longest query.
-    query_weight : Tensor of shape (n_queries,)
-        What multiplies the loss of each query.
-    counting : Tensor of bool, shape (n_documents,)
-        Whether the query of a document has pairs that count.
-    margins : Tensor of shape (n_documents,) or None
-        d_i: a pair's margin is θ + d_i − d_j.
-    """
+    """Documents grouped by query, with the weights and margins of a set of pairs."""
 
     queries: Segments
-    longest: int
+    longest: int  # documents of the longest query
     query_weight: Tensor
-    counting: Tensor
-    margins: Tensor | None
+    counting: Tensor  # by document, whether its query has pairs of positive weight
+    margins: Tensor | None  # d by document: the margin of a pair is θ + d_i − d_j
 
     @classmethod
     def of(cls, pairs: PairSet, has_pairs: Booleans, device: torch.device) -> "DeviceDocuments":
-        """Bring the queries of a set of pairs to a device."""
+        """Copy the queries of a set of pairs to a device."""
         queries = Segments.of(torch.as_tensor(pairs.documents.offsets, device=device))
         counting = torch.as_tensor(has_pairs & (pairs.query_weight != 0.0), device=device)
         margins = pairs.margins
@@ -68,15 +44,10 @@ class DeviceDocuments:
             margins=None if margins is None else torch.as_tensor(margins, device=device),
         )
 
-    @property
-    def n_documents(self) -> int:
-        """Number of documents."""
-        return self.queries.segment.numel()
-
     def keys(self, scores: Tensor) -> Tensor:
-        """Return scores less margins, centred in each query: pairs see differences only.
+        """Return scores minus margins, centered in each query: pairs depend on differences only.
 
-        All of a query is NaN if any of it is not finite; all is zero where no pair counts.
+        All of a query is NaN if any of it is not finite, and zero if it has no pairs that count.
         """
         key = scores if self.margins is None else scores - self.margins
         middle = 0.5 * self.queries.reduce(key, "min") + 0.5 * self.queries.reduce(key, "max")
@@ -84,5 +55,61 @@ class DeviceDocuments:
         return torch.where(self.counting, key - self.queries.spread(middle), 0.0)
 
     def weighted(self, values: Tensor) -> Tensor:
-        """Multiply what each document has by the weight of its query."""
+        """Multiply the value of each document by the weight of its query."""
         return values * self.queries.spread(self.query_weight)
+
+
+class Order(NamedTuple):
+    """All documents by query and ascending score; equal scores in document order."""
+
+    document: Tensor  # int64, the document at each position
+    place: Tensor  # int32, the position of each document
+    key: Tensor  # the scores by position
+
+
+class Window(NamedTuple):
+    """Bounds of the active pairs of each document, as positions in the order (int32)."""
+
+    end: Tensor  # preferred partners of the document are before this position
+    begin: Tensor  # its other partners are at this position or after it
+
+
+def sort(documents: DeviceDocuments, key: Tensor) -> Order:
+    """Sort by query and score, with two stable sorts."""
+    by_key = torch.argsort(key, stable=True)
+    by_query = torch.argsort(documents.queries.segment.index_select(0, by_key), stable=True)
+    document = by_key.index_select(0, by_query)
+    return Order(document, inverse(document), key.index_select(0, document))
+
+
+def inverse(permutation: Tensor) -> Tensor:
+    """Return the inverse of a permutation, as int32."""
+    numbers = torch.arange(permutation.numel(), dtype=torch.int32, device=permutation.device)
+    return torch.empty_like(numbers).index_copy_(0, permutation.long(), numbers)
+
+
+def find_window(documents: DeviceDocuments, order: Order, theta: float) -> Window:
+    """Find the pairs with s_i < s_j + θ."""
+    end = _first_not_below(documents, order, theta)
+    # `begin` follows from `end`, not from a second comparison: both sides of a pair must agree
+    # whether it is active, whatever the rounding.
+    places = torch.arange(end.numel(), dtype=end.dtype, device=end.device)
+    begin = torch.searchsorted(end, places, right=True, out_int32=True)
+    return Window(end.index_select(0, order.place), begin.index_select(0, order.place))
+
+
+def _first_not_below(documents: DeviceDocuments, order: Order, theta: float) -> Tensor:
+    """Return, by position, the first position of the query whose key is not below key + θ.
+
+    A binary search in all queries at once.
+    """
+    limit = order.key + theta
+    offsets = documents.queries.offsets.to(torch.int32)
+    low, high = documents.queries.spread(offsets[:-1]), documents.queries.spread(offsets[1:])
+    for _ in range(documents.longest.bit_length()):
+        middle = (low + high) >> 1
+        inside = middle.clamp(max=max(limit.numel() - 1, 0))
+        below = (low < high) & (order.key.index_select(0, inside) < limit)
+        low = torch.where(below, middle + 1, low)
+        high = torch.where(below, high, torch.maximum(middle, low))
+    return low

@@ -1,75 +1,25 @@
 """X on a device: products in float64, in an order that depends on X alone.
 
-Values stay float32 where they are; tiles of rows are made float64 for their products, as nothing
-here multiplies in single precision.
+float32 values are stored as they are; tiles of rows are converted to float64 for their products.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from marginrank._utils.types import Integers
 from marginrank.operators.torch.fixed_point import prefix_sums
 
-TILE_ENTRIES = 1 << 24  # made float64 at a time: 128 MiB
-BLOCK_ROWS = 512  # with a sum of their own
+TILE_ENTRIES = 1 << 24  # converted to float64 at a time: 128 MiB
+BLOCK_ROWS = 512  # summed separately
 
 
-class DeviceFeatures(ABC):
-    """X, or some of its columns."""
-
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-
-    @property
-    @abstractmethod
-    def n_entries(self) -> int:
-        """Number of stored entries."""
-
-    @property
-    @abstractmethod
-    def device(self) -> torch.device:
-        """Where it is."""
-
-    @abstractmethod
-    def dot(self, v: Tensor) -> Tensor:
-        """Return X v."""
-
-    @abstractmethod
-    def transpose_dot(self, z: Tensor) -> Tensor:
-        """Return Xᵀz."""
-
-    @abstractmethod
-    def column(self, j: int) -> Tensor:
-        """Return a column as float64."""
-
-    @abstractmethod
-    def magnitudes(self) -> Tensor:
-        """Return the largest absolute value of each column, NaN if it holds one."""
-
-    @abstractmethod
-    def restrict(self, columns: Integers) -> "DeviceFeatures":
-        """Return some columns alone (ascending), which are copied."""
-
-    @abstractmethod
-    def take_rows(self, rows: Integers) -> Any:
-        """Return some rows (ascending), as an array or as CSR of the host."""
-
-    @abstractmethod
-    def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
-        """Return Σ_q weight_q · max x_ij² over the rows i of each query q, or more."""
-
-
-class DenseFeatures(DeviceFeatures):
-    """A matrix of float32 or float64."""
+class DenseFeatures:
+    """A dense float32 or float64 tensor."""
 
     def __init__(self, X: Tensor) -> None:
         self.X = X
@@ -91,7 +41,7 @@ class DenseFeatures(DeviceFeatures):
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def transpose_dot(self, z: Tensor) -> Tensor:
-        """Return Xᵀz: sums of blocks of rows, added in their order."""
+        """Return Xᵀz: the sums of blocks of rows, added in their order."""
         total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
         for rows in self._tiles():
             total = total + _sum_of_blocks(self._double(rows), z[rows])
@@ -100,20 +50,12 @@ class DenseFeatures(DeviceFeatures):
     def column(self, j: int) -> Tensor:
         return self.X[:, j].to(torch.float64)
 
-    def magnitudes(self) -> Tensor:
-        parts = [self.X[rows].abs().amax(0) for rows in self._tiles()]
-        return torch.stack(parts).amax(0).to(torch.float64)
-
     def restrict(self, columns: Integers) -> "DenseFeatures":
         chosen = torch.as_tensor(columns, device=self.device)
         return DenseFeatures(self.X.index_select(1, chosen))
 
-    def take_rows(self, rows: Integers) -> Any:
-        chosen = torch.as_tensor(rows, device=self.device)
-        return self.X.index_select(0, chosen).cpu().numpy()
-
     def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
-        """Return Σ_q weight_q · max x_ij², query by query."""
+        """Return Σ_q weight_q · max x_ij² over the rows i of each query q."""
         total = torch.zeros(self.shape[1], dtype=torch.float64, device=self.device)
         for first, last in _runs(offsets, TILE_ENTRIES // max(self.shape[1], 1)):
             begin, end = int(offsets[first]), int(offsets[last])
@@ -127,7 +69,6 @@ class DenseFeatures(DeviceFeatures):
         return total
 
     def _tiles(self) -> Iterator[slice]:
-        """Yield ranges of rows."""
         height = max(TILE_ENTRIES // max(self.shape[1], 1), BLOCK_ROWS)
         height -= height % BLOCK_ROWS
         for first in range(0, max(self.shape[0], 1), height):
@@ -139,39 +80,32 @@ class DenseFeatures(DeviceFeatures):
 
 @dataclass(frozen=True)
 class _Lines:
-    """Rows or columns of a sparse matrix: entries, line by line."""
+    """The rows or the columns of a sparse matrix."""
 
     offsets: Tensor
-    index: Tensor
+    index: Tensor  # int32
     values: Tensor
     bounds: Integers  # the offsets on the host
 
     @classmethod
     def of(cls, offsets: Tensor, index: Tensor, values: Tensor) -> "_Lines":
-        """Keep indices in 32 bits."""
         return cls(offsets, index.to(torch.int32), values, offsets.cpu().numpy())
 
     def dot(self, v: Tensor) -> Tensor:
-        """Return the sum of entries times v, for each line, in order."""
+        """Return the products of all lines with v."""
         parts = []
         for first, last in _runs(self.bounds, TILE_ENTRIES):
             some = slice(int(self.bounds[first]), int(self.bounds[last]))
             products = self.values[some] * v.index_select(0, self.index[some])
-            parts.append(self._reduce(products, "sum", first, last))
+            offsets = self.offsets[first : last + 1] - int(self.bounds[first])
+            parts.append(
+                torch.segment_reduce(products, "sum", offsets=offsets, initial=0.0, unsafe=True)
+            )
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def largest(self) -> Tensor:
-        """Return the largest absolute value of each line."""
-        values = self.values.abs().to(torch.float64)
-        return self._reduce(values, "max", 0, self.bounds.size - 1)
 
-    def _reduce(self, values: Tensor, how: str, first: int, last: int) -> Tensor:
-        offsets = self.offsets[first : last + 1] - int(self.bounds[first])
-        return torch.segment_reduce(values, how, offsets=offsets, initial=0.0, unsafe=True)
-
-
-class SparseFeatures(DeviceFeatures):
-    """A CSR matrix of float32 or float64, and its transpose: both products add line by line."""
+class SparseFeatures:
+    """A CSR matrix of float32 or float64, by rows and by columns."""
 
     def __init__(self, rows: _Lines, n_columns: int) -> None:
         self._rows = rows
@@ -184,16 +118,16 @@ class SparseFeatures(DeviceFeatures):
 
     @classmethod
     def of(cls, X: Any, device: torch.device) -> "SparseFeatures":
-        """Bring a CSR matrix of the host to a device."""
+        """Copy a CSR matrix of the host to a device."""
         offsets = torch.as_tensor(X.indptr.astype(np.int64), device=device)
-        used = slice(int(X.indptr[-1]))  # there may be room behind the entries
+        used = slice(int(X.indptr[-1]))  # the arrays may be longer
         index = torch.as_tensor(X.indices[used], device=device)
         values = torch.as_tensor(X.data[used], device=device)
         return cls(_Lines.of(offsets, index, values), X.shape[1])
 
     @classmethod
     def of_tensor(cls, X: Tensor) -> "SparseFeatures":
-        """Take a sparse tensor in CSR layout as it is."""
+        """Return the features of a tensor in CSR layout."""
         rows = _Lines.of(X.crow_indices().to(torch.int64), X.col_indices(), X.values())
         return cls(rows, X.shape[1])
 
@@ -221,9 +155,6 @@ class SparseFeatures(DeviceFeatures):
         entries = self._columns.values[some].to(torch.float64)
         return column.index_copy_(0, self._columns.index[some].long(), entries)
 
-    def magnitudes(self) -> Tensor:
-        return self._columns.largest()
-
     def restrict(self, columns: Integers) -> "SparseFeatures":
         number = torch.full((self._n_columns,), -1, dtype=torch.int32, device=self.device)
         chosen = torch.as_tensor(columns, device=self.device)
@@ -236,12 +167,8 @@ class SparseFeatures(DeviceFeatures):
             _Lines.of(offsets, index[kept], self._rows.values[kept]), chosen.numel()
         )
 
-    def take_rows(self, rows: Integers) -> Any:
-        parts = self._rows.values, self._rows.index, self._rows.offsets
-        return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=self.shape)[rows]
-
     def largest_squares(self, rows: Tensor | None, offsets: Integers, weight: Tensor) -> Tensor:
-        """Return Σ_q weight_q · Σ x_ij² over the rows i of each query q."""
+        """Return Σ_q weight_q · Σ x_ij² over the rows i of each query q: an upper bound."""
         by_document = torch.repeat_interleave(
             weight, torch.as_tensor(np.diff(offsets), device=self.device)
         )
@@ -252,17 +179,19 @@ class SparseFeatures(DeviceFeatures):
         return squares.dot(by_row(by_document, rows, self.shape[0]))
 
 
+DeviceFeatures = DenseFeatures | SparseFeatures
+
+
 def by_row(values: Tensor, rows: Tensor | None, n_rows: int) -> Tensor:
-    """Bring what has an entry for each document into the order of the rows of X."""
+    """Return values of documents by row of X, zero for rows without a document."""
     if rows is None:
         return values
-    return torch.zeros(n_rows, dtype=values.dtype, device=values.device).index_copy_(
-        0, rows, values
-    )
+    zeros = torch.zeros(n_rows, dtype=values.dtype, device=values.device)
+    return zeros.index_copy_(0, rows, values)
 
 
 def _sum_of_blocks(rows: Tensor, z: Tensor) -> Tensor:
-    """Return rowsᵀz, summed inside blocks, then over the blocks."""
+    """Return rowsᵀz, summed within blocks, then over the blocks."""
     whole = rows.shape[0] - rows.shape[0] % BLOCK_ROWS
     blocks = rows[:whole].view(-1, BLOCK_ROWS, rows.shape[1])
     sums = torch.bmm(z[:whole].view(-1, 1, BLOCK_ROWS), blocks).sum((0, 1))
@@ -270,7 +199,7 @@ def _sum_of_blocks(rows: Tensor, z: Tensor) -> Tensor:
 
 
 def _runs(bounds: Integers, size: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of neighbouring lines that have about `size` entries together."""
+    """Yield ranges of consecutive lines with about `size` entries in total."""
     first, n = 0, bounds.size - 1
     while first < n:
         last = int(np.searchsorted(bounds, bounds[first] + size, side="right")) - 1

@@ -1,10 +1,10 @@
 """Sums of doubles as sums of integers: exact, in any order, on any device.
 
-A GPU adds in an order of its own, and prefix sums of doubles differ from run to run. Integers do
-not. The numbers of a segment (a query) are multiplied by a power of two, so large that all of the
-segment still sums to less than 2⁶², and rounded. Prefix sums run over all segments and wrap around
-at 2⁶⁴; a difference of two of them inside a segment is right all the same, and does not depend on
-what the other segments hold.
+A GPU adds in any order, so prefix sums of doubles differ from run to run; sums of integers do not.
+The numbers of a segment (a query) are multiplied by the largest power of two with which the segment
+still sums to less than 2⁶², and rounded. Prefix sums run over all segments and wrap around at 2⁶⁴.
+The difference of two of them inside a segment is exact all the same, and does not depend on the
+other segments.
 """
 
 from typing import NamedTuple
@@ -13,35 +13,19 @@ import torch
 from torch import Tensor
 
 CAPACITY = 62  # bits of a sum
-LARGEST_SHIFT = 1000  # so that a power of two and its inverse are numbers
+LARGEST_SHIFT = 1000  # the power of two and its inverse must be finite and positive
 MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # of a double
 
 
 class Encoded(NamedTuple):
-    """Numbers as integers.
+    """Numbers as integers times a unit per segment."""
 
-    Attributes
-    ----------
-    integers : Tensor of int64
-        The entries.
-    unit : Tensor of float64, shape (n_segments,)
-        What 1 stands for in each segment; NaN where a number is not finite.
-    """
-
-    integers: Tensor
-    unit: Tensor
+    integers: Tensor  # int64
+    unit: Tensor  # float64, by segment; NaN where a number is not finite
 
 
 class Segments:
-    """Entries in segments of known sizes.
-
-    Parameters
-    ----------
-    offsets : Tensor of int64, shape (n_segments + 1,)
-        Where they begin and end.
-    segment : Tensor of int32
-        The segment of each entry.
-    """
+    """Entries in segments with given offsets (int64); `segment` is by entry (int32)."""
 
     def __init__(self, offsets: Tensor, segment: Tensor) -> None:
         self.offsets = offsets
@@ -51,16 +35,15 @@ class Segments:
 
     @classmethod
     def of(cls, offsets: Tensor) -> "Segments":
-        """Return segments with these bounds."""
         numbers = torch.arange(offsets.numel() - 1, dtype=torch.int32, device=offsets.device)
         return cls(offsets, torch.repeat_interleave(numbers, offsets[1:] - offsets[:-1]))
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return what each segment has, for each of its entries."""
+        """Return the value of its segment for each entry."""
         return values.index_select(0, self.segment)
 
     def reduce(self, values: Tensor, how: str, initial: float | None = None) -> Tensor:
-        """Return the "max" or "min" of each segment, or `initial`; NaN where it holds one."""
+        """Return the "max" or "min" of each segment and `initial`; NaN if it holds one."""
         return torch.segment_reduce(values, how, offsets=self.offsets, initial=initial, unsafe=True)
 
     def encode(self, values: Tensor) -> Encoded:
@@ -70,7 +53,7 @@ class Segments:
         return Encoded(scaled.round_().to(torch.int64), unit)
 
     def encode_all_digits(self, values: Tensor) -> tuple[Encoded, Encoded]:
-        """Return numbers as two integers each, the second of which holds what the first rounds."""
+        """Return two integers per number: the second holds the rounding error of the first."""
         scale, unit = self._scale(values)
         scaled = values * self.spread(scale)
         rounded = scaled.round()
@@ -91,7 +74,7 @@ class Segments:
 
     def _scale(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return a power of two for each segment, and its inverse."""
-        # Of both signs: two reductions touch less memory than |values| and one.
+        # Two reductions touch less memory than computing |values| and reducing it.
         most, least = (self.reduce(values, how, initial=0.0) for how in ("max", "min"))
         largest = torch.maximum(most, -least)
         shift = self._spare_bits - torch.frexp(largest).exponent
@@ -119,5 +102,5 @@ def _differences(integers: Tensor, offsets: Tensor) -> Tensor:
 
 
 def _power_of_two(exponent: Tensor) -> Tensor:
-    """Return 2^exponent, made of its bits: no library rounds it."""
+    # From its bits: exp2 and ldexp of a device may round.
     return ((exponent + EXPONENT_BIAS) << MANTISSA_BITS).view(torch.float64)

@@ -1,18 +1,19 @@
-"""Which sums over documents in some order make up the sums over the partners of each document.
+"""Sums over the partners of each document as differences of prefix sums.
 
-Partners are documents of a higher level that stand before a place in the order of the scores, and
-documents of a lower level that stand after one. For any number of levels that takes as many
-*passes* as a level has bits (a wavelet partition). In the pass of a bit, documents whose levels
-agree in the higher bits are split by this one, in the order of their scores. The two parts are
-siblings: all of one have a higher level than all of the other. So a document of the lower part has
-partners among the first of its sibling, a document of the higher part among the last; and where the
-lower part is stored backwards, the partners are the first of the sibling in either case. Each
-document then has one range in a pass, and their sum is a difference of two prefix sums. Where a
-range begins depends on level and query alone.
+The partners of a document are documents of a higher level before a position in the order of the
+scores, and documents of a lower level after one. For any number of levels that takes one *pass* per
+bit of a level (a wavelet partition). In the pass of a bit, documents whose levels agree in the
+higher bits are split by this one, in the order of their scores. The two parts are siblings: all of
+one have a higher level than all of the other. So a document of the lower part has partners among
+the first of its sibling, and a document of the higher part among the last. With the lower part
+stored backwards, the partners are the first of the sibling in either case: one range per document
+and pass, whose sum is a difference of two prefix sums. The start of a range depends on level and
+query alone.
 
 Pairs of adjacent levels take two passes, for the next higher level and the next lower one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -23,37 +24,24 @@ from torch import Tensor
 
 from marginrank._utils.types import Integers
 from marginrank.objective.level_pairs import LevelPairs
-from marginrank.operators.torch.windows import Order, Window
+from marginrank.operators.torch.documents import Order, Window, inverse
+
+PASSES_AT_ONCE = 4  # their prefix sums take 8 bytes per document each
 
 
 @dataclass(frozen=True)
 class Leaves:
-    """The levels of each query that have documents, in ascending order.
+    """The levels of each query that have documents, in ascending order."""
 
-    Attributes
-    ----------
-    leaf : Tensor of int32, shape (n_documents,)
-        The leaf of each document.
-    level : Tensor of int32, shape (n_leaves,)
-        Level of each leaf.
-    first : Tensor of int32
-        Documents in front of each level of each query, where all are sorted by query and level.
-    slot, last_slot : Tensor of int64, shape (n_leaves,)
-        Where level 0 of the leaf's query stands in `first`, and where what comes after its last.
-    n_levels : int
-        The largest number of levels of a query.
-    """
-
-    leaf: Tensor
-    level: Tensor
-    first: Tensor
-    slot: Tensor
-    last_slot: Tensor
-    n_levels: int
+    leaf: Tensor  # int32, the leaf of each document
+    level: Tensor  # int32, the level of each leaf
+    first: Tensor  # int32, number of documents before each level of each query, sorted by both
+    slot: Tensor  # int64, by leaf: position of level 0 of its query in `first`
+    last_slot: Tensor  # int64, by leaf: position after the last level of its query
+    n_levels: int  # largest number of levels of a query
 
     @classmethod
     def of(cls, pairs: LevelPairs, device: torch.device) -> "Leaves":
-        """Find them."""
         queries = pairs.queries
         base: Integers = np.concatenate([[0], np.cumsum(queries.n_levels)]).astype(np.int64)
         query = queries.query_of_document
@@ -77,64 +65,46 @@ class Leaves:
 
     @property
     def n_bits(self) -> int:
-        """Bits of a level."""
         return (self.n_levels - 1).bit_length()
 
     @cached_property
     def level_of_document(self) -> Tensor:
-        """Level of each document."""
         return self.spread(self.level)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return what each leaf has, for each of its documents."""
+        """Return the value of its leaf for each document."""
         return values.index_select(0, self.leaf)
 
     def documents_below(self, level: Tensor) -> Tensor:
-        """Return the documents in front of a level of each leaf's query, in all queries."""
+        """Return the number of documents before a level of each leaf's query, in all queries."""
         slot = torch.minimum(torch.maximum(self.slot + level, self.slot), self.last_slot)
         return self.first.index_select(0, slot)
 
 
 class PassRanges(NamedTuple):
-    """One pass over the documents in some order.
+    """One pass over the documents in some order."""
 
-    Attributes
-    ----------
-    source : Tensor of int32
-        The document at each place.
-    is_preferred : Tensor of bool, by document
-        Whether the document stands there as the preferred side of its pairs.
-    stops : list of Tensor of int32, by document
-        Where the range of each document ends, for each window.
-    """
-
-    source: Tensor
-    is_preferred: Tensor
-    stops: list[Tensor]
+    source: Tensor  # int32, the document at each position
+    is_preferred: Tensor  # by document, whether it is the preferred side of its pairs there
+    stops: list[Tensor]  # int32, by window: end of the range of each document
 
 
 class AllLevels:
-    """Pairs of different levels: a pass for each bit of a level."""
+    """Pairs of different levels: one pass per bit of a level."""
 
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
         self.bits = list(reversed(range(leaves.n_bits)))
 
-    @property
-    def n_passes(self) -> int:
-        """Number of passes."""
-        return len(self.bits)
-
     def starts(self, number: int) -> Tensor:
-        """Return, by leaf, where the ranges of a pass begin: at the sibling's first document."""
+        """Return, by leaf, the start of the ranges of a pass: the sibling's first document."""
         return self._part(self.bits[number], sibling=True)
 
     def seeks_preferred(self, number: int) -> Tensor:
-        """Return, by document, whether it has preferred partners in a pass: its bit is zero."""
+        """Return, by document, whether its partners in a pass are preferred: its bit is zero."""
         return (self.leaves.level_of_document >> self.bits[number]) & 1 == 0
 
     def passes(self, order: Order, windows: list[Window]) -> list[PassRanges]:
-        """Return the ranges of every pass for some windows."""
         place, windows = order.place, list(windows)
         found = []
         for number, bit in enumerate(self.bits):
@@ -146,21 +116,21 @@ class AllLevels:
         return found
 
     def _part(self, bit: int, *, sibling: bool) -> Tensor:
-        """Return where the part of each leaf begins after the split by a bit, or its sibling."""
+        """Return, by leaf, the start of its part, or of the sibling, after the split by a bit."""
         part = self.leaves.level >> bit
         return self.leaves.documents_below((part ^ 1 if sibling else part) << bit)
 
     def part_starts(self, bit: int) -> tuple[Tensor, Tensor]:
-        """Return where the lower and the higher part begin, by document."""
+        """Return, by document, the starts of the lower and the higher part."""
         own = self.leaves.spread(self._part(bit, sibling=False))
         other = self.leaves.spread(self._part(bit, sibling=True))
         return torch.minimum(own, other), torch.maximum(own, other)
 
 
 class _Split:
-    """The documents of every node of the partition, split by a bit.
+    """The nodes of the partition, split by a bit.
 
-    A node is a run of places; its lower part comes to stand before its higher part.
+    A node is a range of positions. After the split, its lower part is before its higher part.
     """
 
     def __init__(self, levels: AllLevels, number: int, bit: int, place: Tensor) -> None:
@@ -172,49 +142,44 @@ class _Split:
         self._before = self._highs.index_select(0, self.low_start)
 
     def _highs_in_front(self, place: Tensor) -> Tensor:
-        """Count the documents of the higher part in the node before a place of it."""
+        """Count the documents of the higher part in the node before a position."""
         return self._highs.index_select(0, place) - self._before
 
     def follow(self, place: Tensor) -> Tensor:
-        """Return a place of each document's node as a place of the document's own part."""
+        """Translate a position in each document's node to a position in its own part."""
         highs = self._highs_in_front(place)
         return torch.where(self.is_high, self.high_start + highs, place - highs)
 
     def stop(self, window: Window) -> Tensor:
-        """Return where the range of each document ends in its sibling."""
+        """Return the end of the range of each document in its sibling."""
         first_high = self.high_start + self._highs_in_front(window.end)
         lows_left_out = window.begin - self.low_start - self._highs_in_front(window.begin)
         return torch.where(self.is_high, self.high_start - lows_left_out, first_high)
 
     def source(self, place: Tensor) -> Tensor:
-        """Return the documents in the order of the pass: lower parts backwards."""
+        """Return the documents in the order of the pass: lower parts are backwards."""
         place = self.follow(place)
         backwards = self.low_start + self.high_start - 1 - place
-        return _documents_at(torch.where(self.is_high, place, backwards))
+        return inverse(torch.where(self.is_high, place, backwards))
 
 
 class AdjacentLevels:
     """Pairs of adjacent levels: a pass for the next higher one, and one for the next lower one."""
 
-    n_passes = 2
-
     def __init__(self, leaves: Leaves) -> None:
         self.leaves = leaves
 
     def starts(self, number: int) -> Tensor:
-        """Return, by leaf, where the ranges of a pass begin."""
         return self.leaves.documents_below(self.leaves.level + (-1 if number else 1))
 
     def seeks_preferred(self, number: int) -> Tensor:
-        """Return, by document, whether it has preferred partners in a pass."""
         return torch.full_like(self.leaves.leaf, number == 0, dtype=torch.bool)
 
     def passes(self, order: Order, windows: list[Window]) -> list[PassRanges]:
-        """Return the ranges of both passes for some windows."""
         n = order.place.numel()
         rank = self.leaves.spread(self.leaves.slot + self.leaves.level)
         key = rank * n + order.place
-        place = _place_of(key)
+        place = inverse(torch.argsort(key))
         sorted_key = torch.empty_like(key).index_copy_(0, place.long(), key)
         own, higher, lower = (
             self.leaves.spread(self.leaves.documents_below(self.leaves.level + step))
@@ -228,20 +193,97 @@ class AdjacentLevels:
             bound = (rank - 1) * n + window.begin
             under.append(lower + own - torch.searchsorted(sorted_key, bound, out_int32=True))
         return [
-            PassRanges(_documents_at(place), self.seeks_preferred(0), upper),
-            PassRanges(_documents_at(backwards), self.seeks_preferred(1), under),
+            PassRanges(inverse(place), self.seeks_preferred(0), upper),
+            PassRanges(inverse(backwards), self.seeks_preferred(1), under),
         ]
 
 
 Levels = AllLevels | AdjacentLevels
 
 
-def _documents_at(place: Tensor) -> Tensor:
-    """Return the document at each place, given the place of each."""
-    numbers = torch.arange(place.numel(), dtype=torch.int32, device=place.device)
-    return torch.empty_like(numbers).index_copy_(0, place.long(), numbers)
+@dataclass(frozen=True)
+class Ranges:
+    """The ranges of some passes in one run of prefix sums.
+
+    Attributes
+    ----------
+    levels : Levels
+        Starts of the levels.
+    numbers : range
+        The passes.
+    source : Tensor of int32, shape (n_passes * n_documents + 1,)
+        Index of each value of the run: a document, plus n_documents for the value it has as the
+        other side of its pairs. The first entry only shifts the prefix sums by one.
+    starts : Tensor of int32, shape (n_passes * n_leaves,)
+        Starts of the ranges, by pass and leaf.
+    stops : list of Tensor of int32, shape (n_passes * n_documents,)
+        Ends of the ranges, by pass and document, for each window.
+    """
+
+    levels: Levels
+    numbers: range
+    source: Tensor
+    starts: Tensor
+    stops: list[Tensor]
+
+    def prefix_sums(self, values: Tensor) -> Tensor:
+        """Return prefix sums of the run, all off by the same constant."""
+        return torch.cumsum(values.index_select(0, self.source), 0, dtype=values.dtype)
+
+    def sums(self, prefix_sums: Tensor, window: int) -> Tensor:
+        """Return the sum over all partners of each document."""
+        shape = len(self.numbers) + 1, self.levels.leaves.leaf.numel()
+        parts = torch.empty(shape, dtype=prefix_sums.dtype, device=prefix_sums.device)
+        torch.index_select(prefix_sums, 0, self.stops[window], out=parts[:-1].view(-1))
+        started = prefix_sums.index_select(0, self.starts).view(len(self.numbers), -1)
+        torch.index_select(-started.sum(0), 0, self.levels.leaves.leaf, out=parts[-1])
+        return parts.sum(0)
+
+    def sums_by_side(self, prefix_sums: Tensor, window: int) -> tuple[Tensor, Tensor]:
+        """Return the sum over the preferred partners of each document, and over the others."""
+        n_passes = len(self.numbers)
+        stopped = prefix_sums.index_select(0, self.stops[window]).view(n_passes, -1)
+        started = prefix_sums.index_select(0, self.starts).view(n_passes, -1)
+        parts = stopped - started.index_select(1, self.levels.leaves.leaf)
+        seeks = torch.stack([self.levels.seeks_preferred(number) for number in self.numbers])
+        above = torch.where(seeks, parts, 0).sum(0)
+        return above, parts.sum(0) - above
+
+    def keep(self, windows: Sequence[int]) -> "Ranges":
+        """Return the ranges with some of the windows alone."""
+        stops = [self.stops[window] for window in windows]
+        return Ranges(self.levels, self.numbers, self.source, self.starts, stops)
 
 
-def _place_of(key: Tensor) -> Tensor:
-    """Return the place of each entry in ascending order; no two are equal."""
-    return _documents_at(torch.argsort(key))
+def gather(levels: Levels, passes: list[PassRanges], *, by_side: bool) -> list[Ranges]:
+    """Join passes; `by_side` if documents have one value for each side of their pairs."""
+    found = []
+    n_documents = levels.leaves.leaf.numel()
+    for first in range(0, len(passes), PASSES_AT_ONCE):
+        some = passes[first : first + PASSES_AT_ONCE]
+        numbers = range(first, first + len(some))
+        sources = [_source(ranges, by_side) for ranges in some]
+        by_window = zip(*(ranges.stops for ranges in some), strict=True)
+        found.append(
+            Ranges(
+                levels=levels,
+                numbers=numbers,
+                source=torch.cat([sources[0][:1], *sources]),
+                starts=_joined([levels.starts(number) for number in numbers], n_documents),
+                stops=[_joined(stops, n_documents) for stops in by_window],
+            )
+        )
+    return found
+
+
+def _source(ranges: PassRanges, by_side: bool) -> Tensor:
+    if not by_side:
+        return ranges.source
+    is_other = ~ranges.is_preferred.index_select(0, ranges.source)
+    return ranges.source + is_other * ranges.source.numel()
+
+
+def _joined(places: Sequence[Tensor], n_documents: int) -> Tensor:
+    """Return positions in several passes as positions in their joint run."""
+    moved = [place + number * n_documents for number, place in enumerate(places)]
+    return torch.cat(moved).to(torch.int32)

@@ -1,4 +1,4 @@
-"""X as PyTorch holds it, and perhaps as it was on the host."""
+"""X, scores and losses as tensors on a PyTorch device."""
 
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -20,18 +20,16 @@ from marginrank.objective.protocols import (
     Design,
     Evaluation,
     GroupedLoss,
+    LossSums,
     Matrix,
     PairLoss,
     QueryLosses,
     Scores,
+    ScoreSpace,
     State,
 )
-from marginrank.operators.native import (
-    NativeDesign,
-    NativeMatrix,
-    as_native,
-    native_matrix,
-)
+from marginrank.operators.native import NativeDesign, NativeMatrix, native_matrix
+from marginrank.operators.torch.documents import ScoreLoss
 from marginrank.operators.torch.features import (
     TILE_ENTRIES,
     DenseFeatures,
@@ -39,33 +37,121 @@ from marginrank.operators.torch.features import (
     SparseFeatures,
     by_row,
 )
-from marginrank.operators.torch.level_kernel import LevelPlan
-from marginrank.operators.torch.listed_kernel import ListedPlan
-from marginrank.operators.torch.score_space import (
-    AtScores,
-    PairPlan,
-    TorchLoss,
-    TorchSpace,
-    to_host,
-)
+from marginrank.operators.torch.fixed_point import exact_total
+from marginrank.operators.torch.kernels import LevelKernel, LevelPlan, ListedKernel, ListedPlan
 
 DTYPES = (torch.float32, torch.float64)
-POINTS = 2  # that a solver holds at a time
-DOCUMENT_BYTES = 100  # of a point, beside what each bit of a level takes
-BIT_BYTES = 12
-EVALUATION_BYTES = 400  # of a document, while a point is made
+# Estimated memory per document: of each of the points that a solver holds, and of an evaluation.
+POINTS = 2
+DOCUMENT_BYTES, BIT_BYTES = 100, 12  # of a point; of each bit of a level
+EVALUATION_BYTES = 400
+
+PairPlan = LevelPlan | ListedPlan
+
+
+class TorchSpace(ScoreSpace):
+    """Tensors on a device."""
+
+    def __init__(self, n_documents: int, device: torch.device) -> None:
+        self._n_documents = n_documents
+        self._device = device
+
+    def zero(self) -> Scores:
+        return Scores(torch.zeros(self._n_documents, dtype=torch.float64, device=self._device))
+
+    def add(self, a: Scores, step: float, b: Scores) -> Scores:
+        return Scores(_vector(a) + step * _vector(b))
+
+    def dot(self, a: Scores, b: Scores) -> float:
+        return float(exact_total(_vector(a) * _vector(b)))
+
+    def entries(self, a: Scores, documents: Integers | None = None) -> Floats:
+        values = _vector(a)
+        if documents is not None:
+            values = values.index_select(0, torch.as_tensor(documents, device=self._device))
+        return _to_host(values)
+
+    def vector(self, entries: Floats) -> Scores:
+        return Scores(self.tensor(entries))
+
+    def tensor(self, values: Any) -> Tensor:
+        """Return an array as a tensor on the device."""
+        return torch.as_tensor(values, device=self._device)
+
+
+class TorchLoss(PairLoss):
+    """A loss on pairs, summed on the device."""
+
+    space: TorchSpace
+
+    def __init__(self, plan: PairPlan, space: TorchSpace, loss: Loss) -> None:
+        self.space = space
+        self.loss = loss
+        self._pairs = (
+            LevelKernel(plan, loss) if isinstance(plan, LevelPlan) else ListedKernel(plan, loss)
+        )
+
+    def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
+        return self.evaluation(_vector(scores), self.at(_vector(scores)), None)
+
+    def hess_vec(self, state: State, u: Scores) -> Scores:
+        return Scores(self.curved(state, self.space.tensor(u)))
+
+    def at(self, scores: Tensor) -> ScoreLoss:
+        return self._pairs.evaluate(scores)
+
+    def curved(self, state: State, u: Tensor) -> Tensor:
+        """Return A u, on the device."""
+        there = cast(AtScores, state)
+        if there.state is None:
+            there.state = self.at(there.scores).state
+        return self._pairs.hess_vec(there.state, u)
+
+    def evaluation(self, scores: Tensor, found: ScoreLoss, gradient: Tensor | None) -> Evaluation:
+        """Return an evaluation; all sums are copied to the host at once."""
+        table = found.by_query
+        numbers = [exact_total(column) for column in table.T]
+        numbers += [torch.count_nonzero(table[:, 0])[None], torch.count_nonzero(found.slopes)[None]]
+        values = _to_host(torch.cat([*numbers, *([] if gradient is None else [gradient])]))
+        return Evaluation(
+            scores=Scores(scores),
+            losses=LossSums(*values[:3].tolist(), *map(int, values[3:5])),
+            by_query=QueryLosses(table),
+            score_gradient=Scores(found.slopes),
+            state=State(AtScores(scores, found.state)),
+            gradient=None if gradient is None else values[5:],
+        )
+
+
+class AtScores:
+    """A state and its scores, from which it is recomputed after pickling."""
+
+    def __init__(self, scores: Tensor, state: Any = None) -> None:
+        self.scores = scores
+        self.state = state
+
+    def __reduce__(self) -> Any:
+        return AtScores, (self.scores,)
+
+
+def _vector(scores: Scores) -> Tensor:
+    return cast(Tensor, scores)
+
+
+def _to_host(values: Tensor) -> Floats:
+    array: Floats = values.cpu().numpy()
+    return array
 
 
 @dataclass
 class _Plans:
-    """The pairs on the device, those that were asked for last."""
+    """A cache of one set of pairs on the device."""
 
     device: torch.device
     pairs: PairSet | None = None
     plan: PairPlan | None = None
 
     def of(self, pairs: PairSet) -> PairPlan:
-        """Return them, brought there if they are others."""
         if self.plan is None or self.pairs is not pairs:
             self.pairs = pairs
             self.plan = (
@@ -78,18 +164,10 @@ class _Plans:
 
 @dataclass(frozen=True)
 class TorchMatrix(Matrix):
-    """X on a device.
-
-    Attributes
-    ----------
-    features : DeviceFeatures
-        X, or some columns of it.
-    host : NativeMatrix or None
-        The same on the host; None where X lives on the device alone.
-    """
+    """X, or some of its columns, on a device, with a copy on the host."""
 
     features: DeviceFeatures
-    host: NativeMatrix | None
+    host: NativeMatrix
     plans: _Plans = field(repr=False)
 
     @classmethod
@@ -99,21 +177,16 @@ class TorchMatrix(Matrix):
         device: str | torch.device = "cpu",
         tensor: torch.Tensor | None = None,
     ) -> "TorchMatrix":
-        """Bring X of some data to a device, if it is not there as a tensor; the host keeps it."""
+        """Copy X of the data to a device, unless `tensor` is X on that device."""
         where = torch.device(device)
         X = data.X
         if tensor is not None and tensor.device == where and tensor.dtype in DTYPES:
-            features = features_of(tensor)
+            features = _features_of(tensor)
         elif sp.issparse(X):
             features = SparseFeatures.of(X, where)
         else:
-            features = features_of(_dense(X, where))
+            features = _features_of(_dense(X, where))
         return cls(features, native_matrix(data), _Plans(where))
-
-    @classmethod
-    def alone(cls, tensor: torch.Tensor) -> "TorchMatrix":
-        """Take X that is on a device and nowhere else."""
-        return cls(features_of(tensor), None, _Plans(tensor.device))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -124,15 +197,13 @@ class TorchMatrix(Matrix):
         return self.features.n_entries
 
     def magnitudes(self, threads: int) -> Floats:
-        if self.host is not None:
-            return self.host.magnitudes(threads)
-        return to_host(self.features.magnitudes())
+        return self.host.magnitudes(threads)
 
     def restrict(self, columns: Integers, threads: int) -> "TorchMatrix":
-        host = None if self.host is None else self.host.restrict(columns, threads)
+        host = self.host.restrict(columns, threads)
         return TorchMatrix(self.features.restrict(columns), host, self.plans)
 
-    def on_host(self) -> NativeMatrix | None:
+    def on_host(self) -> NativeMatrix:
         return self.host
 
     def design(self, pairs: PairCounts, threads: int) -> "TorchDesign":
@@ -141,12 +212,7 @@ class TorchMatrix(Matrix):
     def sample(
         self, pairs: PairCounts, fraction: float, seed: int, threads: int
     ) -> tuple[NativeMatrix, PairSet]:
-        sample = cast(PairSet, pairs).sample(fraction, seed)
-        if self.host is not None:
-            return self.host, sample
-        rows = sample.documents.rows
-        taken = self.features.take_rows(np.arange(sample.n_rows) if rows is None else rows)
-        return as_native(taken), sample.compact()
+        return self.host, cast(PairSet, pairs).sample(fraction, seed)
 
 
 class TorchDesign(Design):
@@ -170,12 +236,10 @@ class TorchDesign(Design):
         return Scores(self._dot(self.space.tensor(w)))
 
     def transpose_dot(self, z: Scores) -> Floats:
-        return to_host(self._transpose_dot(self.space.tensor(z)))
+        return _to_host(self._transpose_dot(self.space.tensor(z)))
 
     def rows(self, rows: Integers) -> Rows:
-        if self.matrix.host is not None:
-            return self.matrix.host.rows(rows)
-        return Rows.of(self._features.take_rows(rows))
+        return self.matrix.host.rows(rows)
 
     def evaluate(self, loss: PairLoss, w: Floats, like: State | None) -> Evaluation:
         on_device = cast(TorchLoss, loss)
@@ -185,10 +249,10 @@ class TorchDesign(Design):
 
     def hess_vec(self, loss: PairLoss, state: State, v: Floats) -> tuple[Floats, Scores]:
         product, scores = self.product(cast(TorchLoss, loss), state, self.space.tensor(v))
-        return to_host(product), Scores(scores)
+        return _to_host(product), Scores(scores)
 
     def product(self, loss: TorchLoss, state: State, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Return XᵀAXv and Xv, on the device."""
+        """Return XᵀAXv and Xv as tensors."""
         scores = self._dot(v)
         return self._transpose_dot(loss.curved(state, scores)), scores
 
@@ -196,25 +260,22 @@ class TorchDesign(Design):
         return Scores(self._by_document(self._features.column(j)))
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
-        """Return the diagonal of XᵀAX; of sparse rows from the host, which is faster."""
-        if self.matrix.host is None or not isinstance(self._features, SparseFeatures):
+        # For sparse rows the native kernel is faster.
+        if not isinstance(self._features, SparseFeatures):
             return super().hess_diag(loss, state)
         native = self._native()
         on_host = native.pair_loss(cast(TorchLoss, loss).loss)
-        scores = Scores(to_host(cast(AtScores, state).scores))
+        scores = Scores(_to_host(cast(AtScores, state).scores))
         return native.hess_diag(on_host, on_host.evaluate(scores, None).state)
 
     def by_group(self, by_query: QueryLosses, z: Scores, n_groups: int) -> GroupedLoss:
-        """Return sums over groups of queries, from the host; without one, a sweep per group."""
-        table = QueryLosses(to_host(cast(Tensor, by_query)))
-        if self.matrix.host is None:
-            return super().by_group(table, z, n_groups)
+        table = QueryLosses(_to_host(cast(Tensor, by_query)))
         return self._native().by_group(table, Scores(self.space.entries(z)), n_groups)
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
         weight = cast(Tensor, by_query)[:, 2].square()
         offsets = self.pairs.documents.offsets
-        return to_host(self._features.largest_squares(self._rows, offsets, weight))
+        return _to_host(self._features.largest_squares(self._rows, offsets, weight))
 
     def _dot(self, v: Tensor) -> Tensor:
         return self._by_document(self._features.dot(v))
@@ -226,12 +287,11 @@ class TorchDesign(Design):
         return values if self._rows is None else values.index_select(0, self._rows)
 
     def _native(self) -> NativeDesign:
-        assert self.matrix.host is not None
         return self.matrix.host.design(self.pairs, self.pairs.threads)
 
 
-def features_of(tensor: torch.Tensor) -> DeviceFeatures:
-    """Take a tensor of float32 or float64, dense or CSR, as it is."""
+def _features_of(tensor: torch.Tensor) -> DeviceFeatures:
+    """Return the features of a float32 or float64 tensor, dense or CSR, without a copy."""
     if tensor.layout == torch.sparse_csr:
         return SparseFeatures.of_tensor(tensor)
     if tensor.is_cuda and tensor.dtype == torch.float32 and find_spec("triton") is not None:
@@ -242,15 +302,15 @@ def features_of(tensor: torch.Tensor) -> DeviceFeatures:
 
 
 def _dense(X: Any, device: torch.device) -> torch.Tensor:
-    """Copy an array to a device; on the CPU the memory is shared, also if it is read-only."""
+    """Copy an array to a device; on the CPU, a writable array shares its memory."""
     array = np.ascontiguousarray(X)
     if not array.flags.writeable and device.type == "cpu":
-        array = array.copy()  # PyTorch has no tensors that are read-only
+        array = array.copy()  # PyTorch does not support read-only tensors
     return torch.as_tensor(array, device=device)
 
 
 def bytes_needed(data: RankingData, *, has_features: bool = False) -> int:
-    """Return about what a fit takes of a device, beside X if that is there already."""
+    """Return an estimate of the device memory of a fit, including X unless `has_features`."""
     X = data.X
     n_bits = (int(np.max(data.queries.n_levels, initial=1)) - 1).bit_length()
     of_document = POINTS * (BIT_BYTES * n_bits + DOCUMENT_BYTES) + EVALUATION_BYTES
@@ -259,7 +319,6 @@ def bytes_needed(data: RankingData, *, has_features: bool = False) -> int:
 
 
 def _bytes_of(X: Any) -> int:
-    """Return what X takes there; a sparse one has its transpose beside it."""
-    if sp.issparse(X):
+    if sp.issparse(X):  # stored by rows and by columns
         return 2 * int(X.nnz) * (4 + int(X.dtype.itemsize))
     return int(X.shape[0] * X.shape[1] * X.dtype.itemsize)

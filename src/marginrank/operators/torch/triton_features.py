@@ -1,8 +1,7 @@
-"""Dense float32 features read once a product: kernels of Triton, summing in float64.
+"""Triton kernels for dense float32 features: X is read once per product, and summed in float64.
 
-PyTorch has no product of a float32 matrix and a float64 vector; tiles that are made float64 first
-cost five times the memory traffic. These kernels make the same sums, in an order that depends on
-the shape of X alone. The products of :class:`DenseFeatures` are what they are tested against.
+PyTorch has no product of a float32 matrix and a float64 vector, and converting tiles to float64
+first costs five times the memory traffic. The order of these sums depends on the shape of X alone.
 """
 
 import torch
@@ -14,7 +13,7 @@ from marginrank._utils.types import Integers
 from marginrank.operators.torch.features import DenseFeatures
 
 ROWS, COLUMNS = 32, 64  # of a tile
-ROWS_OF_A_SUM = 2048  # whose parts of Xᵀz are added in order
+ROWS_OF_A_SUM = 2048  # per partial sum of Xᵀz; partial sums are added in order
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -56,7 +55,7 @@ def _transpose_dot(  # type: ignore[no-untyped-def]
 
 
 class TritonFeatures(DenseFeatures):
-    """A matrix of float32, contiguous."""
+    """A contiguous float32 tensor."""
 
     def dot(self, v: Tensor) -> Tensor:
         n_rows, n_columns = self.shape
@@ -67,7 +66,6 @@ class TritonFeatures(DenseFeatures):
         return scores
 
     def transpose_dot(self, z: Tensor) -> Tensor:
-        """Return Xᵀz: sums of blocks of rows, added in their order."""
         n_rows, n_columns = self.shape
         n_blocks = triton.cdiv(n_rows, ROWS_OF_A_SUM)
         sums = torch.empty((n_blocks, n_columns), dtype=torch.float64, device=self.device)

@@ -1,27 +1,34 @@
-"""Loss and derivatives in score space, for pairs that come from labels."""
+"""Loss and derivatives in score space: for pairs from labels, and for listed pairs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from marginrank.objective.level_pairs import LevelPairs
+from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss, Piece
-from marginrank.operators.torch.documents import DeviceDocuments, ScoreLoss
+from marginrank.operators.torch.documents import DeviceDocuments, ScoreLoss, find_window, sort
 from marginrank.operators.torch.fixed_point import Segments
-from marginrank.operators.torch.levels import AdjacentLevels, AllLevels, Leaves, Levels
-from marginrank.operators.torch.ranges import Ranges, gather
-from marginrank.operators.torch.windows import find_window, sort
+from marginrank.operators.torch.levels import (
+    AdjacentLevels,
+    AllLevels,
+    Leaves,
+    Levels,
+    Ranges,
+    gather,
+)
 
-Factors = tuple[Tensor, Tensor]  # of the weights of pairs: of the preferred side, of the other
+Factors = tuple[Tensor, Tensor]  # of pair weights: of the preferred side, and of the other
 
 
 class LevelState(NamedTuple):
-    """What products need: the ranges of the quadratic pieces, the diagonal of the Hessian."""
+    """State for products with the Hessian."""
 
-    ranges: list[Ranges]
-    curvature: Tensor
+    ranges: list[Ranges]  # of the quadratic pieces
+    curvature: Tensor  # the diagonal of the Hessian
 
 
 class _Sides(NamedTuple):
@@ -32,7 +39,7 @@ class _Sides(NamedTuple):
 
 
 class LevelPlan:
-    """What the pairs are, on a device: it does not depend on scores, nor on the loss."""
+    """Pairs from labels on a device, for any scores and any loss."""
 
     def __init__(self, pairs: LevelPairs, device: torch.device) -> None:
         self.documents = DeviceDocuments.of(pairs, pairs.queries.n_levels > 1, device)
@@ -46,7 +53,7 @@ class LevelPlan:
                 for r in range(preferred.shape[1])
             ]
         queries = self.documents.queries
-        # Values that a document has as the preferred side, then those that it has as the other.
+        # Values of documents as the preferred side, followed by their values as the other side.
         self.sides = Segments(
             torch.cat([queries.offsets, queries.offsets[1:] + queries.offsets[-1]]),
             torch.cat([queries.segment, queries.segment + (queries.offsets.numel() - 1)]),
@@ -54,7 +61,7 @@ class LevelPlan:
 
 
 class LevelKernel:
-    """Sums over the pairs of a plan, for a loss."""
+    """Sums over the pairs of a plan for one loss."""
 
     def __init__(self, plan: LevelPlan, loss: Loss) -> None:
         self.plan = plan
@@ -62,7 +69,6 @@ class LevelKernel:
         self._curved = [k for k, piece in enumerate(loss.pieces) if piece.power == 2]
 
     def evaluate(self, scores: Tensor) -> ScoreLoss:
-        """Return the loss at some scores."""
         documents = self.plan.documents
         key = documents.keys(scores)
         order = sort(documents, key)
@@ -107,7 +113,7 @@ class LevelKernel:
         return [self._by_side(ranges, ones, unit, w) for w in range(len(self.pieces))]
 
     def _by_side(self, ranges: list[Ranges], values: Tensor, unit: Tensor, window: int) -> _Sides:
-        """Return sums over the partners in a window, as numbers."""
+        """Return sums over the partners in a window, as float64."""
         queries = self.plan.documents.queries
         totals = [torch.zeros_like(queries.segment, dtype=torch.int64) for _ in range(2)]
         for some in ranges:
@@ -120,7 +126,7 @@ class LevelKernel:
     def hess_vec(self, state: LevelState, u: Tensor) -> Tensor:
         """Return H u, with the Hessian H in score space."""
         queries = self.plan.documents.queries
-        # H maps constants to zero; taking one off keeps a common offset from drowning the digits.
+        # H maps constants to zero; subtracting one prevents cancellation by a common offset.
         u = u - queries.spread(u.index_select(0, queries.offsets[:-1]))
         if self.plan.factors:
             return torch.addcmul(self._weighted(state, u), state.curvature, u)
@@ -134,7 +140,7 @@ class LevelKernel:
         return torch.addcmul(sum(images[1:], images[0]), state.curvature, u)
 
     def _factor(self, k: int) -> Tensor:
-        """Return what multiplies the sums of a quadratic piece, by query."""
+        """Return the factor of the sums of a quadratic piece, by query."""
         piece = self.pieces[self._curved[k]]
         return self.plan.documents.query_weight * (-2.0 * piece.coefficient)
 
@@ -148,7 +154,7 @@ class LevelKernel:
         return totals
 
     def _weighted(self, state: LevelState, u: Tensor) -> Tensor:
-        """Return what the Hessian has beside its diagonal times u, with weights of pairs."""
+        """Return the off-diagonal part of the Hessian times u, with pair weights."""
         image = torch.zeros_like(u)
         for preferred, other in self.plan.factors:
             encoded = self.plan.sides.encode(torch.cat([preferred * u, other * u]))
@@ -162,8 +168,8 @@ class LevelKernel:
 class _LossSums:
     """Sums over the pairs of each document, piece by piece.
 
-    The slack of a pair is at most its reach |θ| + |key of i| + |key of j|, which is what its
-    rounding is measured by.
+    The slack of a pair is at most its reach |θ| + |key of i| + |key of j|, which bounds its
+    rounding error.
     """
 
     def __init__(self, key: Tensor) -> None:
@@ -172,7 +178,7 @@ class _LossSums:
         self.sizes = [torch.zeros_like(key) for _ in range(2)]
 
     def add(self, piece: Piece, count: _Sides, of_keys: _Sides, factors: Factors | None) -> None:
-        """Add a piece, with one rank of the weights of pairs."""
+        """Add a piece, with one rank of the pair weights."""
         key, theta, a = self.key, piece.theta, piece.coefficient
         preferred, other = factors or (1.0, 1.0)
         pairs_lost, pairs_won = preferred * count.below, other * count.above
@@ -192,13 +198,95 @@ class _LossSums:
         self.slopes += 2.0 * a * (won - lost)
         self.curvature += 2.0 * a * (pairs_won + pairs_lost)
         self.sizes[0] += 2.0 * abs(a) * pairs * reach * reach
-        self.sizes[1] += (
-            2.0
-            * abs(a)
-            * (
-                (pairs_won * (theta + key)).abs()
-                + (pairs_lost * (theta - key)).abs()
-                + keys_won.abs()
-                + keys_lost.abs()
-            )
+        own = (pairs_won * (theta + key)).abs() + (pairs_lost * (theta - key)).abs()
+        self.sizes[1] += 2.0 * abs(a) * (own + keys_won.abs() + keys_lost.abs())
+
+
+class ListedState(NamedTuple):
+    """State for products with the Hessian."""
+
+    curvature: Tensor  # weighted second derivative of the loss of each pair
+
+
+class ListedPlan:
+    """Listed pairs on a device, sorted by query."""
+
+    def __init__(self, pairs: ListedPairs, device: torch.device) -> None:
+        query = pairs.grouped.query_of_document[pairs.pairs[:, 0]]
+        counts = np.bincount(query, minlength=pairs.n_queries)
+        order = np.argsort(query, kind="stable")
+        listed = pairs.pairs[order]
+        self.documents = DeviceDocuments.of(pairs, counts > 0, device)
+        self.preferred, self.other = (
+            torch.as_tensor(side, dtype=torch.int32, device=device) for side in listed.T
         )
+        weight = np.ones(order.size) if pairs.pair_weight is None else pairs.pair_weight[order]
+        self.weight = torch.as_tensor(weight * pairs.query_weight[query[order]], device=device)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        self._of_query = Segments.of(torch.as_tensor(offsets, device=device))
+        # The pairs of each document: first the ones that prefer it, then the others.
+        sides = listed.T.ravel()
+        self._incidence = torch.as_tensor(
+            np.argsort(sides, kind="stable"), dtype=torch.int32, device=device
+        )
+        degrees = np.bincount(sides, minlength=pairs.n_documents)
+        self._document_offsets = torch.as_tensor(
+            np.concatenate([[0], np.cumsum(degrees)]), device=device
+        )
+
+    def difference(self, u: Tensor) -> Tensor:
+        """Return u_i − u_j for each pair."""
+        return u.index_select(0, self.preferred) - u.index_select(0, self.other)
+
+    def by_document(self, values: Tensor) -> Tensor:
+        """Return, by document, the sum over pairs that prefer it minus the sum over its others."""
+        signed = torch.cat([values, -values]).index_select(0, self._incidence)
+        return torch.segment_reduce(
+            signed, "sum", offsets=self._document_offsets, unsafe=True, initial=0.0
+        )
+
+    def by_query(self, values: Tensor) -> Tensor:
+        return self._of_query.sum(values)
+
+
+class ListedKernel:
+    """Sums over listed pairs for one loss."""
+
+    def __init__(self, plan: ListedPlan, loss: Loss) -> None:
+        self.plan = plan
+        self.pieces = loss.pieces
+
+    def evaluate(self, scores: Tensor) -> ScoreLoss:
+        plan = self.plan
+        key = plan.documents.keys(scores)
+        margin = plan.difference(key)
+        keys = key.index_select(0, plan.preferred).abs() + key.index_select(0, plan.other).abs()
+        value, value_size, slope, slope_size, curvature = (
+            torch.zeros_like(margin) for _ in "12345"
+        )
+        for piece in self.pieces:
+            slack = (piece.theta - margin).clamp(min=0.0)
+            active = (slack > 0.0).to(slack.dtype)
+            reach = (abs(piece.theta) + keys) * active
+            a = piece.coefficient
+            if piece.power == 2:
+                value += a * slack * slack
+                value_size += 2.0 * abs(a) * slack * reach
+                slope -= 2.0 * a * slack
+                slope_size += 4.0 * abs(a) * reach
+                curvature += 2.0 * a * active
+            else:
+                value += a * slack
+                value_size += abs(a) * reach
+                slope -= a * active
+                slope_size += 2.0 * abs(a) * active
+        columns = [
+            plan.by_query(plan.weight * column) for column in (value, value_size, slope_size)
+        ]
+        columns[0] = columns[0].clamp(min=0.0)
+        slopes = plan.by_document(plan.weight * slope)
+        state = ListedState(plan.weight * curvature)
+        return ScoreLoss(torch.stack(columns, dim=1), slopes, state)
+
+    def hess_vec(self, state: ListedState, u: Tensor) -> Tensor:
+        return self.plan.by_document(state.curvature * self.plan.difference(u))

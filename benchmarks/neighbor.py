@@ -1,8 +1,8 @@
 """Fits and reading on two cores, one of which another process keeps busy.
 
-    python benchmarks/neighbour.py [--json results.json] [--quick]
+    python benchmarks/neighbor.py [--json results.json] [--quick]
 
-The process is held to two cores. Its neighbour, an endless loop, is either pinned to one of them or
+The process is held to two cores. Its neighbor, an endless loop, is either pinned to one of them or
 left to the scheduler. Runs with one and with two threads alternate, because a shared machine
 drifts; figures are medians. --quick uses a tenth of the data, to see that the script works; its
 ratios mean little.
@@ -25,14 +25,14 @@ from files import write_text
 from core import make
 from marginrank import RankSVM, load_letor
 
-LIMIT = 1.25  # two threads against one, beside the neighbour
+LIMIT = 1.25  # two threads against one, beside the neighbor
 REPEATS = 9
 ENDLESS = "while True: pass"
 Rows = list[tuple[str, str, float | None]]
 
 
 @contextmanager
-def neighbour(cores: set[int]) -> Iterator[None]:
+def neighbor(cores: set[int]) -> Iterator[None]:
     """Keep a process busy that may run on the given cores."""
     process = subprocess.Popen([sys.executable, "-c", ENDLESS])
     try:
@@ -62,11 +62,11 @@ def measure(work: Callable[[int], object]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compare(name: str, work: Callable[[int], object], cores: list[int]) -> Rows:
-    """Measure one kind of work alone and beside a neighbour."""
+    """Measure one kind of work alone and beside a neighbor."""
     places = {
         "alone": nullcontext(),
-        "pinned neighbour": neighbour({cores[-1]}),
-        "free neighbour": neighbour(set(cores)),
+        "pinned neighbor": neighbor({cores[-1]}),
+        "free neighbor": neighbor(set(cores)),
     }
     rows: Rows = []
     for place, company in places.items():
