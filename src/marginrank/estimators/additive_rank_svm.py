@@ -107,12 +107,8 @@ class AdditiveRankSVM(BaseRanker):
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         Divisors of the features, as in :class:`~marginrank.RankSVM`. Missing values are replaced by
         the middle knot to compute them.
-    n_jobs : int, default=None
-        Number of threads; None and −1 mean all. The result does not depend on it.
-    verbose : int, default=0
-        If positive, print one line per iteration.
-    random_state : int, RandomState instance or None, default=0
-        Seed of the samples that speed up "newton".
+    n_jobs, verbose, random_state
+        As in :class:`~marginrank.RankSVM`.
 
     Attributes
     ----------
@@ -126,14 +122,10 @@ class AdditiveRankSVM(BaseRanker):
         The smoothness that was used.
     scale_ : ndarray of shape (n_features,), or None
         Divisors of the features.
-    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
     n_rounds_ : int or None
         As in :class:`~marginrank.RankSVM`; None if `objective` is "pairs".
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have string names.
 
     See Also
     --------

@@ -63,12 +63,9 @@ class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
         As in :class:`~marginrank.RankSVMCV`.
     best_estimator_ : AdditiveRankSVM
         The last fit, which :meth:`save` writes.
-    curves_, interactions_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+    curves_, interactions_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
+n_features_in_, feature_names_in_
         Attributes of `best_estimator_`; see :class:`~marginrank.AdditiveRankSVM`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have string names.
 
     Examples
     --------

@@ -71,15 +71,9 @@ REPORTED = (
 
 
 class BaseRanker(KeywordArguments, BaseEstimator):
-    """A ranker: ranks, scores and exports follow from ``predict``.
+    """A ranker: ranks, scores and exports follow from ``predict``."""
 
-    Attributes
-    ----------
-    _parameters_type : type
-        The dataclass of parameters that the fit takes.
-    """
-
-    _parameters_type: ClassVar[Any]
+    _parameters_type: ClassVar[Any]  # dataclass of the parameters of the fit
     n_jobs: int | None
 
     # With metadata routing enabled, fit and score get queries without being asked for.
@@ -274,7 +268,7 @@ class BaseRanker(KeywordArguments, BaseEstimator):
         return convergence_message(report, self.tol)
 
     def _set_report(self, report: FitReport | None) -> None:
-        """Set the attributes that describe the fit, and delete those of an earlier one."""
+        """Set the attributes that describe the fit, and delete older ones."""
         for name in REPORTED:
             value = getattr(report, name, None)
             self.__dict__.pop(f"{name}_", None)
@@ -348,15 +342,9 @@ class LinearRanker(BaseRanker):
 
 
 class BatchRanker(LinearRanker):
-    """A linear ranker whose fit is one run of a solver.
+    """A linear ranker whose fit is one run of a solver."""
 
-    Attributes
-    ----------
-    _fit_function : callable
-        ``fit_linear`` or ``fit_sparse``.
-    """
-
-    _fit_function: ClassVar[Callable[..., LinearModel]]
+    _fit_function: ClassVar[Callable[..., LinearModel]]  # fit_linear or fit_sparse
 
     def _fit(
         self, X: Any, y: Any, *, qid: Any, group: Any, memory_limit: Any, weights: Any, pairs: Any

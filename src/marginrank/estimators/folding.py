@@ -35,8 +35,8 @@ Steps = list[tuple[str, Any]]  # by name
 def as_linear_model(model: Any) -> LinearModel:
     """Fold a fitted pipeline into one linear model of its input features.
 
-    Scores of the result are those of ``pipeline.predict`` minus a constant, which does not change
-    any ranking.
+    Scores of the result differ from ``pipeline.predict`` by a constant, which does not change any
+    ranking.
 
     Parameters
     ----------

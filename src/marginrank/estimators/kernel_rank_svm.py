@@ -52,14 +52,12 @@ class KernelRankSVM(BaseRanker):
     normalization : {"none", "pairs", "query"}, default="query"
         As in :class:`~marginrank.RankSVM`; with "query", the meaning of C does not depend on the
         amount of data.
-    lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, verbose
+    lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin, n_jobs, verbose
         As in :class:`~marginrank.RankSVM`.
     scale : None, {"auto", "standard", "range", "query"} or array-like, default="auto"
         Divisors of the features before the kernel is computed, as in
         :class:`~marginrank.RankSVM`. Features are not centered, which makes no difference to "rbf"
         and "laplacian". "auto" is None for a precomputed kernel, and "standard" for others.
-    n_jobs : int, default=None
-        Number of threads; None and −1 mean all. The result does not depend on it.
     random_state : int, RandomState instance or None, default=0
         Seed of the landmarks, and of the samples of "newton".
 
@@ -77,12 +75,8 @@ class KernelRankSVM(BaseRanker):
         The gamma that was used.
     scale_ : ndarray of shape (n_features,), or None
         Divisors of the features.
-    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have string names.
 
     Notes
     -----

@@ -37,8 +37,8 @@ def load_model(
     Returns
     -------
     RankSVM, SGDRankSVM, SparseRankSVM, AdditiveRankSVM or KernelRankSVM
-        A fitted model. From a file of marginrank, its predictions are bitwise those of the saved
-        model. Other formats hold weights only, so parameters have their defaults.
+        A fitted model. From a file of marginrank, its predictions are bitwise equal to the saved
+        model's. Other formats hold weights only, so parameters have their defaults.
 
     Raises
     ------

@@ -88,12 +88,9 @@ class RankSVMCV(SearchRanker, LinearRanker):
         Number of folds.
     best_estimator_ : RankSVM
         The last fit, which :meth:`save` writes.
-    coef_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+    coef_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
+n_features_in_, feature_names_in_
         Attributes of `best_estimator_`; see :class:`~marginrank.RankSVM`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have string names.
 
     Examples
     --------

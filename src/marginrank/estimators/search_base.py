@@ -22,18 +22,10 @@ from marginrank.selection.space import SearchSpace
 
 
 class SearchRanker(BaseRanker):
-    """A ranker that runs a search, then fits all data with the selected parameters.
+    """A ranker that runs a search, then fits all data with the selected parameters."""
 
-    Attributes
-    ----------
-    _estimator : type
-        Class of the last fit.
-    _searched : tuple of str
-        Parameters of `_estimator` that are searched besides C.
-    """
-
-    _estimator: ClassVar[Any]
-    _searched: ClassVar[tuple[str, ...]] = ()
+    _estimator: ClassVar[Any]  # class of the last fit
+    _searched: ClassVar[tuple[str, ...]] = ()  # its parameters that are searched besides C
 
     def fit(
         self,
@@ -128,8 +120,10 @@ class SearchRanker(BaseRanker):
 
 
 def _fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """Return the fitted attributes that a search copies; C is in ``best_params_``."""
     found = getattr(estimator, "__dict__", {}).items()
-    return {name: value for name, value in found if name.endswith("_") and name[0] != "_"}
+    names = [name for name, _ in found if name.endswith("_") and name[0] != "_" and name != "C_"]
+    return {name: getattr(estimator, name) for name in names}
 
 
 class SearchLog:

@@ -51,12 +51,8 @@ class SGDRankSVM(LinearRanker):
     method : {"query", "pair"}, default="query"
         Steps over whole queries (Chapelle and Keerthi, 2010, algorithm 3), or over random pairs
         (algorithm 2; sofia-ml).
-    C : float, default=1.0
-        Weight of the loss against the regularizer, as in RankSVM.
-    loss : {"squared_hinge", "hinge", "huber", "logistic"}, default="squared_hinge"
-        The loss of a pair, as in RankSVM.
-    pair_selection, margin
-        As in RankSVM.
+    C, loss, pair_selection, margin, n_jobs
+        As in :class:`~marginrank.RankSVM`.
     pair_cost : None, {"gain", "ndcg"}, callable or array-like, default=None
         As in RankSVM. A matrix needs all labels at once, so :meth:`partial_fit` and :meth:`fit` of
         text files do not accept it.
@@ -92,8 +88,6 @@ class SGDRankSVM(LinearRanker):
         Name of the metric on validation data; see :func:`marginrank.metrics.get_metric`. Tied
         scores count as in random order. If it is undefined, the fit stops by its objective, with a
         warning.
-    n_jobs : int, default=None
-        Number of threads; None and −1 mean all. The result does not depend on it.
     verbose : int, default=0
         If positive, print one line per pass.
     random_state : int, RandomState instance or None, default=0
@@ -101,24 +95,16 @@ class SGDRankSVM(LinearRanker):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights w of the unscaled features.
-    scale_ : ndarray of shape (n_features,), or None
-        Divisors of the features.
-    objective_, gap_ : float
-        F(w) on the training data, and a certified upper bound on F(w) − F*; after :meth:`fit`.
-    stop_reason_ : StopReason
-        Why the fit stopped; after :meth:`fit`.
+    coef_, scale_, n_features_in_, feature_names_in_
+        As in :class:`~marginrank.RankSVM`.
+    objective_, gap_, stop_reason_
+        As in :class:`~marginrank.RankSVM`; after :meth:`fit`.
     n_iter_, t_ : int
         Number of passes and of steps, including `partial_fit`.
     history_ : list of Pass
         One entry per pass: seconds, objective, validation metric and more; after :meth:`fit`.
     n_pairs_ : int
         Number of pairs in the data; after `partial_fit`, in all data so far.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have string names.
 
     Notes
     -----

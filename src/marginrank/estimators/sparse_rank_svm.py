@@ -49,18 +49,12 @@ class SparseRankSVM(BatchRanker):
     tol : float, default=1e-6
         Relative distance to the optimal objective, (F − F*) / F*, which is always certified. If F*
         may be zero, the distance is relative to a millionth of the loss at w = 0.
-    max_iter : int, default=1000
-        Maximum number of solver iterations.
-    pair_selection : {"all", "adjacent"}, default="all"
-        Use all pairs, or only pairs of adjacent levels of a query.
-    pair_cost : None, {"gain", "ndcg"}, callable or array-like, default=None
-        Factor of the loss of a pair; see :class:`~marginrank.RankSVM`.
     normalization : {"none", "pairs", "query"}, default="pairs"
         "pairs" takes the mean of the loss over all pairs; "none" the sum; "query" the mean over
         the pairs of each query, then over the queries.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
         Divisors of the features, as in :class:`~marginrank.RankSVM`: ‖w‖₁ becomes Σ scale_ |w|.
-    device, warm_start, n_jobs, verbose
+    max_iter, pair_selection, pair_cost, device, warm_start, n_jobs, verbose
         As in :class:`~marginrank.RankSVM`.
     random_state : int, RandomState instance or None, default=0
         Seed of the samples that speed up "proximal_newton". They do not change the optimum, only
@@ -78,12 +72,8 @@ class SparseRankSVM(BatchRanker):
         F(w), in either form.
     gap_ : float
         Certified upper bound on F(w) − F*, by Fenchel duality.
-    scale_, stop_reason_, n_iter_, history_, n_pairs_
+    scale_, stop_reason_, n_iter_, history_, n_pairs_, n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have string names.
 
     See Also
     --------

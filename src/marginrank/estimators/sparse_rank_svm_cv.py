@@ -61,12 +61,9 @@ class SparseRankSVMCV(SearchRanker, LinearRanker):
         Models of the whole grid on all data, with the mean scores of the folds.
     best_estimator_ : SparseRankSVM
         The last fit, which :meth:`save` writes.
-    coef_, scale_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+    coef_, scale_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
+n_features_in_, feature_names_in_
         Attributes of `best_estimator_`; see :class:`~marginrank.SparseRankSVM`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have string names.
 
     Examples
     --------
