@@ -6,20 +6,32 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 from sklearn.datasets import load_svmlight_file
 
 from marginrank._utils.threads import serial_blas
 
-# Derandomised, so that a failure in CI is the same failure everywhere.
+# Derandomized, so a failure in CI is the same failure everywhere.
 settings.register_profile("marginrank", deadline=None, derandomize=True, database=None)
 settings.load_profile("marginrank")
 
 
 def pytest_configure(config):
-    """Have Triton interpret its kernels where there is no card: it decides when it is imported."""
+    """Set the variables that Triton, when it is imported, and Java read.
+
+    Triton interprets its kernels without a GPU.
+    """
     if config.option.markexpr != "gpu":
         os.environ.setdefault("TRITON_INTERPRET", "1")
+    # Most exports to Java run for less time than the optimizing compiler takes.
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Collect no doctests from test files: pytest would search every object that they import."""
+    return [found for found in (yield) if not isinstance(found, DoctestModule)]
 
 
 @pytest.fixture(scope="session")

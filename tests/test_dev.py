@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import re
+import sys
 from pathlib import Path
 
 import check_wheel
@@ -188,6 +190,7 @@ def test_the_tests_say_beforehand_how_long_they_take_and_what_is_left_out(
 def test_quick_tests_run_first_and_no_test_runs_twice(dev, tmp_path, monkeypatch):
     commands = []
     monkeypatch.setattr(dev, "run", lambda command, _: commands.append([*map(str, command)]) or 0)
+    monkeypatch.setattr(dev, "report", lambda command: (0, ""))
     dev.test(tmp_path, [], fast=False)
     first, second = [command for command in commands if "pytest" in command]
     assert first[-len(dev.FAST) :] == dev.FAST
@@ -197,15 +200,28 @@ def test_quick_tests_run_first_and_no_test_runs_twice(dev, tmp_path, monkeypatch
     commands.clear()
     dev.test(tmp_path, ["-x"], fast=True)
     *linters, tests = commands
-    assert all(command[0].endswith("ruff") for command in linters)
+    assert linters
+    assert all(re.search(r"/ruff( |$)|/wording\.py$", " ".join(command)) for command in linters)
     assert tests[-len(dev.FAST) - 1 :] == ["-x", *dev.FAST]
 
 
 @pytest.mark.parametrize(("arguments", "is_kept"), [([], True), (["-k", "one"], False)])
 def test_the_time_of_all_tests_is_kept(dev, tmp_path, monkeypatch, arguments, is_kept):
     monkeypatch.setattr(dev, "run", lambda command, environment: 0)
+    monkeypatch.setattr(dev, "report", lambda command: (0, ""))
     assert dev.test(tmp_path, arguments, fast=False) == 0
     assert (tmp_path / "test-minutes").exists() is is_kept
+
+
+@pytest.mark.parametrize(("status", "told"), [(0, "All checks passed"), (1, "Failed: mypy")])
+def test_mypy_runs_beside_the_tests(dev, tmp_path, monkeypatch, capsys, status, told):
+    (tmp_path / "bin").mkdir()
+    mypy = tmp_path / "bin" / "mypy"
+    mypy.write_text(f"#!{sys.executable}\nprint('found nothing'); raise SystemExit({status})\n")
+    mypy.chmod(0o755)
+    monkeypatch.setattr(dev, "run", lambda command, environment: 0)
+    assert dev.test(tmp_path, [], fast=False) == status
+    assert capsys.readouterr().out.endswith(f"== mypy\nfound nothing\n{told}\n")
 
 
 def test_the_extra_of_the_demo_is_enough_for_the_command_line():

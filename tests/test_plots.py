@@ -23,7 +23,7 @@ from marginrank import (
     rank_features,
     sparse_path,
 )
-from marginrank.models.additive_importance import importance
+from marginrank.models.additive_model import importance
 from marginrank.plots import (
     COLORS,
     plot_additive,

@@ -249,7 +249,7 @@ def plot_additive(
     2
     """
     from marginrank.models import AdditiveModel
-    from marginrank.models.additive_importance import documents_of, importance
+    from marginrank.models.additive_model import documents_of, importance
 
     plain = model.to_additive_model() if hasattr(model, "to_additive_model") else model
     if not isinstance(plain, AdditiveModel):

@@ -16,7 +16,7 @@ from marginrank.additive.grids import (
 )
 from marginrank.additive.knots import choose_knots, encode
 from marginrank.data.knots import Knots
-from marginrank.models.interactions import Interaction, scores_of
+from marginrank.models.additive_model import Interaction, interaction_scores
 
 RNG = np.random.default_rng(0)
 X = np.c_[RNG.normal(size=300), RNG.exponential(size=300), RNG.integers(0, 5, 300)].astype(float)
@@ -39,7 +39,7 @@ def grid_scores(grids, values, X, threads):
         Interaction(grid.features, grid.axes, at_nodes, grid.categorical)
         for grid, at_nodes in zip(grids, values, strict=True)
     ]
-    return scores_of(interactions, X, threads)
+    return interaction_scores(interactions, X, threads)
 
 
 def axis_weights(knots, categorical, x):

@@ -1,6 +1,7 @@
 """marginrank export."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -106,7 +107,7 @@ def test_negative_scores_fail_verification(run, tmp_path, model_json, test_txt, 
     assert done.stdout == ""
     assert done.stderr.splitlines()[-1] == (
         f"marginrank: verification failed: {(scores < 0).sum()} of {len(scores)} scores are "
-        f"negative, and the engine refuses those. Pass --offset {offset:.6g}, or --offset auto."
+        f"negative, which the engine rejects. Pass --offset {offset:.6g}, or --offset auto."
     )
     assert list(tmp_path.iterdir()) == []
     cured = run(*arguments, "--verify", test_txt, "--offset", f"{offset:.6g}").stdout
@@ -159,10 +160,10 @@ def test_exports_are_models_again(run, tmp_path, model_json, test_txt):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--to", "elastic"], "there is no target 'elastic'; there are elasticsearch"),
+        (["--to", "elastic"], "unknown target 'elastic'; use one of elasticsearch"),
         (["--to", "c", "--offset", "auto"], "--offset auto needs --verify"),
         (["--to", "c", "--offset", "inf"], '--offset inf must be a finite number or "auto"'),
-        (["--to", "ranklib", "--offset", "1"], "ranklib has no place for --offset"),
+        (["--to", "ranklib", "--offset", "1"], "ranklib does not support --offset"),
         (["--to", "c", "--missing", "0"], "--missing needs --verify"),
         (["--to", "c", "--name", ""], "--name '' must be letters, digits and _"),
         (["--to", "c", "--name", "a b"], "--name 'a b' must be letters, digits and _"),
@@ -180,7 +181,7 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, model_json, argume
         ('"a"', "must hold a list of names, or an object from names to names."),
         ("{", "names.json: "),
         ('["a"]', "--names has 1 entries and must have 6"),
-        ('{"x": "y"}', "--names has 'x', which is no feature of the model."),
+        ('{"x": "y"}', "--names has 'x'"),
         ('["a", "b", "c", "d", "e", "a"]', "rename one with --names."),
     ],
 )
@@ -209,8 +210,7 @@ def test_nothing_is_written_that_cannot_be_verified(tmp_path, model_json, test_t
         [sys.executable, "-m", "marginrank", *map(str, command)], capture_output=True, text=True
     )
     assert done.returncode == 2
-    told = "marginrank: cc is not on PATH, and without a C compiler nothing runs the export."
-    assert done.stderr.splitlines()[-1] == told
+    assert re.search("cc is not on PATH.*a C compiler", done.stderr.splitlines()[-1])
     assert not out.exists()
 
 
@@ -233,8 +233,7 @@ def test_kernel_models_are_exported_to_onnx(run, refused, tmp_path, train_txt, t
     assert out.stat().st_size > 50 * 6 * 8
     told = refused("export", kernel, "--to", "c", "--out", tmp_path / "m.c")
     assert told == (
-        "a KernelRankSVM has no weights of features, which c needs; export it to onnx or "
-        "onnx-float32, or train a RankSVM."
+        "c does not support kernel models; export it to onnx or onnx-float32, or train a RankSVM."
     )
 
 

@@ -53,13 +53,13 @@ def test_module_of_the_cli_runs_too():
         ("train", {"Data": "--pairs", "Model": "--margin"}),
         ("train-sparse", {"Model": "--radius", "Path": "--plot"}),
         ("train-additive", {"Model": "--smoothness"}),
-        ("train-online", {"Data": "--chunk-documents", "Optimisation": "--no-shuffle"}),
+        ("train-online", {"Data": "--chunk-documents", "Optimization": "--no-shuffle"}),
     ],
 )
 def test_flags_are_listed_under_headings(run, command, flags):
     parts = run(command, "--help").stdout.split("\n\n")
     sections = {part.partition(":\n")[0]: part for part in parts if part[0] != " "}
-    names = ["Arguments", "Data", "Model", "Optimisation", "Path", "Evaluation", "Output"]
+    names = ["Arguments", "Data", "Model", "Optimization", "Path", "Evaluation", "Output"]
     assert [name for name in sections if name in names] == [
         name for name in names if name != "Path" or command == "train-sparse"
     ]

@@ -30,7 +30,7 @@ def test_the_table_tells_the_rounds(invoke, tmp_path, train_txt):
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--objective", "ndcg"), "--objective 'ndcg' must be 'pairs', or 'ndcg@' and a cut-off"),
+        (("--objective", "ndcg"), "--objective 'ndcg' must be 'pairs' or 'ndcg@k'"),
         (
             ("--objective", "ndcg@5", "--pair-cost", "gain"),
             "--objective 'ndcg@5' does not go with --pair-cost, as it weighs the pairs itself",

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from marginrank import AdditiveRankSVM, RankingData, RankSVM, load_model, make_ranking
 from marginrank._utils import memory
-from marginrank.models.additive_importance import importance
+from marginrank.models.additive_model import importance
 from marginrank.objective.losses import LOSSES
 
 X, Y, QID = make_ranking(20, (5, 15), 4, random_state=0)

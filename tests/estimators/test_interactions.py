@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from marginrank import AdditiveRankSVMCV, RankingData, RankSVM, load_model
 from marginrank.additive import curve_basis
 from marginrank.additive.fit import AdditiveParameters, fit_additive, prepare
-from marginrank.models.additive_importance import importance
+from marginrank.models.additive_model import importance
 from marginrank.objective.losses import LOSSES
 
 RNG = np.random.default_rng(0)

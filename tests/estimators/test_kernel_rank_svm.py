@@ -194,7 +194,7 @@ def test_a_kernel_that_is_no_inner_product_warns():
         ({"random_state": "seed"}, X, "random_state='seed' must be"),
         ({"kernel": "precomputed"}, X, r"X has shape \(\d+, 6\).*square"),
         ({"kernel": "linear"}, 0 * X, "no positive eigenvalue"),
-        ({"kernel": "poly", "degree": 300}, 1e10 * X, "the kernel is NaN or infinity"),
+        ({"kernel": "poly", "degree": 300}, 1e10 * X, "the kernel is NaN or infinite"),
         ({"kernel": lambda a, b: a[:, :1]}, X, r"kernel returned shape \(\d+, 1\)"),
         ({"kernel": lambda a, b: a[:, :1] - 2 * b[:, 0]}, X, "kernel is not symmetric"),
         ({}, np.where(np.eye(len(Y), 6) > 0, np.nan, X), r"X\[0, 0\] is NaN"),

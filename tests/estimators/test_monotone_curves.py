@@ -124,7 +124,7 @@ def test_history_and_a_limit_on_the_iterations():
     assert model.n_iter_ == len(model.history_) > 1
     assert model.history_[-1].gap == model.gap_
     assert min(line.objective for line in model.history_) == model.objective_
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
+    with pytest.warns(ConvergenceWarning, match="max_iter iterations were made"):
         cut = plain_curves(max_iter=1, **options).fit(X, Y, qid=QID)
     assert cut.gap_ >= cut.objective_ - model.objective_ > 0
     assert np.all(np.diff(cut.curves_[0].values) >= 0)
@@ -182,7 +182,7 @@ def test_features_with_a_zero_are_free():
 
 def test_a_solver_that_knows_no_cones():
     model = plain_curves(monotonic_cst={0: 1}, loss="hinge", solver="ocas")
-    with pytest.raises(ValueError, match=r"solver='ocas'.*loss='hinge'"):
+    with pytest.raises(ValueError, match="solver='ocas' cannot minimise loss='hinge' with mono"):
         model.fit(X, Y, qid=QID)
 
 
@@ -194,5 +194,5 @@ def test_files_with_other_directions_are_damaged(tmp_path):
     for wrong in ([[0, 3]], [3], [[0]], 5):
         content["parameters"]["monotonic_cst"] = wrong
         path.write_text(json.dumps(content))
-        with pytest.raises(ValueError, match="'parameters'"):
+        with pytest.raises(ValueError, match="is damaged: 'parameters' are invalid for Addi"):
             load_model(path)

@@ -60,23 +60,26 @@ def assert_same_optimum(found, expected, tol):
     assert found.history_[-1].fraction == 1.0
 
 
-@pytest.mark.parametrize("layout", [np.float32, np.float64, "csr"])
 @pytest.mark.parametrize(
-    "parameters",
+    ("layout", "parameters"),
     [
-        {},
-        {"loss": "huber", "pair_cost": "ndcg", "normalization": "query"},
-        {"loss": "hinge"},
-        {"loss": "hinge", "solver": "ocas", "tol": 1e-4},
-        {"loss": "hinge", "solver": "bmrm", "tol": 1e-3},
-        {"solver": "tron"},
-        {"margin": "label", "scale": "standard"},
-        {"scale": "query", "pair_selection": "adjacent"},
+        (np.float32, {}),
+        (np.float64, {}),
+        ("csr", {}),
+        (np.float32, {"loss": "huber", "pair_cost": "ndcg", "normalization": "query"}),
+        ("csr", {"loss": "hinge"}),
+        (np.float32, {"loss": "hinge", "solver": "ocas", "tol": 1e-4}),
+        (np.float64, {"loss": "hinge", "solver": "bmrm", "tol": 1e-3}),
+        ("csr", {"solver": "tron"}),
+        (np.float32, {"margin": "label", "scale": "standard"}),
+        (np.float64, {"scale": "query", "pair_selection": "adjacent"}),
+        ("csr", {"scale": "standard"}),
+        ("csr", {"scale": "query"}),
     ],
     ids=str,
 )
 def test_the_optimum_is_that_of_a_fit_in_memory(tmp_path, layout, parameters):
-    folder = make_store(tmp_path / "s", layout)
+    folder = make_store(tmp_path / "s", layout, n_queries=200)
     expected = RankSVM(C=0.1, **parameters).fit(RankingData.open(folder))
     found = RankSVM(C=0.1, **parameters).fit(folder, memory_limit=limit())
     assert_same_optimum(found, expected, expected.tol)
@@ -91,7 +94,8 @@ def test_the_optimum_is_that_of_a_fit_in_memory(tmp_path, layout, parameters):
     ],
     ids=str,
 )
-def test_sparse_weights(store, parameters):
+def test_sparse_weights(tmp_path, parameters):
+    store = make_store(tmp_path / "s", n_queries=100)
     expected = SparseRankSVM(**parameters).fit(RankingData.open(store))
     found = SparseRankSVM(**parameters).fit(store, memory_limit=limit())
     assert_same_optimum(found, expected, expected.tol)

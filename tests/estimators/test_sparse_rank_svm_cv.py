@@ -87,7 +87,15 @@ def test_the_last_fit_is_a_sparse_rank_svm_with_the_best_value(model):
     assert best_value(model) == values_of(model)[best]
     alone = SparseRankSVM(C=best_value(model)).fit(X, Y, qid=QID)
     np.testing.assert_array_equal(model.coef_, alone.coef_)
-    for name in set(SparseRankSVMCV._found) - {"coef_", "history_"}:
+    for name in (
+        "scale_",
+        "sparsity_",
+        "objective_",
+        "gap_",
+        "stop_reason_",
+        "n_iter_",
+        "n_pairs_",
+    ):
         np.testing.assert_array_equal(getattr(model, name), getattr(alone, name))
     assert len(model.history_) == model.n_iter_ > 0
     np.testing.assert_array_equal(model.predict(X), alone.predict(X))

@@ -25,8 +25,7 @@ from helpers.exports import (
 from marginrank.export.exporting import export_files
 from marginrank.export.names import sql_quoted
 from marginrank.models import AdditiveModel, LinearModel
-from marginrank.models.additive_model import Curve
-from marginrank.models.interactions import Interaction
+from marginrank.models.additive_model import Curve, Interaction
 
 SERVER = "postgres"
 
@@ -182,5 +181,5 @@ def test_curves_take_nan_as_missing_and_give_doubles(psql):
 
 def test_names_that_would_be_cut_are_refused():
     model = LinearModel(np.ones(1), {}, feature_names=["ä" * 32])
-    with pytest.raises(ValueError, match="names of PostgreSQL have at most 63 bytes"):
+    with pytest.raises(ValueError, match="PostgreSQL have at most 63 bytes"):
         export_files(model, "postgresql")

@@ -155,7 +155,7 @@ def test_knots_and_values_of_any_size(target):
         assert_scored(target, AdditiveModel(curves, {}), X)
         return
     for refused in curves:
-        with pytest.raises(ValueError, match=r"feature 'f1' has knots that float32 does not hold"):
+        with pytest.raises(ValueError, match=r"feature 'f1' has knots that float32 cannot hold"):
             export_files(AdditiveModel([refused], {}), target)
 
 
@@ -178,7 +178,7 @@ def test_the_limits_of_a_target_hold_for_curves(target):
 @every_taker
 def test_steps_that_are_infinite_are_refused(target):
     model = AdditiveModel([curve([0, 1], [0, 1]), curve([-1.7e308, 1.7e308], [0, 1])], {})
-    with pytest.raises(ValueError, match="curve of f2 has NaN, infinity, or a step"):
+    with pytest.raises(ValueError, match=r"curve of f2 .*NaN or infinity"):
         export_files(model, target)
 
 
@@ -242,7 +242,7 @@ def test_float32_keeps_values_at_knots():
 )
 def test_float32_refuses_curves_that_it_would_change(each):
     model = AdditiveModel([each], {})
-    with pytest.raises(ValueError, match="cannot tell apart well enough; export it in float64"):
+    with pytest.raises(ValueError, match="knots that float32 cannot hold or distinguish"):
         export_files(model, "onnx-float32")
     assert_scored("onnx", model, np.append(each.knots, np.nan)[:, None])
 

@@ -24,8 +24,7 @@ from marginrank.export.exporting import export_files
 from marginrank.export.registry import TARGETS
 from marginrank.export.verification import run_export, verify
 from marginrank.models import AdditiveModel
-from marginrank.models.additive_model import Curve
-from marginrank.models.interactions import Interaction
+from marginrank.models.additive_model import Curve, Interaction
 
 TAKERS = [name for name, target in TARGETS.items() if "additive" in target.takes]
 DOUBLE_TAKERS = [name for name in TAKERS if TARGETS[name].precision == "float64"]
@@ -156,7 +155,7 @@ def test_names_and_offsets(target):
 def test_features_that_are_in_pairs_alone_are_checked(target):
     """Names that a target has no way to hold, and steps that are infinite."""
     grid = pair((0, 1), ([0, 1], [-1.7e308, 1.7e308]), np.ones((3, 3)))
-    with pytest.raises(ValueError, match="the pair f1 × f2 has NaN, infinity, or a"):
+    with pytest.raises(ValueError, match=r"pair f1 × f2 .*NaN or infinity"):
         export_files(alone(2, grid), target)
     refused = {"pmml": "a\x01", "sqlite": "a\u202e", "duckdb": "a\u202e", "postgresql": "ä" * 32}
     if target in refused:
@@ -203,7 +202,7 @@ def test_knots_and_values_of_any_size(target):
     if TARGETS[target].precision == "float64":
         assert_scored(target, model, X)
         return
-    with pytest.raises(ValueError, match=r"feature 'f1' has knots that float32 does not hold"):
+    with pytest.raises(ValueError, match=r"feature 'f1' has knots that float32 cannot hold"):
         export_files(model, target)
 
 
@@ -214,7 +213,7 @@ def test_float32_refuses_grids_that_it_would_blur(features):
     values = np.arange(12.0).reshape(4, 3)
     steep = pair((0, 1), axes, values)
     model = alone(2, steep if features == (0, 1) else pair(features, axes[::-1], values.T))
-    with pytest.raises(ValueError, match=r"feature 'f1' .* tell apart well enough; export it in"):
+    with pytest.raises(ValueError, match=r"feature 'f1' has knots that float32 cannot hold"):
         export_files(model, "onnx-float32")
     assert_scored("onnx", model, documents_around(model, model.interactions[0]))
 

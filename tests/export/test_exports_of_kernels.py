@@ -150,27 +150,27 @@ def not_a_product(X, Z):
     ],
 )
 def test_other_kernels_are_refused_by_name(target, kernel, called):
-    message = rf"the kernel is {called}, which .*; score with .* train with one of 'linear', 'poly'"
+    message = rf"the kernel {called} .*; score with .* train with one of 'linear', 'poly'"
     with pytest.raises(ValueError, match=message):
         export_files(random_kernel_model(kernel), target)
 
 
 @pytest.mark.parametrize("target", [name for name in EVERY_TARGET if name not in TAKERS])
 def test_other_targets_name_those_that_take_kernels(target):
-    message = rf"which {target} needs; export it to onnx or onnx-float32, or train a RankSVM"
+    message = rf"{target} does not support kernel .*; export it to onnx or onnx-float32, or train"
     with pytest.raises(ValueError, match=message):
         export_files(random_kernel_model("rbf"), target)
 
 
 def test_weights_that_are_not_finite_are_refused():
     model = random_kernel_model("rbf")
-    with pytest.raises(ValueError, match="dual_coef_ holds NaN or infinity"):
+    with pytest.raises(ValueError, match=r"dual_coef_.*NaN or infinity"):
         export_files(without(model, dual_coef=model.dual_coef * np.nan), "onnx")
 
 
 def test_graphs_that_no_file_holds_are_refused(monkeypatch):
     monkeypatch.setattr("marginrank.export.targets._onnx.LARGEST_FILE", 1_000)
-    with pytest.raises(ValueError, match=r"bytes of numbers, and a file of ONNX holds 2 GiB"):
+    with pytest.raises(ValueError, match=r"bytes of numbers, .* 2 GiB"):
         export_files(random_kernel_model("rbf"), "onnx")
 
 

@@ -68,5 +68,5 @@ def test_graphs_of_curves_score_as_predict(ranked, name, target):
 def test_float32_refuses_curves_of_float64_with_steps_that_it_would_blur(ranked):
     """OHSUMED has values such as 0.499999 and 0.5, and a knot at each of them."""
     model, *_ = ranked("OHSUMED", plain_curves)
-    with pytest.raises(ValueError, match="cannot tell apart well enough; export it in float64"):
+    with pytest.raises(ValueError, match="knots that float32 cannot hold or distinguish"):
         export_files(model.to_additive_model(), "onnx-float32")

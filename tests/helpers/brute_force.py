@@ -27,18 +27,16 @@ def explicit_pairs(
     a = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
     omega = np.ones(n) if query_weight is None else np.asarray(query_weight)
     d = np.zeros(n) if margin is None else np.asarray(margin)
-    rows = []
-    for i in range(n):
-        for j in range(n):
-            if qid[i] != qid[j] or y[i] <= y[j]:
-                continue
-            between = (qid == qid[i]) & (y > y[j]) & (y < y[i])
-            if adjacent and between.any():
-                continue
-            delta = 1.0 if pair_weight is None else pair_weight(y[i], y[j])
-            rows.append((i, j, omega[i] * a[i] * a[j] * delta, d[i] - d[j]))
-    table = np.array(rows, dtype=float).reshape(-1, 4)
-    return ExplicitPairs(table[:, 0].astype(int), table[:, 1].astype(int), table[:, 2], table[:, 3])
+    i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
+    if adjacent:
+        between = [
+            np.any((qid == qid[k]) & (y > y[m]) & (y < y[k])) for k, m in zip(i, j, strict=True)
+        ]
+        i, j = (rows[~np.array(between, dtype=bool)] for rows in (i, j))
+    delta = np.ones(len(i))
+    if pair_weight is not None:
+        delta[:] = [pair_weight(*labels) for labels in zip(y[i], y[j], strict=True)]
+    return ExplicitPairs(i, j, omega[i] * a[i] * a[j] * delta, d[i] - d[j])
 
 
 def written_down(pair_set):

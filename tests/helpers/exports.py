@@ -10,8 +10,7 @@ from marginrank.export.exporting import export_files
 from marginrank.export.registry import TARGETS, find_target
 from marginrank.export.verification import run_export
 from marginrank.models import AdditiveModel, LinearModel
-from marginrank.models.additive_model import Curve
-from marginrank.models.interactions import Interaction
+from marginrank.models.additive_model import Curve, Interaction
 
 EVERY_TARGET = [*(name for name in TARGETS if name != "sql"), "sql:mysql"]
 PROGRAMS = {"c": "cc", "java": "javac", "javascript": "node", "pmml": "java"}

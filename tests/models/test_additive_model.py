@@ -74,23 +74,23 @@ def test_a_model_that_does_not_tell_how_its_fit_ended(path, model, tmp_path):
 
 
 def test_formats_of_weights_hold_no_curves(path, tmp_path):
-    with pytest.raises(ValueError, match="format='svmrank' holds no curves"):
+    with pytest.raises(ValueError, match="format='svmrank'"):
         write_model(read_any_model(path), tmp_path / "m", "svmrank")
 
 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"version": 2}, "has version 2 and this marginrank reads version 1"),
-        ({"curves": []}, "'curves' is not a list of curves"),
-        ({"n_features": 3}, "'n_features' is not the number of curves"),
-        ({"curves": [1, 1, 1, 1]}, "curve 0 is no object"),
-        ({"parameters": {"nonsense": 1}}, "'parameters' are not those of an AdditiveRankSVM"),
-        ({"parameters": {"max_bins": -1}}, "'parameters' are not those of an AdditiveRankSVM"),
-        ({"feature_names": ["a"]}, "'feature_names' has 1 entries and not 4"),
+        ({"version": 2}, "has version 2, but this marginrank reads version 1"),
+        ({"curves": []}, "'n_features' is 4, but there are 0 curves"),
+        ({"n_features": 3}, "'n_features' is 3, but there are 4 curves"),
+        ({"curves": [1, 1, 1, 1]}, "'curves' is not a list of objects"),
+        ({"parameters": {"nonsense": 1}}, "'parameters' are invalid for AdditiveRankSVM"),
+        ({"parameters": {"max_bins": -1}}, "'parameters' are invalid for AdditiveRankSVM"),
+        ({"feature_names": ["a"]}, "'feature_names' has 1 entries, not 4"),
         ({"training": 3}, "'training' is not null or an object"),
         ({"scale": [1.0, 0.0, 1.0, 1.0]}, "'scale' is not null or a list of positive numbers"),
-        ({"scale": [1.0]}, "'scale' has 1 entries and not 4"),
+        ({"scale": [1.0]}, "'scale' has 1 entries, not 4"),
     ],
 )
 def test_damaged_files_are_refused(path, fields, sentence):
@@ -101,16 +101,16 @@ def test_damaged_files_are_refused(path, fields, sentence):
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("knots", [2.0, 1.0], "curve 0 does not have a value at each of 1 to 255 rising knots"),
-        ("knots", [], "curve 0 does not have a value"),
-        ("values", [1.0], "curve 0 does not have a value"),
+        ("knots", [2.0, 1.0], "'values' .* 1 to 255 rising knots, in curve 0"),
+        ("knots", [], "'values' .*rising knots, in curve 0"),
+        ("values", [1.0], "'values' .*rising knots, in curve 0"),
         ("values", ["a"], "'values' is not a list of finite numbers, in curve 0"),
         ("missing", "NaN", "'missing' is not a finite number, in curve 0"),
         ("missing", 10**400, "'missing' is not a finite number, in curve 0"),
-        ("knots", [2**60, 2**60 + 1], "curve 0 does not have a value"),
-        ("knots", [0, 5e-324], "curve 0 does not have a value"),
-        ("knots", [-1.7e308, 1.7e308], "curve 0 does not have a value"),
-        ("categorical", 1, "'categorical' is not true or false"),
+        ("knots", [2**60, 2**60 + 1], "'values' .*rising knots, in curve 0"),
+        ("knots", [0, 5e-324], "'values' .*rising knots, in curve 0"),
+        ("knots", [-1.7e308, 1.7e308], "'values' .*rising knots, in curve 0"),
+        ("categorical", 1, "'categorical' is not a boolean, in curve 0"),
     ],
 )
 def test_damaged_curves_are_refused(path, field, value, sentence):
@@ -151,5 +151,5 @@ def test_what_could_not_be_read_again_is_not_written(model, tmp_path):
 
 
 def test_one_document_is_explained_at_a_time(model):
-    with pytest.raises(ValueError, match=r"other has 5 rows and must be one document.*X\[0\]"):
+    with pytest.raises(ValueError, match=r"other has 5 rows.*X\[0\]"):
         model.explain(X[:1], X[5:10])

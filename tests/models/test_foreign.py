@@ -128,7 +128,7 @@ def test_what_has_no_scores_is_refused():
         foreign_scores(LinearSVC().fit(X, np.array(["bad", "good"])[BINARY]), X)
     with pytest.raises(ValueError, match="LinearSVC has 3 classes and no predict_proba"):
         foreign_scores(LinearSVC().fit(X, LEVELS), X)
-    with pytest.raises(ValueError, match=r"sklearn LinearRegression gives .* shape \(300, 2\)"):
+    with pytest.raises(ValueError, match=r"sklearn LinearRegression .* shape \(300, 2\)"):
         foreign_scores(LinearRegression().fit(X, np.stack([Y, Y], axis=1)), X)
     with pytest.raises(ValueError, match=r"HistGradientBoostingRegressor cannot .* need dense"):
         foreign_scores(HistGradientBoostingRegressor(max_iter=2).fit(X, Y), sp.csr_array(X))

@@ -52,7 +52,7 @@ def test_unknown_names_are_refused(tmp_path, model, format):
 @pytest.mark.parametrize("content", [b"", b"\n", b"2 qid:1 1:0.5\n", b"PAR1", b"## Coordinate"])
 def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "m").write_bytes(content)
-    with pytest.raises(ValueError, match="m is no model file: it does not begin like"):
+    with pytest.raises(ValueError, match="m is not a model file"):
         load_model(tmp_path / "m")
 
 
@@ -91,6 +91,6 @@ def test_models_without_weights_are_told_from_damaged_ones(tmp_path):
     for kind, estimator in (("an additive", AdditiveRankSVM()), ("a kernel", KernelRankSVM())):
         path = tmp_path / "model"
         estimator.fit(X, y, qid=qid).save(path)
-        with pytest.raises(ValueError, match=f"is {kind} model, which has no weights of features"):
+        with pytest.raises(ValueError, match=f"is {kind} model"):
             LinearScorer.load(path)
         assert type(load_model(path)) is type(estimator)

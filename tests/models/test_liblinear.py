@@ -72,19 +72,19 @@ def test_harmless_variants_are_read(tmp_path, text):
 MALFORMED = {
     "classifier": (MODEL.replace("RANKSVM", "SVC"), r":1: solver_type is 'L2R_L2LOSS_SVC'"),
     "nr_class": (MODEL.replace("nr_class 2", "nr_class 3"), r":2: nr_class is '3' and must be 2"),
-    "bias": (MODEL.replace("bias -1", "bias 1"), r":4: bias is 1: .* train without -B"),
-    "zero bias": (MODEL.replace("bias -1", "bias 0"), r":4: bias is 0: "),
+    "bias": (MODEL.replace("bias -1", "bias 1"), r":4: bias is 1.* train without -B"),
+    "zero bias": (MODEL.replace("bias -1", "bias 0"), r":4: bias is 0"),
     "no bias": (MODEL.replace("bias -1\n", ""), r":4: w comes before bias"),
     "word as bias": (MODEL.replace("bias -1", "bias no"), r":4: bias is 'no' and must be a finite"),
-    "label": (MODEL.replace("nr_class 2", "label 1 -1"), r":2: 'label 1 -1' is no field"),
+    "label": (MODEL.replace("nr_class 2", "label 1 -1"), r":2: 'label 1 -1' is not a field"),
     "field twice": (MODEL.replace("nr_class 2", "nr_class 2\nnr_class 2"), r":3: .* twice"),
     "nr_feature": (MODEL.replace("nr_feature 3", "nr_feature x"), r":3: nr_feature is 'x'"),
     "no features": (MODEL.replace("nr_feature 3", "nr_feature 0"), r":3: nr_feature is '0'"),
     "huge nr_feature": (
         MODEL.replace("nr_feature 3", "nr_feature 999999999999"),
-        r":9: the file ends where weight 4 of 999999999999 should follow",
+        r":9: the file ends before weight 4 of 999999999999",
     ),
-    "few weights": (MODEL.replace("-2.5 \n", ""), r":8: the file ends where weight 3 of 3"),
+    "few weights": (MODEL.replace("-2.5 \n", ""), r":8: the file ends before weight 3 of 3"),
     "many weights": (MODEL + "4 \n", r":9: '4' comes after the 3 weights"),
     "word as weight": (MODEL.replace("-2.5", "two"), r":7: weight 2 is 'two' and must be a finite"),
     "NaN": (MODEL.replace("-2.5", "nan"), r":7: weight 2 is 'nan'"),
@@ -94,7 +94,7 @@ MALFORMED = {
     "two on a line": (MODEL.replace("-2.5", "-2.5 3"), r":7: weight 2 is '-2.5 3'"),
     "blank line": (MODEL.replace("-2.5", "\n-2.5"), r":7: weight 2 is ''"),
     "bytes": (MODEL.encode().replace(b"-2.5", b"\xff\x00"), r":7: weight 2 is "),
-    "header only": ("solver_type L2R_L2LOSS_RANKSVM\n", r":2: the file ends where w should follow"),
+    "header only": ("solver_type L2R_L2LOSS_RANKSVM\n", r":2: the file ends before w"),
 }
 
 

@@ -102,9 +102,9 @@ def test_a_model_as_ranklib_writes_it(written):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("## Coordinate Ascent\n", r"m:2: the file ends where the weights should follow"),
+        ("## Coordinate Ascent\n", r"m:2: the file ends before the weights"),
         ("## Coordinate Ascent\n1:0.5 2\n", r"m:2: '2' is not <feature>:<weight>"),
-        ("## Coordinate Ascent\n1:0.5 1:2\n", r"m:2: feature 1 is there twice"),
+        ("## Coordinate Ascent\n1:0.5 1:2\n", r"m:2: feature 1 appears twice"),
         ("## Coordinate Ascent\n0:0.5\n", r"m:2: a feature index is '0' and must be"),
         ("## Coordinate Ascent\n1:NaN\n", r"m:2: the weight of feature 1 is 'NaN' and must be"),
         ("## Coordinate Ascent\n1:1\n2:1\n", r"m:3: '2:1' comes after the weights"),
@@ -119,19 +119,19 @@ def test_damaged_models_of_ranklib_are_refused(written, text, sentence):
     ("content", "sentence"),
     [
         (plugin({}), "it has no weights"),
-        (plugin([1.0]), "'definition' is no object of weights"),
-        (plugin({"a": "x"}), "the feature 'a' has 'x' where a finite number should be"),
-        (plugin({"a": True}), "the feature 'a' has True where a finite number should be"),
-        (plugin({"a": 10**400}), "where a finite number should be"),
-        (plugin({"f1": 1.0, "f999999999": 1.0}), "'f999999999' is an index above 16,777,216"),
-        (solr([{"name": "f16777217"}], {"f16777217": 1.0}), "'f16777217' is an index above"),
+        (plugin([1.0]), "'definition' is not an object of weights"),
+        (plugin({"a": "x"}), "the feature 'a' has 'x' instead of a finite number"),
+        (plugin({"a": True}), "the feature 'a' has True instead of a finite number"),
+        (plugin({"a": 10**400}), "instead of a finite number"),
+        (plugin({"f1": 1.0, "f999999999": 1.0}), "'f999999999' is above 16,777,216"),
+        (solr([{"name": "f16777217"}], {"f16777217": 1.0}), "'f16777217' is above"),
         (plugin({"a": 1.0}, feature_normalizers={"a": {"log": {}}}), "is not one of standard"),
         (
             plugin(
                 {"a": 1.0},
                 feature_normalizers={"a": {"standard": {"mean": 0, "standard_deviation": 0}}},
             ),
-            "the normaliser of 'a' divides by 0",
+            "the normalizer of 'a' divides by 0",
         ),
         (
             plugin(
@@ -145,7 +145,7 @@ def test_damaged_models_of_ranklib_are_refused(written, text, sentence):
         (solr([{"name": "a"}], {}), "the feature 'a' has no weight"),
         (solr([{"name": "a", "norm": "X"}], {"a": 1.0}), "is not one of Standard"),
         (solr(["a"], {"a": 1.0}), "the feature None has no weight"),
-        (solr([{"name": "a"}, {"name": "a"}], {"a": 1.0}), "the feature 'a' is there twice"),
+        (solr([{"name": "a"}, {"name": "a"}], {"a": 1.0}), "the feature 'a' appears twice"),
         (solr({}, {"a": 1.0}), "'features' or 'weights' are missing"),
         (solr([], {}), "it has no weights"),
         (solr([{"name": "a", "norm": {"class": "X"}}], {"a": 1.0}), "is not one of Standard"),
@@ -163,5 +163,5 @@ def test_a_file_of_another_format_than_said_is_refused(written, format):
 
 
 def test_json_of_others_is_still_refused_as_such(written):
-    with pytest.raises(ValueError, match="is no linear model"):
+    with pytest.raises(ValueError, match="is not a linear model"):
         read_model(written({"model": {"type": "model/ranklib"}}))

@@ -98,7 +98,7 @@ def test_other_kernels_are_refused(tmp_path, kernel, name):
 
 MALFORMED = {
     "header cut off": (HEADER[:60], r":3: the file ends|:3: .* is not the kernel parameter -d"),
-    "header only": (HEADER, r":12: the file ends where support vector 1 of 1 should follow"),
+    "header only": (HEADER, r":12: the file ends before support vector 1 of 1"),
     "line missing": (MODEL.replace("1 # kernel parameter -s \n", ""), r":5: .* is not the .* -s"),
     "line without name": (MODEL.replace("6 # highest feature index", "6"), r":8: '6' is not the"),
     "highest index": (MODEL.replace("6 # high", "x # high"), r":8: the highest feature index is"),
@@ -114,7 +114,7 @@ MALFORMED = {
     "count": (MODEL.replace("2 # number", "0 # number"), r":10: the number of support vectors"),
     "few vectors": (
         MODEL.replace("2 # number", "3 # number"),
-        r":13: the file ends where .* 2 of 2",
+        r":13: the file ends before .* 2 of 2",
     ),
     "many vectors": (MODEL + "1 1:1 #\n", r":13: '1 1:1 #' comes after the 1 support vectors"),
     "no alpha": (HEADER + "#\n", r":12: the support vector has no alpha"),

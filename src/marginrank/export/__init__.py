@@ -1,5 +1,5 @@
-"""Models as other systems run them: search engines, databases, programs.
+"""Exports of models to search engines, databases and programs.
 
-``registry.py`` lists the targets. Each is a function in ``targets/`` from a weighted sum to files;
-``engines/`` run such files again, so that every export can be checked.
+``registry.py`` lists the targets. Each is a function in ``targets/`` from the terms of a model to
+files; ``engines.py`` runs these files, so every export can be verified.
 """

@@ -1,8 +1,7 @@
-"""From a model to the files of a target."""
+"""Exports of models: the files of a target."""
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -10,12 +9,19 @@ from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.parameters import Mention, ParameterError, given
 from marginrank._utils.types import Floats
 from marginrank.export.names import IDENTIFIER, Names, check_names, identifier, names_of
-from marginrank.export.numbers import LARGEST_FLOAT32
-from marginrank.export.registry import TARGETS, Target, find_target
-from marginrank.export.sums import Model, Sum, check_numbers, sum_over
+from marginrank.export.registry import TARGETS, find_target
+from marginrank.export.sums import Model, check_numbers, sum_over
+from marginrank.export.text import LARGEST_FLOAT32
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
-Files = dict[str, bytes]  # by what comes before the ending: "" for the main file
+Files = dict[str, bytes]  # by the part of the name before the ending: "" for the main file
+
+KINDS = {"linear": LinearModel, "additive": AdditiveModel, "kernel": KernelModel}
+FEWER = {
+    "linear": "train a SparseRankSVM",
+    "additive": "train on fewer features",
+    "kernel": "train with fewer n_components",
+}
 
 
 def export_files(
@@ -26,26 +32,39 @@ def export_files(
     names: Names | None = None,
     offset: float = 0.0,
 ) -> Files:
-    """Return the files that a target runs a model from.
+    """Return the files of a model for a target.
 
     Parameters
     ----------
     model : LinearModel, AdditiveModel or KernelModel
-        What to export; models of a kind that the target does not take are refused with what does.
+        Model to export.
     to : str
-        One of :data:`~marginrank.export.registry.TARGETS`; the target "sql" with a dialect behind
-        a colon.
+        One of :data:`~marginrank.export.registry.TARGETS`; "sql" with a dialect, as in "sql:mysql".
     name : str
-        What to call the model there: letters, digits and ``_``.
+        Name of the model there: letters, digits and ``_``.
     names : list of str, or dict of str to str, optional
-        A name for each feature, or other names for some of them.
+        One name per feature, or new names for some features.
     offset : float
-        What to add to every score.
+        Constant to add to every score.
 
     Returns
     -------
     dict of str to bytes
-        The main file under "", others by what their names have before the ending.
+        The main file under "", others under the part of their names before the ending.
+
+    Raises
+    ------
+    ValueError
+        If the target does not support the model, its size, its names or its numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginrank.models import LinearModel
+    >>> print(export_files(LinearModel(np.array([0.5, 2.0]), {}), "lucene")[""].decode())
+    0.5*doc['f1'].value
+      + 2.0*doc['f2'].value
+    <BLANKLINE>
     """
     target, dialect = find_target(to)
     kind = check_taken(model, to)
@@ -60,23 +79,43 @@ def export_files(
     if target.by_name:
         check_names(features)
     whole = sum_over(model, features, name, float(offset), dialect)
-    _check_fits(target, to, kind, whole)
-    files: Files = target.writer(kind)(whole)
+    if not any(whole.counts.values()):
+        raise ValueError(
+            f"all {next(iter(whole.counts))} of the model are zero, so every document has the same "
+            "score; train it with a larger C or without an l1 penalty."
+        )
+    if whole.offset and not target.has_offset:
+        raise ParameterError(
+            f"{to} does not support ",
+            Mention("offset"),
+            ", and does not need it, because it accepts negative scores; drop it.",
+        )
+    if target.scores_in_float32 and abs(whole.offset) > LARGEST_FLOAT32:
+        raise ParameterError(
+            given("offset", whole.offset), f" is too large for {to}, whose scores are float32."
+        )
+    n_used = len(whole.places)
+    if target.limit is not None and n_used > target.limit.features:
+        raise ValueError(
+            f"the model uses {n_used:,} features, but {to} takes {target.limit.features:,} "
+            f"({target.limit.reason}); {FEWER[kind]}, or export to another target."
+        )
+    files: Files = target.writer()(whole)
     return files
 
 
 def check_taken(model: Model, to: str) -> str:
-    """Return the kind of a model; raise ValueError with other targets if this does not take it."""
+    """Return the kind of a model; raise ValueError if the target does not support it."""
     kind = next(name for name, cls in KINDS.items() if isinstance(model, cls))
     if kind in find_target(to)[0].takes:
         return kind
     takers = [name for name, target in TARGETS.items() if kind in target.takes]
     advice = f"export it to {' or '.join(takers)}" if takers else "score with marginrank predict"
-    raise ValueError(f"{CALLED[kind].format(to=to)}; {advice}, or train a RankSVM.")
+    raise ValueError(f"{to} does not support {kind} models; {advice}, or train a RankSVM.")
 
 
 def counts_in(model: Model) -> dict[str, int]:
-    """Return how many terms of each kind add to scores."""
+    """Return the number of nonzero terms of each kind."""
     return sum_over(model, names_of(model, None)).counts
 
 
@@ -90,67 +129,27 @@ def write_files(path: str | os.PathLike[str], files: Files) -> list[str]:
 
 
 def paths_of(path: str | os.PathLike[str], parts: list[str] | Files) -> list[str]:
-    """Return where the files of an export go: model.json, model.features.json, ….
+    """Return the paths of an export's files: model.json, model.features.json, ….
 
-    A part that has an ending of its own keeps it.
+    A part with an ending, such as "names.json", keeps it.
     """
     main = Path(path)
-    return [str(main.with_name(_file_name(main, part))) if part else str(main) for part in parts]
-
-
-def _file_name(main: Path, part: str) -> str:
-    return f"{main.stem}.{part}" if "." in part else f"{main.stem}.{part}{main.suffix}"
+    named = (part if "." in part else part + main.suffix for part in parts)
+    return [
+        str(main.with_name(f"{main.stem}.{name}")) if part else str(main)
+        for part, name in zip(parts, named, strict=True)
+    ]
 
 
 def name_for(path: str | os.PathLike[str]) -> str:
-    """Return what a model is called if only its file has a name."""
+    """Return the default name of a model, from the name of its file."""
     return identifier(Path(path).stem)
 
 
 def offset_above_zero(scores: Floats) -> float:
-    """Return what keeps scores above zero for engines that refuse others.
-
-    It lifts the lowest score to the spread of all, so that a new document may fall as far below the
-    lowest as that is below the highest.
-    """
+    """Return an offset that makes scores positive, for engines that reject negative ones."""
     if not scores.size:
         return 0.0
+    # A new document may score as far below the lowest as that is below the highest.
     room = np.ptp(scores) or abs(scores.min())
     return float(room - scores.min())
-
-
-def _check_fits(target: Target, to: str, kind: str, whole: Sum[Any]) -> None:
-    if not any(whole.counts.values()):
-        raise ValueError(
-            f"all {next(iter(whole.counts))} of the model are zero, so it gives every document the "
-            "same score; train it again with a larger C or without l1."
-        )
-    if whole.offset and not target.has_offset:
-        raise ParameterError(
-            f"{to} has no place for ",
-            Mention("offset"),
-            ", and needs none: it ranks negative scores as well; leave it out.",
-        )
-    if target.scores_in_float32 and abs(whole.offset) > LARGEST_FLOAT32:
-        raise ParameterError(
-            given("offset", whole.offset), f" is too large for {to}: its scores are float32."
-        )
-    n_used = len(whole.places)
-    if target.limit is not None and n_used > target.limit.features:
-        raise ValueError(
-            f"the model uses {n_used:,} features, but {target.limit.reason}: {to} takes "
-            f"{target.limit.features:,}; {FEWER[kind]}, or export to another target."
-        )
-
-
-KINDS = {"linear": LinearModel, "additive": AdditiveModel, "kernel": KernelModel}
-FEWER = {
-    "linear": "train a SparseRankSVM",
-    "additive": "train on fewer features",
-    "kernel": "train with fewer n_components",
-}
-CALLED = {
-    "linear": "{to} does not support linear models",
-    "additive": "{to} does not support additive models",
-    "kernel": "a KernelRankSVM has no weights of features, which {to} needs",
-}

@@ -1,7 +1,7 @@
-"""Names of features: where they come from, what they must be, how they are quoted.
+"""Names of features: checks and quoting.
 
-They come from users' files, so that nothing is trusted: a name is written only inside quotes that
-it cannot end, never in a comment, or is turned into an identifier.
+Names come from users' files and are untrusted: a name is written only inside quotes that it cannot
+end, never in a comment, or is turned into an identifier.
 """
 
 import json
@@ -15,7 +15,7 @@ from marginrank._utils.parameters import Mention, ParameterError
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-# What XML 1.0 has no way to write.
+# Characters that XML 1.0 cannot represent.
 NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 NOT_TEXT = re.compile(r"[\0\ud800-\udfff]")
 NOT_PLAIN = re.compile(r"[^\w -]")
@@ -25,14 +25,9 @@ Names = Sequence[str] | Mapping[str, str]
 
 
 def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | None) -> list[str]:
-    """Return what the features of a model are to be called: f1, f2, … if nobody says.
+    """Return the names of a model's features in an export: f1, f2, … by default.
 
-    Parameters
-    ----------
-    model : LinearModel, AdditiveModel or KernelModel
-        The model.
-    names : list of str, dict of str to str, or None
-        A name for each feature, or other names for some of them.
+    `names` are one name per feature, or new names for some features.
     """
     own = names_of_all(model.feature_names, model.n_features)
     if names is None:
@@ -44,37 +39,36 @@ def names_of(model: LinearModel | AdditiveModel | KernelModel, names: Names | No
         unknown = names.keys() - own
         if unknown:
             raise ParameterError(
-                Mention("names"), f" has {min(unknown)!r}, which is no feature of the model."
+                Mention("names"), f" has {min(unknown)!r}, which is not a feature of the model."
             )
         return [names.get(name, name) for name in own]
     if len(names) != model.n_features:
         raise ParameterError(
             Mention("names"),
-            f" has {len(names)} entries and must have {model.n_features}, one for each feature of "
-            "the model.",
+            f" has {len(names)} entries and must have {model.n_features}, one per feature.",
         )
     return list(names)
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise ParameterError if names are there twice, or no system can hold one."""
+    """Raise ParameterError if a name is empty, appears twice or cannot be written."""
     names = list(names)
-    check_not_found(names, NOT_TEXT, "the characters NUL and lone surrogates cannot be written")
+    check_not_found(names, NOT_TEXT, "it contains NUL or a lone surrogate")
     check_not_found(names, re.compile(r"\A\Z"), "it is empty")
     check_distinct(names)
 
 
 def check_distinct(
-    names: Sequence[str], key: Callable[[str], str] = str, to_whom: str = "the target"
+    names: Sequence[str], key: Callable[[str], str] = str, system: str = "the target"
 ) -> None:
-    """Raise ParameterError if two names are the same to a system."""
+    """Raise ParameterError if a system cannot distinguish two names."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(key(name))
         if other is not None:
             raise ParameterError(
-                f"two features are called {shown(other)} and {shown(name)}, which {to_whom} "
-                "cannot tell apart; rename one with ",
+                f"two features are called {shown(other)} and {shown(name)}, which {system} cannot "
+                "distinguish; rename one with ",
                 Mention("names"),
                 ".",
             )
@@ -89,15 +83,15 @@ def check_not_found(names: Iterable[str], pattern: re.Pattern[str], why: str) ->
 
 
 def check_no_reordering(names: Iterable[str]) -> None:
-    """Raise ParameterError for names that make a reader see other text than is run."""
-    check_not_found(names, REORDERING, "it would show the text behind it in another order")
+    """Raise ParameterError if a name makes editors show other text than is run."""
+    check_not_found(names, REORDERING, "it would display the text after it in another order")
 
 
-def check_longest(names: Iterable[str], n_bytes: int, whose: str) -> None:
-    """Raise ParameterError for names that a system would cut."""
+def check_longest(names: Iterable[str], n_bytes: int, system: str) -> None:
+    """Raise ParameterError if a system would truncate a name."""
     for name in names:
         if len(name.encode()) > n_bytes:
-            raise _unfit(name, f"names of {whose} have at most {n_bytes} bytes")
+            raise _unfit(name, f"names in {system} have at most {n_bytes} bytes")
 
 
 def _unfit(name: str, why: str) -> ParameterError:
@@ -109,12 +103,12 @@ def _unfit(name: str, why: str) -> ParameterError:
 
 
 def shown(name: str) -> str:
-    """Quote a name in ASCII for a message, or the beginning of a long one."""
+    """Quote a name in ASCII for a message; a long one is truncated."""
     return ascii(name if len(name) <= 40 else name[:40] + "...")
 
 
 def identifier(text: str) -> str:
-    """Return letters, digits and underscores that look like a text.
+    """Return letters, digits and underscores that resemble a text.
 
     Examples
     --------
@@ -126,7 +120,7 @@ def identifier(text: str) -> str:
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """Return an identifier for each name, all different; names that are some keep theirs."""
+    """Return one distinct identifier per name; a name that is an identifier is kept."""
     own = {name for name in names if IDENTIFIER.fullmatch(name)}
     folded = {name.casefold() for name in own}
     found = []
@@ -138,7 +132,7 @@ def identifiers(names: Sequence[str]) -> list[str]:
 
 
 def unused(name: str, folded: Collection[str]) -> str:
-    """Return a name, with a number behind it if it is among names in lower case."""
+    """Return a name that is not among case-folded ones, with a number appended if needed."""
     candidate, number = name, 1
     while candidate.casefold() in folded:
         number += 1
@@ -147,23 +141,18 @@ def unused(name: str, folded: Collection[str]) -> str:
 
 
 def sql_quoted(name: str) -> str:
-    """Quote an identifier as standard SQL does."""
+    """Quote an identifier of standard SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def xml_quoted(text: str) -> str:
-    """Quote the value of an attribute; line breaks stay what they are."""
+    """Quote the value of an attribute; line breaks are kept."""
     return quoteattr(text, {sign: f"&#{ord(sign)};" for sign in REORDERING.findall(text)})
 
 
 def javascript_quoted(text: str) -> str:
-    """Quote a string in ASCII; it may stand inside a script element of a page."""
+    """Quote a string in ASCII, such that it is safe inside a script element."""
     return json.dumps(text).replace("<", "\\u003c")
-
-
-def python_quoted(text: str) -> str:
-    """Quote a string in ASCII."""
-    return ascii(text)
 
 
 def lucene_quoted(text: str) -> str:
@@ -172,31 +161,22 @@ def lucene_quoted(text: str) -> str:
 
 
 def c_quoted(text: str) -> str:
-    """Quote the UTF-8 of a string; question marks are escaped, as three-letter codes begin so."""
-    return '"' + "".join(map(_c_byte, text.encode())) + '"'
-
-
-def _c_byte(byte: int) -> str:
-    character = chr(byte)
-    if character in '"\\?':
-        return "\\" + character
-    return character if 0x20 <= byte < 0x7F else f"\\{byte:03o}"
+    """Quote the UTF-8 of a string."""
+    # Question marks are escaped, because trigraphs begin with them.
+    return '"' + "".join(_escaped(byte, '"\\?') for byte in text.encode()) + '"'
 
 
 def java_quoted(text: str) -> str:
-    r"""Quote a string in ASCII.
-
-    Java reads ``\u`` before anything else, so that an escaped line break would be one. Hence
-    octal codes for control characters, and ``\u`` only for what is not ASCII.
-    """
+    """Quote a string in ASCII."""
+    # Java decodes \u before it reads strings, so an escaped line break would end the line. Hence
+    # octal codes for control characters, and \u only outside ASCII.
     units = struct.iter_unpack(">H", text.encode("utf-16-be"))
-    return '"' + "".join(_java_unit(unit) for (unit,) in units) + '"'
+    characters = (f"\\u{u:04x}" if u >= 0x80 else _escaped(u, '"\\') for (u,) in units)
+    return '"' + "".join(characters) + '"'
 
 
-def _java_unit(unit: int) -> str:
-    character = chr(unit)
-    if character in '"\\':
-        return "\\" + character
-    if 0x20 <= unit < 0x7F:
-        return character
-    return f"\\{unit:03o}" if unit < 0x80 else f"\\u{unit:04x}"
+def _escaped(code: int, special: str) -> str:
+    """Return a character of a string in C or Java, or its octal code."""
+    if chr(code) in special:
+        return "\\" + chr(code)
+    return chr(code) if 0x20 <= code < 0x7F else f"\\{code:03o}"

@@ -1,7 +1,7 @@
-"""What is exported: a sum over named features, of weights, of curves and grids, or of kernels."""
+"""The mathematical form of a model: a sum over named features of weights, curves or kernels."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -9,13 +9,13 @@ import scipy.sparse as sp
 
 from marginrank._utils.feature_names import name_of
 from marginrank._utils.types import Floats
-from marginrank.export.numbers import exact
+from marginrank.export.text import exact
 from marginrank.models import AdditiveModel, KernelModel, LinearModel
 from marginrank.models.additive_model import Curve
 from marginrank.models.linear_model import check_weights
 
 KERNELS = ("linear", "poly", "polynomial", "rbf", "sigmoid", "cosine")
-# Of categories, as arithmetic on the values of numbers would make NaN of infinity.
+# Categorical, because arithmetic on numbers would turn infinity into NaN.
 NOTHING = Curve(np.zeros(1), np.zeros(1), 0.0, categorical=True)
 
 Model = LinearModel | AdditiveModel | KernelModel
@@ -24,41 +24,41 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True)
 class Sum(Generic[Entry]):
-    """A score: offset + what each term adds. Terms are in the order of the features."""
+    """A score: the offset and the sum of all terms, which are in the order of the features."""
 
     name: str  # of the model: letters, digits and _
     features: tuple[str, ...]  # names of all features
     terms: tuple[Entry, ...]
     offset: float = 0.0
-    dialect: str | None = None  # that the target was asked for
+    dialect: str | None = None  # in the target's name
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of terms of each kind that add to scores."""
+        """Number of nonzero terms of each kind."""
         raise NotImplementedError
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Positions of the features that add to scores, ascending."""
+        """Positions of the features in use, ascending."""
         return tuple(range(len(self.features)))
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of the features that add to scores."""
+        """Names of the features in use."""
         return tuple(self.features[place] for place in self.places)
 
 
 @dataclass(frozen=True)
 class Term:
-    """A feature with a weight that is not zero."""
+    """A feature with a nonzero weight."""
 
-    place: int  # among all features, from 0 on
+    place: int  # among all features, from 0
     name: str
     weight: float
 
 
 class WeightedSum(Sum[Term]):
-    """A score: offset + Σ weight · feature, where a feature that is missing counts as 0."""
+    """A score: offset + Σ weight · feature. A missing feature counts as 0."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -69,17 +69,24 @@ class WeightedSum(Sum[Term]):
         return tuple(term.place for term in self.terms)
 
     def listed(self) -> tuple[Term, ...]:
-        """Return the terms, or one of weight 0 for systems that refuse to have none."""
+        """Return the terms, or one of weight 0 for systems that require at least one."""
         return self.terms or (Term(0, self.features[0], 0.0),)
+
+    def flat(self) -> dict[str, list[str]]:
+        """Return the terms as arrays of numbers."""
+        return {
+            "places": [str(term.place) for term in self.listed()],
+            "weights": [exact(term.weight) for term in self.listed()],
+        }
 
 
 @dataclass(frozen=True)
 class CurveAxis:
-    """A feature, and its nodes: the first is for missing values, the others are its knots."""
+    """A feature and its nodes: one for missing values, then the knots."""
 
-    place: int  # among all features, from 0 on
+    place: int  # among all features, from 0
     name: str
-    knots: Floats  # ascending; categories, if it is categorical
+    knots: Floats  # ascending; the categories, if it is categorical
     categorical: bool
 
 
@@ -87,18 +94,17 @@ class CurveAxis:
 class CurveTerm:
     """A feature with a curve that is not zero everywhere."""
 
-    place: int  # among all features, from 0 on
+    place: int  # among all features, from 0
     name: str
     curve: Curve
 
     @property
     def axes(self) -> tuple[CurveAxis]:
-        """The feature and its nodes."""
         return (CurveAxis(self.place, self.name, self.curve.knots, self.curve.categorical),)
 
     @property
     def at_nodes(self) -> Floats:
-        """What is added at the nodes."""
+        """The values at the nodes."""
         return np.concatenate([[self.curve.missing], self.curve.values])
 
 
@@ -109,40 +115,37 @@ class GridTerm:
     axes: tuple[CurveAxis, CurveAxis]
     at_nodes: Floats  # rows of the first feature, columns of the second
 
+    # The curves below are constant beyond their outer knots, unlike other curves.
+
+    @property
+    def columns(self) -> list[Curve]:
+        """Curves of the first feature, one per node of the second."""
+        return _curves_on(self.axes[0], self.at_nodes.T)
+
     @property
     def rows(self) -> list[Curve]:
-        """What is added at the nodes of the first feature, as curves of the second.
-
-        Unlike other curves, these are flat beyond their outer knots.
-        """
-        knots, categorical = self.axes[1].knots, self.axes[1].categorical
-        return [Curve(knots, row[1:], float(row[0]), categorical) for row in self.at_nodes]
+        """Curves of the second feature, one per node of the first."""
+        return _curves_on(self.axes[1], self.at_nodes)
 
     @property
     def hats(self) -> list[Curve]:
-        """Curves of the first feature that are one at one node and zero at the others.
+        """Curves of the first feature, each 1 at one node; Σ hat · row is the grid."""
+        return _curves_on(self.axes[0], np.eye(self.axes[0].knots.size + 1))
 
-        The grid is the sum of the products of these and of `rows`. They are flat beyond their outer
-        knots, too.
-        """
-        knots, categorical = self.axes[0].knots, self.axes[0].categorical
-        return [Curve(knots, hat[1:], float(hat[0]), categorical) for hat in np.eye(knots.size + 1)]
 
-    @property
-    def transposed(self) -> "GridTerm":
-        """The same function, with the features in the other order."""
-        return GridTerm(self.axes[::-1], self.at_nodes.T)
+def _curves_on(axis: CurveAxis, rows: Floats) -> list[Curve]:
+    return [Curve(axis.knots, row[1:], float(row[0]), axis.categorical) for row in rows]
 
 
 @dataclass(frozen=True)
 class CurveSum(Sum[CurveTerm]):
     """A score: offset + Σ curve(feature) + Σ grid(feature, other feature).
 
-    A feature that is missing adds what its curve and its grids say. Targets compute what `predict`
-    does, in its order: of the first knot above x but for the outer ones, and the knot before it,
-    ``left + (x - knot) / (next_knot - knot) * (right - left)``. A grid does so in the two rows
-    around x, along the other feature, and then from one row to the next; beyond its outer knots it
-    stays what it is there, while curves go on straight.
+    Curves and grids have values for missing features. Targets use the operations of `predict` in
+    their order. With the first knot above x, but not an outer one, and the knot before it, a curve
+    is ``left + (x - knot) / (next_knot - knot) * (right - left)``. A grid does so in the two rows
+    around x, along the other feature, and then between the rows. Beyond the outer knots it is
+    constant, while curves continue straight.
     """
 
     grids: tuple[GridTerm, ...] = ()
@@ -157,15 +160,15 @@ class CurveSum(Sum[CurveTerm]):
         return tuple(sorted({axis.place for term in terms for axis in term.axes}))
 
     def listed(self) -> tuple[CurveTerm, ...]:
-        """Return the curves, or one that adds nothing for languages without empty arrays."""
+        """Return the curves, or a zero one for languages without empty arrays."""
         return self.terms or (CurveTerm(0, self.features[0], NOTHING),)
 
     def flat(self) -> dict[str, list[str]]:
-        """Return curves and grids as arrays of numbers, for languages that have little else.
+        """Return curves and grids as arrays of numbers.
 
-        Each curve has an axis, then each grid has two. The knots of axis k are from starts[k] to
-        starts[k + 1]. Values at the nodes of a curve follow those of the one before; then come
-        those of grids, row by row.
+        Each curve has one axis, then each grid has two. The knots of axis k are from starts[k] to
+        starts[k + 1]. The values at the nodes of all curves come first, then the values of grids,
+        row by row.
         """
         terms: list[CurveTerm | GridTerm] = [*self.listed(), *self.grids]
         axes = [axis for term in terms for axis in term.axes]
@@ -181,13 +184,13 @@ class CurveSum(Sum[CurveTerm]):
 
 @dataclass(frozen=True)
 class Landmark:
-    """A document that others are compared with, without the center and divided by the scale."""
+    """A document that others are compared with, after centering and scaling."""
 
     weight: float  # of the kernel with it
     features: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelSum(Sum[Landmark]):
     """A score: offset + Σ weight · kernel((features − center) / scale, landmark).
 
@@ -195,12 +198,12 @@ class KernelSum(Sum[Landmark]):
     counts as 0.
     """
 
-    kernel: str = "linear"
-    gamma: float = 1.0
-    degree: float = 3.0
-    coef0: float = 1.0
-    center: Floats = field(default_factory=lambda: np.zeros(1))
-    scale: Floats = field(default_factory=lambda: np.ones(1))
+    kernel: str
+    gamma: float
+    degree: float
+    coef0: float
+    center: Floats
+    scale: Floats
 
     @property
     def counts(self) -> dict[str, int]:
@@ -211,6 +214,15 @@ class KernelSum(Sum[Landmark]):
         return self.terms or (Landmark(0.0, np.zeros(len(self.features))),)
 
 
+def term_list(term: CurveTerm | GridTerm) -> str:
+    """Return a curve or a grid as a list in the syntax of Python and JavaScript.
+
+    It holds each axis (feature position, 1 if categorical, knots), then the values at the nodes.
+    """
+    axes = [[axis.place, int(axis.categorical), axis.knots.tolist()] for axis in term.axes]
+    return repr([*axes, term.at_nodes.tolist()])
+
+
 def sum_over(
     model: Model,
     features: Sequence[str],
@@ -218,7 +230,7 @@ def sum_over(
     offset: float = 0.0,
     dialect: str | None = None,
 ) -> Sum[Any]:
-    """Return the terms of a model that are not zero."""
+    """Return the nonzero terms of a model."""
     names = tuple(features)
     if isinstance(model, AdditiveModel):
         curves = tuple(
@@ -226,88 +238,70 @@ def sum_over(
             for k, curve in enumerate(model.curves)
             if curve.missing or np.any(curve.values)
         )
-        return CurveSum(name, names, curves, offset, dialect, tuple(_grids_of(model, names)))
+        grids = []
+        for one in model.interactions:
+            if np.any(one.values):
+                (a, b), (first, second), (in_a, in_b) = one.features, one.knots, one.categorical
+                axes = (CurveAxis(a, names[a], first, in_a), CurveAxis(b, names[b], second, in_b))
+                grids.append(GridTerm(axes, one.values))
+        return CurveSum(name, names, curves, offset, dialect, tuple(grids))
     if isinstance(model, KernelModel):
-        return _kernel_sum(model, names, name, offset, dialect)
-    kept = np.flatnonzero(model.coef).tolist()
-    weights = tuple(Term(k, names[k], float(model.coef[k])) for k in kept)
-    return WeightedSum(name, names, weights, offset, dialect)
-
-
-def _grids_of(model: AdditiveModel, names: Sequence[str]) -> Iterable[GridTerm]:
-    for one in model.interactions:
-        if np.any(one.values):
-            (a, b), (first, second), (in_a, in_b) = one.features, one.knots, one.categorical
-            axes = (CurveAxis(a, names[a], first, in_a), CurveAxis(b, names[b], second, in_b))
-            yield GridTerm(axes, one.values)
-
-
-def _kernel_sum(
-    model: KernelModel, names: tuple[str, ...], name: str, offset: float, dialect: str | None
-) -> KernelSum:
-    kept = np.flatnonzero(model.dual_coef)
-    compared, kernel = model.compared(), model.kernel().with_gamma(model.n_features)
-    rows = compared.seen[kept]
-    documents = rows.toarray() if sp.issparse(rows) else rows
-    return KernelSum(
-        name,
-        names,
-        tuple(map(Landmark, model.dual_coef[kept].tolist(), documents)),
-        offset,
-        dialect,
-        kernel=str(kernel.function),
-        gamma=1.0 / model.n_features if kernel.gamma is None else float(kernel.gamma),
-        degree=kernel.degree,
-        coef0=kernel.coef0,
-        center=np.zeros(model.n_features) if compared.center is None else compared.center,
-        scale=np.ones(model.n_features) if model.scale is None else model.scale,
-    )
+        kept = np.flatnonzero(model.dual_coef)
+        compared, kernel = model.compared(), model.kernel().with_gamma(model.n_features)
+        rows = compared.seen[kept]
+        documents = rows.toarray() if sp.issparse(rows) else rows
+        return KernelSum(
+            name,
+            names,
+            tuple(map(Landmark, model.dual_coef[kept].tolist(), documents)),
+            offset,
+            dialect,
+            kernel=str(kernel.function),
+            gamma=1.0 / model.n_features if kernel.gamma is None else float(kernel.gamma),
+            degree=kernel.degree,
+            coef0=kernel.coef0,
+            center=np.zeros(model.n_features) if compared.center is None else compared.center,
+            scale=np.ones(model.n_features) if model.scale is None else model.scale,
+        )
+    weights = np.flatnonzero(model.coef).tolist()
+    terms = tuple(Term(k, names[k], float(model.coef[k])) for k in weights)
+    return WeightedSum(name, names, terms, offset, dialect)
 
 
 def check_numbers(model: Model) -> None:
-    """Raise ValueError if a model has numbers or a kernel that no target can hold."""
+    """Raise ValueError if a model has numbers or a kernel that targets cannot compute with."""
     if isinstance(model, AdditiveModel):
-        _check_curves(model)
+        names = model.feature_names
+        parts: list[tuple[str, Sequence[Floats], Floats]] = [
+            (f"the curve of {name_of(k, names)}", [c.knots], np.append(c.missing, c.values))
+            for k, c in enumerate(model.curves)
+        ]
+        parts += [(f"the pair {i.name(names)}", i.knots, i.values) for i in model.interactions]
+        for called, axes, values in parts:
+            if not _has_finite_steps(axes, values):
+                raise ValueError(
+                    f"{called} contains NaN or infinity, or a difference of its values overflows; "
+                    "train the model on finite features."
+                )
     elif isinstance(model, KernelModel):
-        _check_kernel(model)
+        function = model.kernel().function
+        if function not in KERNELS:
+            called = "a function" if callable(function) else repr(function)
+            raise ValueError(
+                f"no target computes the kernel {called} from features; score with marginrank "
+                f"predict, or train with one of {', '.join(map(repr, KERNELS))}."
+            )
+        if not np.isfinite(model.dual_coef).all():
+            raise ValueError("dual_coef_ contains NaN or infinity; fit the model again.")
     else:
         check_weights(model)
 
 
-def _check_curves(model: AdditiveModel) -> None:
-    names = model.feature_names
-    for k, curve in enumerate(model.curves):
-        if not _has_finite_steps([curve.knots], np.append(curve.missing, curve.values)):
-            raise _infinite(f"the curve of {name_of(k, names)}")
-    for one in model.interactions:
-        if not _has_finite_steps(one.knots, one.values):
-            raise _infinite(f"the pair {one.name(names)}")
-
-
-def _infinite(what: str) -> ValueError:
-    return ValueError(
-        f"{what} has NaN, infinity, or a step that is infinite; train the model again on finite "
-        "features."
-    )
-
-
 def _has_finite_steps(axes: Sequence[Floats], values: Floats) -> bool:
-    """Whether numbers are finite, and the differences of neighbours as well."""
+    """Whether numbers and the differences of neighbors are finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         steps = [
             *(np.diff(knots) for knots in axes),
             *(np.diff(values, axis=k) for k in range(values.ndim)),
         ]
     return all(np.isfinite(numbers).all() for numbers in (*axes, values, *steps))
-
-
-def _check_kernel(model: KernelModel) -> None:
-    function = model.kernel().function
-    if function not in KERNELS:
-        called = "a function" if callable(function) else repr(function)
-        raise ValueError(
-            f"the kernel is {called}, which no target computes from features; score with "
-            f"marginrank predict, or train with one of {', '.join(map(repr, KERNELS))}."
-        )
-    if not np.isfinite(model.dual_coef).all():
-        raise ValueError("dual_coef_ holds NaN or infinity; fit the model again.")

@@ -4,35 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
+from marginrank import _core
+from marginrank._utils.feature_names import name_of
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
-from marginrank.data.knots import Knots, check_no_infinity
+from marginrank.data.held_out import check_same_names
+from marginrank.data.knots import Knots, check_no_infinity, dense_blocks, with_known_categories
+from marginrank.data.queries import group_rows
+from marginrank.data.ranking_data import RankingData, check_beside_data, columns_of
 from marginrank.data.validation import check_features
 from marginrank.models.features import Reason, check_rows, reasons_by_feature, require_features
 from marginrank.models.fit_report import FitReport
-from marginrank.models.interactions import Interaction, scores_of
+
+DRAWS = 200  # bootstrap samples of queries, for standard errors
 
 
 class Curve(NamedTuple):
-    """What one feature adds to a score.
+    """The function of one feature in an additive model.
 
     Attributes
     ----------
     knots : ndarray of shape (n_knots,)
-        Values of the feature, ascending; categories, if it is `categorical`.
+        Values of the feature, ascending; its categories, if it is `categorical`.
     values : ndarray of shape (n_knots,)
-        What is added there. Between knots the curve is straight, and beyond the outer ones it goes
-        on as between the last two; a feature with one knot adds the same for every value.
+        Values of the curve at the knots. Between knots the curve is linear. Beyond the outer knots
+        it continues with the slope of the last bin. A curve with one knot is constant.
     missing : float
-        What is added where the value is NaN, or a category that is none of the knots.
+        Value of the curve for NaN and for unknown categories.
     categorical : bool
-        Whether the feature has categories.
+        Whether the feature is categorical.
     categories : tuple of str, or None
-        Text that the numbers 0, 1, … of a categorical feature stand for, if the fit had text.
+        Texts of the categories 0, 1, …, if the model was fitted to text.
     """
 
     knots: Floats
@@ -43,18 +51,50 @@ class Curve(NamedTuple):
 
     @property
     def spread(self) -> float:
-        """The largest difference that the feature makes between two values at knots."""
+        """Range of the values at knots."""
         return float(np.ptp(self.values))
+
+
+class Interaction(NamedTuple):
+    """The function of two features in an additive model, given on a grid.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Columns of the two features.
+    knots : tuple of ndarray
+        Values of the first and of the second feature, ascending; the categories, if categorical.
+    values : ndarray of shape (n_first + 1, n_second + 1)
+        Values at each two knots: rows for the first feature, columns for the second. The first row
+        and the first column are for missing values. The function is bilinear between knots and
+        constant beyond the outer ones.
+    categorical : tuple of bool
+        Whether each feature is categorical; unknown categories count as missing.
+    """
+
+    features: tuple[int, int]
+    knots: tuple[Floats, Floats]
+    values: Floats
+    categorical: tuple[bool, bool]
+
+    @property
+    def spread(self) -> float:
+        """Range of the values at knots."""
+        return float(np.ptp(self.values[1:, 1:]))
+
+    def name(self, names: Sequence[str] | None) -> str:
+        """Return the names of both features, joined by ×."""
+        return " × ".join(name_of(k, names) for k in self.features)
 
 
 @dataclass(frozen=True)
 class AdditiveModel:
-    """The curves of an additive ranker and where they come from.
+    """The curves of an additive ranker and how they were fitted.
 
     Attributes
     ----------
     curves : list of Curve
-        One for each feature; a score is the sum of what they add.
+        One per feature; a score is the sum of their values.
     parameters : dict
         The parameters of the estimator.
     feature_names : list of str or None
@@ -62,9 +102,9 @@ class AdditiveModel:
     report : FitReport or None
         How the fit ended.
     interactions : sequence of Interaction
-        What pairs of features add beside.
+        Functions of pairs of features, added to the score.
     scale : ndarray of shape (n_features,), or None
-        What the fit divided features by; curves are those of features that are not divided.
+        Divisors of the features during the fit; the knots are values before the division.
     """
 
     curves: list[Curve]
@@ -73,15 +113,11 @@ class AdditiveModel:
     report: FitReport | None = None
     interactions: Sequence[Interaction] = ()
     scale: Floats | None = None
+    kind: ClassVar[str] = "marginrank AdditiveRankSVM"  # library and estimator
 
     def __repr__(self) -> str:
         """Return the numbers of curves and interactions."""
         return f"AdditiveModel({len(self.curves)} curves, {len(self.interactions)} interactions)"
-
-    @property
-    def kind(self) -> str:
-        """Name of the library and of the estimator's class, as those of other libraries have it."""
-        return "marginrank AdditiveRankSVM"
 
     @property
     def n_features(self) -> int:
@@ -95,17 +131,16 @@ class AdditiveModel:
         return not any(np.any(part) for part in (*values, *(i.values for i in self.interactions)))
 
     def scores(self, X: Any) -> Floats:
-        """Return the score of each document, the one that the saved estimator gave it."""
+        """Return the score of each document; bitwise the result of the estimator's ``predict``."""
         X = check_features(X, missing=True)
         require_features(X, self.n_features)
         threads = effective_threads(self.parameters.get("n_jobs"))
         return scores(self.curves, X, threads, self.interactions)
 
     def explain(self, preferred: Any, other: Any) -> list[Reason]:
-        """Return what each feature adds to the difference of two scores, the strongest first.
+        """Return the contribution of each feature to the difference of two scores, largest first.
 
-        Pairs of features that act together are reasons of their own. The differences sum to that
-        of the scores.
+        Interactions are listed as pairs of features. The contributions sum to the difference.
         """
         X = check_rows(preferred, other, self.n_features, self.feature_names)
         added = contributions(self.curves, X, self.interactions)
@@ -119,7 +154,7 @@ class AdditiveModel:
 
 
 def curves_of(knots: Knots, values: Floats) -> list[Curve]:
-    """Return the curves that have these values, by column."""
+    """Return the curves with these values at the columns of the knots."""
     of_feature = [values[knots.columns(k)] for k in range(knots.n_features)]
     return [
         Curve(knots.of(k).copy(), at[1:].copy(), float(at[0]), bool(knots.categorical[k]))
@@ -130,16 +165,83 @@ def curves_of(knots: Knots, values: Floats) -> list[Curve]:
 def scores(
     curves: list[Curve], X: Any, threads: int, interactions: Sequence[Interaction] = ()
 ) -> Floats:
-    """Return the sum of the curves, and of what pairs of features add, at checked features."""
+    """Return the sum of curves and interactions at checked features."""
     categorical = [k for k, curve in enumerate(curves) if curve.categorical]
     knots = Knots.of_features([curve.knots for curve in curves], categorical)
     by_column = [part for curve in curves for part in ([curve.missing], curve.values)]
     of_curves = knots.scores(X, np.concatenate(by_column), threads)
-    return of_curves + scores_of(interactions, X, threads) if interactions else of_curves
+    return of_curves + interaction_scores(interactions, X, threads) if interactions else of_curves
+
+
+def interaction_scores(interactions: Sequence[Interaction], X: Any, threads: int) -> Floats:
+    """Return the sum of interactions at checked features."""
+    if not interactions:
+        return np.zeros(X.shape[0])
+    axes = Knots.of_features(
+        [axis for one in interactions for axis in one.knots],
+        np.flatnonzero([axis for one in interactions for axis in one.categorical]).tolist(),
+    )
+    features = np.array([one.features for one in interactions], dtype=np.int64).ravel()
+    at_nodes = np.concatenate([np.ravel(one.values) for one in interactions])
+    scores = np.empty(X.shape[0])
+    categories = [(int(features[k]), known) for k, known in axes.categories()]
+    for rows, block in dense_blocks(X):
+        block = with_known_categories(block, categories)
+        scores[rows] = _core.grid_scores(
+            block, axes.at, axes.starts, axes.categorical, features, at_nodes, threads
+        )
+    return scores
 
 
 def contributions(curves: list[Curve], X: Any, interactions: Sequence[Interaction] = ()) -> Floats:
-    """Return what each feature, then each pair, adds to the scores of checked dense documents."""
-    check_no_infinity(X)  # by its own column: below, each is one by itself
+    """Return the values of each curve, then of each interaction, at checked dense documents."""
+    check_no_infinity(X)  # here, because below a column is checked without its number
     columns = [scores([curve], X[:, [k]], 1) for k, curve in enumerate(curves)]
-    return np.stack([*columns, *(scores_of([one], X, 1) for one in interactions)], axis=1)
+    return np.stack([*columns, *(interaction_scores([one], X, 1) for one in interactions)], axis=1)
+
+
+class Importance(NamedTuple):
+    """Importance of features, and then of interactions, by their variation within queries."""
+
+    spread: Floats  # within-query standard deviation of each curve and interaction
+    error: Floats  # its standard error, from a bootstrap over queries
+
+
+def documents_of(
+    model: AdditiveModel, X: Any, qid: ArrayLike | None = None
+) -> tuple[Any, ArrayLike | None]:
+    """Return checked features and query ids; raise ValueError if the features are not the model's.
+
+    If X is a RankingData, the ids are taken from it.
+    """
+    names, checked = columns_of(X), X
+    if isinstance(X, RankingData):
+        check_beside_data(qid=qid)
+        names, checked, qid = X.feature_names, X.X, X.qid
+    checked = check_features(checked, missing=True)
+    require_features(checked, model.n_features)
+    if names is not None and model.feature_names is not None:
+        check_same_names(names, model.feature_names, "the data", "the model")
+    return checked, qid
+
+
+def importance(
+    model: AdditiveModel, X: Any, qid: ArrayLike | None = None, *, seed: int = 0
+) -> Importance:
+    """Return the importance of each feature and interaction on some documents.
+
+    A feature that is constant within queries has importance 0, because no ranking depends on it.
+    Without `qid`, all documents belong to one query. `seed` is for the bootstrap.
+    """
+    X, qid = documents_of(model, X, qid)
+    X = X.toarray() if sp.issparse(X) else X
+    documents, _ = group_rows(X.shape[0], qid, None)
+    rows = X if documents.rows is None else X[documents.rows]
+    added = contributions(model.curves, rows, model.interactions)
+    starts, sizes = documents.offsets[:-1], documents.sizes
+    mean = np.add.reduceat(added, starts) / sizes[:, None]
+    squares = np.add.reduceat((added - np.repeat(mean, sizes, axis=0)) ** 2, starts)
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(sizes.size, np.full(sizes.size, 1.0 / sizes.size), size=DRAWS)
+    draws = np.sqrt((drawn @ squares) / (drawn @ sizes)[:, None])
+    return Importance(np.sqrt(squares.sum(axis=0) / sizes.sum()), draws.std(axis=0, ddof=1))

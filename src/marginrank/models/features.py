@@ -1,4 +1,4 @@
-"""The documents that models score and explain."""
+"""Checks of the documents that models score, and explanations of scores."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,18 +14,18 @@ from marginrank.data.validation import check_features
 
 
 class Reason(NamedTuple):
-    """What one feature, or pair of features, adds to a document's score, more than to another's.
+    """Contribution of a feature, or of a pair of features, to the difference of two scores.
 
     Attributes
     ----------
     feature : int or tuple of int
         Column of the feature, from 0; both columns of a pair.
     name : str
-        Its name, f1 for column 0 if it was given none; the names of a pair with × between them.
+        Its name, by default f1 for column 0; the names of a pair are joined by ×.
     preferred, other : float or tuple of float
         Its values in the two documents.
     difference : float
-        What the first gains over the second by it.
+        Its contribution to the first score minus the second.
     """
 
     feature: int | tuple[int, int]
@@ -36,31 +36,35 @@ class Reason(NamedTuple):
 
 
 def require_features(X: Any, n_features: int | None) -> None:
-    """Raise ValueError if documents do not have as many features as a model."""
+    """Raise ValueError if the number of features differs from a model's."""
     if n_features not in (None, X.shape[1]):
         raise ValueError(
-            f"the data has {X.shape[1]} features, but the model {n_features}; use data with the "
+            f"the data has {X.shape[1]} features, but the model {n_features}; pass data with the "
             "features it was trained on."
         )
 
 
 def check_rows(
-    preferred: Any,
-    other: Any,
-    n_features: int,
-    names: Sequence[str] | None,
-    *,
-    missing: bool = True,
+    preferred: Any, other: Any, n_features: int, names: Sequence[str] | None, missing: bool = True
 ) -> NDArray[Any]:
-    """Return two documents as checked rows of features, which may be `missing`."""
-    rows = {"preferred": preferred, "other": other}
-    return np.vstack([_row_of(row, what, n_features, names, missing) for what, row in rows.items()])
+    """Return two documents as checked rows; with `missing`, NaN is allowed."""
+    rows = []
+    for what, document in (("preferred", preferred), ("other", other)):
+        values = document.toarray() if sp.issparse(document) else document
+        if np.ndim(values) == 2 and len(values) != 1:
+            raise ValueError(f"{what} has {len(values)} rows; pass one document, such as X[0].")
+        rows.append(check_features(np.ravel(values).reshape(1, -1), missing=missing))
+        require_features(rows[-1], n_features)
+        labels = _labels_of(document)
+        if labels is not None and names is not None:
+            check_same_names(labels, names, what, "the model")
+    return np.vstack(rows)
 
 
 def reasons_by_feature(
     X: NDArray[Any], differences: Sequence[float], names: Sequence[str] | None
 ) -> list[Reason]:
-    """Return what each feature adds to the score of the first of two rows, the strongest first."""
+    """Return the contributions of features to the difference of two scores, largest first."""
     reasons = [
         Reason(k, name_of(k, names), float(X[0, k]), float(X[1, k]), difference)
         for k, difference in enumerate(differences)
@@ -68,28 +72,8 @@ def reasons_by_feature(
     return sorted(reasons, key=lambda reason: -abs(reason.difference))
 
 
-def _row_of(
-    document: Any, what: str, n_features: int, names: Sequence[str] | None, missing: bool
-) -> Any:
-    """Return one document as a checked row of features.
-
-    It may be a sparse row, or a row of a data frame, whose names must be those of the features.
-    """
-    values = document.toarray() if sp.issparse(document) else document
-    if np.ndim(values) == 2 and len(values) != 1:
-        raise ValueError(
-            f"{what} has {len(values)} rows and must be one document; pass one row, such as X[0]."
-        )
-    row = check_features(np.ravel(values).reshape(1, -1), missing=missing)
-    require_features(row, n_features)
-    labels = _labels_of(document)
-    if labels is not None and names is not None:
-        check_same_names(labels, names, what, "the model")
-    return row
-
-
 def _labels_of(document: Any) -> list[str] | None:
-    """Return the names that a row of a data frame has for its values, if all are strings."""
+    """Return the feature names of a row of a data frame, if all are strings."""
     if hasattr(document, "columns"):
         return columns_of(document)
     index = getattr(document, "index", None)

@@ -1,9 +1,9 @@
-"""How a fit ended: one record for every learner, and the lines of its log."""
+"""The report of a fit: one record for all learners, and its log."""
 
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from marginrank._utils.parameters import Mention, Message
 
@@ -22,15 +22,15 @@ class StopReason(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the result is as good as was asked for."""
+        """Whether the requested accuracy was reached."""
         return self in (StopReason.CERTIFIED, StopReason.ESTIMATED, StopReason.VALIDATED)
 
 
 class Iteration(NamedTuple):
-    """One line of a fit's history.
+    """One iteration in the history of a fit.
 
-    `gap` is the certified bound on F − F*, `estimate` the solver's own estimate of it; `sweeps`
-    counts sweeps over X since the start; `fraction` is the share of the documents in use.
+    `gap` is a certified bound on F − F*, `estimate` is the solver's estimate of it, `sweeps` counts
+    passes over X since the start, and `fraction` is the share of documents in use.
     """
 
     iteration: int
@@ -44,21 +44,17 @@ class Iteration(NamedTuple):
     fraction: float
 
     def times(self, factor: float) -> "Iteration":
-        """Return the same line with the objective multiplied by a number."""
-        return self._replace(
-            objective=factor * self.objective,
-            gap=factor * self.gap,
-            estimate=factor * self.estimate,
-            gradient_norm=factor * self.gradient_norm,
-        )
+        """Return the iteration for the objective multiplied by a factor."""
+        scaled = ("objective", "gap", "estimate", "gradient_norm")
+        return self._replace(**{name: factor * getattr(self, name) for name in scaled})
 
 
 class Pass(NamedTuple):
-    """One line of the history of an online fit.
+    """One pass in the history of an online fit.
 
-    `objective` is F of the weights at the end of the pass; of text, which is not read once more for
-    it, an estimate from the losses that queries had when their turn came. `metric` is that of the
-    validation data, NaN without any; `steps` counts from the start.
+    `objective` is F of the weights at the end of the pass. For streamed text, which is not read
+    again to compute it, it is an estimate from the losses of the queries during the pass. `metric`
+    is computed on validation data, NaN without any. `steps` counts from the start.
     """
 
     iteration: int
@@ -69,21 +65,11 @@ class Pass(NamedTuple):
 
 
 class StreamFacts(NamedTuple):
-    """What a fit has read of X that was left on disk.
+    """Reads of a fit with X on disk."""
 
-    Attributes
-    ----------
-    n_parts : int
-        Parts of whole queries that X is computed with in.
-    bytes_read : int
-        Bytes of X read from disk, in all sweeps.
-    pinned_bytes : int
-        Memory of the parts that stayed in it from the first sweep on.
-    """
-
-    n_parts: int
-    bytes_read: int
-    pinned_bytes: int
+    n_parts: int  # parts of X, each with whole queries
+    bytes_read: int  # in all passes
+    pinned_bytes: int  # memory of the parts that were kept after the first pass
 
 
 @dataclass(frozen=True)
@@ -93,28 +79,27 @@ class FitReport:
     Attributes
     ----------
     objective, gap, estimate : float
-        F of the model; a certified upper bound on F − F*; the solver's estimate of it, NaN if the
-        model comes from a file.
+        F of the model; a certified upper bound on F − F*; the solver's estimate of it, NaN for a
+        model read from a file.
     stop_reason : StopReason
         Why the fit stopped.
     n_iter, n_pairs : int
-        Number of iterations (of passes, for an online fit) and of pairs learned from.
+        Number of iterations (of passes, for an online fit) and of pairs.
     n_rounds : int or None
-        Number of problems that were solved, if one was weighted by the rankings of others.
+        Number of problems that were solved, if rankings of one weighted the pairs of the next.
     C, smoothness : float or None
-        Weight of the loss and of the roughness of curves, if the parameters may leave them to the
-        data.
+        Weights of the loss and of the roughness of curves, if they may be chosen from the data.
     history : list of Iteration, list of Pass, or None
-        One line per iteration or pass.
+        One entry per iteration or pass.
     without_effect : tuple of int
-        Features that are constant inside every query, so that no pair depends on them; empty if
-        the features were not scaled.
+        Features that are constant within every query, so no pair depends on them; empty if the
+        features were not scaled.
     stream : StreamFacts or None
-        What was read, if X was left on disk.
+        Reads from disk, if X was not in memory.
     error : OSError or None
-        Why the fit could not go on; the model is the best one up to then.
+        The error that ended the fit; the model is the best one before it.
     note : str or None
-        What the fit could not do as asked for.
+        A deviation from the requested fit.
     """
 
     objective: float
@@ -133,23 +118,16 @@ class FitReport:
     note: str | None = None
 
 
-class Reported(Protocol):
-    """A model that may come from a fit."""
-
-    @property
-    def report(self) -> FitReport | None:
-        """How the fit ended."""
-
-
-def report_of(model: Reported) -> FitReport:
-    """Return the report of a model that comes from a fit."""
-    if model.report is None:
-        raise ValueError("the model has no report: it does not come from a fit.")
-    return model.report
+def report_of(model: Any) -> FitReport:
+    """Return the report of a model; raise ValueError if it does not come from a fit."""
+    report: FitReport | None = model.report
+    if report is None:
+        raise ValueError("the model has no report, because it does not come from a fit.")
+    return report
 
 
 class Closeness(Protocol):
-    """How close to the optimum a fit, or a solver, came; see FitReport."""
+    """The result of a fit or a solver, with its distance to the optimum; see FitReport."""
 
     @property
     def objective(self) -> float:
@@ -157,19 +135,19 @@ class Closeness(Protocol):
 
     @property
     def gap(self) -> float:
-        """A certified bound on F − F*."""
+        """Certified bound on F − F*."""
 
     @property
     def estimate(self) -> float:
-        """An estimate of F − F*."""
+        """Estimate of F − F*."""
 
     @property
     def stop_reason(self) -> StopReason:
-        """Why it stopped."""
+        """Why the fit stopped."""
 
 
 def relative_distance(result: Closeness) -> float:
-    """Return the distance to the optimal objective, relative to an objective that may be zero."""
+    """Return the relative distance of the objective to the optimum; the objective may be 0."""
     distance = min(result.estimate, result.gap)
     if result.objective > 0.0:
         return distance / result.objective
@@ -177,13 +155,13 @@ def relative_distance(result: Closeness) -> float:
 
 
 def is_close(result: Closeness, tol: float) -> bool:
-    """Whether a fit came as close to the optimum as asked for."""
+    """Whether a fit reached the tolerance."""
     at_limit = result.stop_reason is StopReason.PRECISION
     return result.stop_reason.converged or (at_limit and relative_distance(result) <= tol)
 
 
 def convergence_message(result: Closeness, tol: float) -> Message | None:
-    """Return the warning that a fit did not come as close to the optimum as asked for, or None."""
+    """Return the convergence warning of a fit, or None."""
     if is_close(result, tol):
         return None
     return Message(
@@ -201,24 +179,24 @@ def convergence_message(result: Closeness, tol: float) -> Message | None:
 def unfinished_message(
     n_unfinished: int, n_fits: int, fits: str = "fits", *, has_tol: bool = True
 ) -> Message | None:
-    """Return the warning that some of many fits did not come close enough, or None.
+    """Return the convergence warning of several fits, or None.
 
-    `fits` is what they are called, and `has_tol` whether the reader can change `tol`.
+    `fits` is the noun for them, and `has_tol` whether the user can change `tol`.
     """
     if not n_unfinished:
         return None
-    told = f"{n_unfinished} of {n_fits} {fits} did not reach the tolerance. Increase "
+    failed = f"{n_unfinished} of {n_fits} {fits} did not reach the tolerance. Increase "
     or_tol = (" or ", Mention("tol")) if has_tol else ()
-    return Message(told, Mention("max_iter"), *or_tol, ", or scale the features.")
+    return Message(failed, Mention("max_iter"), *or_tol, ", or scale the features.")
 
 
 def print_iteration(line: Iteration) -> None:
-    """Print an iteration on a line; a callback."""
+    """Print an iteration (a callback)."""
     print(iteration_text(line))
 
 
 def iteration_text(line: Iteration) -> str:
-    """Return an iteration on a line."""
+    """Return the log line of an iteration."""
     return (
         f"iter {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.10e}  "
         f"|g| {line.gradient_norm:.2e}  gap {line.gap:.1e}  est {line.estimate:.1e}  "
@@ -227,7 +205,7 @@ def iteration_text(line: Iteration) -> str:
 
 
 def print_pass(line: Pass) -> None:
-    """Print a pass on a line; a callback."""
+    """Print a pass (a callback)."""
     print(
         f"pass {line.iteration:3d}  {line.seconds:8.3f} s  F {line.objective:.6e}  "
         f"metric {line.metric:.4f}  steps {line.steps}"

@@ -1,4 +1,4 @@
-"""Scores of fitted models of other libraries, to be evaluated like our own."""
+"""Scores of fitted models of other libraries."""
 
 import sys
 import warnings
@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from marginrank._utils.types import Floats
 from marginrank.models.features import require_features
 
 
 def foreign_scores(model: Any, X: Any) -> Floats:
-    """Return the scores that a fitted model of any library gives to documents.
+    """Return the scores of documents by a fitted model of any library.
 
     =====================================  ==================================================
     model                                  score
@@ -29,10 +28,9 @@ def foreign_scores(model: Any, X: Any) -> Floats:
     Parameters
     ----------
     model : object
-        A fitted estimator of scikit-learn, or one with its methods, as those of LightGBM, XGBoost
-        and marginrank; or a ``Booster`` of LightGBM or XGBoost.
+        A fitted estimator with scikit-learn's interface, or a ``Booster`` of LightGBM or XGBoost.
     X : array-like or sparse matrix of shape (n_documents, n_features)
-        The documents, as the model takes them.
+        The documents, in a form that the model accepts.
 
     Returns
     -------
@@ -42,8 +40,8 @@ def foreign_scores(model: Any, X: Any) -> Floats:
     Raises
     ------
     ValueError
-        If the number of features differs, classes are not numbers, or the model gives anything but
-        one finite number per document.
+        If the number of features differs, classes are not numeric, or the scores are not one finite
+        number per document.
 
     Examples
     --------
@@ -57,22 +55,32 @@ def foreign_scores(model: Any, X: Any) -> Floats:
     True
     True
     """
-    X = _readable(X)
+    if sp.issparse(X):
+        X = sp.csr_matrix(X)  # some libraries do not support sparse arrays
+    elif not hasattr(X, "shape"):
+        X = np.asarray(X)
     name = f"{type(model).__module__.partition('.')[0]} {type(model).__name__}"
     require_features(X, _n_features(model))
     try:
         with warnings.catch_warnings():
-            # LightGBM's estimators cause it even if they were fitted to arrays.
+            # LightGBM's estimators cause it even if fitted to arrays.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             scores = _raw_scores(model, X)
     except TypeError as error:
         hint = "; it may need dense data" if sp.issparse(X) else ""
         raise ValueError(f"{name} cannot score the documents ({error}){hint}.") from error
-    return _check_scores(scores, X.shape[0], name)
+    values: Floats = np.asarray(scores, dtype=np.float64)
+    if values.shape == (X.shape[0], 1):
+        values = values.ravel()
+    if values.shape != (X.shape[0],):
+        raise ValueError(f"{name} must return one score per document, got shape {values.shape}.")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise ValueError(f"{name} gives document {bad[0]} the score {values[bad[0]]}.")
+    return values
 
 
 def _n_features(model: Any) -> int | None:
-    """Return the number of features, if the model knows it."""
     if _is_booster(model, "lightgbm"):
         return int(model.num_feature())
     if _is_booster(model, "xgboost"):
@@ -81,23 +89,15 @@ def _n_features(model: Any) -> int | None:
 
 
 def _is_booster(model: Any, library: str) -> bool:
-    """Whether this is the model class of a library, which is then loaded already."""
-    module = sys.modules.get(library)
+    module = sys.modules.get(library)  # a library with a fitted model is imported already
     return module is not None and isinstance(model, module.Booster)
-
-
-def _readable(X: Any) -> Any:
-    """Return X as every library takes it: some do not know sparse arrays, only matrices."""
-    if sp.issparse(X):
-        return sp.csr_matrix(X)
-    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def _raw_scores(model: Any, X: Any) -> Any:
     if _is_booster(model, "lightgbm"):
         return _expected_label(model.predict(X))
     if _is_booster(model, "xgboost"):
-        # Training may have stopped early; the estimators of XGBoost look for that by themselves.
+        # After early stopping; XGBoost's estimators handle it themselves.
         best = model.attr("best_iteration")
         rounds = (0, 0 if best is None else int(best) + 1)
         values = model.inplace_predict(X, iteration_range=rounds, validate_features=False)
@@ -105,42 +105,25 @@ def _raw_scores(model: Any, X: Any) -> Any:
     classes = getattr(model, "classes_", None)
     if classes is None:
         return model.predict(X)
-    return _classifier_scores(model, X, np.asarray(classes))
-
-
-def _classifier_scores(model: Any, X: Any, classes: NDArray[Any]) -> Any:
+    classes = np.asarray(classes)
     if classes.dtype.kind not in "biuf" or classes.ndim != 1:
         raise ValueError(
             f"the classes of {type(model).__name__} are not numbers: {classes.tolist()}; train it "
-            "on numeric labels, higher ones for better documents."
+            "on numeric labels, with higher labels for better documents."
         )
     if classes.size == 2 and hasattr(model, "decision_function"):
         return model.decision_function(X)
     if not hasattr(model, "predict_proba"):
         raise ValueError(
-            f"{type(model).__name__} has {classes.size} classes and no predict_proba; take a "
-            "classifier that has, or a regressor."
+            f"{type(model).__name__} has {classes.size} classes and no predict_proba; use a "
+            "classifier with predict_proba, or a regressor."
         )
     probabilities = model.predict_proba(X)
     return probabilities[:, 1] if classes.size == 2 else _expected_label(probabilities, classes)
 
 
 def _expected_label(values: Any, classes: Any = None) -> Any:
-    """Return Σ p(c) · c if `values` are probabilities, one column per class."""
+    """Return Σ p(c) · c for probabilities with one column per class, other values unchanged."""
     if np.ndim(values) != 2 or values.shape[1] == 1:
         return values
     return values @ (np.arange(values.shape[1]) if classes is None else classes.astype(float))
-
-
-def _check_scores(scores: Any, n: int, name: str) -> Floats:
-    values: Floats = np.asarray(scores, dtype=np.float64)
-    if values.shape == (n, 1):
-        values = values.ravel()
-    if values.shape != (n,):
-        raise ValueError(
-            f"{name} gives an array of shape {values.shape} and must give one score per document."
-        )
-    bad = np.flatnonzero(~np.isfinite(values))
-    if bad.size:
-        raise ValueError(f"{name} gives document {bad[0]} the score {values[bad[0]]}.")
-    return values

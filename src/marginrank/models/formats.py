@@ -1,7 +1,7 @@
-"""Formats of model files: chosen by name for writing, from the first bytes for reading."""
+"""Formats of model files, recognized by their first bytes."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from marginrank.models import json_model, kernel_model, search_engines, text_formats
@@ -13,22 +13,17 @@ Path = str | os.PathLike[str]
 
 
 class ModelFormat(NamedTuple):
-    """A format of linear models: how its files begin, a reader and, if it has one, a writer.
-
-    `holds` recognizes JSON of search engines, which begins like our own.
-    """
+    """A format of linear models: its first bytes, its reader and, if supported, its writer."""
 
     beginning: bytes
     read: Callable[[str], LinearModel]
     write: Callable[[LinearModel, Path], None] | None = None
-    holds: Callable[[str], bool] = lambda path: True
 
 
-# Files are read in the first format that fits, so that our own JSON comes last.
 FORMATS = {
     "ranklib": ModelFormat(text_formats.RANKLIB_FIRST_LINE.encode(), text_formats.read_ranklib),
-    "solr": ModelFormat(b"{", search_engines.read_solr, holds=search_engines.is_solr),
-    "elasticsearch": ModelFormat(b"{", search_engines.read_plugin, holds=search_engines.is_plugin),
+    "solr": ModelFormat(b"{", search_engines.read_solr),
+    "elasticsearch": ModelFormat(b"{", search_engines.read_plugin),
     "liblinear": ModelFormat(
         b"solver_type", text_formats.read_liblinear, text_formats.write_liblinear
     ),
@@ -40,7 +35,7 @@ FORMATS = {
     "json": ModelFormat(b"{", json_model.read, json_model.write),
 }
 
-# How pickles begin, also those that joblib compresses, and how they are called.
+# First bytes of pickles, also of those that joblib compresses, and endings of their names.
 PICKLE_BEGINNINGS = (b"\x80", b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
 PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 
@@ -53,25 +48,36 @@ def write_model(model: LinearModel | AdditiveModel, path: Path, format: str | No
     model : LinearModel or AdditiveModel
         The model.
     path : str or path
-        The file; it appears only when it is complete.
+        The file; it is written completely or not at all.
     format : {"json", "liblinear", "svmrank"}, default="json"
-        JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
-        SVM^rank keep the weights of a linear model.
+        JSON stores everything; the formats of LIBLINEAR-ranksvm and SVM^rank store the weights of
+        a linear model.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from marginrank.models import LinearModel, read_model, write_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.txt")
+    ...     write_model(LinearModel(np.array([0.5, -1.0]), {}), path, format="svmrank")
+    ...     read_model(path).coef
+    array([ 0.5, -1. ])
     """
+    name = "json" if format is None else format
     if isinstance(model, AdditiveModel):
-        if format not in (None, "json"):
-            raise ValueError(f"format={format!r} holds no curves; save the model as 'json'.")
+        if name != "json":
+            raise ValueError(f"format={format!r} does not support additive models; use 'json'.")
         json_model.write(model, path)
         return
     writers = {name: known.write for name, known in FORMATS.items() if known.write is not None}
-    name = "json" if format is None else format
     _check_name(name, writers)
     check_weights(model)
     writers[name](model, path)
 
 
 def read_model(path: Path, format: str | None = None) -> LinearModel:
-    """Read a model file as plain data; see :func:`marginrank.load_model`."""
+    """Read a linear model file as plain data; see :func:`marginrank.load_model`."""
     path = os.fspath(path)
     if format is None:
         return _recognize(path).read(path)
@@ -80,14 +86,7 @@ def read_model(path: Path, format: str | None = None) -> LinearModel:
 
 
 def read_any_model(path: Path) -> LinearModel | AdditiveModel | KernelModel:
-    """Read a model file that :func:`marginrank.load_model` reads, as plain data.
-
-    Returns
-    -------
-    LinearModel, AdditiveModel or KernelModel
-        All have ``n_features`` and ``feature_names``. All but the first have no weights of
-        features, but ``kind`` and ``scores``.
-    """
+    """Read a model file of any kind as plain data; see :func:`marginrank.load_model`."""
     path = os.fspath(path)
     if kernel_model.is_kernel_model(path):
         return kernel_model.read(path)
@@ -97,14 +96,12 @@ def read_any_model(path: Path) -> LinearModel | AdditiveModel | KernelModel:
 
 
 def is_model(path: Path) -> bool:
-    """Whether a file begins like a model that can be read."""
+    """Whether a file begins like a known model format."""
     path = os.fspath(path)
     return _linear_format(path) is not None or kernel_model.is_kernel_model(path)
 
 
-def _check_name(
-    format: str, known: dict[str, ModelFormat] | dict[str, Callable[..., None]]
-) -> None:
+def _check_name(format: str, known: Iterable[str]) -> None:
     if format not in known:
         raise ValueError(f"format={format!r} must be one of {', '.join(map(repr, sorted(known)))}.")
 
@@ -116,7 +113,7 @@ def _recognize(path: str) -> ModelFormat:
     ):
         if is_one(path):
             raise ValueError(
-                f"{path} is {kind} model, which has no weights of features; read it with "
+                f"{path} is {kind} model, but a linear model is required; read it with "
                 "marginrank.load_model, or score with marginrank predict."
             )
     format = _linear_format(path)
@@ -125,25 +122,25 @@ def _recognize(path: str) -> ModelFormat:
     if _beginning(path).startswith(PICKLE_BEGINNINGS) or path.endswith(PICKLE_ENDINGS):
         raise ValueError(
             f"{path} is a pickle, and pickles are never loaded, because they can run any code; "
-            "write models of marginrank with model.save, and score with other models in Python "
+            "save models of marginrank with model.save, and score with other models in Python "
             "(marginrank.models.foreign_scores)."
         )
     if _beginning(path).startswith(b"PK\x03\x04"):
         raise ValueError(
-            f"{path} is damaged, or no model: it is a zip archive that holds no KernelRankSVM; "
-            "save the model again."
+            f"{path} is damaged or not a model: it is a zip archive without a KernelRankSVM; save "
+            "the model again."
         )
     raise ValueError(
-        f"{path} is no model file: it does not begin like marginrank's JSON, LIBLINEAR's, "
-        "SVM-light's or RankLib's. Score with models of other libraries in Python "
-        "(marginrank.models.foreign_scores)."
+        f"{path} is not a model file of marginrank, LIBLINEAR, SVM-light or RankLib. Score with "
+        "models of other libraries in Python (marginrank.models.foreign_scores)."
     )
 
 
 def _linear_format(path: str) -> ModelFormat | None:
     beginning = _beginning(path)
-    fitting = (f for f in FORMATS.values() if beginning.startswith(f.beginning) and f.holds(path))
-    return next(fitting, None)
+    if beginning.startswith(b"{"):
+        return FORMATS[search_engines.engine_of(path) or "json"]
+    return next((f for f in FORMATS.values() if beginning.startswith(f.beginning)), None)
 
 
 def _beginning(path: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The JSON fields that model files of every kind share, see ``docs/formats.md``."""
+"""The JSON fields that all kinds of model files share, see ``docs/formats.md``."""
 
 import json
 import math
@@ -8,80 +8,121 @@ from typing import Any
 import numpy as np
 
 from marginrank._utils.types import Floats
+from marginrank._utils.version import __version__
+from marginrank.data.feature_choice import directions
 from marginrank.models.fit_report import FitReport, Iteration, Pass, StopReason
 from marginrank.models.linear_model import LostFunction
 from marginrank.models.parameters import check_stored
 from marginrank.models.text_formats import shorten
 
-NON_FINITE = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}  # JSON has none
+VERSION = 1
+NON_FINITE = ("Infinity", "-Infinity", "NaN")  # written as strings, because JSON lacks them
+DAMAGED = "{path} is damaged: {what}; restore it from a copy or save the model again."
+NOT_SAVED = "the model cannot be saved: {what}; correct it or fit the model again."
 
 HistoryLine = type[Iteration] | type[Pass]
 
 
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (_is_integer(value) and abs(value) < 2**1023)
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
+
+
+def _list_of(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+# Kinds of values, as messages call them.
+CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "a string": lambda value: isinstance(value, str),
+    "a boolean": lambda value: isinstance(value, bool),
+    "an object": lambda value: isinstance(value, dict),
+    "an integer": _is_integer,
+    "a positive integer": lambda value: _is_integer(value) and value >= 1,
+    "a number": _is_number,
+    "a finite number": _is_finite,
+    "a stop reason": lambda value: value in [reason.name.lower() for reason in StopReason],
+    "a list of objects": _list_of(lambda value: isinstance(value, dict)),
+    "a list of strings": _list_of(lambda value: isinstance(value, str)),
+    "a list of booleans": _list_of(lambda value: isinstance(value, bool)),
+    "a list of integers": _list_of(_is_integer),
+    "a list of finite numbers": _list_of(_is_finite),
+    "a list of lists of finite numbers": _list_of(_list_of(_is_finite)),
+    "a list of positive numbers": _list_of(lambda value: _is_finite(value) and value > 0),
+}
+
+
 class Fields:
-    """The fields of a JSON object; a missing or wrong one is an error that names it."""
+    """The fields of a JSON object; a missing or wrong one raises an error that names it."""
 
     def __init__(
-        self,
-        path: str,
-        fields: dict[str, Any],
-        verdict: str = "{path} is damaged: {what}; restore it from a copy or save the model again.",
+        self, path: str, fields: dict[str, Any], error: str = DAMAGED, place: str = ""
     ) -> None:
         self.path = path
         self._fields = fields
-        self._verdict = verdict
+        self._error = error
+        self._place = place
 
     @classmethod
-    def to_write(cls, fields: dict[str, Any]) -> "Fields":
-        """Return fields that are to be written, and refused if they could not be read again."""
-        return cls("", fields, "the model cannot be saved: {what}; put it right or fit it again.")
+    def parsed(cls, path: str, text: bytes, format: str, kind: str) -> "Fields":
+        """Return the fields of a JSON text; raise ValueError for another format or version."""
+        content = parse_object(path, text)
+        fields = content if isinstance(content, dict) else {}
+        if fields.get("format") != format:
+            raise ValueError(f"{path} is not a {kind} model: its format is not {format!r}.")
+        if fields.get("version") != VERSION:
+            raise ValueError(
+                f"{path} has version {fields.get('version')!r}, but this marginrank reads version "
+                f"{VERSION}; update marginrank."
+            )
+        return cls(path, fields)
 
-    def inside(self, fields: dict[str, Any]) -> "Fields":
-        """Return the fields of an object among these."""
-        return Fields(self.path, fields, self._verdict)
+    def inside(self, fields: dict[str, Any], place: str = "") -> "Fields":
+        """Return the fields of an inner object; messages end with its `place`."""
+        return Fields(self.path, fields, self._error, place)
 
     def damaged(self, what: str) -> ValueError:
         """Return the error for a wrong field."""
-        return ValueError(self._verdict.format(path=self.path, what=what))
+        return ValueError(self._error.format(path=self.path, what=what + self._place))
 
-    def require_format(self, format: str, version: int, kind: str) -> None:
-        """Raise ValueError if the file is of another format or version."""
-        if self._fields.get("format") != format:
-            raise ValueError(f"{self.path} is no {kind} model: its format is not {format!r}.")
-        if self._fields.get("version") != version:
-            raise ValueError(
-                f"{self.path} has version {self._fields.get('version')!r} and this marginrank "
-                f"reads version {version}; update marginrank."
-            )
-
-    def get(self, name: str, check: Callable[[Any], bool], meaning: str) -> Any:
-        """Return the value of a field; None if it is missing and that is allowed."""
+    def get(self, name: str, kind: str, *, optional: bool = False) -> Any:
+        """Return a value of one of the kinds of :data:`CHECKS`; None if missing and `optional`."""
         value = self._fields.get(name)
-        if not check(value):
-            raise self.damaged(f"{name!r} is not {meaning}")
+        if optional and value is None:
+            return None
+        if not CHECKS[kind](value):
+            raise self.damaged(f"{name!r} is not {'null or ' if optional else ''}{kind}")
         return value
 
+    def list_of(self, n: int, name: str, kind: str, *, optional: bool = False) -> Any:
+        """Return a list with n entries."""
+        values = self.get(name, kind, optional=optional)
+        if values is not None and len(values) != n:
+            raise self.damaged(f"{name!r} has {len(values)} entries, not {n}")
+        return values
+
     def names(self, n_features: int) -> list[str] | None:
-        """Return the names of the features, one for each."""
-        names: list[str] | None = self.get(
-            "feature_names", or_null(is_texts), "null or a list of strings"
+        """Return the names of the features."""
+        names: list[str] | None = self.list_of(
+            n_features, "feature_names", "a list of strings", optional=True
         )
-        if names is not None and len(names) != n_features:
-            raise self.damaged(f"'feature_names' has {len(names)} entries and not {n_features}")
         return names
 
     def scale(self, n_features: int) -> Floats | None:
-        """Return what features were divided by."""
-        scale = self.get("scale", or_null(_is_scale), "null or a list of positive numbers")
-        if scale is None:
-            return None
-        if len(scale) != n_features:
-            raise self.damaged(f"'scale' has {len(scale)} entries and not {n_features}")
-        return np.array(scale, dtype=np.float64)
+        """Return the divisors of the features."""
+        scale = self.list_of(n_features, "scale", "a list of positive numbers", optional=True)
+        return None if scale is None else np.array(scale, dtype=np.float64)
 
     def parameters(self, estimator: str, more: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the parameters of an estimator, checked; `more` are checked by the caller."""
-        stored = self.get("parameters", is_object, "an object")
+        """Return the parameters of an estimator, checked except for `more`."""
+        stored = self.get("parameters", "an object")
         parameters = {name: self._parameter(name, value) for name, value in stored.items()}
         signs = parameters.get("monotonic_cst")
         try:
@@ -89,40 +130,37 @@ class Fields:
                 parameters["monotonic_cst"] = dict(signs)
             check_stored(estimator, parameters, more)
         except (ValueError, TypeError) as error:
-            article = "an" if estimator.startswith("A") else "a"
-            raise self.damaged(
-                f"'parameters' are not those of {article} {estimator} ({error})"
-            ) from error
+            raise self.damaged(f"'parameters' are invalid for {estimator} ({error})") from error
         return parameters
 
     def _parameter(self, name: str, value: Any) -> Any:
         if not isinstance(value, dict):
             return _decode(value)
         if value.keys() != {"function"} or not isinstance(value["function"], str):
-            raise self.damaged(f"the parameter {name!r} is no value and no name of a function")
+            raise self.damaged(f"the parameter {name!r} is neither a value nor a function's name")
         return LostFunction(name, value["function"])
 
     def report(self, kind: HistoryLine = Iteration) -> FitReport | None:
-        """Return how the fit ended, with one `kind` of history lines."""
+        """Return the report of the fit, whose history has one `kind` of entries."""
         history = self._history(kind)
-        training = self.get("training", or_null(is_object), "null or an object")
+        training = self.get("training", "an object", optional=True)
         if training is None:
             return None
         inner = self.inside({key: _decode(value) for key, value in training.items()})
         return FitReport(
-            objective=float(inner.get("objective", is_number, "a number")),
-            gap=float(inner.get("gap", is_number, "a number")),
-            stop_reason=StopReason[inner.get("stop_reason", _is_reason, "a reason").upper()],
-            n_iter=inner.get("n_iter", is_integer, "an integer"),
-            n_pairs=inner.get("n_pairs", is_integer, "an integer"),
-            n_rounds=inner.get("n_rounds", or_null(is_integer), "null or an integer"),
-            C=inner.get("C", or_null(is_number), "null or a number"),
-            smoothness=inner.get("smoothness", or_null(is_number), "null or a number"),
+            objective=float(inner.get("objective", "a number")),
+            gap=float(inner.get("gap", "a number")),
+            stop_reason=StopReason[inner.get("stop_reason", "a stop reason").upper()],
+            n_iter=inner.get("n_iter", "an integer"),
+            n_pairs=inner.get("n_pairs", "an integer"),
+            n_rounds=inner.get("n_rounds", "an integer", optional=True),
+            C=inner.get("C", "a number", optional=True),
+            smoothness=inner.get("smoothness", "a number", optional=True),
             history=history,
         )
 
     def _history(self, kind: HistoryLine) -> list[Any] | None:
-        history = self.get("history", or_null(is_object), "null or an object")
+        history = self.get("history", "an object", optional=True)
         if history is None:
             return None
         try:
@@ -131,35 +169,36 @@ class Fields:
             known = set(columns) == set(kind._fields)
         except (KeyError, TypeError, ValueError) as error:
             raise self.damaged(f"'history' is not a table ({error})") from error
-        # It is a log: one that another version kept in other columns is no reason to raise.
+        # It is only a log, so columns of another version are not an error.
         return [kind(**row) for row in rows] if known else []
 
 
 def parse_object(path: str, text: bytes) -> Any:
-    """Return what a JSON text says; a key must not be there twice."""
+    """Return the content of a JSON text; raise ValueError if a key appears twice."""
     try:
         return json.loads(text, object_pairs_hook=_without_repeats)
-    except _RepeatedKey as error:
-        raise Fields(path, {}).damaged(str(error)) from error
+    except KeyError as error:
+        raise Fields(path, {}).damaged(f"{shorten(error.args[0])} appears twice") from error
     except (ValueError, RecursionError) as error:
         raise Fields(path, {}).damaged("it is not JSON") from error
-
-
-class _RepeatedKey(ValueError):
-    """A key of a JSON object is there twice."""
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for key, value in pairs:
         if key in content:
-            raise _RepeatedKey(f"{shorten(key)} is there twice")
+            raise KeyError(key)
         content[key] = value
     return content
 
 
+def format_to_json(format: str) -> dict[str, Any]:
+    """Return the fields that begin every file."""
+    return {"format": format, "version": VERSION, "written_by": f"marginrank {__version__}"}
+
+
 def training_to_json(report: FitReport | None) -> dict[str, Any] | None:
-    """Return how the fit ended, without its history."""
+    """Return the report of a fit, without its history."""
     if report is None:
         return None
     content = {
@@ -169,16 +208,14 @@ def training_to_json(report: FitReport | None) -> dict[str, Any] | None:
         "n_iter": encode(report.n_iter),
         "n_pairs": encode(report.n_pairs),
     }
-    for name in ("n_rounds", "C", "smoothness"):
-        if getattr(report, name) is not None:
-            content[name] = encode(getattr(report, name))
-    return content
+    optional = {name: getattr(report, name) for name in ("n_rounds", "C", "smoothness")}
+    return content | {name: encode(value) for name, value in optional.items() if value is not None}
 
 
 def history_to_json(
     report: FitReport | None, kind: HistoryLine = Iteration
 ) -> dict[str, Any] | None:
-    """Return the history of a fit as a table, of one `kind` of lines."""
+    """Return the history of a fit as a table, with one `kind` of entries."""
     if report is None or report.history is None:
         return None
     rows = [[encode(value) for value in line] for line in report.history]
@@ -186,93 +223,40 @@ def history_to_json(
 
 
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters as JSON has them."""
+    """Return parameters for a file; a function becomes its name, and a random generator None."""
     return {name: _encode_parameter(name, value) for name, value in parameters.items()}
 
 
 def _encode_parameter(name: str, value: Any) -> Any:
-    """Return a value, the name of a function, or None for a generator, which has no seed."""
     if isinstance(value, (np.random.RandomState, np.random.Generator)):
         return None
     if isinstance(value, LostFunction):
         return {"function": value.name}
     if callable(value):
-        return {"function": _name_of_function(value)}
+        # NumPy's functions have no __qualname__ before NumPy 2.2.
+        short = getattr(value, "__name__", type(value).__qualname__)
+        return {"function": str(getattr(value, "__qualname__", short))}
+    if name == "monotonic_cst" and isinstance(value, Mapping):  # keys in JSON are strings
+        value = list(directions(value).items())
     try:
         return encode(value)
     except TypeError as error:
         raise TypeError(f"{name} cannot be saved: {error}.") from error
 
 
-def _name_of_function(function: Any) -> str:
-    """Return a name for people: NumPy's functions had only the short one before NumPy 2.2."""
-    short = getattr(function, "__name__", type(function).__qualname__)
-    return str(getattr(function, "__qualname__", short))
-
-
 def encode(value: Any) -> Any:
-    """Return a value as JSON has it: names for numbers that are not finite, lists for arrays."""
+    """Return a value for JSON: lists for arrays, strings for numbers that are not finite."""
     if isinstance(value, (list, tuple)):
         return [encode(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}[str(value)]
+        return json.dumps(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    array = np.asarray(value)  # of a number of NumPy or a data frame, too
+    array = np.asarray(value)  # also from a NumPy scalar or a data frame
     if array.dtype.kind not in "biuf":
-        raise TypeError(f"a {type(value).__name__} has no form in a file")
+        raise TypeError(f"a {type(value).__name__} cannot be written to JSON")
     return encode(array.tolist())
 
 
 def _decode(value: Any) -> Any:
-    return NON_FINITE.get(value, value) if isinstance(value, str) else value
-
-
-def or_null(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Return a check that null passes, too."""
-    return lambda value: value is None or check(value)
-
-
-def is_object(value: Any) -> bool:
-    """Whether a value is a JSON object."""
-    return isinstance(value, dict)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a number in the range of floats."""
-    if isinstance(value, int):
-        return not isinstance(value, bool) and abs(value) < 2**1023
-    return isinstance(value, float)
-
-
-def is_finite(value: Any) -> bool:
-    """Whether a value is a finite number."""
-    return is_number(value) and math.isfinite(value)
-
-
-def is_integer(value: Any) -> bool:
-    """Whether a value is an integer."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def is_count(value: Any) -> bool:
-    """Whether a value is a positive integer."""
-    return is_integer(value) and value >= 1
-
-
-def is_numbers(value: Any) -> bool:
-    """Whether a value is a list of finite numbers."""
-    return isinstance(value, list) and all(map(is_finite, value))
-
-
-def is_texts(value: Any) -> bool:
-    """Whether a value is a list of strings."""
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _is_scale(value: Any) -> bool:
-    return is_numbers(value) and all(number > 0 for number in value)
-
-
-def _is_reason(value: Any) -> bool:
-    return value in [reason.name.lower() for reason in StopReason]
+    return float(value) if isinstance(value, str) and value in NON_FINITE else value

@@ -1,12 +1,8 @@
-"""Kernels, and sums of them over landmarks: how a kernel model scores documents.
-
-It imports scikit-learn, which computes the kernels.
-"""
+"""Kernels, computed by scikit-learn, and sums of them over landmarks."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +15,10 @@ from marginrank._utils.parameters import check_choice, check_number
 from marginrank._utils.threads import cached_property, serial_blas
 from marginrank._utils.types import Floats, Integers
 
-BLOCK_BYTES = 2**24  # of kernel values that a thread holds at a time
+BLOCK_BYTES = 2**24  # memory of kernel values per thread
 PRECOMPUTED = "precomputed"
 AUTO = "auto"
-AUTO_GAMMA = 0.1  # of "rbf", times the number of features
+AUTO_GAMMA = 0.1  # gamma of "rbf" times the number of features
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class Kernel:
     coef0: float = 1
 
     def check(self) -> None:
-        """Raise ParameterError for a wrong value."""
+        """Raise ParameterError if a parameter is invalid."""
         if not callable(self.function):
             check_choice("kernel", self.function, [*sorted(PAIRWISE_KERNEL_FUNCTIONS), PRECOMPUTED])
         if self.gamma is not None and self.gamma != AUTO:
@@ -44,7 +40,7 @@ class Kernel:
         check_number("coef0", self.coef0, above=-math.inf)
 
     def with_gamma(self, n_features: int) -> "Kernel":
-        """Return the kernel with the gamma that "auto" stands for."""
+        """Return the kernel with "auto" replaced by a value of gamma."""
         if self.gamma != AUTO:
             return self
         return replace(self, gamma=AUTO_GAMMA / n_features if self.function == "rbf" else None)
@@ -56,7 +52,7 @@ class Kernel:
             if values.shape != (X.shape[0], Z.shape[0]):
                 raise ValueError(
                     f"kernel returned shape {values.shape} for matrices of {X.shape[0]} and "
-                    f"{Z.shape[0]} rows; it must return one value for each pair of rows."
+                    f"{Z.shape[0]} rows; it must return one value per pair of rows."
                 )
             return values
         parameters: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0}
@@ -68,32 +64,18 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Landmarks:
-    """The documents that a kernel compares others with.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        The kernel.
-    rows : ndarray of int64, shape (n_landmarks,)
-        Their rows in the training data.
-    documents : ndarray or CSR of shape (n_landmarks, n_features), or None
-        Their features; None for a precomputed kernel, where `rows` are columns of X.
-    scale : ndarray of shape (n_features,), optional
-        What features are divided by before the kernel sees them.
-    """
+    """Training documents that the kernel compares other documents with."""
 
     kernel: Kernel
-    rows: Integers
-    documents: Any
-    scale: Floats | None = None
+    rows: Integers  # in the training data
+    documents: Any  # dense or CSR; None for a precomputed kernel, where rows are columns of X
+    scale: Floats | None = None  # divisors of the features before the kernel is evaluated
 
     @cached_property
     def center(self) -> Floats | None:
-        """What is subtracted from features before the kernel sees them, or None.
-
-        The squared distances of "rbf" are differences of squared norms, which large offsets would
-        leave no digits of. The offsets themselves drop out of every distance.
-        """
+        """The mean of the documents, subtracted before the kernel is evaluated, or None."""
+        # The squared distances of "rbf" are differences of squared norms, in which large offsets
+        # would cancel all digits. A common offset does not change any distance.
         if self.kernel.function != "rbf" or sp.issparse(self.documents):
             return None
         center: Floats = self.documents.mean(axis=0)
@@ -101,15 +83,20 @@ class Landmarks:
 
     @cached_property
     def seen(self) -> Any:
-        """The documents as the kernel sees them."""
+        """The documents, centered and divided by the scale."""
         return self._as_seen(self.documents)
 
     def _as_seen(self, X: Any) -> Any:
-        """Return documents as the kernel sees them: centered and divided by the scale."""
         X = as_float64(X)
         if self.center is not None:
             X = (X.toarray() if sp.issparse(X) else X) - self.center
-        return _divide(X, self.scale)
+        if self.scale is None:
+            return X
+        if not sp.issparse(X):
+            return X / self.scale
+        divided = X.copy()
+        divided.data /= self.scale[divided.indices]
+        return divided
 
     def values(self, X: Any) -> NDArray[Any]:
         """Return the kernel of each row of X with each landmark."""
@@ -117,11 +104,11 @@ class Landmarks:
             columns = X[:, self.rows]
             values: NDArray[Any] = columns.toarray() if sp.issparse(columns) else columns
         else:
-            with np.errstate(over="ignore", invalid="ignore"):  # said better below
+            with np.errstate(over="ignore", invalid="ignore"):  # reported below
                 values = self.kernel(self._as_seen(X), self.seen)
         if not np.isfinite(values).all():
             raise ValueError(
-                "the kernel is NaN or infinity for some documents; scale the features or change "
+                "the kernel is NaN or infinite for some documents; scale the features or change "
                 "gamma, degree or coef0."
             )
         return values
@@ -138,36 +125,19 @@ class Landmarks:
 
         def fill(first: int) -> None:
             rows = slice(first, first + step)
-            with serial_blas():  # here, because some libraries are limited thread by thread
+            with serial_blas():  # in the thread, because some libraries have limits per thread
                 out[rows] = self.values(X[rows]) @ B
 
-        with _workers(threads) as each:
-            for _ in each(fill, range(0, X.shape[0], step)):
-                pass
+        starts = range(0, X.shape[0], step)
+        if threads == 1:
+            for first in starts:
+                fill(first)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(fill, starts))
         return out
 
 
-def _divide(X: Any, scale: Floats | None) -> Any:
-    """Return some documents with features divided by the scale."""
-    if scale is None:
-        return X
-    if not sp.issparse(X):
-        return X / scale
-    divided = X.copy()
-    divided.data /= scale[divided.indices]
-    return divided
-
-
 def as_float64(X: Any) -> Any:
-    """Return X in double precision, not copied if it is."""
+    """Return X in double precision, without a copy if it is already."""
     return X.astype(np.float64, copy=False)
-
-
-@contextmanager
-def _workers(threads: int) -> Iterator[Callable[..., Any]]:
-    """Yield a map that works in threads."""
-    if threads == 1:
-        yield map
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        yield pool.map

@@ -1,4 +1,4 @@
-"""Linear models as plain data: what a fit returns, a file holds and a service scores with."""
+"""Linear models as plain data, for fits, files and services."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from marginrank.models.fit_report import FitReport
 
 @dataclass(frozen=True)
 class LostFunction:
-    """Stands for a function that was a parameter of a saved model, as no file holds functions.
-
-    Predictions do not need it; a fit that calls it raises an error that asks for it.
-    """
+    """Placeholder for a callable parameter of a saved model; fits that call it raise ValueError."""
 
     parameter: str
     name: str
 
     def __call__(self, *_: Any) -> NoReturn:
-        """Ask for the function."""
+        """Raise ValueError."""
         raise ValueError(
             f"{self.parameter} was a callable ({self.name}) and is not stored in model files; set "
             f"it with set_params({self.parameter}=...) before a fit."
@@ -34,7 +31,7 @@ class LostFunction:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """The weights of a linear ranker and where they come from.
+    """The weights of a linear ranker and how they were fitted.
 
     Attributes
     ----------
@@ -49,10 +46,10 @@ class LinearModel:
     estimator : str
         Name of the estimator's class.
     counts : dict of str to int, or None
-        How far a :class:`~marginrank.SGDRankSVM` has come, in fits and partial fits: passes
-        "n_iter", pairs "n_pairs" and steps "t".
+        Progress of a :class:`~marginrank.SGDRankSVM` over fits and partial fits: passes "n_iter",
+        pairs "n_pairs" and steps "t".
     scale : ndarray of shape (n_features,), or None
-        What the fit divided features by; `coef` are the weights of features that are not divided.
+        Divisors of the features during the fit; `coef` applies to features that are not divided.
     """
 
     coef: Floats
@@ -83,9 +80,9 @@ class LinearModel:
         return scores
 
     def explain(self, preferred: Any, other: Any) -> list[Reason]:
-        """Return what each feature adds to the difference of two scores, the strongest first.
+        """Return the contribution of each feature to the difference of two scores, largest first.
 
-        The differences sum to that of the scores, up to the rounding of the sum.
+        The contributions sum to the difference, up to rounding.
         """
         X = check_rows(preferred, other, self.n_features, self.feature_names, missing=False)
         differences = X[0].astype(np.float64) * self.coef - X[1].astype(np.float64) * self.coef
@@ -93,8 +90,8 @@ class LinearModel:
 
 
 def check_weights(model: LinearModel) -> None:
-    """Raise ValueError for weights that no format holds."""
+    """Raise ValueError unless the weights are a vector of finite numbers."""
     if model.coef.ndim != 1 or model.coef.size == 0:
         raise ValueError(f"coef_ has shape {model.coef.shape} and must be a vector of weights.")
     if not np.isfinite(model.coef).all():
-        raise ValueError("coef_ holds NaN or infinity; fit the model again before it is saved.")
+        raise ValueError("coef_ contains NaN or infinity; fit the model again.")

@@ -1,7 +1,7 @@
 """Linear models of search engines: JSON of Solr, and of the LTR plugins of Elasticsearch and such.
 
-A normaliser turns x into (x - a) / b. What is left of it is the weight w / b: the constant
-- w a / b changes no order.
+A normalizer turns x into (x - a) / b. It becomes the weight w / b, without the constant - w a / b,
+which does not affect rankings.
 """
 
 import json
@@ -20,36 +20,27 @@ SOLR_CLASS = "org.apache.solr.ltr.model.LinearModel"
 SOLR_NORMALIZERS = {"StandardNormalizer": ("std",), "MinMaxNormalizer": ("max", "min")}
 PLUGIN_TYPE = "model/linear"
 PLUGIN_NORMALIZERS = {"standard": ("standard_deviation",), "min_max": ("maximum", "minimum")}
-MOST_INDICES = 1 << 24  # of features without names: a small file must not take gigabytes
-INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # what an export calls features without names
+MOST_INDICES = 1 << 24  # features without names: a small file must not allocate gigabytes
+INDEX = re.compile(r"f([1-9]\d{0,8})", re.ASCII)  # names of unnamed features in exports
 
 
-def is_solr(path: str) -> bool:
-    """Whether a file is a linear model of Solr."""
-    content = _content(path)
-    return isinstance(content, dict) and content.get("class") == SOLR_CLASS
-
-
-def is_plugin(path: str) -> bool:
-    """Whether a file is a linear model of an LTR plugin."""
-    return _plugin_model(_content(path)) is not None
-
-
-def _content(path: str) -> Any:
-    """Return what JSON says, None if it is none, or a file of marginrank."""
+def engine_of(path: str) -> str | None:
+    """Return the format of a linear model of a search engine: "solr", "elasticsearch" or None."""
     with open(path, "rb") as file:
-        if FORMAT.encode() in file.read(64):
-            return None
-        file.seek(0)
         text = file.read()
+    if FORMAT.encode() in text[:64]:
+        return None
     try:
-        return json.loads(text.decode("utf-8-sig"))
+        content = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
+    if isinstance(content, dict) and content.get("class") == SOLR_CLASS:
+        return "solr"
+    return None if _plugin_model(content) is None else "elasticsearch"
 
 
 def _plugin_model(content: Any) -> dict[str, Any] | None:
-    """Return the innermost object of a model, however deep the plugin has wrapped it."""
+    """Return the object of the model, which the plugin wraps in others."""
     while isinstance(content, dict):
         if content.get("type") == PLUGIN_TYPE:
             return content
@@ -59,7 +50,8 @@ def _plugin_model(content: Any) -> dict[str, Any] | None:
 
 def read_solr(path: str) -> LinearModel:
     """Read the weights of a model of Solr."""
-    model = _parse(path)
+    with open(path, "rb") as file:
+        model = parse_object(path, file.read())
     if not isinstance(model, dict) or model.get("class") != SOLR_CLASS:
         _fail(path, f"its class is not {SOLR_CLASS}")
     weights = model["params"].get("weights") if isinstance(model.get("params"), dict) else None
@@ -72,21 +64,21 @@ def read_solr(path: str) -> LinearModel:
         if not isinstance(name, str) or name not in weights:
             _fail(path, f"the feature {name!r} has no weight")
         if name in found:
-            _fail(path, f"the feature {name!r} is there twice")
+            _fail(path, f"the feature {name!r} appears twice")
         found[name] = _number(path, name, weights[name])
         norm = feature.get("norm")
         if norm is not None:
             norm = norm if isinstance(norm, dict) else {}
             kind = str(norm.get("class")).rpartition(".")[2]
-            if kind == "IdentityNormalizer":
-                continue
-            found[name] /= _width(path, name, kind, norm.get("params"), SOLR_NORMALIZERS)
+            if kind != "IdentityNormalizer":
+                found[name] /= _width(path, name, kind, norm.get("params"), SOLR_NORMALIZERS)
     return _named(path, found)
 
 
 def read_plugin(path: str) -> LinearModel:
     """Read the weights of a model of an LTR plugin."""
-    model = _plugin_model(_parse(path))
+    with open(path, "rb") as file:
+        model = _plugin_model(parse_object(path, file.read()))
     if model is None:
         _fail(path, f"its type is not {PLUGIN_TYPE}")
     weights = model.get("definition")
@@ -94,7 +86,7 @@ def read_plugin(path: str) -> LinearModel:
         weights = parse_object(path, weights.encode())
     normalizers = model.get("feature_normalizers") or {}
     if not isinstance(weights, dict) or not isinstance(normalizers, dict):
-        _fail(path, "'definition' is no object of weights")
+        _fail(path, "'definition' is not an object of weights")
     none = ("", None)
     found = {name: _number(path, name, weight) for name, weight in weights.items()}
     for name, entry in normalizers.items():
@@ -104,21 +96,16 @@ def read_plugin(path: str) -> LinearModel:
     return _named(path, found)
 
 
-def _parse(path: str) -> Any:
-    with open(path, "rb") as file:
-        return parse_object(path, file.read())
-
-
 def _width(
     path: str, name: str, kind: str, params: Any, known: Mapping[str, tuple[str, ...]]
 ) -> float:
-    """Return what a normaliser divides by: a deviation, or a maximum less a minimum."""
+    """Return the divisor of a normalizer: a standard deviation, or maximum minus minimum."""
     if kind not in known or not isinstance(params, dict):
-        _fail(path, f"the normaliser of {name!r} is not one of {', '.join(known)}")
+        _fail(path, f"the normalizer of {name!r} is not one of {', '.join(known)}")
     high, *low = (_number(path, name, params.get(key)) for key in known[kind])
     width = high - sum(low)
     if width <= 0:
-        _fail(path, f"the normaliser of {name!r} divides by {width}")
+        _fail(path, f"the normalizer of {name!r} divides by {width}")
     return width
 
 
@@ -129,23 +116,23 @@ def _number(path: str, name: str, value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        _fail(path, f"the feature {name!r} has {value!r} where a finite number should be")
+        _fail(path, f"the feature {name!r} has {value!r} instead of a finite number")
     return number
 
 
 def _named(path: str, weights: dict[str, float]) -> LinearModel:
-    """Return a model of named features, or of indices if all names are f1, f2, …."""
+    """Return a model of named features, or of unnamed ones if all names are f1, f2, …."""
     if not weights:
         _fail(path, "it has no weights")
     values = np.array(list(weights.values()))
     if not np.isfinite(values).all():
-        _fail(path, "a weight overflows when it is divided by its normaliser")
+        _fail(path, "a weight overflows when it is divided by its normalizer")
     matches = [INDEX.fullmatch(name) for name in weights]
     if None in matches:
         return LinearModel(values, {}, feature_names=list(weights))
     places = [int(match[1]) - 1 for match in matches if match is not None]
     if max(places) >= MOST_INDICES:
-        _fail(path, f"'f{max(places) + 1}' is an index above {MOST_INDICES:,}")
+        _fail(path, f"the index of 'f{max(places) + 1}' is above {MOST_INDICES:,}")
     coef = np.zeros(max(places) + 1)
     coef[places] = values
     return LinearModel(coef, {})

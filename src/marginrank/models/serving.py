@@ -1,4 +1,4 @@
-"""A linear model in a service: one query at a time, without scikit-learn."""
+"""Scoring with a linear model in a service: one query at a time, without scikit-learn."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from marginrank._utils.ordering import places_of_largest
 from marginrank._utils.parameters import check_integer
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.validation import as_matrix, check_features, real_array
-from marginrank.models.arrow_scores import column_names, is_arrow, scores_of_columns, vectors_of
 from marginrank.models.features import require_features
 from marginrank.models.linear_model import LinearModel, check_weights
 
-FEW = 256  # documents that are sorted sooner than parted
+FEW = 256  # up to this many documents, sorting is faster than partitioning
+BLOCK = 1 << 12  # documents of Arrow data at a time: their rows stay in cache until scored
 PLAIN = {np.ndarray, list, tuple, float, int, np.float64, np.float32, np.int64}
 
 
 class RankedDocuments(NamedTuple):
-    """Documents of a query from the best one down.
+    """Documents of a query in descending order of score.
 
     Attributes
     ----------
     documents : ndarray of int64
-        Their places in what was given, counted from 0; equal scores stay in that order.
+        Positions in the input, from 0; documents with equal scores keep their order.
     scores : ndarray of float64
         Their scores.
     """
@@ -37,23 +37,23 @@ class RankedDocuments(NamedTuple):
 
 
 class LinearScorer:
-    """Ranks the documents of one query after the other by a linear model.
+    """Rank the documents of one query at a time with a linear model.
 
-    It loads no scikit-learn and checks little, so that a query of a hundred documents takes a few
-    microseconds. It is not changed by what it does: threads may share it.
+    It does not import scikit-learn and checks little, so a query of a hundred documents takes a few
+    microseconds. It is immutable, so threads may share it.
 
     Parameters
     ----------
     model : LinearModel, or fitted linear estimator of marginrank
-        As :func:`marginrank.models.read_model` gives it, or :func:`marginrank.as_linear_model` of a
-        pipeline. Later fits of an estimator do not change it.
+        Result of :func:`marginrank.models.read_model`, of :func:`marginrank.as_linear_model` for a
+        pipeline, or of a fit. Later fits of an estimator do not change the scorer.
 
     Attributes
     ----------
     coef : ndarray of shape (n_features,)
         The weights.
     feature_names : list of str or None
-        Names of the features, by which those of dicts and Arrow batches are found.
+        Names of the features, which select the columns of dicts, data frames and Arrow batches.
 
     Examples
     --------
@@ -71,14 +71,14 @@ class LinearScorer:
             model = model.to_linear_model()
         if not isinstance(model, LinearModel):
             raise TypeError(
-                f"{type(model).__name__} is no linear model; give what read_model, as_linear_model "
-                "or a fit of RankSVM returns."
+                "model must be a LinearModel or a fitted linear estimator, got "
+                f"{type(model).__name__}; pass the result of read_model or of as_linear_model."
             )
         check_weights(model)
         self.coef = np.array(model.coef, dtype=np.float64)
         self.feature_names = model.feature_names
         weighed = np.flatnonzero(self.coef)
-        self._weights = self.coef[weighed]  # those that are not zero, and whose they are
+        self._weights = self.coef[weighed]  # the nonzero weights, and the names of their features
         names = model.feature_names
         self._weighed = [] if names is None else [names[k] for k in weighed.tolist()]
         self._are_distinct = len(set(self._weighed)) == len(self._weighed)
@@ -96,32 +96,36 @@ class LinearScorer:
         Parameters
         ----------
         features : array, sparse matrix, dict, data frame, or RecordBatch, Table or Array of pyarrow
-            What documents have: an array of shape (n_documents, n_features); or a dict of a column
-            a feature, by name, where a number stands for all documents; or the columns of an Arrow
-            batch, by name, which are read where they are. Of the latter two, columns that the model
-            does not know, or does not weigh, are not looked at. A data frame is a dict of its
-            columns, or an array if the model knows no names. An Arrow array of lists of n_features
-            numbers each, such as embeddings have, is an array that is not copied.
+            The documents. An array has shape (n_documents, n_features). A dict has one column per
+            feature, by name; a number stands for all documents. Columns of data frames and of Arrow
+            batches are selected by name, too, and columns without a weight are ignored. If the
+            model has no feature names, a data frame is read as an array. An Arrow array of lists of
+            n_features numbers, such as embeddings, is read without a copy.
 
         Returns
         -------
         ndarray of shape (n_documents,)
-            Of an array, bitwise what ``predict`` returns.
+            The scores; for an array, bitwise the result of ``predict``.
         """
         if isinstance(features, Mapping):
             scores = self._of_columns(features)
-        elif is_arrow(features):
+        elif type(features).__module__.partition(".")[0] == "pyarrow":  # without importing it
             scores = self._of_arrow(features)
         elif self.feature_names is not None and hasattr(features, "columns"):
-            scores = self._of_columns(_columns_of(features))
+            scores = self._of_columns({name: features[name] for name in features.columns})
         else:
             scores = self._of_array(features)
         if not np.isfinite(scores.sum()):
-            _check_finite_scores(scores)
+            bad = np.flatnonzero(~np.isfinite(scores))
+            if bad.size:
+                raise ValueError(
+                    f"the score of document {bad[0]} is {scores[bad[0]]}, because a feature is "
+                    "missing or too large; replace it by a finite number."
+                )
         return scores
 
     def rank_one(self, features: Any) -> RankedDocuments:
-        """Return all documents of a query from the best one down.
+        """Return all documents of a query in descending order of score.
 
         Parameters
         ----------
@@ -131,7 +135,7 @@ class LinearScorer:
         Returns
         -------
         RankedDocuments
-            Their places and scores.
+            Their positions and scores.
         """
         scores = self.scores(features)
         order = np.argsort(-scores, kind="stable")
@@ -145,12 +149,12 @@ class LinearScorer:
         features : array, sparse matrix, dict, data frame, or RecordBatch, Table or Array of pyarrow
             The documents of one query, as for :meth:`scores`.
         k : int
-            How many; all, if there are fewer.
+            Number of documents; all are returned if there are fewer.
 
         Returns
         -------
         RankedDocuments
-            The first k of :meth:`rank_one`, also where scores are equal.
+            The first k of :meth:`rank_one`, also if scores are equal.
         """
         check_integer("k", k, at_least=1)
         scores = self.scores(features)
@@ -160,51 +164,69 @@ class LinearScorer:
 
     def _of_array(self, X: Any) -> Floats:
         if getattr(X, "shape", None) == (0, self.coef.size):
-            return np.zeros(0)  # a query that found nothing
+            return np.zeros(0)  # a query without results
         if not _is_plain(X):
             X = check_features(X)
         require_features(X, self.coef.size)
         return as_matrix(X).dot(self.coef, None, 1)
 
-    def _of_arrow(self, batch: Any) -> Floats:
-        if hasattr(batch, "type"):
-            return self._of_array(vectors_of(batch))
-        self._require_columns(column_names(batch))
-        return scores_of_columns(
-            batch, self._weighed, lambda rows: as_matrix(rows).dot(self._weights, None, 1)
-        )
-
     def _of_columns(self, columns: Mapping[str, ArrayLike]) -> Floats:
-        self._require_columns(columns)
+        self._check_columns(columns)
         if not self._weighed:
             return np.zeros(_n_documents(columns.values()))
         table = _table([columns[name] for name in self._weighed], self._weighed)
         return as_matrix(np.ascontiguousarray(table.T)).dot(self._weights, None, 1)
 
-    def _require_columns(self, given: Iterable[str]) -> None:
-        """Raise ValueError for a missing feature that the model weighs."""
+    def _of_arrow(self, data: Any) -> Floats:
+        if hasattr(data, "type"):
+            return self._of_array(vectors_of(data))
+        if not hasattr(data, "num_rows"):
+            raise TypeError(
+                f"pyarrow's {type(data).__name__} is not supported; pass a RecordBatch, a Table or "
+                "an Array of lists."
+            )
+        names: list[str] = data.schema.names
+        self._check_columns(names)
+        if len(set(names)) < len(names):
+            for name in self._weighed:
+                if names.count(name) > 1:
+                    raise ValueError(f"the Arrow data has two columns {name!r}; rename one.")
+        if not self._weighed:
+            return np.zeros(data.num_rows)
+        features = data.select(self._weighed)
+        # The batches of a table share its memory.
+        batches = features.to_batches() if hasattr(features, "to_batches") else [features]
+        parts = [
+            as_matrix(_rows(batch.slice(first, BLOCK))).dot(self._weights, None, 1)
+            for batch in batches
+            for first in range(0, batch.num_rows, BLOCK)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _check_columns(self, given: Iterable[str]) -> None:
+        """Raise ValueError if a feature with a weight has no column."""
         if self.feature_names is None:
             raise ValueError(
-                "the model has no names of features, so that columns cannot be found by name; give "
-                "an array, or train on data whose features have names."
+                "columns cannot be selected by name, because the model has no feature names; pass "
+                "an array, or train on data with feature names."
             )
         if not self._are_distinct:
             raise ValueError(
-                "two features of the model have one name, so that columns cannot be found by name; "
-                "give an array."
+                "columns cannot be selected by name, because two features of the model have the "
+                "same name; pass an array."
             )
         known = frozenset(given)
         absent = [name for name in self._weighed if name not in known]
         if absent:
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
             raise ValueError(
-                f"the feature {absent[0]!r}{more} of the model is not there; give a column for "
-                "each, of zeros if need be."
+                f"the feature {absent[0]!r}{more} of the model is missing; pass one column per "
+                "feature, with zeros if necessary."
             )
 
 
 def _is_plain(X: Any) -> bool:
-    """Tell at once that X needs no check, as most arrays in a service do not."""
+    """Whether X needs no check, which is the common case in a service."""
     return (
         type(X) is np.ndarray
         and X.ndim == 2
@@ -216,31 +238,22 @@ def _is_plain(X: Any) -> bool:
     )
 
 
-def _columns_of(frame: Any) -> dict[str, Any]:
-    """Return the columns of a data frame, of pandas or another library."""
-    return {name: frame[name] for name in frame.columns}
-
-
 def _n_documents(columns: Iterable[ArrayLike]) -> int:
-    """Return how many documents columns have; numbers alone are one document."""
+    """Return the length of columns; numbers alone are one document."""
     sizes = [np.shape(column)[0] if np.ndim(column) else None for column in columns]
     return max((n for n in sizes if n is not None), default=min(len(sizes), 1))
 
 
 def _table(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return a row a feature; at once if all are columns of numbers, as they are in a service."""
-    if {type(value) for value in values} <= PLAIN:
+    """Return one row per feature; numbers are repeated for all documents."""
+    if {type(value) for value in values} <= PLAIN:  # the common case in a service
         try:
             table = np.array(values)
-        except ValueError:  # numbers that stand for all documents, or columns of several lengths
-            return _broadcast(values, names)
-        if table.ndim <= 2 and table.dtype.kind in "fiu":
-            return table.reshape(len(values), -1).astype(np.float64, copy=False)
-    return _broadcast(values, names)
-
-
-def _broadcast(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.float64]:
-    """Return a row a feature, and name the feature if it has no number for each document."""
+        except ValueError:  # numbers for all documents, or columns of different lengths
+            pass
+        else:
+            if table.ndim <= 2 and table.dtype.kind in "fiu":
+                return table.reshape(len(values), -1).astype(np.float64, copy=False)
     columns = [
         real_array(value, f"columns[{name!r}]") for value, name in zip(values, names, strict=True)
     ]
@@ -248,15 +261,50 @@ def _broadcast(values: Sequence[ArrayLike], names: Sequence[str]) -> NDArray[np.
     for name, column in zip(names, columns, strict=True):
         if column.ndim > 1 or column.size not in (n, column.ndim == 0):
             raise ValueError(
-                f"the feature {name!r} has the shape {column.shape}, and others have {n} documents."
+                f"the feature {name!r} has shape {column.shape}, but there are {n} documents; pass "
+                "one value per document."
             )
     return np.stack([np.broadcast_to(column, n).astype(np.float64) for column in columns])
 
 
-def _check_finite_scores(scores: Floats) -> None:
-    bad = np.flatnonzero(~np.isfinite(scores))
-    if bad.size:
+def _rows(batch: Any) -> NDArray[Any]:
+    """Return the columns of a RecordBatch as rows of documents."""
+    try:
+        rows: NDArray[Any] = batch.to_tensor(row_major=True).to_numpy()
+    except (TypeError, NotImplementedError) as error:
+        for field, column in zip(batch.schema, batch.columns, strict=True):
+            if column.null_count:
+                raise ValueError(f"column {field.name!r} has nulls; fill them.") from error
+            if not _holds_numbers(field.type):
+                raise ValueError(
+                    f"column {field.name!r} has type {field.type}; cast it to float32 or float64."
+                ) from error
+        raise ValueError("the columns of the Arrow data have no common type; cast them.") from error
+    if rows.dtype in (np.float32, np.float64):
+        return rows
+    # Not from the tensor: with signed columns next to it, Arrow makes large uint64 negative.
+    return np.stack([column.to_numpy() for column in batch.columns], axis=1).astype(np.float64)
+
+
+def _holds_numbers(kind: Any) -> bool:
+    return str(kind).startswith(("float", "double", "int", "uint"))
+
+
+def vectors_of(array: Any) -> NDArray[Any]:
+    """Return an Arrow array of lists of one length as a matrix, without a copy."""
+    width = getattr(array.type, "list_size", None)
+    if width is None:
         raise ValueError(
-            f"the score of document {bad[0]} is {scores[bad[0]]}: one of its features is missing "
-            "or too large; put a number there."
+            f"an Arrow array of {array.type} has no features; pass lists of one length, or a "
+            "RecordBatch or Table with one column per feature."
         )
+    kind = array.type.value_type
+    if not _holds_numbers(kind) and str(kind) != "halffloat":
+        raise ValueError(f"the Arrow array has lists of {kind}; cast it to float32 or float64.")
+    if hasattr(array, "combine_chunks"):
+        array = array.combine_chunks()
+    values = array.flatten()
+    if array.null_count or values.null_count:
+        raise ValueError("the Arrow array has nulls; fill them.")
+    numbers: NDArray[Any] = values.to_numpy(zero_copy_only=True)
+    return numbers.reshape(len(array), width)

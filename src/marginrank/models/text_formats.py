@@ -14,7 +14,7 @@ from marginrank.models.linear_model import LinearModel
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-MOST_FEATURES = 2**31 - 1  # that LETOR text can have
+MOST_FEATURES = 2**31 - 1  # in LETOR text
 
 LIBLINEAR_SOLVER = "L2R_L2LOSS_RANKSVM"  # solver 8
 LIBLINEAR_FIELDS = ("solver_type", "nr_class", "nr_feature", "bias")
@@ -39,7 +39,7 @@ RANKLIB_FIRST_LINE = "## Coordinate Ascent"
 
 
 class ModelLines:
-    """The lines of a model file, in order; :meth:`fail` names the last one returned."""
+    """The lines of a model file; errors name the line that was read last."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -49,10 +49,10 @@ class ModelLines:
         self._lines = text.rstrip().split("\n")
 
     def next(self, expected: str) -> str:
-        """Return the next line; raise ValueError with what was expected if there is none."""
+        """Return the next line; raise ValueError if the file has ended."""
         self.number += 1
         if self.number > len(self._lines):
-            self.fail(f"the file ends where {expected} should follow")
+            self.fail(f"the file ends before {expected}")
         return self._lines[self.number - 1].strip()
 
     def end(self, last: str) -> None:
@@ -72,7 +72,7 @@ class ModelLines:
         return value
 
     def integer_of(self, text: str, name: str, at_least: int, at_most: int | None = None) -> int:
-        """Return an integer between bounds."""
+        """Return an integer within bounds."""
         value = int(text) if INTEGER.fullmatch(text) else None
         if value is None or value < at_least:
             self.fail(f"{name} is {shorten(text)} and must be an integer of at least {at_least}")
@@ -81,7 +81,7 @@ class ModelLines:
         return value
 
     def model_of(self, weights: dict[int, float], n_features: int) -> LinearModel:
-        """Return a model with weights that are given by index, from 1 on."""
+        """Return a model with weights by index, from 1."""
         require_memory(
             8 * n_features,
             f"{self.path}: the highest feature index is {n_features}, and a vector of weights",
@@ -93,18 +93,17 @@ class ModelLines:
 
 
 def shorten(text: str) -> str:
-    """Quote the beginning of a text."""
+    """Quote a text, truncated to 40 characters."""
     return repr(text if len(text) <= 40 else text[:40] + "…")
 
 
 def _format_weight(value: float) -> str:
-    """Write a number with 16 digits as LIBLINEAR does, or 17 if 16 would not read back."""
-    text = f"{value:.16g}"
+    text = f"{value:.16g}"  # as LIBLINEAR writes it, unless that does not read back exactly
     return text if float(text) == value else f"{value:.17g}"
 
 
 def write_liblinear(model: LinearModel, path: str | os.PathLike[str]) -> None:
-    """Write the weights, to be read by LIBLINEAR-ranksvm's predict."""
+    """Write the weights for LIBLINEAR-ranksvm's ``predict``."""
     n = model.coef.size
     header = f"solver_type {LIBLINEAR_SOLVER}\nnr_class 2\nnr_feature {n}\nbias -1\nw\n"
     weights = "".join(f"{_format_weight(value)} \n" for value in model.coef.tolist())
@@ -119,7 +118,7 @@ def read_liblinear(path: str) -> LinearModel:
     coef: Floats = np.array(
         [lines.number_of(lines.next(f"weight {k} of {n}"), f"weight {k}") for k in range(1, n + 1)]
     )
-    lines.end(f"the {n} weights that nr_feature announces")
+    lines.end(f"the {n} weights of nr_feature")
     return LinearModel(coef, {})
 
 
@@ -130,7 +129,7 @@ def _read_liblinear_header(lines: ModelLines) -> int:
     while (line := lines.next("w")) != "w":
         name, _, value = line.partition(" ")
         if name not in missing:
-            lines.fail(f"{shorten(line)} is no field of a ranking model, or there twice")
+            lines.fail(f"{shorten(line)} is not a field of a ranking model, or appears twice")
         missing.remove(name)
         value = value.strip()
         if name == "nr_feature":
@@ -141,8 +140,7 @@ def _read_liblinear_header(lines: ModelLines) -> int:
             lines.fail(f"nr_class is {shorten(value)} and must be 2 in a ranking model")
         elif name == "bias" and lines.number_of(value, name) >= 0:
             lines.fail(
-                f"bias is {value}: a feature was added to the data, which RankSVM does not do; "
-                "train without -B"
+                f"bias is {value}, but RankSVM adds no feature to the data; train without -B"
             )
     if missing:
         lines.fail(f"w comes before {', '.join(missing)}")
@@ -150,10 +148,7 @@ def _read_liblinear_header(lines: ModelLines) -> int:
 
 
 def write_svmrank(model: LinearModel, path: str | os.PathLike[str]) -> None:
-    """Write the weights as one support vector, to be read by svm_rank_classify.
-
-    The number of training documents, which no reader uses, is written as 0.
-    """
+    """Write the weights as one support vector for ``svm_rank_classify``."""
     weights = [
         f"{k}:{_format_weight(value)} " for k, value in enumerate(model.coef.tolist(), 1) if value
     ]
@@ -163,14 +158,26 @@ def write_svmrank(model: LinearModel, path: str | os.PathLike[str]) -> None:
 
 
 def read_svmrank(path: str) -> LinearModel:
-    """Read w = Σ alpha · x; the threshold is dropped, because it does not change any order."""
+    """Read w = Σ alpha · x, without the threshold, which does not affect rankings."""
     lines = ModelLines(path)
     n_features, n_vectors = _read_svmrank_header(lines)
-    weights: dict[int, float] = {}  # the header may announce more features than memory holds
+    weights: dict[int, float] = {}  # the header may claim more features than fit in memory
     for k in range(1, n_vectors + 1):
-        vector = lines.next(f"support vector {k} of {n_vectors}")
-        _add_support_vector(lines, vector, weights, n_features)
-    lines.end(f"the {n_vectors} support vectors that the header announces")
+        fields = lines.next(f"support vector {k} of {n_vectors}").partition("#")[0].split()
+        if not fields:
+            lines.fail("the support vector has no alpha")
+        alpha = lines.number_of(fields[0], "alpha")
+        last = 0
+        for field in fields[1:]:
+            feature, value = _pair(lines, field, "<feature>:<value>")
+            if feature <= last:
+                lines.fail(f"feature {feature} comes after {last}; indices must increase")
+            if feature > n_features:
+                lines.fail(f"feature {feature} is above the highest feature index, {n_features}")
+            product = alpha * lines.number_of(value, f"feature {feature}")
+            weights[feature] = weights.get(feature, 0.0) + product
+            last = feature
+    lines.end(f"the {n_vectors} support vectors of the header")
     if not all(map(math.isfinite, weights.values())):
         raise ValueError(f"{path}: the sum of the support vectors overflows.")
     return lines.model_of(weights, n_features)
@@ -184,7 +191,7 @@ def _read_svmrank_header(lines: ModelLines) -> tuple[int, int]:
     kernel = _svmrank_field(lines, "kernel type")
     if kernel != "0":
         name = SVMRANK_KERNELS.get(kernel, "unknown")
-        lines.fail(f"kernel type {shorten(kernel)} ({name}) is not linear: there are no weights")
+        lines.fail(f"kernel type {shorten(kernel)} ({name}) is not linear, so there are no weights")
     for letter in "dgsru":
         _svmrank_field(lines, f"kernel parameter -{letter}")
     highest = _svmrank_field(lines, "highest feature index")
@@ -197,7 +204,7 @@ def _read_svmrank_header(lines: ModelLines) -> tuple[int, int]:
 
 
 def _svmrank_field(lines: ModelLines, name: str) -> str:
-    """Return the value of a header line, which ends in its name."""
+    """Return the value of a header line, which ends with its name."""
     line = lines.next(f"the {name}")
     value, mark, comment = line.partition("#")
     if not mark or not comment.strip().startswith(name):
@@ -205,45 +212,26 @@ def _svmrank_field(lines: ModelLines, name: str) -> str:
     return value.strip()
 
 
-def _add_support_vector(
-    lines: ModelLines, line: str, weights: dict[int, float], n_features: int
-) -> None:
-    """Add alpha · x."""
-    fields = line.partition("#")[0].split()
-    if not fields:
-        lines.fail("the support vector has no alpha")
-    alpha = lines.number_of(fields[0], "alpha")
-    last = 0
-    for field in fields[1:]:
-        index, colon, value = field.partition(":")
-        if not colon:
-            lines.fail(f"{shorten(field)} is not <feature>:<value>")
-        feature = lines.integer_of(index, "a feature index", at_least=1)
-        if feature <= last:
-            lines.fail(f"feature {feature} comes after {last}; indices must increase")
-        if feature > n_features:
-            lines.fail(f"feature {feature} is above the highest feature index, {n_features}")
-        product = alpha * lines.number_of(value, f"feature {feature}")
-        weights[feature] = weights.get(feature, 0.0) + product
-        last = feature
+def _pair(lines: ModelLines, field: str, form: str) -> tuple[int, str]:
+    index, colon, value = field.partition(":")
+    if not colon:
+        lines.fail(f"{shorten(field)} is not {form}")
+    return lines.integer_of(index, "a feature index", 1, MOST_FEATURES), value
 
 
 def read_ranklib(path: str) -> LinearModel:
-    """Read a Coordinate Ascent model; it has as many features as the highest index says."""
+    """Read a Coordinate Ascent model; the highest index is the number of features."""
     lines = ModelLines(path)
     if lines.next(f"'{RANKLIB_FIRST_LINE}'") != RANKLIB_FIRST_LINE:
-        lines.fail(f"this is not '{RANKLIB_FIRST_LINE}': only such models of RankLib have weights")
+        lines.fail(f"the model is not '{RANKLIB_FIRST_LINE}', the only one with weights")
     line = ""
     while not line or line.startswith("##"):
         line = lines.next("the weights")
     weights: dict[int, float] = {}
     for field in line.split():
-        index, colon, value = field.partition(":")
-        if not colon:
-            lines.fail(f"{shorten(field)} is not <feature>:<weight>")
-        feature = lines.integer_of(index, "a feature index", 1, MOST_FEATURES)
+        feature, value = _pair(lines, field, "<feature>:<weight>")
         if feature in weights:
-            lines.fail(f"feature {feature} is there twice")
+            lines.fail(f"feature {feature} appears twice")
         weights[feature] = lines.number_of(value, f"the weight of feature {feature}")
     lines.end("the weights")
     return lines.model_of(weights, max(weights))

@@ -22,7 +22,7 @@ from marginrank.export.registry import TARGETS, find_target
 
 if TYPE_CHECKING:
     from marginrank import RankingData
-    from marginrank.export.engines.run import EngineRun
+    from marginrank.export.engines import EngineRun
     from marginrank.export.sums import Model
 
 EXAMPLE = """\

@@ -7,8 +7,7 @@ from marginrank._utils.feature_names import name_of
 from marginrank.cli.support.output import print_table
 
 if TYPE_CHECKING:
-    from marginrank.models.additive_model import AdditiveModel, Curve
-    from marginrank.models.interactions import Interaction
+    from marginrank.models.additive_model import AdditiveModel, Curve, Interaction
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 32  # characters of a curve

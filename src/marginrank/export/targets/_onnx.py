@@ -1,4 +1,4 @@
-"""Files of ONNX: nodes that are put together one by one, and the model around them."""
+"""ONNX files: a graph that is built node by node, and the model around it."""
 
 import json
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from marginrank._utils.optional import require
 from marginrank._utils.version import __version__
 from marginrank.export.sums import Sum
 
-OPSET = 17  # of 2022: what has run models since then reads it
+OPSET = 17  # released in 2022, so runtimes since then read it
 IR_VERSION = 8
-LARGEST_FILE = 2**31 - 2**20  # of bytes: protobuf ends at 2 GiB, and nodes and names need some
+LARGEST_FILE = 2**31 - 2**20  # bytes: protobuf's limit of 2 GiB, less room for nodes and names
 
 
 class Graph:
-    """Nodes and constants; each has a name, which others take as an input."""
+    """Nodes and constants; each has a name, by which other nodes refer to it."""
 
     def __init__(self) -> None:
         self._onnx: Any = require("onnx", "onnx")
@@ -25,28 +25,23 @@ class Graph:
         self.constants: list[Any] = []
 
     def constant(self, name: str, value: ArrayLike, dtype: str = "float64") -> str:
-        """Add an array, and return its name."""
-        array = np.asarray(value, dtype)
-        self.constants.append(self._onnx.numpy_helper.from_array(array, name))
+        """Add an array and return its name."""
+        tensor = self._onnx.numpy_helper.from_array(np.asarray(value, dtype), name)
+        self.constants.append(tensor)
         return name
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add a node, and return the name of its output."""
+        """Add a node and return the name of its output."""
         output = output or f"{operator}_{len(self.nodes)}"
         self.nodes.append(self._onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
 
     def doubles(self, values: str) -> str:
-        """Add a change to float64."""
+        """Add a cast to float64."""
         return self.add("Cast", values, to=self.type_of("float64"))
 
-    def zero_if_missing(self, doubles: str) -> str:
-        """Add 0 in the place of NaN."""
-        missing = self.add("IsNaN", doubles)
-        return self.add("Where", missing, self.constant("zero", 0.0), doubles)
-
     def type_of(self, precision: str) -> int:
-        """Return ONNX's number of a type."""
+        """Return the number that ONNX uses for a type."""
         kind: int = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(precision))
         return kind
 
@@ -54,16 +49,9 @@ class Graph:
 def write_graph(
     model: Sum[Any], precision: str, sums_of: Callable[[Graph, str], str]
 ) -> dict[str, bytes]:
-    """Return the file of a model from features to scores of a precision.
+    """Return the file of a model, with features and scores in the given precision.
 
-    Parameters
-    ----------
-    model : Sum
-        What is written: its features, its offset and its name.
-    precision : {"float64", "float32"}
-        That of features and scores.
-    sums_of : callable
-        Adds nodes from the input to a vector of float64, the scores without the offset.
+    `sums_of` adds nodes from the input to a vector in float64, the scores without the offset.
     """
     graph = Graph()
     sums = sums_of(graph, "X")
@@ -72,14 +60,11 @@ def write_graph(
     size = sum(constant.ByteSize() for constant in graph.constants)
     if size > LARGEST_FILE:
         raise ValueError(
-            f"the model has {size:,} bytes of numbers, and a file of ONNX holds 2 GiB; train a "
-            "smaller model."
+            f"the model has {size:,} bytes of numbers, but an ONNX file holds at most 2 GiB; train "
+            "a smaller model."
         )
-    return {"": _file(model, graph, graph.type_of(precision))}
-
-
-def _file(model: Sum[Any], graph: Graph, kind: int) -> bytes:
     onnx: Any = require("onnx", "onnx")
+    kind = graph.type_of(precision)
     made = onnx.helper.make_model(
         onnx.helper.make_graph(
             graph.nodes,
@@ -95,5 +80,4 @@ def _file(model: Sum[Any], graph: Graph, kind: int) -> bytes:
     )
     onnx.helper.set_model_props(made, {"features": json.dumps(model.features)})
     onnx.checker.check_model(made)
-    content: bytes = made.SerializeToString(deterministic=True)
-    return content
+    return {"": made.SerializeToString(deterministic=True)}

@@ -1,12 +1,8 @@
 """C99: one function of an array, in float64."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
 from marginrank.export.names import c_quoted
-from marginrank.export.numbers import exact
-from marginrank.export.sums import CurveSum, Sum, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY
+from marginrank.export.sums import CurveSum, WeightedSum
+from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
 TEXT = """\
 /* {written_by} Compile it without -ffast-math, which knows no NaN. */
@@ -107,45 +103,24 @@ static struct place inside(struct place x)
 TYPES = {"places": "size_t", "starts": "size_t", "categorical": "char"}  # others are double
 
 
-def write(model: WeightedSum) -> dict[str, bytes]:
-    """Return a source file; C has no empty arrays, so that a model without weights has one."""
-    terms = model.listed()
-    arrays = {
-        "places": [str(term.place) for term in terms],
-        "weights": [exact(term.weight) for term in terms],
-    }
-    add = ADD_PRODUCTS.format(n_terms=len(terms))
-    return _source(model, terms=_arrays(arrays), add=add)
-
-
-def write_curves(model: CurveSum) -> dict[str, bytes]:
-    """Return a source file; a model without curves has one that adds nothing."""
-    arrays = model.flat()
-    functions, add = CURVES, ADD_CURVES
-    if model.grids:
-        functions, add = functions + GRIDS, add + ADD_GRIDS
-    add = add.format(n_terms=len(model.listed()), n_axes=len(arrays["places"]))
-    return _source(model, terms=_arrays(arrays) + functions, add=add)
-
-
-def _source(model: Sum[Any], **parts: Any) -> dict[str, bytes]:
+def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
+    """Return a source file; C has no empty arrays, so a model without terms gets a zero one."""
+    arrays, functions, add = model.flat(), "", ADD_PRODUCTS
+    if isinstance(model, CurveSum):
+        functions, add = CURVES, ADD_CURVES
+        if model.grids:
+            functions, add = functions + GRIDS, add + ADD_GRIDS
+    declared = (
+        f"static const {TYPES.get(name, 'double')} {name}[] = {{\n{entry_lines(entries)}\n}};"
+        for name, entries in arrays.items()
+    )
     text = TEXT.format(
         written_by=WRITTEN_BY,
         name=model.name,
-        features=_lines(map(c_quoted, model.features)),
+        features=entry_lines(map(c_quoted, model.features)),
         n_features=len(model.features),
         offset=exact(model.offset),
-        **parts,
+        terms="\n".join(declared) + functions,
+        add=add.format(n_terms=len(model.listed()), n_axes=len(arrays["places"])),
     )
     return {"": text.encode("ascii")}
-
-
-def _arrays(arrays: Mapping[str, Sequence[str]]) -> str:
-    return "\n".join(
-        f"static const {TYPES.get(name, 'double')} {name}[] = {{\n{_lines(entries)}\n}};"
-        for name, entries in arrays.items()
-    )
-
-
-def _lines(values: Iterable[str]) -> str:
-    return "\n".join(f"    {value}," for value in values)

@@ -1,20 +1,13 @@
-"""Java: a class with one function of an array, in float64.
-
-The initialiser of a class is a method, of 64 kB at most: arrays of many numbers and names are put
-together from parts, which are in classes of their own.
-"""
+"""Java: a class with one function of an array, in float64."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from marginrank._utils.parameters import ParameterError, given
 from marginrank.export.names import java_quoted
-from marginrank.export.numbers import exact
-from marginrank.export.sums import CurveSum, Sum, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY
+from marginrank.export.sums import CurveSum, WeightedSum
+from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
-# Words of the language, and names that the file has for other things.
+# Java's keywords, and the names that the file itself defines.
 NO_CLASS = re.compile(
     r"abstract|assert|boolean|break|byte|case|catch|char|class|const|continue|default|do|double|"
     r"else|enum|extends|false|final|finally|float|for|goto|if|implements|import|instanceof|int|"
@@ -23,8 +16,8 @@ NO_CLASS = re.compile(
     r"void|volatile|while|yield|java|Double|String|Math|Place|"
     r"(Names|Places|Weights|Starts|Categorical|Knots|Values)\d+"
 )
-PART = 500  # entries of an array in one class
-Arrays = Mapping[str, Sequence[str]]
+# A class initializer is a method of at most 64 kB, so long arrays are split over nested classes.
+PART = 500  # entries per nested class
 TEXT = """\
 // {written_by}
 
@@ -145,72 +138,53 @@ INSIDE = """
             return new Place(left, Math.min(Math.max(share, 0.0), 1.0));
         }"""
 TYPES = {"names": "String", "places": "int", "starts": "int", "categorical": "int"}
-STREAMS = {"int": "Int", "double": "Double"}
 
 
-def write(model: WeightedSum) -> dict[str, bytes]:
-    """Return a source file; its name must be that of the class."""
-    terms = model.listed()
-    arrays = {
-        "places": [str(term.place) for term in terms],
-        "weights": [exact(term.weight) for term in terms],
-    }
-    return _source(model, arrays, sum="weighted sum of features", add=ADD_PRODUCTS, functions="")
-
-
-def write_curves(model: CurveSum) -> dict[str, bytes]:
-    """Return a source file; its name must be that of the class."""
-    add = ADD_CURVES.format(n_curves=len(model.listed()))
-    return _source(
-        model,
-        model.flat(),
-        sum="sum of curves of features",
-        add=add + ADD_GRIDS if model.grids else add,
-        functions=CURVES.format(inside=INSIDE if model.grids else ""),
-    )
-
-
-def _source(model: Sum[Any], arrays: Arrays, **texts: str) -> dict[str, bytes]:
+def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
+    """Return a source file, to be named after the class."""
     if NO_CLASS.fullmatch(model.name):
         raise ParameterError(
-            given("name", model.name), " cannot be the name of this class in Java; choose another."
+            given("name", model.name), " cannot be the name of a Java class here; pass another."
         )
-    names = [java_quoted(name) for name in model.features]
+    called, add, functions = "weighted sum of features", ADD_PRODUCTS, ""
+    if isinstance(model, CurveSum):
+        called = "sum of curves of features"
+        add = ADD_CURVES.format(n_curves=len(model.listed())) + (ADD_GRIDS if model.grids else "")
+        functions = CURVES.format(inside=INSIDE if model.grids else "")
+    arrays = {"names": list(map(java_quoted, model.features)), **model.flat()}
+    parts = {
+        name: {
+            f"{name.capitalize()}{k // PART}": entries[k : k + PART]
+            for k in range(0, len(entries), PART)
+        }
+        for name, entries in arrays.items()
+    }
+    kinds = {name: TYPES.get(name, "double") for name in arrays}
     text = TEXT.format(
         written_by=WRITTEN_BY,
         name=model.name,
         offset=exact(model.offset),
-        fields="\n".join(_field(*array) for array in arrays.items()),
-        collect="\n".join(_collect(k) for k in range(len(_parts(names)))),
-        classes="".join(_classes(*array) for array in {"names": names, **arrays}.items()),
-        **texts,
+        sum=called,
+        add=add,
+        functions=functions,
+        fields="\n".join(
+            FIELD.format(
+                kind=kind,
+                name=name.upper(),
+                stream=kind.capitalize(),
+                parts=",\n            ".join(f"{part}.PART" for part in parts[name]),
+            )
+            for name, kind in kinds.items()
+            if name != "names"
+        ),
+        collect="\n".join(
+            f"        names.addAll(java.util.Arrays.asList({part}.PART));"
+            for part in parts["names"]
+        ),
+        classes="".join(
+            PART_CLASS.format(part=part, kind=kinds[name], entries=entry_lines(entries, " " * 12))
+            for name, named in parts.items()
+            for part, entries in named.items()
+        ),
     )
     return {"": text.encode("ascii")}
-
-
-def _parts(entries: Sequence[str]) -> list[Sequence[str]]:
-    return [entries[k : k + PART] for k in range(0, len(entries), PART)]
-
-
-def _collect(k: int) -> str:
-    return f"        names.addAll(java.util.Arrays.asList(Names{k}.PART));"
-
-
-def _field(name: str, entries: Sequence[str]) -> str:
-    kind = TYPES.get(name, "double")
-    parts = [f"{name.capitalize()}{k}.PART" for k in range(len(_parts(entries)))]
-    return FIELD.format(
-        kind=kind, name=name.upper(), stream=STREAMS[kind], parts=",\n            ".join(parts)
-    )
-
-
-def _classes(name: str, entries: Sequence[str]) -> str:
-    kind = TYPES.get(name, "double")
-    return "".join(
-        PART_CLASS.format(part=f"{name.capitalize()}{k}", kind=kind, entries=_lines(part))
-        for k, part in enumerate(_parts(entries))
-    )
-
-
-def _lines(values: Iterable[str]) -> str:
-    return "\n".join(f"            {value}," for value in values)

@@ -1,12 +1,8 @@
 """JavaScript: one function of an array or an object, for node and for browsers."""
 
-from collections.abc import Iterable
-from typing import Any
-
 from marginrank.export.names import javascript_quoted
-from marginrank.export.numbers import exact
-from marginrank.export.sums import CurveSum, Sum, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY, curve_list, grid_list
+from marginrank.export.sums import CurveSum, WeightedSum, term_list
+from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
 TEXT = """\
 // {written_by}
@@ -34,6 +30,10 @@ TEXT = """\
   else root.{name} = model;
 }})(typeof globalThis === "object" ? globalThis : this);
 """
+MISSING = "What is absent, undefined, null or NaN counts as 0."
+MISSING_IN_CURVES = (
+    "What is absent, undefined, null, NaN or an unknown category adds what was learned for that."
+)
 TERMS = """\
   const places = [{places}];
   const weights = [{weights}];"""
@@ -95,46 +95,31 @@ INSIDE = """
 """
 
 
-def write(model: WeightedSum) -> dict[str, bytes]:
-    """Return a script; without modules it defines a global of the model's name."""
-    return _script(
-        model,
-        terms=TERMS.format(
+def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
+    """Return a script; without a module system it defines a global of the model's name."""
+    if isinstance(model, CurveSum):
+        terms, add, functions = CURVES, ADD_CURVES, FIND
+        if model.grids:
+            terms, add, functions = terms + GRIDS, add + ADD_GRIDS, functions + INSIDE
+        terms = terms.format(
+            curves=entry_lines(map(term_list, model.terms)),
+            grids=entry_lines(map(term_list, model.grids)),
+        )
+        missing = MISSING_IN_CURVES
+    else:
+        terms = TERMS.format(
             places=", ".join(str(term.place) for term in model.terms),
             weights=", ".join(exact(term.weight) for term in model.terms),
-        ),
-        missing="What is absent, undefined, null or NaN counts as 0.",
-        add=ADD_PRODUCTS,
-    )
-
-
-def write_curves(model: CurveSum) -> dict[str, bytes]:
-    """Return a script; without modules it defines a global of the model's name."""
-    terms, add, functions = CURVES, ADD_CURVES, FIND
-    if model.grids:
-        terms, add, functions = terms + GRIDS, add + ADD_GRIDS, functions + INSIDE
-    curves, grids = map(curve_list, model.terms), map(grid_list, model.grids)
-    return _script(
-        model,
-        terms=terms.format(curves=_lines(curves), grids=_lines(grids)),
-        missing="What is absent, undefined, null, NaN or an unknown category adds what was learned "
-        "for that.",
-        add=add,
-        functions=functions,
-    )
-
-
-def _script(model: Sum[Any], functions: str = "", **parts: str) -> dict[str, bytes]:
+        )
+        missing, add, functions = MISSING, ADD_PRODUCTS, ""
     text = TEXT.format(
         written_by=WRITTEN_BY,
         name=model.name,
         features=", ".join(map(javascript_quoted, model.features)),
         offset=exact(model.offset),
+        terms=terms,
+        missing=missing,
+        add=add,
         functions=functions,
-        **parts,
     )
     return {"": text.encode("ascii")}
-
-
-def _lines(entries: Iterable[str]) -> str:
-    return "\n".join(f"    {entry}," for entry in entries)

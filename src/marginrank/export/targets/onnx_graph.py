@@ -1,40 +1,287 @@
-"""ONNX: a graph from a matrix of features to a vector of scores; it adds in float64."""
+"""ONNX: a graph from a matrix of features to a vector of scores; it adds in float64.
 
+The number of nodes does not depend on the number of features, and memory does not depend on the
+number of knots: the bins of all features are searched at once, by bisection. A step takes four
+nodes, and 255 knots need eight steps.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from marginrank.export.sums import CurveSum, KernelSum, Sum, WeightedSum
+import numpy as np
+
+from marginrank._utils.types import Floats, Integers
+from marginrank.export.names import shown
+from marginrank.export.sums import (
+    CurveAxis,
+    CurveSum,
+    CurveTerm,
+    GridTerm,
+    KernelSum,
+    Sum,
+    WeightedSum,
+)
 from marginrank.export.targets._onnx import Graph, write_graph
-from marginrank.export.targets._onnx_curves import add_curves, add_grids, in_float32
-from marginrank.export.targets._onnx_kernel import add_kernel
+from marginrank.export.text import FLOAT32_ACCURACY
+from marginrank.models.additive_model import Curve
 
 
 def _write(precision: str, model: Sum[Any]) -> dict[str, bytes]:
-    """Return a graph with features and scores in a precision; knots of curves have it, too."""
+    """Return a graph; features, scores and the knots of curves have the given precision."""
     if isinstance(model, KernelSum):
-        return write_graph(model, precision, lambda graph, X: add_kernel(graph, X, model))
+        return write_graph(model, precision, partial(_add_kernel, model))
     if isinstance(model, CurveSum):
-        curves = in_float32(model) if precision == "float32" else model
-        return write_graph(curves, precision, lambda graph, X: _add_terms(graph, X, curves))
+        model = _in_float32(model) if precision == "float32" else model
+        return write_graph(model, precision, partial(_add_terms, model))
     assert isinstance(model, WeightedSum)
-    return write_graph(model, precision, lambda graph, X: _add_weights(graph, X, model))
+    return write_graph(model, precision, partial(_add_weights, model))
 
 
-write_float64 = write_float64_curves = write_float64_kernel = partial(_write, "float64")
-write_float32 = write_float32_curves = write_float32_kernel = partial(_write, "float32")
+write_float64 = partial(_write, "float64")
+write_float32 = partial(_write, "float32")
 
 
-def _add_terms(graph: Graph, X: str, model: CurveSum) -> str:
-    """Add the sum of what curves add, and grids if there are any."""
-    added = add_curves(graph, X, model.listed())
+def _add_weights(model: WeightedSum, graph: Graph, X: str) -> str:
+    terms = model.listed()  # onnxruntime does not compute products of empty matrices
+    places = graph.constant("places", [term.place for term in terms], "int64")
+    values = graph.doubles(graph.add("Gather", X, places, axis=1))
+    missing = graph.add("IsNaN", values)
+    filled = graph.add("Where", missing, graph.constant("zero", 0.0), values)
+    return graph.add("MatMul", filled, graph.constant("weights", [t.weight for t in terms]))
+
+
+class Bins(NamedTuple):
+    """The bins of an axis: where they begin, their widths, and the nodes at their ends."""
+
+    knots: Floats
+    widths: Floats
+    left: Integers
+    right: Integers
+
+
+class BinPositions(NamedTuple):
+    """Positions of values: the bin among all bins, the share of its width, and whether missing."""
+
+    bins: str
+    shares: str
+    are_missing: str
+
+
+class GridLines(NamedTuple):
+    """The two rows or columns around each document, and the share of the distance between them."""
+
+    first: str
+    second: str
+    share: str
+
+
+def _add_terms(model: CurveSum, graph: Graph, X: str) -> str:
+    added = _add_curves(graph, X, model.listed())
     if model.grids:
-        added = graph.add("Concat", added, add_grids(graph, X, model.grids), axis=1)
+        added = graph.add("Concat", added, _add_grids(graph, X, model.grids), axis=1)
     return graph.add("ReduceSum", added, graph.constant("axes", [1], "int64"), keepdims=0)
 
 
-def _add_weights(graph: Graph, X: str, model: WeightedSum) -> str:
-    """Add a product with weights; columns without one are left out."""
-    terms = model.listed()  # onnxruntime does not write the products of empty matrices
-    places = graph.constant("places", [term.place for term in terms], "int64")
-    weighted = graph.zero_if_missing(graph.doubles(graph.add("Gather", X, places, axis=1)))
-    return graph.add("MatMul", weighted, graph.constant("weights", [t.weight for t in terms]))
+def _add_curves(graph: Graph, X: str, terms: Sequence[CurveTerm]) -> str:
+    """Add the value of each curve, with the operations of `predict` in their order."""
+    axes = [axis for term in terms for axis in term.axes]
+    places = _add_places(graph, X, axes, "curve")
+    bins = [_bins_of(axis) for axis in axes]
+    left = np.concatenate([t.at_nodes[b.left] for t, b in zip(terms, bins, strict=True)])
+    right = np.concatenate([t.at_nodes[b.right] for t, b in zip(terms, bins, strict=True)])
+    value = graph.add("Gather", graph.constant("values", left), places.bins)
+    rise = graph.add("Gather", graph.constant("rises", right - left), places.bins)
+    added = graph.add("Add", value, graph.add("Mul", places.shares, rise))
+    missing = graph.constant("missing", [term.curve.missing for term in terms])
+    return graph.add("Where", places.are_missing, missing, added)
+
+
+def _add_places(graph: Graph, X: str, axes: Sequence[CurveAxis], name: str) -> BinPositions:
+    """Add the search for the bins of documents; names of its constants begin with `name`."""
+    bins = [_bins_of(axis) for axis in axes]
+    features = graph.constant(f"{name}_places", [axis.place for axis in axes], "int64")
+    knots = graph.constant(f"{name}_knots", np.concatenate([b.knots for b in bins]))
+    widths = graph.constant(f"{name}_widths", np.concatenate([b.widths for b in bins]))
+    x = graph.doubles(graph.add("Gather", X, features, axis=1))
+    sizes = np.array([b.knots.size for b in bins])
+    found = graph.constant(f"{name}_starts", np.cumsum(sizes) - sizes, "int64")
+    for step, half in enumerate(_halves(sizes)):  # the last bin that begins at or below x
+        middle = graph.add("Add", found, graph.constant(f"{name}_half_{step}", half, "int64"))
+        reached = graph.add("LessOrEqual", graph.add("Gather", knots, middle), x)
+        found = graph.add("Where", reached, middle, found)
+    knot, width = (graph.add("Gather", table, found) for table in (knots, widths))
+    share = graph.add("Div", graph.add("Sub", x, knot), width)
+    categorical = graph.constant(f"{name}_categorical", [axis.categorical for axis in axes], "bool")
+    unknown = graph.add("And", categorical, graph.add("Not", graph.add("Equal", x, knot)))
+    return BinPositions(found, share, graph.add("Or", graph.add("IsNaN", x), unknown))
+
+
+def _bins_of(axis: CurveAxis) -> Bins:
+    """Return the bins of an axis; a category, or the only knot, is a bin with one node."""
+    nodes = np.arange(1, axis.knots.size + 1)
+    if axis.categorical:
+        return Bins(axis.knots, np.ones(nodes.size), nodes, nodes)
+    if nodes.size == 1:
+        return Bins(np.zeros(1), np.ones(1), nodes, nodes)
+    return Bins(axis.knots[:-1], np.diff(axis.knots), nodes[:-1], nodes[1:])
+
+
+def _halves(sizes: Integers) -> Iterator[Integers]:
+    """Yield the distance to the middle of the rest of each axis, until one bin is left.
+
+    If the upper half is larger, its size is taken for the lower half as well.
+    """
+    while np.any(sizes > 1):
+        yield sizes // 2
+        sizes = sizes - sizes // 2
+
+
+def _add_grids(graph: Graph, X: str, grids: Sequence[GridTerm]) -> str:
+    """Add the value of each grid, with the operations of `predict` in their order."""
+    table = graph.constant("at_nodes", np.concatenate([grid.at_nodes.ravel() for grid in grids]))
+    sizes = np.array([grid.at_nodes.size for grid in grids])
+    widths = np.array([grid.at_nodes.shape[1] for grid in grids])
+    rows_of, columns_of = zip(*(grid.axes for grid in grids), strict=True)
+    rows = _add_lines(graph, X, rows_of, np.cumsum(sizes) - sizes, widths, "row")
+    columns = _add_lines(graph, X, columns_of, 0 * sizes, np.ones_like(sizes), "column")
+
+    def along(row: str) -> str:
+        left, right = (
+            graph.add("Gather", table, graph.add("Add", row, column))
+            for column in (columns.first, columns.second)
+        )
+        return _add_between(graph, left, right, columns.share)
+
+    return _add_between(graph, along(rows.first), along(rows.second), rows.share)
+
+
+def _add_lines(
+    graph: Graph, X: str, axes: Sequence[CurveAxis], starts: Integers, strides: Integers, name: str
+) -> GridLines:
+    """Add the search for the two lines around documents.
+
+    Line k of a grid begins k strides after its start; the first one is for missing values.
+    """
+    places = _add_places(graph, X, axes, name)
+    of_grids = list(zip(starts, strides, map(_bins_of, axes), strict=True))
+    missing = graph.constant(f"{name}_missing", starts, "int64")
+    zero, one = (graph.constant(f"{name}_{end}", end) for end in (0.0, 1.0))
+    inside = graph.add("Clip", places.shares, zero, one)
+
+    def line(side: str, begins: Sequence[Integers]) -> str:
+        of_bins = graph.constant(f"{name}_{side}", np.concatenate(begins), "int64")
+        found = graph.add("Gather", of_bins, places.bins)
+        return graph.add("Where", places.are_missing, missing, found)
+
+    return GridLines(
+        line("first", [start + stride * bins.left for start, stride, bins in of_grids]),
+        line("second", [start + stride * bins.right for start, stride, bins in of_grids]),
+        graph.add("Where", places.are_missing, zero, inside),
+    )
+
+
+def _add_between(graph: Graph, left: str, right: str, share: str) -> str:
+    return graph.add("Add", left, graph.add("Mul", share, graph.add("Sub", right, left)))
+
+
+def _in_float32(model: CurveSum) -> CurveSum:
+    """Return the sum with its knots rounded to float32; raise ValueError if that changes it.
+
+    A value of a feature that equals a knot is rounded in the same way, so it stays on the knot.
+    That matters where curves jump, and for categories.
+    """
+    spreads = [np.ptp(term.at_nodes[1:]) for term in model.terms]
+    spreads += [np.ptp(term.at_nodes[1:, 1:]) for term in model.grids]
+    spread = float(max(spreads, default=0.0))
+
+    def rounded_curve(term: CurveTerm) -> CurveTerm:
+        knots = _rounded_knots(*term.axes, [term.curve], spread)
+        return replace(term, curve=term.curve._replace(knots=knots))
+
+    def rounded_grid(term: GridTerm) -> GridTerm:
+        first, second = term.axes
+        axes = (
+            replace(first, knots=_rounded_knots(first, term.columns, spread)),
+            replace(second, knots=_rounded_knots(second, term.rows, spread)),
+        )
+        return replace(term, axes=axes)
+
+    return replace(
+        model,
+        terms=tuple(map(rounded_curve, model.terms)),
+        grids=tuple(map(rounded_grid, model.grids)),
+    )
+
+
+def _rounded_knots(axis: CurveAxis, curves: Sequence[Curve], spread: float) -> Floats:
+    with np.errstate(over="ignore"):
+        knots = axis.knots.astype(np.float32).astype(np.float64)
+    merged = not np.isfinite(knots).all() or np.any(np.diff(knots) <= 0)
+    if merged or max(_blur(curve, knots) for curve in curves) > FLOAT32_ACCURACY * spread:
+        raise ValueError(
+            f"the feature {shown(axis.name)} has knots that float32 cannot hold or distinguish; "
+            "export the model in float64."
+        )
+    return knots
+
+
+def _blur(curve: Curve, rounded: Floats) -> float:
+    """Return the largest error of a curve between knots when values are rounded to float32.
+
+    It is 0 if the knots need no rounding: they are values of features, which were float32 then.
+    """
+    if curve.categorical or np.array_equal(curve.knots, rounded):
+        return 0.0
+    slopes = np.abs(np.diff(curve.values) / np.diff(curve.knots))
+    sizes = np.maximum(np.abs(rounded[:-1]), np.abs(rounded[1:]))
+    return float(np.max(slopes * sizes, initial=0.0) * np.finfo(np.float32).eps)
+
+
+def _add_kernel(model: KernelSum, graph: Graph, X: str) -> str:
+    """Add the sum of kernels with the landmarks, by the formulas of scikit-learn.
+
+    onnxruntime fuses a scalar factor with the matrix product next to it and keeps it in float32. So
+    factors of products are multiplied into the landmarks, and a node separates the product from the
+    scale, which is a scalar if there is one feature.
+    """
+    terms = model.listed()
+    landmarks = np.stack([term.features for term in terms])
+    shifted = graph.add("Sub", graph.doubles(X), graph.constant("center", model.center))
+    divided = graph.add("Div", shifted, graph.constant("scale", model.scale))
+    zero = graph.constant("zero", (0.0 - model.center) / model.scale)
+    x = graph.add("Where", graph.add("IsNaN", divided), zero, divided)
+    kernels = _kernel_values(model, graph, x, landmarks)
+    return graph.add("MatMul", kernels, graph.constant("weights", [t.weight for t in terms]))
+
+
+def _kernel_values(model: KernelSum, graph: Graph, x: str, landmarks: Floats) -> str:
+    def product(rows: str, columns: Floats) -> str:
+        return graph.add("MatMul", rows, graph.constant("landmarks", columns.T))
+
+    def squares() -> str:
+        axes = graph.constant("axes", [1], "int64")
+        return graph.add("ReduceSum", graph.add("Mul", x, x), axes, keepdims=1)
+
+    if model.kernel == "linear":
+        return product(x, landmarks)
+    if model.kernel == "cosine":
+        norms = np.linalg.norm(landmarks, axis=1, keepdims=True)
+        length = graph.add("Sqrt", squares())
+        is_zero = graph.add("Equal", length, graph.constant("no_length", 0.0))  # 0 / 0 is NaN
+        divisor = graph.add("Where", is_zero, graph.constant("one", 1.0), length)
+        unit = landmarks / np.where(norms == 0, 1.0, norms)
+        return product(graph.add("Div", x, divisor), unit)
+    if model.kernel == "rbf":
+        inner = product(x, -2.0 * landmarks)
+        of_landmarks = graph.constant("squares", np.sum(landmarks**2, axis=1))
+        apart = graph.add("Add", graph.add("Add", inner, squares()), of_landmarks)
+        # ‖x − z‖² = ‖x‖² − 2xz + ‖z‖², which rounding can make negative.
+        apart = graph.add("Max", apart, graph.constant("least", 0.0))
+        return graph.add("Exp", graph.add("Mul", apart, graph.constant("gamma", -model.gamma)))
+    inner = product(x, model.gamma * landmarks)
+    shifted = graph.add("Add", inner, graph.constant("coef0", model.coef0))
+    if model.kernel == "sigmoid":
+        return graph.add("Tanh", shifted)
+    return graph.add("Pow", shifted, graph.constant("degree", model.degree))  # "polynomial"

@@ -1,11 +1,11 @@
-"""PMML 4.4: a RegressionModel in float64, of features or of fields that are derived from them."""
+"""PMML 4.4: a RegressionModel in float64, of features or of fields derived from them."""
 
 from collections.abc import Iterator, Sequence
 
 from marginrank._utils.version import __version__
 from marginrank.export.names import NOT_IN_XML, check_not_found, unused, xml_quoted
-from marginrank.export.numbers import exact
 from marginrank.export.sums import CurveSum, WeightedSum
+from marginrank.export.text import exact
 from marginrank.models.additive_model import Curve
 
 STAYS_MISSING = 'invalidValueTreatment="asMissing"'
@@ -13,30 +13,38 @@ MISSING_IS_ZERO = f'missingValueReplacement="0" missingValueTreatment="asValue" 
 DOUBLE = 'optype="continuous" dataType="double"'
 
 
-def write(model: WeightedSum) -> dict[str, bytes]:
-    """Return the document, with a field for each feature that has a weight."""
-    predictors = [_predictor(xml_quoted(term.name), term.weight) for term in model.terms]
-    return _document(model, MISSING_IS_ZERO, predictors)
+def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
+    """Return the document, with one field per feature and per curve."""
+    if isinstance(model, WeightedSum):
+        predictors = [_predictor(xml_quoted(term.name), term.weight) for term in model.terms]
+        return _document(model, MISSING_IS_ZERO, predictors)
+    taken, derived = {name.casefold() for name in model.used}, list[str]()
 
+    def add(name: str, feature: str, curve: Curve, goes_on: bool = True) -> str:
+        """Add a derived field and return its name, which no feature has."""
+        name = unused(name, taken)
+        taken.add(name)
+        field = xml_quoted(feature)
+        rule = _categories(field, curve) if curve.categorical else _straight(field, curve, goes_on)
+        derived.extend([f'   <DerivedField name="{name}" {DOUBLE}>', *rule, "   </DerivedField>"])
+        return name
 
-def write_curves(model: CurveSum) -> dict[str, bytes]:
-    """Return the document, with a field for each curve, derived from its feature.
-
-    What two features add is a sum over the nodes of the first, of products of two derived fields:
-    how near the first feature is to a node, and what the second adds there.
-    """
-    fields = _DerivedFields({name.casefold() for name in model.used})
     predictors = [
-        _predictor(f'"{fields.add(f"curve_{k}", term.name, term.curve)}"', 1.0)
+        _predictor(f'"{add(f"curve_{k}", term.name, term.curve)}"', 1.0)
         for k, term in enumerate(model.terms, start=1)
     ]
+    # A grid is a sum over the nodes of its first feature, of products of two derived fields: the
+    # weight of the node for the first feature, and the value there for the second.
     for k, grid in enumerate(model.grids, start=1):
         first, second = (axis.name for axis in grid.axes)
         for node, (hat, row) in enumerate(zip(grid.hats, grid.rows, strict=True)):
-            near = fields.add(f"grid_{k}_near_{node}", first, hat, goes_on=False)
-            there = fields.add(f"grid_{k}_row_{node}", second, row, goes_on=False)
-            predictors.append(_product(near, there))
-    return _document(model, STAYS_MISSING, predictors, fields.lines)
+            near = add(f"grid_{k}_near_{node}", first, hat, goes_on=False)
+            there = add(f"grid_{k}_row_{node}", second, row, goes_on=False)
+            predictors.append(
+                f'   <PredictorTerm coefficient="1.0"><FieldRef field="{near}"/>'
+                f'<FieldRef field="{there}"/></PredictorTerm>'
+            )
+    return _document(model, STAYS_MISSING, predictors, derived)
 
 
 def _document(
@@ -45,7 +53,7 @@ def _document(
     predictors: Sequence[str],
     derived: Sequence[str] = (),
 ) -> dict[str, bytes]:
-    check_not_found(model.used, NOT_IN_XML, "XML has no way to write one of its characters")
+    check_not_found(model.used, NOT_IN_XML, "XML cannot represent one of its characters")
     score = unused("score", {name.casefold() for name in model.used})
     fields = [xml_quoted(name) for name in model.used]
     lines = [
@@ -76,40 +84,9 @@ def _predictor(quoted: str, weight: float) -> str:
     return f'   <NumericPredictor name={quoted} coefficient="{exact(weight)}"/>'
 
 
-def _product(first: str, second: str) -> str:
-    return (
-        f'   <PredictorTerm coefficient="1.0"><FieldRef field="{first}"/>'
-        f'<FieldRef field="{second}"/></PredictorTerm>'
-    )
-
-
-class _DerivedFields:
-    """What curves make of features, under names that no feature has.
-
-    Attributes
-    ----------
-    lines : list of str
-        The fields, in XML.
-    """
-
-    def __init__(self, taken: set[str]) -> None:
-        self._taken = taken
-        self.lines: list[str] = []
-
-    def add(self, name: str, feature: str, curve: Curve, *, goes_on: bool = True) -> str:
-        """Add a field, and return its name; a curve that does not go on is flat at its ends."""
-        name = unused(name, self._taken)
-        self._taken.add(name)
-        field = xml_quoted(feature)
-        rule = _categories(field, curve) if curve.categorical else _straight(field, curve, goes_on)
-        self.lines += [f'   <DerivedField name="{name}" {DOUBLE}>', *rule, "   </DerivedField>"]
-        return name
-
-
 def _straight(field: str, curve: Curve, goes_on: bool) -> Iterator[str]:
-    """Yield lines between knots, of which PMML wants two."""
     knots, values = curve.knots.tolist(), curve.values.tolist()
-    if len(knots) == 1:
+    if len(knots) == 1:  # PMML requires two
         knots, values = [0.0, 1.0], values * 2
     missing, outliers = exact(curve.missing), "asIs" if goes_on else "asExtremeValues"
     yield f'    <NormContinuous field={field} outliers="{outliers}" mapMissingTo="{missing}">'
@@ -119,7 +96,7 @@ def _straight(field: str, curve: Curve, goes_on: bool) -> Iterator[str]:
 
 
 def _categories(field: str, curve: Curve) -> Iterator[str]:
-    """Yield an interval of one number for each category: what is compared are numbers, not text."""
+    # Intervals of one number: PMML compares these as numbers, unlike values of categories.
     other = exact(curve.missing)
     yield (
         f'    <Discretize field={field} dataType="double" mapMissingTo="{other}" '

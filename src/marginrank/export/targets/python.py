@@ -1,12 +1,7 @@
 """Python: one function of a sequence or a mapping, without dependencies."""
 
-from collections.abc import Iterable
-from typing import Any
-
-from marginrank.export.names import python_quoted
-from marginrank.export.numbers import exact
-from marginrank.export.sums import CurveSum, Sum, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY, curve_list, grid_list
+from marginrank.export.sums import CurveSum, WeightedSum, term_list
+from marginrank.export.text import WRITTEN_BY, entry_lines, exact
 
 TEXT = '''\
 """Scores documents by a {sum}. {written_by}"""
@@ -28,10 +23,6 @@ def score(values):
 {add}
     return total
 '''
-TERMS = """\
-TERMS = [
-{terms}
-]"""
 ADD_PRODUCTS = """\
     for place, weight in TERMS:
         value = value_of(place)
@@ -83,45 +74,36 @@ def inside(left, share):
 '''
 
 
-def write(model: WeightedSum) -> dict[str, bytes]:
+def write(model: WeightedSum | CurveSum) -> dict[str, bytes]:
     """Return a module."""
-    terms = [f"({term.place}, {exact(term.weight)})" for term in model.terms]
-    return _module(
-        model,
-        sum="weighted sum of features",
-        imports="",
-        terms=TERMS.format(terms=_lines(terms)),
-        missing="What is absent, None or NaN counts as 0.",
-        add=ADD_PRODUCTS,
-    )
-
-
-def write_curves(model: CurveSum) -> dict[str, bytes]:
-    """Return a module."""
-    terms, add, behind = CURVES, ADD_CURVES, FIND
-    if model.grids:
-        terms, add, behind = terms + GRIDS, add + ADD_GRIDS, behind + INSIDE
-    curves, grids = map(curve_list, model.terms), map(grid_list, model.grids)
-    return _module(
-        model,
-        sum="sum of curves of features",
-        imports="\nimport bisect\n",
-        terms=terms.format(curves=_lines(curves), grids=_lines(grids)),
-        missing="What is absent, None, NaN or an unknown category adds what was learned for that.",
-        add=add,
-        behind=behind,
-    )
-
-
-def _module(model: Sum[Any], behind: str = "", **parts: str) -> dict[str, bytes]:
+    if isinstance(model, CurveSum):
+        terms, add, behind = CURVES, ADD_CURVES, FIND
+        if model.grids:
+            terms, add, behind = terms + GRIDS, add + ADD_GRIDS, behind + INSIDE
+        parts = {
+            "sum": "sum of curves of features",
+            "imports": "\nimport bisect\n",
+            "terms": terms.format(
+                curves=entry_lines(map(term_list, model.terms)),
+                grids=entry_lines(map(term_list, model.grids)),
+            ),
+            "missing": "What is absent, None, NaN or an unknown category adds what was learned for "
+            "that.",
+        }
+    else:
+        add, behind = ADD_PRODUCTS, ""
+        terms = entry_lines(f"({term.place}, {exact(term.weight)})" for term in model.terms)
+        parts = {
+            "sum": "weighted sum of features",
+            "imports": "",
+            "terms": f"TERMS = [\n{terms}\n]",
+            "missing": "What is absent, None or NaN counts as 0.",
+        }
     text = TEXT.format(
         written_by=WRITTEN_BY,
-        features=_lines(map(python_quoted, model.features)),
+        features=entry_lines(map(ascii, model.features)),
         offset=exact(model.offset),
+        add=add,
         **parts,
     )
     return {"": (text + behind).encode("ascii")}
-
-
-def _lines(entries: Iterable[str]) -> str:
-    return "\n".join(f"    {entry}," for entry in entries)

@@ -1,8 +1,4 @@
-"""SQL: a SELECT statement that adds a score to the documents of a table, in float64.
-
-Columns are qualified: SQLite takes a quoted name that is no column for a string, which counts as 0.
-Numbers have exponents: without one they would be decimals to some databases.
-"""
+"""SQL: a SELECT statement that adds a score to the documents of a table, in float64."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -20,9 +16,8 @@ from marginrank.export.names import (
     sql_quoted,
     unused,
 )
-from marginrank.export.numbers import scientific, sum_of
 from marginrank.export.sums import CurveSum, GridTerm, WeightedSum
-from marginrank.export.targets._text import WRITTEN_BY
+from marginrank.export.text import WRITTEN_BY, scientific, sum_of
 from marginrank.models.additive_model import Curve
 
 TABLE = "documents"
@@ -36,52 +31,30 @@ class Column(NamedTuple):
     or_null: str
 
 
-def write_sqlite(model: WeightedSum) -> dict[str, bytes]:
-    """Return a statement of SQLite, to which names in another case are the same."""
+def write_sqlite(model: WeightedSum | CurveSum) -> dict[str, bytes]:
+    """Return a statement of SQLite, which has no NaN and ignores the case of names."""
     check_distinct(model.features, str.lower, "SQLite")
-    return _file(_select(model, "REAL"))
+    return _file(_select(model, "REAL", has_nan=False))
 
 
-def write_duckdb(model: WeightedSum) -> dict[str, bytes]:
-    """Return a statement of DuckDB, to which names in another case are the same."""
+def write_duckdb(model: WeightedSum | CurveSum) -> dict[str, bytes]:
+    """Return a statement of DuckDB, which ignores the case of names."""
     check_distinct(model.features, str.lower, "DuckDB")
     return _file(_select(model, "DOUBLE"))
 
 
-def write_postgresql(model: WeightedSum) -> dict[str, bytes]:
-    """Return a statement of PostgreSQL, which would cut long names without a word."""
+def write_postgresql(model: WeightedSum | CurveSum) -> dict[str, bytes]:
+    """Return a statement of PostgreSQL, which would cut long names silently."""
     check_longest(model.used, 63, "PostgreSQL")
     return _file(_select(model, "DOUBLE PRECISION"))
 
 
-def write_sqlite_curves(model: CurveSum) -> dict[str, bytes]:
-    """Return a statement of SQLite, which has no NaN."""
-    check_distinct(model.features, str.lower, "SQLite")
-    return _file(_select_curves(model, "REAL"))
-
-
-def write_duckdb_curves(model: CurveSum) -> dict[str, bytes]:
-    """Return a statement of DuckDB, to which NaN is a number."""
-    check_distinct(model.features, str.lower, "DuckDB")
-    return _file(_select_curves(model, "DOUBLE", has_nan=True))
-
-
-def write_postgresql_curves(model: CurveSum) -> dict[str, bytes]:
-    """Return a statement of PostgreSQL, to which NaN is a number."""
-    check_longest(model.used, 63, "PostgreSQL")
-    return _file(_select_curves(model, "DOUBLE PRECISION", has_nan=True))
-
-
 def write_dialect(model: WeightedSum) -> dict[str, bytes]:
-    """Return a statement of another dialect.
-
-    Dialects differ in what ends a quoted name, so that plain names are all they are trusted with.
-    """
+    """Return a statement in another dialect, translated by sqlglot."""
     sqlglot = require("sqlglot", "sql")
+    # Dialects differ in which characters end a quoted name, so only plain names are safe.
     check_not_found(
-        model.used,
-        NOT_PLAIN,
-        "names for sqlglot's dialects are letters, digits, '_', '-' and spaces",
+        model.used, NOT_PLAIN, "sqlglot's dialects take letters, digits, '_', '-' and spaces only"
     )
     check_distinct(model.features, str.lower, "some dialect of SQL")
     try:
@@ -89,8 +62,8 @@ def write_dialect(model: WeightedSum) -> dict[str, bytes]:
             _select(model, "DOUBLE"), read="duckdb", write=model.dialect, pretty=True
         )
     except ValueError as error:
-        told = str(error).rstrip(".")
-        raise ValueError(f"sqlglot has no SQL for {model.dialect!r}: {told}.") from error
+        reason = str(error).rstrip(".")
+        raise ValueError(f"sqlglot cannot write {model.dialect!r}: {reason}.") from error
     return _file(text)
 
 
@@ -98,21 +71,27 @@ def _file(statement: str) -> dict[str, bytes]:
     return {"": f"-- {WRITTEN_BY}\n{statement};\n".encode()}
 
 
-def _select(model: WeightedSum, number: str) -> str:
-    terms = [
-        f"COALESCE(CAST(d.{sql_quoted(term.name)} AS {number}), 0e0) * {scientific(term.weight)}"
-        for term in model.terms
-    ]
-    return _adding(terms, model)
-
-
-def _select_curves(model: CurveSum, number: str, has_nan: bool = False) -> str:
+def _select(model: WeightedSum | CurveSum, number: str, has_nan: bool = True) -> str:
+    # Columns are qualified: SQLite reads a quoted name that is not a column as a string, which
+    # counts as 0. Numbers have exponents: some databases read others as decimals.
+    check_no_reordering(model.used)
     columns = {name: _column(name, number, has_nan) for name in model.used}
-    terms = [
-        *(_curve(term.curve, columns[term.name]) for term in model.terms),
-        *(_grid(term, *(columns[axis.name] for axis in term.axes)) for term in model.grids),
-    ]
-    return _adding([f"CAST({term} AS {number})" for term in terms], model)
+    if isinstance(model, CurveSum):
+        terms = [
+            *(_curve(term.curve, columns[term.name]) for term in model.terms),
+            *(_grid(term, *(columns[axis.name] for axis in term.axes)) for term in model.grids),
+        ]
+        terms = [f"CAST({term} AS {number})" for term in terms]
+    else:
+        terms = [
+            f"COALESCE({columns[term.name].number}, 0e0) * {scientific(term.weight)}"
+            for term in model.terms
+        ]
+    if model.offset:
+        terms.append(scientific(model.offset))
+    total = sum_of(terms, empty="0e0")
+    score = unused("score", {name.casefold() for name in model.features})
+    return f'SELECT d.*, {total} AS "{score}"\nFROM "{TABLE}" AS d'
 
 
 def _column(name: str, number: str, has_nan: bool) -> Column:
@@ -120,25 +99,30 @@ def _column(name: str, number: str, has_nan: bool) -> Column:
     return Column(column, f"NULLIF({column}, CAST('NaN' AS {number}))" if has_nan else column)
 
 
-def _curve(curve: Curve, column: Column) -> str:
-    """Return what a curve adds, which goes on straight beyond its outer knots."""
+def _curve(curve: Curve, column: Column, goes_on: bool = True) -> str:
+    at_nodes = [scientific(value) for value in (curve.missing, *curve.values)]
     if curve.categorical:
-        return _categories(curve.knots, column, _numbers(curve))
-    pieces = _lines(curve, column) or [scientific(curve.values[0])]
+        return _categories(curve.knots, column, at_nodes)
+    between = [  # with the operations of `predict`
+        f"{value} + {share} * ({scientific(rise)})"
+        for value, share, rise in zip(
+            at_nodes[1:], _shares(curve.knots, column), np.diff(curve.values), strict=False
+        )
+    ]
+    if not goes_on:
+        return _flat_beyond(curve.knots, column, at_nodes, between)
+    pieces = between or at_nodes[1:]
     inner = zip(curve.knots[1:-1], pieces, strict=False)
-    return _case(column, scientific(curve.missing), inner, pieces[-1])
+    return _case(column, at_nodes[0], inner, pieces[-1])
 
 
 def _grid(term: GridTerm, first: Column, second: Column) -> str:
-    """Return what two features add: between two of its rows, which are curves of the second.
-
-    ``(1 - share) * above + share * below`` has each row once, and rows are long.
-    """
     knots, categorical = term.axes[0].knots, term.axes[0].categorical
-    rows = [f"({_row(row, second)})" for row in term.rows]
+    rows = [f"({_curve(row, second, goes_on=False)})" for row in term.rows]
     if categorical:
         return _categories(knots, first, rows)
     shares = _shares(knots, first)
+    # Unlike above + share * (below - above), this form has each row, which is long, only once.
     between = [
         f"(1e0 - {share}) * {above}\n    + {share} * {below}"
         for share, above, below in zip(shares, rows[1:], rows[2:], strict=False)
@@ -146,20 +130,13 @@ def _grid(term: GridTerm, first: Column, second: Column) -> str:
     return _flat_beyond(knots, first, rows, between)
 
 
-def _row(row: Curve, column: Column) -> str:
-    if row.categorical:
-        return _categories(row.knots, column, _numbers(row))
-    return _flat_beyond(row.knots, column, _numbers(row), _lines(row, column))
-
-
 def _flat_beyond(knots: Floats, column: Column, at_nodes: list[str], between: list[str]) -> str:
-    """Return what is added at nodes and between knots, and beyond these at the outer ones."""
+    """Return the cases of a function that is constant beyond its outer knots."""
     below = zip(knots, [at_nodes[1], *between], strict=True)
     return _case(column, at_nodes[0], below if between else (), at_nodes[-1])
 
 
 def _case(column: Column, missing: str, below: Iterable[tuple[float, str]], other: str) -> str:
-    """Return what is added where a column is missing, below each of some knots, and otherwise."""
     whens = [
         f"WHEN {column.or_null} IS NULL THEN {missing}",
         *(f"WHEN {column.number} < {scientific(knot)} THEN {piece}" for knot, piece in below),
@@ -174,32 +151,8 @@ def _categories(knots: Floats, column: Column, at_nodes: list[str]) -> str:
     return f"CASE {column.number}\n    {NEXT.join(whens)}\n    ELSE {missing} END"
 
 
-def _numbers(curve: Curve) -> list[str]:
-    return [scientific(value) for value in (curve.missing, *curve.values)]
-
-
-def _lines(curve: Curve, column: Column) -> list[str]:
-    """Return the straight lines between knots, with the operations of `predict`."""
-    return [
-        f"{scientific(value)} + {share} * ({scientific(rise)})"
-        for value, share, rise in zip(
-            curve.values, _shares(curve.knots, column), np.diff(curve.values), strict=False
-        )
-    ]
-
-
 def _shares(knots: Floats, column: Column) -> list[str]:
-    """Return how far a value is from each knot to the next."""
     return [
         f"({column.number} - ({scientific(knot)})) / {scientific(width)}"
         for knot, width in zip(knots, np.diff(knots), strict=False)
     ]
-
-
-def _adding(terms: list[str], model: WeightedSum | CurveSum) -> str:
-    check_no_reordering(model.used)
-    if model.offset:
-        terms = [*terms, scientific(model.offset)]
-    total = sum_of(terms, empty="0e0")
-    score = unused("score", {name.casefold() for name in model.features})
-    return f'SELECT d.*, {total} AS "{score}"\nFROM "{TABLE}" AS d'

@@ -1,0 +1,323 @@
+"""Engines that run exports, and references that implement the documented arithmetic of others."""
+
+import ctypes
+import json
+import re
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from marginrank._utils.optional import require
+from marginrank._utils.types import Floats
+from marginrank.export.names import check_distinct, sql_quoted
+from marginrank.export.registry import Target
+from marginrank.export.text import FLOAT64_ACCURACY
+
+Files = dict[str, bytes]
+
+PYPMML_ACCURACY = 1e-11  # it computes slope · x + constant, which loses digits in narrow bins
+ROWS = 1_000  # documents at a time: kernels take memory for each document and landmark
+TABLE = "documents"
+FLOAT_IS_DOUBLE = {"tsql", "fabric"}  # dialects whose FLOAT has 64 bits; sqlglot reads 32
+NUMBER = r"(-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
+VESPA_TERM = re.compile(rf"attribute\((\w+)\)\) \* {NUMBER}$|^(?:\+ )?{NUMBER}$", re.MULTILINE)
+LUCENE_TERM = re.compile(rf"{NUMBER}(?:\*doc\['((?:[^'\\]|\\.)*)'\]\.value)?", re.DOTALL)
+JAVA_MAIN = """\
+import java.io.*;
+
+public final class MarginrankRun_ {
+    public static void main(String[] arguments) throws IOException {
+        int n = Integer.parseInt(arguments[0]);
+        double[] x = new double[n];
+        try (DataInputStream in = new DataInputStream(new BufferedInputStream(System.in));
+             DataOutputStream out = new DataOutputStream(new BufferedOutputStream(System.out))) {
+            for (long left = Long.parseLong(arguments[1]); left > 0; left--) {
+                for (int k = 0; k < n; k++) x[k] = in.readDouble();
+                out.writeDouble(%s.score(x));
+            }
+        }
+    }
+}
+"""
+NODE_MAIN = """\
+const fs = require("fs");
+const n = Number(process.argv[3]);
+const bytes = fs.readFileSync(0);
+const x = new Float64Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+const model = require(process.argv[2]);
+const scores = new Float64Array(x.length / n);
+for (let i = 0; i < scores.length; i++) scores[i] = model.score(x.subarray(i * n, (i + 1) * n));
+fs.writeSync(1, new Uint8Array(scores.buffer));
+"""
+
+
+@dataclass(frozen=True)
+class EngineDocuments:
+    """Documents as an engine reads them."""
+
+    X: Floats  # documents × features, NaN where a feature is missing
+    names: tuple[str, ...]  # of the features
+    used: tuple[int, ...]  # positions of the features in use, at least one
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Position of each feature."""
+        return {name: place for place, name in enumerate(self.names)}
+
+    def column(self, name: str) -> Floats:
+        """Return a feature, 0 where it is missing."""
+        values = self.X[:, self.places[name]]
+        return np.where(np.isnan(values), 0.0, values)
+
+    def filled(self) -> Floats:
+        """Return all features, 0 where one is missing."""
+        return np.where(np.isnan(self.X), 0.0, self.X)
+
+
+@dataclass(frozen=True)
+class EngineRun:
+    """Scores of an export, and the engine that computed them."""
+
+    engine: str  # name and version, or the name of the reference
+    scores: Floats
+    is_reference: bool = False  # an implementation of the engine's arithmetic, not the engine
+    accuracy: float = FLOAT64_ACCURACY  # relative difference from predict due to rounding
+    target: Target | None = None
+    largest_sum: float = 0.0  # of absolute terms of a score, if known: cancellation costs digits
+
+
+def c(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Compile the function and call it."""
+    compiler = _find("cc", "a C compiler")
+    (name,) = re.findall(r"^double (\w+)_score\(", files[""].decode(), re.MULTILINE)
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "model.c"), Path(folder, "model.so")
+        source.write_bytes(files[""])
+        _run(compiler, "-O1", "-shared", "-fPIC", str(source), "-o", str(library))
+        score = ctypes.CDLL(str(library))[f"{name}_score"]
+    score.restype = ctypes.c_double
+    X = np.ascontiguousarray(documents.X, np.float64)
+    at = X.ctypes.data
+    scores = [score(ctypes.c_void_p(at + k * X.strides[0])) for k in range(len(X))]
+    return EngineRun("C compiler", np.array(scores))
+
+
+def java(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Compile the class and run it."""
+    compiler, machine = _find("javac", "a JDK"), _find("java", "a JDK")
+    (name,) = re.findall(r"^public final class (\w+) ", files[""].decode(), re.MULTILINE)
+    with tempfile.TemporaryDirectory() as folder:
+        model, main = Path(folder, f"{name}.java"), Path(folder, "MarginrankRun_.java")
+        model.write_bytes(files[""])
+        main.write_text(JAVA_MAIN % name)
+        _run(compiler, "-encoding", "ascii", "-d", folder, str(model), str(main))
+        shape = map(str, reversed(documents.X.shape))
+        given = documents.X.astype(">f8").tobytes()
+        out = _run(machine, "-cp", folder, "MarginrankRun_", *shape, given=given)
+    return EngineRun("Java", np.frombuffer(out, ">f8").astype(np.float64))
+
+
+def javascript(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Run the function in node."""
+    node = _find("node", "node")
+    with tempfile.TemporaryDirectory() as folder:
+        model, main = Path(folder, "model.js"), Path(folder, "main.js")
+        model.write_bytes(files[""])
+        main.write_text(NODE_MAIN)
+        given = documents.X.astype("<f8").tobytes()
+        out = _run(node, str(main), str(model), str(documents.X.shape[1]), given=given)
+    return EngineRun("node", np.frombuffer(out, "<f8"))
+
+
+def python(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Run the function of the module, in a namespace of its own."""
+    namespace: dict[str, object] = {}
+    exec(compile(files[""], "model.py", "exec"), namespace)
+    score = namespace["score"]
+    assert callable(score)
+    scores: Floats = np.array([score(row) for row in documents.X.tolist()], dtype=np.float64)
+    return EngineRun("Python", scores)
+
+
+def _find(program: str, package: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        raise ValueError(f"cannot run the export: {program} is not on PATH; install {package}.")
+    return found
+
+
+def _run(*command: str, given: bytes | None = None) -> bytes:
+    done = subprocess.run(command, input=given, capture_output=True, check=False)
+    if done.returncode:
+        message = done.stderr.decode("utf-8", "replace").strip()[:500]
+        raise ValueError(f"{Path(command[0]).name} failed on the export: {message}")
+    return done.stdout
+
+
+def sqlite(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Run the statement in SQLite."""
+    columns = [sql_quoted(documents.names[place]) for place in documents.used]
+    rows = documents.X[:, documents.used].tolist()  # SQLite stores NaN as NULL
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute(f'CREATE TABLE "{TABLE}" ({", ".join(columns)})')
+        marks = ", ".join("?" * len(columns))
+        database.executemany(f'INSERT INTO "{TABLE}" VALUES ({marks})', rows)
+        found = database.execute(files[""].decode()).fetchall()
+    return EngineRun(f"SQLite {sqlite3.sqlite_version}", _last_column(found))
+
+
+def duckdb(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Run the statement in DuckDB."""
+    return _in_duckdb(files[""].decode(), documents)
+
+
+def postgresql(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Run the statement in DuckDB, which reads this part of PostgreSQL's language."""
+    return _in_duckdb(files[""].decode(), documents, instead_of="PostgreSQL")
+
+
+def dialect(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Run the statement in DuckDB, translated by sqlglot."""
+    sqlglot = require("sqlglot", "sql")
+    written_for = files["dialect"].decode()
+    tree = sqlglot.parse_one(files[""].decode(), read=written_for)
+    if written_for in FLOAT_IS_DOUBLE:
+        for kind in tree.find_all(sqlglot.exp.DataType):
+            kind.replace(sqlglot.exp.DataType.build("DOUBLE"))
+    return _in_duckdb(tree.sql("duckdb"), documents, instead_of=written_for)
+
+
+def _in_duckdb(
+    statement: str, documents: EngineDocuments, instead_of: str | None = None
+) -> EngineRun:
+    duckdb = require("duckdb", "verify")
+    label = f"DuckDB {duckdb.__version__}"
+    if instead_of is not None:
+        label = f"{label} in place of {instead_of}"
+        check_distinct(documents.names, str.lower, label)
+    columns = {documents.names[place]: documents.X[:, place].copy() for place in documents.used}
+    with duckdb.connect() as database:
+        database.register("columns", columns)
+        database.execute(f'CREATE TABLE "{TABLE}" AS SELECT * FROM columns')  # NaN becomes NULL
+        database.execute(statement)
+        return EngineRun(label, _last_column(database.fetchall()))
+
+
+def _last_column(rows: list[Any]) -> Floats:
+    return np.array([row[-1] for row in rows], dtype=np.float64)
+
+
+def onnx(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Score with onnxruntime, in the precision of the graph."""
+    runtime = require("onnxruntime", "verify")
+    session = runtime.InferenceSession(files[""], providers=["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    X = documents.X.astype(np.float32 if given.type == "tensor(float)" else np.float64)
+    starts = range(0, len(X) or 1, ROWS)
+    parts = [session.run(None, {given.name: X[first : first + ROWS]})[0] for first in starts]
+    return EngineRun(f"onnxruntime {runtime.__version__}", np.concatenate(parts).astype(np.float64))
+
+
+def pmml(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Score with PyPMML, which needs Java."""
+    _find("java", "Java")
+    pypmml = require("pypmml", "verify")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.pmml")
+        path.write_bytes(files[""])
+        try:
+            model = pypmml.Model.fromFile(str(path))
+            X = documents.X[:, [documents.places[name] for name in model.inputNames]]
+            rows = [[None if value != value else value for value in row] for row in X.tolist()]
+            scores: Floats = np.array([row[0] for row in model.predict(rows)], dtype=np.float64)
+            return EngineRun("PyPMML", scores, accuracy=PYPMML_ACCURACY)
+        finally:
+            pypmml.PMMLContext.shutdown()  # ends the Java process
+
+
+def fastrank(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Score with fastrank."""
+    library = require("fastrank", "verify")
+    model = library.CModel.from_dict(json.loads(files[""]))
+    # Columns of a matrix are numbered like indices in text, where 0 is not used.
+    X = np.zeros((len(documents.X), 1 + documents.X.shape[1]), np.float32)
+    X[:, 1:] = documents.filled()
+    data = library.CDataset.from_numpy(X, np.zeros(len(X)), np.ones(len(X), np.int64))
+    scores = np.array(model.predict_dense_scores(data), dtype=np.float64)
+    return EngineRun(f"fastrank {library.__version__}", scores)
+
+
+def ltr_plugin(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Score as the LTR plugins do: float32, features in the order of the feature set."""
+    model = json.loads(files[""])["model"]["model"]
+    features = json.loads(files["features"])["featureset"]["features"]
+    normalizers = model.get("feature_normalizers", {})
+    means = {name: norm["standard"]["mean"] for name, norm in normalizers.items()}
+    weights = {feature["name"]: model["definition"][feature["name"]] for feature in features}
+    return _in_float32("the LTR plugin", weights, means, documents)
+
+
+def solr(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Score as Solr's LinearModel does: float32, features in the order of the model."""
+    model = json.loads(files[""])
+    features = model["features"]
+    means = {f["name"]: float(f["norm"]["params"]["avg"]) for f in features if "norm" in f}
+    weights = {f["name"]: model["params"]["weights"][f["name"]] for f in features}
+    return _in_float32("Solr", weights, means, documents)
+
+
+def _in_float32(
+    system: str, weights: dict[str, float], means: dict[str, float], documents: EngineDocuments
+) -> EngineRun:
+    total = np.zeros(len(documents.X), np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for name, weight in weights.items():
+            value = documents.column(name).astype(np.float32)
+            total += np.float32(weight) * (value - np.float32(means.get(name, 0.0)))
+    return EngineRun(f"reference of {system}", total.astype(np.float64), is_reference=True)
+
+
+def vespa(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Score as Vespa's rank expressions do: float64."""
+    renamed = json.loads(files.get("names.json", b"{}"))
+    features = {renamed.get(name, name): name for name in documents.names}
+    lines = "\n".join(line.strip() for line in files[""].decode().splitlines())
+    terms = [
+        (documents.column(features[attribute]), weight) if attribute else (1.0, constant)
+        for attribute, weight, constant in VESPA_TERM.findall(lines)
+    ]
+    return _in_float64("Vespa", terms, documents)
+
+
+def lucene(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Score as Lucene's expressions do: float64."""
+    found = LUCENE_TERM.findall(files[""].decode())
+    names = [re.sub(r"\\(.)", r"\1", field, flags=re.DOTALL) for _, field in found]
+    values = [documents.column(name) if name else 1.0 for name in names]
+    weights = [weight for weight, _ in found]
+    return _in_float64("Lucene", zip(values, weights, strict=True), documents)
+
+
+def ranklib(files: Files, documents: EngineDocuments) -> EngineRun:
+    """Score as RankLib does: features in float32, sums in float64."""
+    X = documents.filled().astype(np.float32).astype(np.float64)
+    entries = re.findall(rf"(?<!\S)(\d+):{NUMBER}", files[""].decode())
+    return _in_float64("RankLib", [(X[:, int(k) - 1], weight) for k, weight in entries], documents)
+
+
+def _in_float64(
+    system: str, terms: Iterable[tuple[Floats | float, str]], documents: EngineDocuments
+) -> EngineRun:
+    total = np.zeros(len(documents.X))
+    for value, weight in terms:
+        total += float(weight) * value
+    return EngineRun(f"reference of {system}", total, is_reference=True)

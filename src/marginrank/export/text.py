@@ -1,0 +1,47 @@
+"""Numbers, sums, lists and JSON as text that reads back exactly."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from marginrank._utils.version import __version__
+
+WRITTEN_BY = f"Written by marginrank {__version__}."
+
+# The documented accuracy of exports.
+FLOAT32_ACCURACY = 1e-5  # relative to the range of scores
+FLOAT64_ACCURACY = 1e-12  # relative to the largest score
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+GROUP = 16  # terms per parenthesis; longer sums nest too deeply for some parsers
+
+
+def exact(value: float) -> str:
+    """Return up to 17 digits with a point or an exponent, which no language reads as an integer."""
+    return repr(float(value))
+
+
+def scientific(value: float) -> str:
+    """Return 17 digits with an exponent, for systems that read other numbers as decimals."""
+    return f"{value:.16e}"
+
+
+def sum_of(terms: Sequence[str], empty: str, indent: str = "  ") -> str:
+    """Return a sum of terms, nested in groups of 16: four levels for ten thousand terms."""
+    if not terms:
+        return empty
+    while len(terms) > GROUP:
+        groups = [terms[k : k + GROUP] for k in range(0, len(terms), GROUP)]
+        terms = ["(" + " + ".join(group) + ")" for group in groups]
+    return f"\n{indent}+ ".join(terms)
+
+
+def entry_lines(entries: Iterable[str], indent: str = "    ") -> str:
+    """Return one line per entry of an array, each with a comma."""
+    return "\n".join(f"{indent}{entry}," for entry in entries)
+
+
+def json_file(content: Any) -> bytes:
+    """Return JSON in ASCII; numbers read back exactly, and always have a point or an exponent."""
+    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode("ascii")
