@@ -28,13 +28,13 @@ from marginrank.estimators.input import (
     documents_to_score,
     feature_names_of,
     features_of,
+    is_tensor,
     labels_or_zeros,
     one_query_if_forgotten,
     pair_options,
     remember_columns,
     set_features,
     take_columns,
-    tensor_or_none,
     training_data,
 )
 from marginrank.export.exporting import export_files, name_for, write_files
@@ -57,17 +57,8 @@ from marginrank.models.fit_report import (
 from marginrank.models.kernel_model import KernelModel
 
 # Fields of a FitReport that become attributes, with an underscore at the end.
-REPORTED = (
-    "objective",
-    "gap",
-    "stop_reason",
-    "n_iter",
-    "n_pairs",
-    "n_rounds",
-    "C",
-    "smoothness",
-    "history",
-)
+REPORTED: tuple[str, ...] = ("objective", "gap", "stop_reason", "n_iter", "n_pairs", "history")
+REPORTED += ("n_rounds", "C", "smoothness")  # if not None
 
 
 class BaseRanker(KeywordArguments, BaseEstimator):
@@ -374,7 +365,7 @@ class BatchRanker(LinearRanker):
             seed=seed,
             w0=self._start(data.n_features),
             memory_limit=limit,
-            tensor=tensor_or_none(X),
+            tensor=X if is_tensor(X) else None,  # a fit may use it on its device
             **watch._asdict(),
         )
         self._take_over(model, features_of(data))

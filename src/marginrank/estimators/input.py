@@ -5,7 +5,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -140,20 +140,8 @@ def column_names(X: Any) -> Any:
     return getattr(seen, "feature_names_in_", None)
 
 
-class FeatureInfo(Protocol):
-    """Data or a model with a number of features, and perhaps their names."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the features."""
-
-
-def features_of(data: FeatureInfo) -> dict[str, Any]:
-    """Return the attributes with the number and names of features, and with the largest query.
+def features_of(data: Any) -> dict[str, Any]:
+    """Return the feature attributes for data or a model, with the size of the largest query.
 
     An estimator sets them together with its weights, by :func:`set_features`: if a fit fails, both
     remain unchanged.
@@ -269,11 +257,6 @@ def is_tensor(values: Any) -> bool:
     """Return True for a PyTorch tensor; PyTorch is not imported for this."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
-
-
-def tensor_or_none(X: Any) -> Any:
-    """Return X if it is a tensor, which a fit may use on its device."""
-    return X if is_tensor(X) else None
 
 
 def on_host(values: Any, name: str) -> Any:

@@ -1,7 +1,7 @@
 """Fitted estimators from model files."""
 
 import os
-from typing import TypeAlias
+from typing import Any
 
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
@@ -10,19 +10,13 @@ from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import json_model, kernel_model, read_model
 
-LinearRankSVM: TypeAlias = RankSVM | SGDRankSVM | SparseRankSVM
-
 # Values of the field "estimator" of a model file.
-LINEAR: dict[str, type[LinearRankSVM]] = {
-    "RankSVM": RankSVM,
-    "SGDRankSVM": SGDRankSVM,
-    "SparseRankSVM": SparseRankSVM,
-}
+LINEAR: dict[str, Any] = {kind.__name__: kind for kind in (RankSVM, SGDRankSVM, SparseRankSVM)}
 
 
 def load_model(
     path: str | os.PathLike[str], format: str | None = None
-) -> LinearRankSVM | AdditiveRankSVM | KernelRankSVM:
+) -> RankSVM | SGDRankSVM | SparseRankSVM | AdditiveRankSVM | KernelRankSVM:
     """Load a model file; no code in it is ever executed.
 
     Parameters
@@ -65,4 +59,5 @@ def load_model(
     if format in (None, "json") and json_model.is_additive_model(path):
         return AdditiveRankSVM.from_additive_model(json_model.read_additive(path))
     model = read_model(path, format)
-    return LINEAR[model.estimator].from_linear_model(model)
+    loaded: RankSVM | SGDRankSVM | SparseRankSVM = LINEAR[model.estimator].from_linear_model(model)
+    return loaded
