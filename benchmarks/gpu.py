@@ -25,8 +25,7 @@ import torch
 from p_swx import SwxMatrix
 
 from marginrank import RankingData, load_letor, make_ranking
-from marginrank.fit.matrices import Place, matrix_at
-from marginrank.fit.pairs import choose_pairs, objective_on
+from marginrank.fit.inputs import choose_pairs, matrix_on, objective_on
 from marginrank.metrics import pairwise_accuracy
 from marginrank.objective.losses import LOSSES
 from marginrank.objective.objective import Objective
@@ -94,7 +93,7 @@ def objectives(data: RankingData, device: str) -> dict[str, Objective]:
     chosen = choose_pairs(data, LOSS)
     matrices = {
         "native": matrix_of(data),
-        "torch": matrix_at(data, Place(device)),
+        "torch": matrix_on(data, device),
         "P-SWX": SwxMatrix.on(data, device),
     }
     return {

@@ -26,8 +26,8 @@ import numpy as np
 
 from marginrank import RankingData, RankSVM, load_letor
 from marginrank.data.pair_lists import PairList
-from marginrank.fit.linear import Parameters, minimise, preferences_of
-from marginrank.fit.pairs import Preferences, objective_on
+from marginrank.fit.inputs import Preferences, objective_on
+from marginrank.fit.linear import Parameters, minimize, preferences_of
 from marginrank.fit.rounds import Problems, Top, fit_in_rounds
 from marginrank.fit.scaling import find_scale
 from marginrank.metrics import ndcg
@@ -154,7 +154,7 @@ def fitted_to_lists(train: RankingData, C: float) -> Any:
 
     def solve(chosen: Preferences, w0: Any, callback: Any) -> Any:
         objective = objective_on(train, chosen, C=C)
-        return minimise(objective, parameters, scale=scale, seed=0, w0=w0, callback=callback)
+        return minimize(objective, parameters, scale=scale, seed=0, w0=w0, callback=callback)
 
     problems = Problems(choose, solve, lambda w: train.matrix.dot(w, None, 1))
     return fit_in_rounds(problems, ListedTop(train, K, 1), w0=None, callback=None)[0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from marginrank import RankingData, RankSVM, make_ranking
 from marginrank._utils.threads import effective_threads
-from marginrank.fit.online import (
+from marginrank.fit.online_learner import (
     Learner,
     OnlineParameters,
     contents,

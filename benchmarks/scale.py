@@ -36,6 +36,7 @@ from marginrank import RankingData, RankSVM
 from marginrank._utils.memory import parse_bytes
 from marginrank.data.store.feature_reader import FeatureReader
 from marginrank.data.stored_data import open_stored
+from marginrank.fit import inputs
 from marginrank.operators.parts.streaming import make_plan
 
 N_FEATURES = 136
@@ -113,7 +114,7 @@ def run_fit(store: str, limit: int | None, threads: int, hard: bool) -> dict:
     """Fit, and tell all there is to tell."""
     matrices = []
 
-    class Watched(matrices.StreamedMatrix):
+    class Watched(inputs.StreamedMatrix):
         def __init__(self, *args, **options) -> None:
             super().__init__(*args, **options)
             matrices.append(self)
@@ -123,7 +124,7 @@ def run_fit(store: str, limit: int | None, threads: int, hard: bool) -> dict:
                 self.seen = self._reader.bytes_read, self._reader.pinned.unpinned_bytes
             super().close()
 
-    matrices.StreamedMatrix = Watched
+    inputs.StreamedMatrix = Watched
     if hard:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     watch = MemoryWatch()

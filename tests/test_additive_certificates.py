@@ -32,7 +32,7 @@ def orthogonal(matrix):
 def solve(data, parameters, seen, pairs=None):
     """Return the weights of the basis functions, and how they were found."""
     objective = seen.objective(data, parameters, pairs=pairs)
-    return seen.minimise(objective, parameters, seed=0)
+    return seen.minimize(objective, parameters, seed=0)
 
 
 def assert_true(solution, seen, parameters, pairs, loss, C, name):

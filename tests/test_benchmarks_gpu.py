@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers.torch_problems import make_data, relative_error
 
-from marginrank.fit.pairs import choose_pairs, objective_on
+from marginrank.fit.inputs import choose_pairs, objective_on
 from marginrank.objective.losses import LOSSES
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"

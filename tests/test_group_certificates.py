@@ -50,7 +50,7 @@ def fitted(seed):
     l1 = float(10.0 ** rng.uniform(-4, 0.1)) * (float(largest) or 1.0)
     parameters = replace(parameters, group_l1=l1)
     objective = seen.objective(data, parameters, pairs=listed)
-    return seen.minimise(objective, parameters, seed=0), seen, parameters, problem
+    return seen.minimize(objective, parameters, seed=0), seen, parameters, problem
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -61,7 +61,7 @@ def test_hinge_with_a_small_penalty_and_a_large_C(seed):
     parameters = plain_curve_parameters(loss="hinge", group_l1=0.1, C=1e4, tol=1e-3)
     seen = prepare(data, parameters)
     matrix = seen.matrix
-    w, report = seen.minimise(seen.objective(data, parameters), parameters, seed=0)
+    w, report = seen.minimize(seen.objective(data, parameters), parameters, seed=0)
     judge = GroupOracle(
         matrix.values(np.arange(matrix.n_features)),
         explicit_pairs(data.y, np.zeros(20)),

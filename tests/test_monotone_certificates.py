@@ -43,7 +43,7 @@ def fitted(problem, parameters):
     seen = prepare(data, parameters)
     objective = seen.objective(data, parameters, pairs=listed)
     return (
-        seen.minimise(objective, parameters, seed=0),
+        seen.minimize(objective, parameters, seed=0),
         seen,
         monotone_cone(seen.matrix.basis, seen.signs),
     )

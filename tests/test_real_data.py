@@ -87,31 +87,46 @@ def test_raw_cadata_converges(real_data):
     assert result.objective <= (1 + 1e-8) * newton(objective, tol=1e-13).objective
 
 
-@pytest.mark.parametrize("C", 10.0 ** np.arange(-6, 4))
+# Optima over raw features of MSLR by C, with ten digits.
+RAW_MSLR = {
+    1e-6: 0.1842758600,
+    1e-5: 1.821122398,
+    1e-4: 18.02067998,
+    1e-3: 178.6358827,
+    1e-2: 1772.938440,
+    0.1: 17602.00677,
+    1.0: 175279.6523,
+    10.0: 1749812.616,
+    100.0: 17482857.90,
+    1e3: 174796755.8,
+}
+
+
+@pytest.mark.parametrize("C", RAW_MSLR)
 def test_raw_mslr_converges(raw_mslr, C):
     objective = make_objective(RankingData(*raw_mslr), SQUARED_HINGE, C=C, threads=2)
-    optimum = newton(objective, tol=1e-13).objective
     result = newton(objective, tol=1e-9, max_iter=30)
     assert result.stop.converged
     assert result.n_iter <= 30
-    assert result.objective == pytest.approx(optimum, rel=1e-8)
+    assert result.objective == pytest.approx(RAW_MSLR[C], rel=2e-9)
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 @pytest.mark.parametrize("C", [1e-6, 1e-3, 1.0, 1e3])
 def test_tol_holds_on_raw_mslr(raw_mslr, C, tol):
     objective = make_objective(RankingData(*raw_mslr), SQUARED_HINGE, C=C, threads=2)
-    optimum = newton(objective, tol=1e-13).objective
-    assert newton(objective, tol=tol).objective <= (1 + tol) * optimum
+    result = newton(objective, tol=tol)
+    assert result.stop.converged
+    assert (1 - 2e-9) * RAW_MSLR[C] <= result.objective <= (1 + tol) * RAW_MSLR[C]
 
 
 @pytest.mark.parametrize("C", [1e-6, 1.0])
 def test_tron_does_not_claim_what_it_did_not_reach_on_raw_mslr(raw_mslr, C):
-    """Where the program of paper 1 stops 6.5 % above the optimum without a word."""
+    """The program of paper 1 stops 6.5 % above the optimum without a warning."""
     objective = make_objective(RankingData(*raw_mslr), SQUARED_HINGE, C=C, threads=2)
-    optimum = newton(objective, tol=1e-13).objective
     result = tron(objective, tol=1e-3, max_iter=100)
-    assert result.objective <= (1 + 1e-3) * optimum or not result.stop.converged
+    assert result.objective > 1.005 * RAW_MSLR[C]
+    assert not result.stop.converged
 
 
 def test_float32_and_float64_agree_on_raw_mslr(raw_mslr):
@@ -138,8 +153,7 @@ def test_hinge_on_mq2008_is_certified(mq2008, C):
         alpha = np.clip(0.5 + (1 - t) / width, 0, 1)
         v = C * alpha @ differences
         bounds.append(C * alpha.sum() - 0.5 * v @ v)
-    assert max(bounds) <= value
-    assert model.objective_ - model.gap_ <= value
+    assert (1 - 1e-4) * value <= max(bounds) <= value
     assert model.gap_ <= 1e-6 * value
     better = RankSVM(C=C, loss="hinge", tol=1e-8).fit(X, y, qid=qid)
     assert better.objective_ >= model.objective_ - model.gap_

@@ -11,7 +11,7 @@ from marginrank.additive.curve_basis import CurveShapes, roughness
 from marginrank.additive.curve_matrix import CurveMatrix
 from marginrank.additive.knots import choose_knots, encode
 from marginrank.data.knots import Knots
-from marginrank.fit.pairs import choose_pairs, objective_on
+from marginrank.fit.inputs import choose_pairs, objective_on
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.native import as_native
 from marginrank.solvers import SOLVERS

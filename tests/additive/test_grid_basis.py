@@ -18,7 +18,7 @@ from marginrank.additive.grid_basis import (
     penalty,
 )
 from marginrank.additive.knots import choose_knots, encode
-from marginrank.fit.pairs import choose_pairs, objective_on
+from marginrank.fit.inputs import choose_pairs, objective_on
 from marginrank.objective.faces import Combination, on_face
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.native import as_native

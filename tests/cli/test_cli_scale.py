@@ -89,7 +89,7 @@ def test_features_without_effect_are_named_once(invoke, odd_txt, tmp_path, comma
     flags = ("--model", tmp_path / "m.json", "--scale", "query")
     done = invoke(command, odd_txt, *flags)
     assert done.returncode == 0, done.stderr
-    told = "Features without effect, as they are constant inside every query: f2; drop them."
+    told = "within every query: f2. Drop them."
     assert done.stderr.count(told) == 1
     assert told not in invoke(command, odd_txt, *flags[:2], "--scale", "none").stderr
 

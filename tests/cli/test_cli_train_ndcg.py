@@ -33,7 +33,7 @@ def test_the_table_tells_the_rounds(invoke, tmp_path, train_txt):
         (("--objective", "ndcg"), "--objective 'ndcg' must be 'pairs' or 'ndcg@k'"),
         (
             ("--objective", "ndcg@5", "--pair-cost", "gain"),
-            "--objective 'ndcg@5' does not go with --pair-cost, as it weighs the pairs itself",
+            "--objective 'ndcg@5' cannot be combined with --pair-cost",
         ),
         (
             ("--objective", "ndcg@5", "--pairs", "p.txt"),

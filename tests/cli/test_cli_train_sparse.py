@@ -169,7 +169,7 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, flags, sentence):
         ),
         (("--loss", "hinge"), "--loss 'hinge' has no solver with a penalty"),
         (("--radius", "0"), "--radius 0"),
-        (("--radius", "1", "--l1-ratio", "0.5"), "--l1-ratio 0.5 mixes penalties"),
+        (("--radius", "1", "--l1-ratio", "0.5"), "--l1-ratio 0.5 cannot be combined with --radius"),
         (("--l1-ratio", "1.5"), "--l1-ratio 1.5 must be a number from 0 to 1"),
         (("--path", "0", "--valid", "v.txt"), "--path 0 must be an integer from 1 to 10000."),
         (("--path", "10001", "--valid", "v.txt"), "--path 10001 must be an integer from 1 to"),

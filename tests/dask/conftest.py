@@ -11,17 +11,20 @@ dask.config.set({"distributed.deploy.lost-worker-timeout": "300s"})
 
 @pytest.fixture(scope="session")
 def client():
-    with start_cluster(2) as cluster, Client(cluster) as client:
+    with start_cluster(2, processes=True) as cluster, Client(cluster) as client:
         yield client
 
 
 @pytest.fixture
 def new_cluster():
-    """Return a function that starts a cluster of its own for a test that breaks it."""
+    """Return a function that starts a cluster of its own for a test that breaks it.
+
+    Its workers are threads, which start in no time, unless a test kills their processes.
+    """
     clusters = []
 
-    def start(n_workers):
-        clusters.append(start_cluster(n_workers))
+    def start(n_workers, *, processes=False):
+        clusters.append(start_cluster(n_workers, processes=processes))
         clients.append(Client(clusters[-1]))
         return clients[-1]
 
@@ -33,7 +36,11 @@ def new_cluster():
         cluster.close()
 
 
-def start_cluster(n_workers):
+def start_cluster(n_workers, *, processes):
     return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=processes,
+        protocol="tcp",
+        dashboard_address=":0",
     )

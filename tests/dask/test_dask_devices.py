@@ -10,7 +10,7 @@ from collections_of import as_data
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
 from marginrank.dask import DaskRankSVM, DaskSparseRankSVM
 from marginrank.dask.problems import Problem
-from marginrank.fit.pairs import choose_pairs
+from marginrank.fit.inputs import choose_pairs
 from marginrank.objective.losses import LOSSES
 
 X, Y, QID = make_ranking(30, 20, 6, random_state=0)

@@ -252,7 +252,7 @@ def lose_patience(monkeypatch):
 def test_workers_killed_in_mid_fit_leave_no_trace(new_cluster, expected, monkeypatch, n_killed):
     """Their nannies start new ones, even if none is left."""
     monkeypatch.setattr(clusters, "PATIENCE", 300.0)  # a busy machine starts them slowly
-    client = new_cluster(2)
+    client = new_cluster(2, processes=True)
     fit = fit_and_then(lambda: kill_workers(client, n_killed), client)
     np.testing.assert_array_equal(fit.coef, expected.coef_)
     assert fit.report.gap == expected.gap_

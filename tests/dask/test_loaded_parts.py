@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from collections_of import as_arrays, as_frame, as_stores, frame_of
 from dask import delayed
 from dask.sizeof import sizeof
+from workers import wait_until
 
 from marginrank import RankingData, make_ranking
 from marginrank.dask import cuts
@@ -233,9 +234,10 @@ def test_a_closed_client_is_refused(new_cluster):
 
 def test_a_worker_that_dies_is_replaced(new_cluster):
     """Loading is pure: what is lost is read again."""
-    client = new_cluster(2)
+    client = new_cluster(2, processes=True)
     X_, y, qid = as_arrays([100] * 4, X, Y, QID)
     loaded = load_parts(client, X_, y=y, qid=qid)
     first = next(iter(client.has_what()))
     client.submit(os._exit, 1, workers=[first], allow_other_workers=False, pure=False, retries=0)
+    wait_until(lambda: first not in client.has_what())  # or nothing would be lost yet
     assert_same_documents(fetch(client, loaded.parts))

@@ -11,13 +11,22 @@ def keys_on_workers(client):
     return {key for keys in client.has_what().values() for key in keys}
 
 
+def wait_until(condition):
+    """Fail if a condition does not come true, however busy the machine is."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @contextmanager
 def nothing_left_on(client):
     """Expect that what happens inside leaves nothing behind."""
     before = keys_on_workers(client)
     yield
-    deadline = time.monotonic() + PATIENCE
-    while keys_on_workers(client) - before and time.monotonic() < deadline:
+
+    def nothing_left():
         gc.collect()  # again, as the client's own thread may be the last to let go of a cycle
-        time.sleep(0.05)
-    assert not keys_on_workers(client) - before
+        return not keys_on_workers(client) - before
+
+    wait_until(nothing_left)

@@ -251,7 +251,7 @@ def test_malformed_input_is_named(method, parameters, arguments, message):
     ("parameters", "arguments", "message"),
     [
         ({}, {"pair_weight": np.zeros(len(PAIRS))}, "pair_weight is zero for every pair"),
-        ({"early_stopping": True}, {}, "needs their labels, which pairs do not have"),
+        ({"early_stopping": True}, {}, "early_stopping=True.*pairs"),
     ],
 )
 def test_pairs_that_cannot_be_learned_from(parameters, arguments, message):

@@ -21,7 +21,7 @@ from marginrank import (
 from marginrank._utils.parameters import ParameterError, declared
 from marginrank.additive.fit import AdditiveParameters
 from marginrank.fit.linear import Parameters
-from marginrank.fit.online import OnlineParameters
+from marginrank.fit.online_learner import OnlineParameters
 from marginrank.fit.sparse import SparseParameters
 from marginrank.models.kernels import Kernel
 from marginrank.models.parameters import ESTIMATOR_ONLY, MARGINS, PAIR_COSTS, LinearDeclaration

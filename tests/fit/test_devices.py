@@ -10,9 +10,9 @@ import scipy.sparse as sp
 import torch
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, load_model, make_ranking
-from marginrank.fit import matrices
+from marginrank.fit import inputs
+from marginrank.fit.inputs import device_name, matrix_on
 from marginrank.fit.linear import Parameters, make_objective
-from marginrank.fit.matrices import Place, matrix_at
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.native import NativeMatrix
 from marginrank.operators.torch.documents import DeviceDocuments
@@ -107,15 +107,15 @@ def test_tensors_in_the_place_of_arrays():
 
 def test_a_tensor_is_used_where_it_is():
     tensor = torch.as_tensor(X)
-    matrix = matrix_at(DATA, Place("cpu", tensor))
+    matrix = matrix_on(DATA, "cpu", tensor)
     assert isinstance(matrix, TorchMatrix)
     assert matrix.features.X.data_ptr() == tensor.data_ptr()
-    assert isinstance(matrix_at(DATA, Place(None, tensor)), NativeMatrix)
-    assert isinstance(matrix_at(DATA, Place(None, None)), NativeMatrix)
+    assert isinstance(matrix_on(DATA, None, tensor), NativeMatrix)
+    assert isinstance(matrix_on(DATA, None, None), NativeMatrix)
 
 
-class OnACard:
-    """As much of a tensor on a card as the rule of small data looks at."""
+class FakeTensor:
+    """The part of a tensor on a GPU that device_name reads."""
 
     device = torch.device("cuda", 0)
 
@@ -130,17 +130,15 @@ class OnACard:
 
 
 def test_small_data_stay_on_the_host_unless_asked():
-    small, large = OnACard(matrices.SMALL_BYTES // 4 - 1), OnACard(matrices.SMALL_BYTES // 4)
-    assert Place(None, small).name is None
-    assert Place(None, large).name == "cuda:0"
-    assert Place("cuda", small).name == "cuda"
+    small, large = FakeTensor(inputs.SMALL_BYTES // 4 - 1), FakeTensor(inputs.SMALL_BYTES // 4)
+    assert device_name(None, small) is None
+    assert device_name(None, large) == "cuda:0"
+    assert device_name("cuda", small) == "cuda"
 
 
 def test_too_large_for_the_card(monkeypatch):
-    monkeypatch.setattr(matrices, "free_bytes", lambda torch, device: 10_000)
-    with pytest.raises(
-        ValueError, match=r"need 1?\d+ MB on cpu, where 0 MB are free; .*device=None"
-    ):
+    monkeypatch.setattr(inputs, "free_bytes", lambda torch, device: 10_000)
+    with pytest.raises(ValueError, match=r"need 1?\d+ MB on cpu.* 0 MB .*device=None"):
         RankSVM(device="cpu").fit(RankingData(*make_ranking(1000, 20, 50, random_state=0)))
 
 
@@ -156,7 +154,7 @@ def test_the_model_file_has_the_device_and_needs_none(tmp_path):
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        ("cuda:99", "device='cuda:99' does not exist: PyTorch finds .* use another, or None"),
+        ("cuda:99", "device='cuda:99' does not exist"),
         ("mps", "device='mps' has no float64"),
         ("mps:0", "device='mps:0' has no float64"),
         ("gpu", "device='gpu' must be None, 'cpu', 'cuda'"),
@@ -172,7 +170,7 @@ def test_devices_that_are_refused(device, message):
 
 def test_a_limit_of_memory_beside_a_device(tmp_path):
     DATA.save(tmp_path / "store")
-    with pytest.raises(ValueError, match="device='cpu' needs all of X there"):
+    with pytest.raises(ValueError, match=r"device='cpu'.*memory_limit"):
         RankSVM(device="cpu").fit(tmp_path / "store", memory_limit="1GB")
 
 

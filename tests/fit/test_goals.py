@@ -32,22 +32,22 @@ def test_anything_else_is_refused(wrong):
 )
 def test_parameters_that_weigh_pairs_themselves_are_refused(other, value):
     model = RankSVM(objective="ndcg@5", **{other: value})
-    with pytest.raises(ValueError, match=f"objective='ndcg@5' does not go with {other}, as it"):
+    with pytest.raises(ValueError, match=f"objective='ndcg@5'.*{other}"):
         model.fit(X, Y, qid=QID)
 
 
 def test_pairs_without_labels_are_refused():
-    with pytest.raises(ValueError, match="objective='ndcg@5' does not go with pairs, which have"):
+    with pytest.raises(ValueError, match=r"objective='ndcg@5'.*pairs"):
         RankSVM(objective="ndcg@5").fit(X, pairs=[[0, 1]], qid=QID)
     pairs = check_pairs([[0, 1]], None, len(Y))
-    with pytest.raises(ValueError, match="drop one of them"):
+    with pytest.raises(ValueError, match=r"objective='ndcg@5'.*pairs"):
         fit_linear(RankingData(X, Y, QID), Parameters(objective="ndcg@5"), pairs=pairs)
 
 
 def test_documents_that_stay_on_disk_are_refused(tmp_path):
     RankingData(X, Y, QID).save(tmp_path / "s.store")
     model = RankSVM(objective="ndcg@5")
-    with pytest.raises(ValueError, match="objective='ndcg@5' does not go with memory_limit"):
+    with pytest.raises(ValueError, match=r"objective='ndcg@5'.*memory_limit"):
         model.fit(tmp_path / "s.store", memory_limit="1GB")
     mapped = model.fit(tmp_path / "s.store").coef_
     assert (mapped == RankSVM(objective="ndcg@5").fit(X, Y, qid=QID).coef_).all()

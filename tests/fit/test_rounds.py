@@ -8,8 +8,8 @@ import pytest
 from helpers.brute_force import BruteForce, ExplicitPairs, explicit_pairs
 
 from marginrank import RankingData, learning_curve_ranking, make_ranking
-from marginrank.fit.linear import Parameters, fit_linear, minimise, preferences_of
-from marginrank.fit.pairs import objective_on
+from marginrank.fit.inputs import objective_on
+from marginrank.fit.linear import Parameters, fit_linear, minimize, preferences_of
 from marginrank.fit.rounds import MOST_ROUNDS, PATIENCE, Problems, Top, fit_in_rounds
 from marginrank.metrics import ndcg
 from marginrank.metrics.ranking import ranks
@@ -41,7 +41,7 @@ def problems_that_tell(asked, parameters, data=DATA):
 
     def solve(chosen, w0, callback):
         objective = objective_on(data, chosen, C=parameters.C)
-        found = minimise(objective, parameters, scale=None, seed=0, w0=w0, callback=callback)
+        found = minimize(objective, parameters, scale=None, seed=0, w0=w0, callback=callback)
         asked.append((chosen, w0, *found))
         return found
 

@@ -1,6 +1,5 @@
 """Scales as part of the model: the same as features that were scaled first."""
 
-import re
 import tracemalloc
 import warnings
 
@@ -200,14 +199,11 @@ def test_constant_features_are_left_as_they_are(layout):
 def test_features_that_no_pair_sees_are_named_once():
     X, y, qid = problem(n_features=20)
     X[:, :13] = np.random.default_rng(0).normal(size=(qid.max() + 1, 13))[qid]
-    with pytest.warns(UserWarning, match="constant inside every query") as caught:
+    with pytest.warns(UserWarning, match="Features without effect") as caught:
         model = RankSVM(scale="standard").fit(X, y, qid=qid)
     (warning,) = caught
-    assert str(warning.message) == (
-        "Features without effect, as they are constant inside every query: "
-        + ", ".join(f"f{k + 1}" for k in range(10))
-        + " and 3 more; drop them."
-    )
+    listed = ", ".join(f"f{k + 1}" for k in range(10))
+    assert f": {listed} and 3 more" in str(warning.message)
     assert warning.filename == __file__
     np.testing.assert_allclose(model.coef_[:13], 0.0, atol=1e-10)
     assert np.all(model.scale_[:13] > 0.1)
@@ -221,9 +217,9 @@ def test_names_of_features_that_no_pair_sees():
     X[:, 3] = 7.0
     data = RankingData(X, y, qid, feature_names=list("abcdef"))
     message = effect_message(without_effect(find_scale(data, "query")), data.feature_names)
-    assert message.endswith("query: d; drop them.")
+    assert message.endswith("query: d. Drop them.")
     plain = effect_message(without_effect(find_scale(data, "query")), None)
-    assert plain.spelled(str).endswith("query: f4; drop them.")
+    assert plain.spelled(str).endswith("query: f4. Drop them.")
 
 
 @pytest.mark.parametrize("scale", ["standard", "range", "query"])
@@ -271,7 +267,7 @@ def test_an_array_has_a_number_for_each_feature():
 def test_values_that_no_number_divides_are_refused():
     X = np.array([[1e308, 0.0], [-1e308, 1.0]])
     for name in ("standard", "range", "query"):
-        with pytest.raises(ValueError, match=re.escape("X[:, 0] has values so large")):
+        with pytest.raises(ValueError, match=r"X\[:, 0\] has values too large"):
             RankSVM(scale=name).fit(X, [0, 1])
 
 
@@ -367,7 +363,7 @@ def test_chunks_may_lack_the_last_features(name, layout):
 
 def test_learning_on_needs_a_scale_that_is_known():
     X, y, qid = problem()
-    with pytest.raises(ParameterError, match="partial_fit sees a part of them at a time"):
+    with pytest.raises(ParameterError, match=r"scale='standard'.*partial_fit"):
         SGDRankSVM(scale="standard").partial_fit(X, y, qid=qid)
     scale = StandardScaler().fit(X).scale_
     given = SGDRankSVM(scale=scale).partial_fit(X, y, qid=qid)
@@ -402,7 +398,7 @@ def test_a_huge_constant_feature_changes_nothing(size, scale, layout):
     alone = RankSVM(scale=scale).fit(layout(X), y, qid=qid)
     beside = np.column_stack([X, np.where(qid == qid[0], size, size / 2)])
     model = RankSVM(scale=scale)
-    with pytest.warns(UserWarning, match="constant inside every query"):
+    with pytest.warns(UserWarning, match="Features without effect"):
         model.fit(layout(beside), y, qid=qid)
     assert model.stop_reason_.converged
     assert model.objective_ == pytest.approx(alone.objective_, rel=1e-6)

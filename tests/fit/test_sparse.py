@@ -84,7 +84,7 @@ def test_every_solver_gives_the_same_model():
         ({"C": 0}, "C=0 must be"),
         ({"l1_ratio": 1.5}, "l1_ratio=1.5 must be a number from 0 to 1"),
         ({"l1_ratio": -0.1}, "l1_ratio=-0.1 must be"),
-        ({"radius": 1.0, "l1_ratio": 0.5}, "leave one of them out"),
+        ({"radius": 1.0, "l1_ratio": 0.5}, "l1_ratio=0.5.*radius"),
         ({"positive": "yes"}, "positive='yes' must be True or False"),
         ({"loss": "absolute"}, "loss='absolute' must be one of"),
         ({"solver": "newton"}, "solver='newton' cannot minimise .* can: 'proximal_newton'"),

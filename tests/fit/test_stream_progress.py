@@ -27,9 +27,9 @@ def iteration(number, seconds, distance, fraction=1.0):
 
 def test_the_first_sweep_is_a_look_at_the_data():
     progress = StreamProgress(100, TOL)
-    assert progress.status == "look at the data once"
+    assert progress.status == "first pass over the data"
     progress.on_read(60, 6_000_000)
-    assert progress.status == "look at the data once  read 6 MB"
+    assert progress.status == "first pass over the data  read 6 MB"
     assert progress.rows_of_sweep == 60
     progress.on_read(40, 4_000_000)
     assert progress.status == "train  read 10 MB"
@@ -92,7 +92,7 @@ def test_parts_and_workers():
     workers = [2, 3]
     progress = StreamProgress(100, TOL, n_parts=4, count_workers=lambda: workers[0])
     progress.on_read(25, 0)
-    assert progress.status == "look at the data once  parts 1 of 4  workers 2"
+    assert progress.status == "first pass over the data  parts 1 of 4  workers 2"
     for _ in range(3):
         progress.on_read(25, 0)
     workers.pop(0)

@@ -6,9 +6,9 @@ import pytest
 from marginrank import RankingData, make_ranking
 from marginrank._utils.memory import private_memory
 from marginrank.data.store.stored_features import StoredFeatures
-from marginrank.fit import matrices
+from marginrank.fit import inputs
+from marginrank.fit.inputs import open_documents
 from marginrank.fit.linear import Parameters, fit_linear
-from marginrank.fit.matrices import open_documents
 from marginrank.fit.sparse import SparseParameters, fit_sparse
 from marginrank.operators.parts import streaming
 
@@ -42,12 +42,12 @@ def test_without_a_limit_x_is_mapped_if_memory_holds_it(store):
 
 
 def test_without_a_limit_x_stays_on_disk_if_memory_is_too_small(store, monkeypatch):
-    monkeypatch.setattr(matrices, "available_memory", lambda: 1000)
+    monkeypatch.setattr(inputs, "available_memory", lambda: 1000)
     opened = open_documents(store)
     assert isinstance(opened.data.X, StoredFeatures)
     assert opened.memory_limit >= 800
     assert str(store) in opened.message
-    assert "read from disk in every sweep, within memory_limit=" in opened.message
+    assert "memory_limit=" in opened.message
 
 
 @pytest.mark.parametrize(
@@ -79,14 +79,14 @@ def test_a_limit_for_data_in_memory(store):
     stored = RankingData.open(store)
     data = RankingData(np.array(stored.X), stored.y, stored.qid)
     assert open_documents(data).data is data
-    with pytest.raises(ValueError, match="are in memory; save them as a store, and give its path"):
+    with pytest.raises(ValueError, match=r"memory_limit .* these are in memory"):
         open_documents(data, "2GB")
 
 
 def test_rows_of_a_query_apart_are_refused_with_the_way_out(tmp_path):
     X, y, qid = make_ranking(30, 10, 6, shuffle=True, random_state=0)
     RankingData(X, y, qid).save(tmp_path / "apart.store")
-    with pytest.raises(ValueError, match=r"apart\.store has .* marginrank convert OLD NEW"):
+    with pytest.raises(ValueError, match=r"apart\.store: .* marginrank convert OLD NEW"):
         open_documents(tmp_path / "apart.store", "2GB")
 
 

@@ -1,4 +1,4 @@
-"""For people with a card, `pytest -m gpu`: what only a card can show."""
+"""Tests that need a GPU: `pytest -m gpu`."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,8 @@ import torch
 from helpers.torch_problems import both, make_data, relative_error
 
 from marginrank import RankingData, RankSVM, SparseRankSVM, make_ranking
-from marginrank.fit import matrices
-from marginrank.fit.matrices import Place, matrix_at
-from marginrank.fit.pairs import choose_pairs, objective_on
+from marginrank.fit import inputs
+from marginrank.fit.inputs import choose_pairs, matrix_on, objective_on
 from marginrank.objective.losses import LOSSES
 from marginrank.operators.torch.features import DenseFeatures
 from marginrank.operators.torch.fixed_point import Segments, prefix_sums
@@ -22,12 +21,12 @@ V = np.array([1.0, 0.3, -0.7, 0.1])
 
 
 @pytest.fixture(autouse=True)
-def card():
+def gpu():
     if not torch.cuda.is_available():
-        pytest.fail("PyTorch finds no card: -m gpu is for machines that have one.")
+        pytest.fail("PyTorch finds no GPU; run -m gpu on a machine that has one.")
 
 
-def on_card(data, loss="squared_hinge", **options):
+def on_gpu(data, loss="squared_hinge", **options):
     chosen = choose_pairs(data, LOSSES[loss], **options)
     return objective_on(data, chosen, matrix=TorchMatrix.of(data, "cuda:0"))
 
@@ -39,7 +38,7 @@ def on_card(data, loss="squared_hinge", **options):
 @pytest.mark.parametrize("k", [1, 2, 5, 1000, "l"])
 def test_values_and_products_are_those_of_the_native_kernels(k, layout, loss):
     data = make_data(k, 20_000, 50, layout=layout)
-    native, found = both(data, LOSSES[loss])[0].at(W), on_card(data, loss).at(W)
+    native, found = both(data, LOSSES[loss])[0].at(W), on_gpu(data, loss).at(W)
     assert found.value == pytest.approx(native.value, rel=1e-12)
     assert relative_error(found.gradient, native.gradient) < 1e-12
     assert relative_error(found.hess_vec(V)[0], native.hess_vec(V)[0]) < 1e-12
@@ -49,7 +48,7 @@ def test_two_runs_have_the_same_bits():
     data = make_data(5, 300_000, 1000, layout=np.float32)
     runs = []
     for _ in range(2):
-        point = on_card(data, "huber").at(W)
+        point = on_gpu(data, "huber").at(W)
         runs.append((point.value, point.gradient, *point.hess_vec(V)))
     assert runs[0][0] == runs[1][0]
     for a, b in zip(runs[0][1:3], runs[1][1:3], strict=True):
@@ -61,7 +60,7 @@ def test_pair_sums_are_those_of_the_processor_bit_by_bit():
     data = make_data(300, 50_000, 20)
     rng = np.random.default_rng(0)
     scores, u = (torch.as_tensor(rng.normal(size=50_000)) for _ in range(2))
-    objectives = both(data, LOSSES["squared_hinge"])[1], on_card(data)
+    objectives = both(data, LOSSES["squared_hinge"])[1], on_gpu(data)
     images = []
     for objective, device in zip(objectives, ("cpu", "cuda"), strict=True):
         point = objective.at(W, scores.to(device))
@@ -94,8 +93,8 @@ def test_triton_kernels_are_those_of_torch():
 def test_a_tensor_is_used_where_it_is():
     X, y, qid = make_ranking(2000, 30, 100, dtype=np.float32, random_state=0)
     tensor = torch.as_tensor(X, device="cuda")
-    assert tensor.numel() * 4 >= matrices.SMALL_BYTES
-    matrix = matrix_at(RankingData(X, y, qid), Place(None, tensor))
+    assert tensor.numel() * 4 >= inputs.SMALL_BYTES
+    matrix = matrix_on(RankingData(X, y, qid), None, tensor)
     assert matrix.features.X.data_ptr() == tensor.data_ptr()
     found = RankSVM(C=0.01).fit(tensor, torch.as_tensor(y, device="cuda"), qid=qid)
     expected = RankSVM(C=0.01).fit(X, y, qid=qid)
@@ -115,7 +114,7 @@ def test_what_does_not_fit_is_refused():
     free = torch.cuda.mem_get_info()[0]
     hog = torch.empty(max(free - (1 << 28), 0), dtype=torch.uint8, device="cuda")
     X, y, qid = make_ranking(20_000, 30, 200, dtype=np.float32, random_state=0)
-    with pytest.raises(ValueError, match=r"the data need .* on cuda:0, where .* are free"):
+    with pytest.raises(ValueError, match=r"the data need .* on cuda:0"):
         RankSVM(device="cuda").fit(X, y, qid=qid)
     del hog
 

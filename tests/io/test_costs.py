@@ -123,12 +123,12 @@ def test_text_in_chunks_is_learned_with_costs(tmp_path):
 
 def test_propensities_beside_costs_are_refused():
     data = clicks()
-    with pytest.raises(ValueError, match="the inverse of one; drop propensity"):
+    with pytest.raises(ValueError, match=r"propensity.*cost"):
         RankSVM().fit(data, propensity=np.ones(data.n_documents))
 
 
 def test_costs_of_listed_pairs_are_refused():
-    with pytest.raises(ValueError, match="cost does not go with pairs"):
+    with pytest.raises(ValueError, match=r"cost.*pairs"):
         RankSVM().fit(clicks(), pairs=[[0, 1]])
 
 

@@ -9,7 +9,7 @@ from helpers.pair_kinds import NAMES, pair_kind
 from helpers.tables import each
 
 from marginrank import RankingData, make_ranking
-from marginrank.fit.online import OnlineParameters, step_problem
+from marginrank.fit.online_learner import OnlineParameters, step_problem
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import LOSSES
 

@@ -13,7 +13,7 @@ from helpers.tables import each
 
 from marginrank import RankingData, _core, make_ranking
 from marginrank.data.queries import Queries
-from marginrank.fit.online import OnlineParameters, step_problem
+from marginrank.fit.online_learner import OnlineParameters, step_problem
 from marginrank.objective.losses import LOSSES
 from marginrank.solvers.stochastic import sgd
 from marginrank.solvers.stochastic.sgd import Rate, Schedule, Sgd, curved

@@ -67,13 +67,15 @@ def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, kind, los
     X, y, qid = make_ranking(*shape, **kind, random_state=2)
     objective = make_objective(RankingData(X, y, qid), loss, C=C)
     optimum = newton(objective, tol=1e-13).objective
+    # Plain conjugate gradients cannot reach every optimum, but then TRON has to say so.
+    flat = shape == PROBLEMS["fewer documents than features"][0] and loss.name != "logistic"
+    hopeless = solver is tron and flat and C == 1e3
     for tol in (1e-3, 1e-6, 1e-9):
         result = solver(objective, tol=tol, max_iter=500)
         distance = result.objective - optimum
         assert distance <= result.gap + 1e-13 * optimum
+        assert result.stop.converged or hopeless
         assert distance <= tol * optimum or not result.stop.converged
-        # Plain conjugate gradients cannot reach every optimum, but then TRON has to say so.
-        assert result.stop.converged or solver is tron
 
 
 @pytest.mark.parametrize("n_levels", [5, None], ids=["five levels", "real labels"])

@@ -45,25 +45,13 @@ FEW = 1e-6  # documents added to each knot: one without weight would make matric
 
 @dataclass(frozen=True)
 class CurveBasis(Transformation):
-    """Basis functions by their values at the knots.
+    """Basis functions by their values at the knots."""
 
-    Attributes
-    ----------
-    blocks : sequence of ndarray
-        For each feature, the values of its basis functions (columns) at its knots (rows). The first
-        row is for missing values.
-    variances : ndarray of shape (n_weights,)
-        Approximate variance of each function over the documents.
-    deviations : ndarray of shape (n_features,)
-        τ; 0 for features without curves.
-    n_grids : int
-        Number of grids: the last blocks. Each takes several features of hat functions.
-    """
-
+    # By feature, the values of its functions (columns) at its knots; row 0 is for missing values.
     blocks: Sequence[Floats]
-    variances: Floats
-    deviations: Floats
-    n_grids: int = 0
+    variances: Floats  # approximate, of each function over the documents
+    deviations: Floats  # τ by feature; 0 without curves
+    n_grids: int = 0  # the last blocks; each takes several features of hat functions
 
     @cached_property
     def starts(self) -> Integers:
@@ -145,20 +133,13 @@ class BasisBlock(NamedTuple):
 class CurveShapes:
     """Basis functions up to a factor each, which depends on smoothness and scale.
 
-    Attributes
-    ----------
-    blocks : list of BasisBlock
-        For each feature: indicators of missing values or categories, the line of slope one, and
-        curves of roughness one.
-    n_steps : ndarray of int64, shape (n_features,)
-        Number of indicators of each feature.
-    deviations : ndarray of shape (n_features,)
-        τ; 0 for features without curves.
+    A feature has indicators of missing values or categories, the line of slope one, and curves of
+    roughness one.
     """
 
-    blocks: list[BasisBlock]
-    n_steps: Integers
-    deviations: Floats
+    blocks: list[BasisBlock]  # by feature
+    n_steps: Integers  # number of indicators of each feature
+    deviations: Floats  # τ by feature; 0 without curves
 
     @classmethod
     def of(cls, knots: Knots, codes: HatCodes) -> "CurveShapes":

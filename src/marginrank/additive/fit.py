@@ -23,7 +23,7 @@ from marginrank.fit.linear import (
     RidgeParameters,
     check_ndcg_inputs,
     make_objective,
-    minimise,
+    minimize,
     require_pairs,
     solve_in_rounds,
 )
@@ -110,8 +110,10 @@ def fit_additive(
         data,
         parameters,
         objective,
-        partial(problem.minimise, parameters=parameters, seed=seed),
-        partial(problem.scores, threads=objective.threads),
+        partial(problem.minimize, parameters=parameters, seed=seed),
+        lambda w: problem.matrix.hats.view.dot(
+            problem.matrix.basis.inner(w), None, objective.threads
+        ),
         propensity=propensity,
         w0=None,
         callback=callback,
@@ -141,7 +143,7 @@ class AdditiveProblem(NamedTuple):
         require_pairs(objective, data)
         return objective
 
-    def minimise(
+    def minimize(
         self,
         objective: Objective,
         parameters: AdditiveParameters,
@@ -153,7 +155,7 @@ class AdditiveProblem(NamedTuple):
     ) -> Solution:
         """Minimize an objective; `solve` replaces the solver of the parameters."""
         solve = solve or self.solver(parameters, objective.loss)
-        return minimise(
+        return minimize(
             objective, parameters, scale=None, seed=seed, w0=w0, callback=callback, solve=solve
         )
 
@@ -198,16 +200,10 @@ class AdditiveProblem(NamedTuple):
     ) -> Floats:
         """Return the weights of an intermediate fit; raise KeyboardInterrupt if interrupted."""
         there = self._replace(matrix=cast(CurveMatrix, objective.matrix))
-        w, report = there.minimise(objective, parameters, seed=seed, w0=w0)
+        w, report = there.minimize(objective, parameters, seed=seed, w0=w0)
         if report.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         return w
-
-    def scores(self, weights: Floats, threads: int) -> Floats:
-        """Return the scores by row for weights of the basis."""
-        values = self.matrix.basis.inner(weights)
-        scores: Floats = self.matrix.hats.view.dot(values, None, threads)
-        return scores
 
     def model(
         self,

@@ -63,18 +63,8 @@ def choose_interactions(
 ) -> list[Pair]:
     """Return up to k pairs of features, the most promising first.
 
-    Parameters
-    ----------
-    objective : Objective
-        The objective of the curves alone, with a smooth loss.
-    k : int
-        Number of pairs.
-    penalty : RoughnessPenalty
-        The penalty of curves and grids.
-    solve : callable
-        Returns the weights that minimize an objective, given a start.
-    alone : collection of int
-        Features that must not be in a pair.
+    `objective` is the one of the curves alone, with a smooth loss. `solve` returns the weights that
+    minimize an objective, given a start. Features in `alone` are not paired.
     """
     here = objective
     if objective.n_documents > DOCUMENTS:
@@ -174,11 +164,7 @@ class Candidates:
 
     @classmethod
     def of(
-        cls,
-        point: Point,
-        matrix: CurveMatrix,
-        penalty: RoughnessPenalty,
-        alone: Collection[int] = (),
+        cls, point: Point, matrix: CurveMatrix, penalty: RoughnessPenalty, alone: Collection[int]
     ) -> "Candidates":
         """Return the candidates for a model without grids."""
         features = _leading(matrix, point.w, alone)

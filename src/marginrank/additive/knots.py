@@ -56,16 +56,8 @@ def choose_knots(X: Any, max_bins: int = 32, categorical: Collection[int] = ()) 
 
     A feature with at most `max_bins` + 1 distinct values has a knot at each of them. Otherwise
     frequent values are knots, and the other knots are at quantiles of the rest. The outer knots are
-    the minimum and the maximum. NaN is ignored.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_documents, n_features)
-        Checked features; NaN is allowed, infinity is not.
-    max_bins : int
-        The largest number of bins between knots, up to 254.
-    categorical : collection of int
-        Categorical features.
+    the minimum and the maximum. NaN is ignored; infinity raises ValueError. `max_bins` is the
+    largest number of bins between knots, up to 254.
     """
     _require_memory(X)
     low, high = _ranges(X)

@@ -143,7 +143,7 @@ class FoldCurves:
             results.append(solve(*given, **options))
             return results[0]
 
-        w, report = problem.minimise(objective, parameters, seed=seed, w0=start, solve=remember)
+        w, report = problem.minimize(objective, parameters, seed=seed, w0=start, solve=remember)
         if report.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         if not alone:

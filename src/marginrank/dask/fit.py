@@ -112,7 +112,7 @@ def fit_on_dask(
             objective = dask_objective(client, loaded, chosen, on_read)
     loaded.release()
     objective.matrix.survey(objective.pairs, objective.threads)
-    w, report = minimise(objective, chosen, scale=scale, seed=seed, w0=w0, callback=callback)
+    w, report = minimize(objective, chosen, scale=scale, seed=seed, w0=w0, callback=callback)
     estimator = "RankSVM"
     if isinstance(chosen, SparseParameters):
         estimator, report = "SparseRankSVM", replace(report, C=chosen.C)
@@ -129,7 +129,7 @@ def fit_on_dask(
 def check_for_dask(parameters: AnyParameters) -> None:
     """Raise ValueError for parameters that are not supported on a cluster."""
     if isinstance(parameters, Parameters):
-        check_alone(parameters.objective, "dask", "as it ranks documents that are in memory")
+        check_not_ndcg(parameters.objective, "dask")
 
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:

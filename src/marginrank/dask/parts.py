@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from marginrank._utils.types import Floats
 from marginrank.dask.chunks import Chunk, in_partition
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.pairs import check_propensity
+from marginrank.fit.inputs import check_propensity
 
 
 @dataclass

@@ -17,9 +17,8 @@ from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Integers
 from marginrank.dask.parts import Part, size_of_data
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.inputs import choose_pairs, matrix_on
 from marginrank.fit.linear import Parameters
-from marginrank.fit.matrices import Place, matrix_at
-from marginrank.fit.pairs import choose_pairs
 from marginrank.fit.sparse import SparseParameters
 from marginrank.objective.losses import Loss, get_loss
 from marginrank.objective.pair_sets import PairSet

@@ -19,6 +19,7 @@ from marginrank.fit.linear import Parameters
 from marginrank.models.fit_report import print_iteration
 from marginrank.models.kernel_model import KernelModel
 from marginrank.models.kernels import AUTO, PRECOMPUTED, Kernel, Landmarks
+from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import LinearDeclaration
 
 
@@ -164,6 +165,7 @@ class KernelRankSVM(BaseRanker):
             n_components=self.n_components,
             seed=seed,
             callback=print_iteration if self.verbose else None,
+            on_linear=linear.append,
         )
         self.linear_ = RankSVM.from_linear_model(linear)
         self._take_over(model, features_of(data))

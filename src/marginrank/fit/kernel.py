@@ -1,14 +1,15 @@
-"""From data and parameters to a kernel model: the kernel PCA map, and a linear fit behind it.
+"""Fits of kernel models: the kernel PCA map, followed by a linear fit.
 
-The map ψ of Chapelle and Keerthi (2010), section 6.3. With K = UΛUᵀ the kernel matrix of some
-landmarks z_1 … z_m and A = UΛ^(−1/2),
+The map ψ of Chapelle and Keerthi (2010), section 6.3: with the kernel matrix K = UΛUᵀ of landmarks
+z_1 … z_m and A = UΛ^(−1/2),
 
-    ψ(x) = Aᵀ k(x),   k(x) = (k(x, z_1), …, k(x, z_m)),
+    ψ(x) = Aᵀ k(x),   k(x) = (k(x, z_1), …, k(x, z_m)).
 
-so that ψ(x)ᵀψ(x′) = k(x, x′) wherever x or x′ is spanned by the landmarks. If they are all training
-documents, the map is exact; if they are a sample, it is Nyström's approximation.
+Then ψ(x)ᵀψ(x′) = k(x, x′) if x or x′ is in the span of the landmarks. If all training documents are
+landmarks, the map is exact; if they are a sample, it is Nyström's approximation.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,10 +30,10 @@ from marginrank.models.linear_model import LinearModel
 from marginrank.models.parameters import no_scale, recorded_parameters
 from marginrank.solvers.result import Callback
 
-EXACT_DOCUMENTS = 3000  # the eigenvectors of so many take seconds; the time grows with the cube
-DEFAULT_LANDMARKS = 1000  # few enough for "newton" to work with the Hessian of the mapped data
-ASYMMETRY = 1e-5  # relative; more is no rounding error, not even of float32
-NEGATIVE = 1e-6  # likewise for an eigenvalue below zero
+EXACT_DOCUMENTS = 3000  # their eigenvectors take seconds; the time grows with the cube
+DEFAULT_LANDMARKS = 1000  # few enough for "newton" to use the Hessian of the mapped data
+ASYMMETRY = 1e-5  # relative; more cannot be a rounding error, not even of float32
+NEGATIVE = 1e-6  # the same for negative eigenvalues
 
 
 def fit_kernel(
@@ -43,33 +44,34 @@ def fit_kernel(
     n_components: int | None = None,
     seed: int = 0,
     callback: Callback | None = None,
-) -> tuple[KernelModel, LinearModel]:
-    """Return the kernel model that minimises the objective, and its linear part after the map.
+    on_linear: Callable[[LinearModel], None] | None = None,
+) -> KernelModel:
+    """Fit a kernel model.
 
-    The scale of the parameters is that of the features in front of the kernel.
+    The scale applies to the features before the kernel. `on_linear` is called with the linear model
+    on the mapped features. The other arguments are as in
+    :func:`~marginrank.fit.linear.fit_linear`.
     """
     if kernel.function == PRECOMPUTED and not no_scale(parameters.scale):
         raise ParameterError(
             Mention("scale"),
-            " is for features, and a precomputed kernel has none; scale them before the kernel is "
-            "computed.",
+            " cannot be combined with a precomputed kernel; scale the features before computing "
+            "the kernel.",
         )
     kernel = kernel.with_gamma(data.n_features)
     scale = values_of(find_scale(data, parameters.scale))
     landmarks = choose_landmarks(kernel, data.X, n_components, seed, scale)
     map = KernelMap.of(landmarks, data.X)
-    mapped = map.features(data.X, effective_threads(parameters.n_jobs))
-    linear = fit_linear(
-        data.with_features(mapped, n_jobs=parameters.n_jobs),
-        replace(parameters, scale=None),
-        seed=seed,
-        callback=callback,
-    )
+    features = map.features(data.X, effective_threads(parameters.n_jobs))
+    mapped = data.with_features(features, n_jobs=parameters.n_jobs)
+    linear = fit_linear(mapped, replace(parameters, scale=None), seed=seed, callback=callback)
     own = recorded_parameters("KernelRankSVM", parameters)
     own |= {"kernel": kernel.function, "gamma": kernel.gamma, "degree": kernel.degree}
     own |= {"coef0": kernel.coef0, "n_components": n_components}
     del own["device"]
-    model = KernelModel(
+    if on_linear is not None:
+        on_linear(linear)
+    return KernelModel(
         parameters=dict(sorted(own.items())),
         dual_coef=map.expansion(linear.coef),
         landmark_rows=landmarks.rows,
@@ -79,25 +81,20 @@ def fit_kernel(
         report=linear.report,
         scale=scale,
     )
-    return model, linear
 
 
 def choose_landmarks(
-    kernel: Kernel,
-    X: Any,
-    n_components: int | None,
-    seed: int,
-    scale: Floats | None = None,
+    kernel: Kernel, X: Any, n_components: int | None, seed: int, scale: Floats | None = None
 ) -> Landmarks:
-    """Take all documents if they are few, else a sample of `n_components`."""
+    """Return all documents as landmarks if they are few, else a sample of `n_components`."""
     n = X.shape[0]
     if n_components is None:
         n_components = n if n <= EXACT_DOCUMENTS else DEFAULT_LANDMARKS
     check_integer("n_components", n_components, at_least=1)
     if kernel.function == PRECOMPUTED and X.shape[1] != n:
         raise ValueError(
-            f"X has shape {X.shape}, but kernel='precomputed' is fitted to a square matrix, "
-            "the kernel of all documents with all documents."
+            f"X has shape {X.shape}, but kernel='precomputed' requires a square matrix: the kernel "
+            "of all pairs of documents."
         )
     rows = np.arange(n)
     if n_components < n:
@@ -109,15 +106,6 @@ def choose_landmarks(
 @dataclass(frozen=True)
 class KernelMap:
     """The kernel PCA map of some landmarks.
-
-    Attributes
-    ----------
-    landmarks : Landmarks
-        What documents are compared with.
-    vectors : ndarray of shape (n_landmarks, n_dimensions)
-        Eigenvectors U of the landmarks' kernel matrix.
-    roots : ndarray of shape (n_dimensions,)
-        Square roots Λ^½ of the eigenvalues, all positive.
 
     Examples
     --------
@@ -135,12 +123,12 @@ class KernelMap:
     """
 
     landmarks: Landmarks
-    vectors: Floats
-    roots: Floats
+    vectors: Floats  # (n_landmarks, n_dimensions): eigenvectors U of their kernel matrix
+    roots: Floats  # square roots Λ^½ of the eigenvalues, all positive
 
     @classmethod
     def of(cls, landmarks: Landmarks, X: Any) -> "KernelMap":
-        """Make the map from the kernel of the landmarks, which are rows of X."""
+        """Compute the map from the kernel of the landmarks, which are rows of X."""
         with serial_blas():
             values, vectors = _positive_part(landmarks.values(X[landmarks.rows]))
         return cls(landmarks, vectors, np.sqrt(values))
@@ -166,21 +154,20 @@ def _positive_part(K: NDArray[Any]) -> tuple[Floats, Floats]:
     keep = values > max(rounding, 0.0)
     if not keep.any():
         raise ValueError(
-            "the kernel matrix has no positive eigenvalue, so that there is nothing to learn from; "
-            "check X, or take another kernel."
+            "the kernel matrix has no positive eigenvalue; check X, or use another kernel."
         )
     below = values < -max(rounding, NEGATIVE * largest)
     if below.any():
         warn_caller(
-            f"the kernel is no inner product on these documents: {np.count_nonzero(below)} of "
-            f"{values.size} eigenvalues are negative, down to {values[0] / largest:.1e} of the "
-            "largest, and are dropped; take another kernel, or other parameters of it."
+            f"The kernel is not positive semidefinite: {np.count_nonzero(below)} of {values.size} "
+            f"eigenvalues are negative, down to {values[0] / largest:.1e} of the largest. They are "
+            "dropped; use another kernel or other kernel parameters."
         )
     return values[keep], vectors[:, keep]
 
 
 def _symmetric(K: NDArray[Any]) -> Floats:
-    """Return K in float64, with rounding errors averaged out."""
+    """Return (K + Kᵀ) / 2 in float64; raise ValueError if K is not symmetric up to rounding."""
     K = K.astype(np.float64, order="F")
     apart = np.abs(K - K.T)
     i, j = np.unravel_index(apart.argmax(), K.shape)

@@ -1,6 +1,6 @@
-"""From data and parameters to weights: what RankSVM and the command line share.
+"""Fits of linear models, shared by RankSVM and the command line.
 
-It does not know scikit-learn, whose import takes longer than many a fit.
+This package does not import scikit-learn, which would take longer than many fits.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,20 @@ from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.matrices import Place, facts_of, matrix_for
-from marginrank.fit.pairs import Preferences, choose_pairs, no_pairs, no_weight, objective_on
+from marginrank.fit.inputs import (
+    Preferences,
+    choose_pairs,
+    facts_of,
+    matrix_for,
+    no_pairs,
+    no_weight,
+    objective_on,
+)
 from marginrank.fit.rounds import Problems, Solution, Top, fit_in_rounds
 from marginrank.fit.scaling import (
     Scale,
     find_linear_scale,
     to_raw,
-    to_scaled,
     values_of,
     with_scale,
     without_effect,
@@ -52,61 +58,60 @@ from marginrank.solvers.progress import closeness
 from marginrank.solvers.registry import state_bytes
 from marginrank.solvers.result import Callback, SolverResult
 
-SMALL_WEIGHT = 1e-150  # the product of two smaller ones may be zero
+SMALL_WEIGHT = 1e-150  # the product of two smaller weights may be zero
 
 
 @dataclass(frozen=True, kw_only=True)
 class RidgeParameters(LinearDeclaration):
-    """What all fits with a ridge have in common: of weights, and of the weights of curves."""
+    """Parameters of fits with a ridge penalty: linear and additive."""
 
     @property
     def loss_weight(self) -> float:
-        """C, or what λ stands for: λ‖w‖² + L is 2λ times ½‖w‖² + L / 2λ."""
+        """C, or the C that λ implies: λ‖w‖² + L is 2λ times ½‖w‖² + L / 2λ."""
         return self.C if self.lam is None else 0.5 / self.lam
 
     def __post_init__(self) -> None:
-        """Check the values."""
         self.check()
 
     def check(self) -> None:
-        """Raise ValueError for a wrong value, or a solver that cannot minimise the loss."""
+        """Raise ParameterError for a wrong value, or a solver that does not support the loss."""
         check_parameters(self)
         if not np.isfinite(self.loss_weight):
             raise ParameterError(
                 given("lam", self.lam), " is too small: C = 1 / (2 lam) is infinite."
             )
         if self.pair_cost is not None:
-            check_alone(self.objective, "pair_cost", "as it weighs the pairs itself")
+            check_not_ndcg(self.objective, "pair_cost")
         if self.pair_selection != "all":
-            check_alone(self.objective, "pair_selection", "as it needs all pairs of the first k")
-        self.minimiser(get_loss(self.loss))
+            check_not_ndcg(self.objective, "pair_selection")
+        self.minimizer(get_loss(self.loss))
 
     def penalty(self, w: Floats) -> float:
-        """Return what is added to the objective: nothing."""
+        """Return the penalty besides the ridge of the objective: zero."""
         return 0.0
 
     @property
     def cost(self) -> Any:
-        """What multiplies the loss of a pair, at first if the goal is NDCG."""
+        """The pair_cost; for an NDCG objective, the one of the first round."""
         return self.pair_cost if ndcg_cutoff(self.objective) is None else "ndcg"
 
     @property
     def state_bytes(self) -> int:
-        """What the solver keeps of each document."""
+        """Bytes per document that the solver keeps."""
         return state_bytes(self.solver, get_loss(self.loss))
 
-    def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
+    def minimizer(self, loss: Loss) -> Callable[..., SolverResult]:
         """Return the solver, as a function of an objective."""
         return find_solver(self.solver, loss)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters(RidgeParameters, DeviceDeclaration):
-    """The parameters of a linear RankSVM; see :class:`~marginrank.RankSVM`."""
+    """Parameters of :class:`~marginrank.RankSVM`."""
 
 
 def seed_from(random_state: int) -> int:
-    """Return the seed that an integer random_state stands for in scikit-learn's way."""
+    """Return a seed from an integer random_state, as scikit-learn's estimators draw it."""
     check_integer("random_state", random_state, at_least=0)
     return int(np.random.RandomState(random_state).randint(2**31))
 
@@ -124,15 +129,15 @@ def fit_linear(
     on_read: OnRead | None = None,
     tensor: Any = None,
 ) -> LinearModel:
-    """Minimise the objective that the parameters name on the data, or on a list of its pairs.
+    """Fit a linear model to the data, or to a list of its pairs.
 
-    With a `memory_limit`, the bytes that the process may have, X stays on disk, and `on_read` is
-    called with the numbers of rows and bytes read. `tensor` is X, if it was given as one.
+    `w0` are weights to start from; `callback` is called with each iteration. With a `memory_limit`,
+    the bytes that the process may use, X stays on disk, and `on_read` is called with the numbers of
+    rows and bytes read. `tensor` is X, if it was passed as a tensor.
     """
     check_ndcg_inputs(parameters, pairs, memory_limit)
     threads = effective_threads(parameters.n_jobs)
-    place = Place(parameters.device, tensor)
-    with matrix_for(data, parameters, threads, memory_limit, on_read, place) as matrix:
+    with matrix_for(data, parameters, memory_limit, on_read, tensor) as matrix:
         objective = make_objective(
             data, parameters, pairs=pairs, propensity=propensity, matrix=matrix
         )
@@ -144,7 +149,7 @@ def fit_linear(
             data,
             parameters,
             objective,
-            partial(minimise, parameters=parameters, scale=scale, seed=seed),
+            partial(minimize, parameters=parameters, scale=scale, seed=seed),
             lambda w: data.matrix.dot(w, None, threads),
             propensity=propensity,
             w0=w0,
@@ -170,7 +175,7 @@ def solve_in_rounds(
     w0: Floats | None,
     callback: Callback | None,
 ) -> Solution:
-    """Minimise an objective, and then others on the same matrix if it is to be NDCG.
+    """Minimize an objective; for NDCG, solve further problems on the same matrix.
 
     `solve` takes an objective, a start and a callback; `score` returns scores by row of the data.
     """
@@ -187,27 +192,23 @@ def solve_in_rounds(
     return fit_in_rounds(problems, Top(data, k, objective.threads), w0=w0, callback=callback)
 
 
-class Minimised(Protocol):
-    """Parameters of a fit that a solver makes."""
+class SolverParameters(Protocol):
+    """The parameters that :func:`minimize` reads."""
 
     @property
-    def tol(self) -> float:
-        """How close to the optimum."""
+    def tol(self) -> float: ...
 
     @property
-    def max_iter(self) -> int:
-        """In how many iterations."""
+    def max_iter(self) -> int: ...
 
-    def penalty(self, w: Floats) -> float:
-        """Return what is added to the objective."""
+    def penalty(self, w: Floats) -> float: ...
 
-    def minimiser(self, loss: Loss) -> Callable[..., SolverResult]:
-        """Return the solver, as a function of an objective."""
+    def minimizer(self, loss: Loss) -> Callable[..., SolverResult]: ...
 
 
-def minimise(
+def minimize(
     objective: Objective,
-    parameters: Minimised,
+    parameters: SolverParameters,
     *,
     scale: Scale | None,
     seed: int,
@@ -215,17 +216,17 @@ def minimise(
     callback: Callback | None,
     solve: Callable[..., SolverResult] | None = None,
 ) -> Solution:
-    """Solve a problem on scaled features, and return the weights of the unscaled ones.
+    """Minimize an objective on scaled features; return weights of the unscaled features.
 
-    `solve` is the solver, by default that of the parameters.
+    `solve` replaces the solver of the parameters.
     """
     error = None
     scaled = with_scale(objective, scale)
     with serial_blas():
         try:
-            result = (solve or parameters.minimiser(objective.loss))(
+            result = (solve or parameters.minimizer(objective.loss))(
                 scaled,
-                w0=to_scaled(w0, scale),
+                w0=w0 if w0 is None or scale is None else w0 * scale.values,
                 tol=parameters.tol,
                 max_iter=parameters.max_iter,
                 seed=seed,
@@ -237,7 +238,7 @@ def minimise(
             if so_far is None:
                 raise
             result = so_far
-            error = reason.with_traceback(None)  # its frames would keep all of this alive
+            error = reason.with_traceback(None)  # its frames would keep all arrays alive
     report = FitReport(
         objective=result.objective,
         gap=result.gap,
@@ -254,13 +255,9 @@ def minimise(
 
 
 def _evaluated_on_host(
-    objective: Objective, parameters: Minimised, result: SolverResult
+    objective: Objective, parameters: SolverParameters, result: SolverResult
 ) -> SolverResult:
-    """Return a result of another device with the objective and gap of the native kernels.
-
-    A gap that does not follow from the gradient alone is the solver's bound on the optimum,
-    compared with the value that they find.
-    """
+    """Recompute objective and gap of a result of another device with the native kernels."""
     matrix = objective.matrix.on_host()
     if matrix is None:
         return result
@@ -268,17 +265,18 @@ def _evaluated_on_host(
     value = point.value + parameters.penalty(result.w)
     if objective.loss.smooth and objective.ridge > 0:
         return replace(result, objective=value, gap=point.gap)
+    # The gap does not follow from the gradient alone: keep the solver's bound on the optimum.
     bound = result.objective - result.gap
     return replace(result, objective=value, gap=max(value - bound, 0.0) + point.sum_rounding)
 
 
 def _so_far(objective: Objective) -> SolverResult | None:
-    """Return the best weights before something went wrong, if there are any."""
+    """Return the best weights before an I/O error, or None."""
     w, history = objective.journal.w, objective.journal.history
     if w is None or not history:
         return None
     best = min(history, key=closeness)
-    if best.fraction < 1.0:  # what a sample says of F is no bound
+    if best.fraction < 1.0:  # the objective on a sample is not a bound
         best = best._replace(objective=np.inf, gap=np.inf, estimate=np.inf)
     return SolverResult(
         w=w,
@@ -296,23 +294,20 @@ def _so_far(objective: Objective) -> SolverResult | None:
 def check_ndcg_inputs(
     parameters: RidgeParameters, pairs: PairList | None, memory_limit: int | None = None
 ) -> None:
-    """Raise ValueError for pairs without labels, or documents on disk, with an NDCG objective."""
-    if pairs is not None:
-        check_alone(parameters.objective, "pairs", "which have no labels")
-    if memory_limit is not None:
-        check_alone(
-            parameters.objective, "memory_limit", "as it ranks documents that are in memory"
-        )
+    """Raise ParameterError if an NDCG objective is combined with `pairs` or `memory_limit`."""
+    for name, value in {"pairs": pairs, "memory_limit": memory_limit}.items():
+        if value is not None:
+            check_not_ndcg(parameters.objective, name)
 
 
-def check_alone(objective: str, other: str, why: str) -> None:
-    """Raise ParameterError if `objective` is NDCG, which does not go with something given."""
+def check_not_ndcg(objective: str, other: str) -> None:
+    """Raise ParameterError if `objective` is NDCG, which cannot be combined with `other`."""
     if ndcg_cutoff(objective) is not None:
         raise ParameterError(
             given("objective", objective),
-            " does not go with ",
+            " cannot be combined with ",
             Mention(other),
-            f", {why}; drop one of them.",
+            "; drop one of them.",
         )
 
 
@@ -324,7 +319,7 @@ def make_objective(
     propensity: Floats | None = None,
     matrix: Matrix | None = None,
 ) -> Objective:
-    """Return the objective that the parameters name, on the features as they are: unscaled."""
+    """Return the objective on the unscaled features."""
     chosen = preferences_of(data, parameters, pairs=pairs, propensity=propensity)
     return _objective_of(data, parameters, chosen, matrix)
 
@@ -350,10 +345,7 @@ def preferences_of(
     pairs: PairList | None = None,
     propensity: Floats | None = None,
 ) -> Preferences:
-    """Return the pairs that the parameters name, and the loss on them.
-
-    `factors` are weights of the pairs, in the place of those that the parameters name.
-    """
+    """Return the pairs and the loss on them; `factors` are pair weights instead of `pair_cost`."""
     return choose_pairs(
         data,
         get_loss(parameters.loss),
@@ -368,16 +360,16 @@ def preferences_of(
 
 
 def check_start(w0: Floats | None) -> None:
-    """Raise ValueError for weights to start from that are no numbers."""
+    """Raise ValueError if weights to start from are not finite."""
     if w0 is not None and not np.isfinite(w0).all():
         bad = int(np.argmin(np.isfinite(w0)))
         raise ValueError(
-            f"coef_[{bad}], to start from, is not finite; correct it, or set warm_start=False."
+            f"coef_[{bad}] is {w0[bad]}, so the fit cannot start from it; set warm_start=False."
         )
 
 
 def require_pairs(objective: Objective, data: RankingData) -> None:
-    """Refuse data without a pair to learn from, or with more features than there is memory for."""
+    """Raise an error if there is no pair of positive weight, or not enough memory."""
     if data.n_features > MANY_FEATURES:
         require_vectors(data.n_features)
     if objective.n_pairs == 0:
@@ -389,12 +381,9 @@ def require_pairs(objective: Objective, data: RankingData) -> None:
 
 
 def _check_vanishing(name: str, weights: Floats | None) -> None:
-    """Raise ValueError for weights that are positive and of which no product is."""
-    if weights is None or not weights.any():
-        return
-    largest = float(weights.max())
-    if largest < SMALL_WEIGHT:
+    """Raise ValueError if weights are positive, but so small that their products are zero."""
+    if weights is not None and 0.0 < (largest := float(weights.max())) < SMALL_WEIGHT:
         raise ValueError(
-            f"{name} is at most {largest:.3g}, so small that products of weights are zero in "
-            "floating point; multiply all by a number."
+            f"{name} is at most {largest:.3g}, so products of weights underflow to zero. Multiply "
+            "all weights by a constant."
         )

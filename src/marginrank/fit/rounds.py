@@ -1,24 +1,20 @@
-"""NDCG@k as the goal: convex problems one after the other, each weighted by the rankings so far.
+"""NDCG@k objectives: a sequence of convex problems, each weighted by the rankings so far.
 
-What a pair is worth to NDCG@k depends on where its documents are ranked. The first problem takes an
-ideal ranking (``pair_cost="ndcg"``). Each further one takes the discounts that the documents had in
-the rankings so far, on average, and starts from the last weights. So it is always a sum over pairs
-that are never written down. The mean damps what would otherwise go back and forth between
-rankings, and all problems have the weight of the first, so that C means the same in each.
-
-Nothing here knows what the weights are weights of: whoever fits says how to choose pairs by their
-weights, how to solve, and how to score.
+The weight of a pair in NDCG@k depends on the ranks of its documents. The first problem uses an
+ideal ranking (``pair_cost="ndcg"``). Each further one uses the mean discounts of the documents over
+the rankings so far, and starts from the last weights. The mean damps oscillation between rankings.
+All problems have the total pair weight of the first, so C means the same in each.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.data.ranking_data import RankingData
-from marginrank.fit.pairs import Preferences
+from marginrank.fit.inputs import Preferences
 from marginrank.metrics.cumulative_gain import discounts, ndcg
 from marginrank.metrics.options import exceeds
 from marginrank.metrics.ranking import Ranking
@@ -26,57 +22,26 @@ from marginrank.models.fit_report import FitReport, Iteration, StopReason
 from marginrank.objective.pair_weights import PairFactors, top_difference
 from marginrank.solvers.result import Callback
 
-Solution = tuple[Floats, FitReport]  # weights of the unscaled features, and how they were found
+Solution = tuple[Floats, FitReport]  # the weights are for the unscaled features
 
 MOST_ROUNDS = 10
-PATIENCE = 3  # problems in a row that rank no better, after which there is no other
+PATIENCE = 3  # stop after this many problems in a row without a better ranking
 CUT_SHORT = (StopReason.INTERRUPTED, StopReason.FAILED)
 
 
-class Choose(Protocol):
-    """Returns the pairs with weights of their own, or those of the first problem."""
-
-    def __call__(self, factors: PairFactors | None = None) -> Preferences:
-        """Choose the pairs."""
-
-
-class Solve(Protocol):
-    """Minimises the loss on some pairs."""
-
-    def __call__(self, chosen: Preferences, w0: Floats | None, callback: Callback) -> Solution:
-        """Start from `w0`."""
-
-
 class Problems(NamedTuple):
-    """What rounds need to know of a learner.
+    """The functions of a learner that :func:`fit_in_rounds` calls."""
 
-    Attributes
-    ----------
-    choose : Choose
-        Chooses pairs by their weights.
-    solve : Solve
-        Minimises the loss on them.
-    score : callable
-        Returns the scores of the rows of the data, given weights.
-    """
-
-    choose: Choose
-    solve: Solve
-    score: Callable[[Floats], Floats]
+    choose: Callable[..., Preferences]  # pairs with given factors, by default of the first problem
+    solve: Callable[[Preferences, Floats | None, Callback], Solution]  # (pairs, w0, callback)
+    score: Callable[[Floats], Floats]  # weights -> scores by row of the data
 
 
 class Top:
-    """The first k documents of each query, in the rankings so far.
+    """NDCG@k of rankings, and the mean discount of each row over the rankings so far.
 
-    Documents of equal scores share the mean discount of their ranks, so that nothing depends on the
-    order of the rows.
-
-    Attributes
-    ----------
-    data : RankingData
-        The documents.
-    mean : ndarray of shape (n_documents,)
-        The discount of each row, on average over the rankings.
+    Documents with equal scores share the mean discount of their ranks, so results do not depend on
+    the order of the rows.
     """
 
     def __init__(self, data: RankingData, k: int, threads: int) -> None:
@@ -87,17 +52,10 @@ class Top:
         self._n_rankings = 0
 
     def ndcg(self, scores: Floats) -> float:
-        """Return NDCG@k, weighted by query."""
+        """Return the mean NDCG@k, weighted by query."""
         data = self.data
-        values = ndcg(
-            data.y,
-            scores,
-            qid=data.qid,
-            k=self._k,
-            ties="average",
-            per_query=True,
-            n_jobs=self._threads,
-        )
+        options: Any = {"ties": "average", "per_query": True, "n_jobs": self._threads}
+        values = ndcg(data.y, scores, qid=data.qid, k=self._k, **options)
         return float(np.average(values, weights=data.query_weight))
 
     def discounts(self, scores: Floats) -> Floats:
@@ -109,26 +67,26 @@ class Top:
         return ranking.documents.by_row(by_document)
 
     def weigh(self, scores: Floats) -> PairFactors:
-        """Return the weights of pairs with one more ranking in the mean."""
+        """Add a ranking to the mean, and return the resulting weights of pairs."""
         self._n_rankings += 1
         self.mean += (self.discounts(scores) - self.mean) / self._n_rankings
         return top_difference(self.data.y, self.data.qid, self.mean, self._k)
 
 
-class Log:
-    """The histories of all problems as that of one fit."""
+class _Log:
+    """The histories of all problems, joined to one."""
 
     def __init__(self, callback: Callback | None) -> None:
         self.lines: list[Iteration] = []
         self._callback = callback
 
     def report(self, line: Iteration) -> None:
-        """Tell of a line of the problem at hand; a callback."""
+        """Report an iteration of the current problem; a callback."""
         if self._callback is not None:
             self._callback(self._counted_on(line))
 
     def add(self, history: Any) -> None:
-        """Take the lines of a problem that has come to its end."""
+        """Append the history of a solved problem."""
         self.lines = self.lines + [self._counted_on(line) for line in history]
 
     def _counted_on(self, line: Iteration) -> Iteration:
@@ -145,10 +103,9 @@ class Log:
 def fit_in_rounds(
     problems: Problems, top: Top, *, w0: Floats | None, callback: Callback | None
 ) -> Solution:
-    """Solve problems until the ranking of the training queries gets no better; keep the best.
+    """Solve problems until the NDCG of the training queries stops improving; return the best.
 
-    Objective, gap and reason to stop are those of the problem whose weights are kept; iterations
-    and history are those of all.
+    Objective, gap and stop reason belong to the best problem; iterations and history to all.
     """
     rounds = _Rounds(problems, top, callback)
     try:
@@ -160,20 +117,20 @@ def fit_in_rounds(
 
 
 class _Rounds:
-    """The problems that were solved, how good their rankings are, and the one to solve next."""
+    """The solved problems with their NDCG, and the next problem."""
 
     def __init__(self, problems: Problems, top: Top, callback: Callback | None) -> None:
         self.solutions: list[Solution] = []
         self.values: list[float] = []
         self._problems = problems
         self._top = top
-        self._log = Log(callback)
+        self._log = _Log(callback)
         self._next = problems.choose()
         self._weight = float(np.sum(self._next.pairs.weights))
 
     @property
     def go_on(self) -> bool:
-        """Whether another problem may rank better."""
+        """Whether to solve another problem."""
         if self.solutions and self.solutions[-1][1].stop_reason in CUT_SHORT:
             return False
         settled = len(self.values) - 1 - _best(self.values) >= PATIENCE
@@ -192,7 +149,7 @@ class _Rounds:
         return w
 
     def together(self, stop: StopReason | None = None) -> Solution:
-        """Return the best solution, with the iterations of all, and why the last was cut short."""
+        """Return the best solution with the history of all, and the stop reason if cut short."""
         w, best = self.solutions[_best(self.values)]
         last = self.solutions[-1][1]
         if last.stop_reason in CUT_SHORT:
@@ -208,7 +165,7 @@ class _Rounds:
 
 
 def _best(values: list[float]) -> int:
-    """Return the first of the highest values, up to rounding."""
+    """Return the index of the first of the highest values, up to rounding."""
     best = 0
     for k, value in enumerate(values):
         if exceeds(value, values[best]):

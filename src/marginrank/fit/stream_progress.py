@@ -1,4 +1,4 @@
-"""What a fit does that reads X again and again, from disk or on a cluster, in words."""
+"""Progress of fits that stream X, from disk or on a cluster."""
 
 import math
 from collections.abc import Callable
@@ -9,34 +9,29 @@ from marginrank.models.fit_report import Iteration, iteration_text
 from marginrank.operators.parts.matrix import OnRead
 from marginrank.solvers.result import Callback
 
-WINDOW = 3  # iterations that tell how fast a fit comes closer
+WINDOW = 3  # iterations from which the rate of convergence is estimated
 
 
 class Watch(NamedTuple):
-    """What a fit calls with each iteration, and with rows and bytes that it has read."""
+    """Callbacks of a fit: for each iteration, and for rows and bytes that were read."""
 
     callback: Callback | None = None
     on_read: OnRead | None = None
 
 
 class StreamProgress:
-    """Counts what was read, and says how far a fit is.
+    """Counts the rows and bytes that were read, and describes the progress of a fit.
 
     Parameters
     ----------
     n_rows : int
-        Rows of X: what a sweep reads.
+        Rows of X, all of which a pass reads.
     tol : float
-        Relative distance to the optimum at which the fit ends.
+        Relative suboptimality at which the fit stops.
     n_parts : int, optional
-        Parts of X, to be shown where they are computed with at once.
+        Number of parts of X, to show how many are done.
     count_workers : callable, optional
-        Returns how many workers there are; it is called once an iteration.
-
-    Attributes
-    ----------
-    rows_read, bytes_read : int
-        In all sweeps; bytes from disk alone.
+        Returns the number of workers; called once per iteration.
 
     Examples
     --------
@@ -44,7 +39,7 @@ class StreamProgress:
     >>> progress = StreamProgress(1000, 1e-6)
     >>> progress.on_read(600, 2_400_000)
     >>> progress.status, progress.rows_of_sweep
-    ('look at the data once  read 2 MB', 600)
+    ('first pass over the data  read 2 MB', 600)
     """
 
     def __init__(
@@ -56,19 +51,19 @@ class StreamProgress:
         count_workers: Callable[[], int] | None = None,
     ) -> None:
         self.n_rows = n_rows
-        self.rows_read = 0
-        self.bytes_read = 0
+        self.rows_read = 0  # in all passes
+        self.bytes_read = 0  # from disk
         self._tol = tol
         self._n_parts = n_parts
         self._count_workers = count_workers
         self._n_workers = count_workers() if count_workers else None
         self._parts_of_sweep = 0
-        self._swept = 0  # rows before the sweep under way
+        self._swept = 0  # rows before the current pass
         self._last: Iteration | None = None
         self._on_all: list[Iteration] = []  # the last ones that are not on a sample
 
     def on_read(self, n_rows: int, n_bytes: int) -> None:
-        """Take in that some rows, a part of X, were computed with, and bytes read for it."""
+        """Count the rows of a part that was processed, and the bytes read for it."""
         self.rows_read += n_rows
         self.bytes_read += n_bytes
         self._parts_of_sweep += 1
@@ -76,20 +71,20 @@ class StreamProgress:
             self._begin_sweep()
 
     def on_iteration(self, line: Iteration) -> None:
-        """Take in an iteration; a callback."""
+        """Record an iteration; a callback."""
         self._last = line
         if line.fraction == 1.0:
             self._on_all = [*self._on_all, line][-WINDOW:]
         if self._count_workers is not None:
             self._n_workers = self._count_workers()
-        # A query that is longer than a part is read more than once a sweep.
+        # A query longer than a part is read more than once per pass.
         self._begin_sweep()
 
     def print_iteration(self, line: Iteration) -> None:
-        """Print an iteration on a line, with what was read up to then; a callback."""
+        """Print one line per iteration, with the rows read so far; a callback."""
         self.on_iteration(line)
-        told = [iteration_text(line), f"rows {self.rows_read:,}", *self._places(), self._left()]
-        print(*filter(None, told), sep="  ")
+        shown = [iteration_text(line), f"rows {self.rows_read:,}", *self._sources(), self._left()]
+        print(*filter(None, shown), sep="  ")
 
     def _begin_sweep(self) -> None:
         self._swept = self.rows_read
@@ -97,17 +92,17 @@ class StreamProgress:
 
     @property
     def rows_of_sweep(self) -> int:
-        """Rows that the sweep under way has read."""
+        """Rows that the current pass has read."""
         return self.rows_read - self._swept
 
     @property
     def status(self) -> str:
-        """Where the fit is, for a line that changes."""
-        return "  ".join(filter(None, [*self._stage(), *self._places(), self._left()]))
+        """The progress in one line."""
+        return "  ".join(filter(None, [*self._stage(), *self._sources(), self._left()]))
 
     def _stage(self) -> list[str]:
         if self._last is None:
-            return ["look at the data once" if self.rows_read < self.n_rows else "train"]
+            return ["first pass over the data" if self.rows_read < self.n_rows else "train"]
         line = self._last
         return [
             f"train  iteration {line.iteration}",
@@ -116,17 +111,17 @@ class StreamProgress:
             f"sweeps {line.sweeps:.1f}",
         ]
 
-    def _places(self) -> list[str]:
-        """Say where the rows came from: disk, parts, workers."""
-        told = []
+    def _sources(self) -> list[str]:
+        """Describe what was read: bytes, parts, workers."""
+        shown = []
         if self.bytes_read:
-            told.append(f"read {readable(self.bytes_read)}")
+            shown.append(f"read {readable(self.bytes_read)}")
         if self._n_parts is not None:
             done = f"{self._parts_of_sweep} of " if self._parts_of_sweep else ""
-            told.append(f"parts {done}{self._n_parts}")
+            shown.append(f"parts {done}{self._n_parts}")
         if self._n_workers is not None:
-            told.append(f"workers {self._n_workers}")
-        return told
+            shown.append(f"workers {self._n_workers}")
+        return shown
 
     def _left(self) -> str:
         seconds = self.seconds_left
@@ -134,10 +129,9 @@ class StreamProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the fit will take if it comes closer to the optimum as fast as just now.
+        """The estimated remaining time, if the fit goes on converging at the current rate.
 
-        None before two iterations on all documents, while it does not come closer, and when it is
-        close enough.
+        None before two iterations on all documents, and if the fit does not converge or is done.
         """
         if len(self._on_all) < 2:
             return None
@@ -145,8 +139,8 @@ class StreamProgress:
         before, now = _relative_distance(first), _relative_distance(last)
         if not self._tol < now < before < math.inf:
             return None
-        seconds_a_factor = (last.seconds - first.seconds) / math.log(before / now)
-        return math.log(now / self._tol) * seconds_a_factor
+        rate = (last.seconds - first.seconds) / math.log(before / now)
+        return math.log(now / self._tol) * rate
 
 
 def _relative_distance(line: Iteration) -> float:
@@ -155,7 +149,7 @@ def _relative_distance(line: Iteration) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a time for people, no more exact than an estimate is.
+    """Return an estimated time as a short text.
 
     Examples
     --------

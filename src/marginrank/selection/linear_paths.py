@@ -15,8 +15,8 @@ from marginrank._utils.parameters import ParameterError, check_integer, given
 from marginrank._utils.threads import effective_threads, serial_blas
 from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.ranking_data import RankingData
+from marginrank.fit.inputs import objective_on
 from marginrank.fit.linear import Parameters, preferences_of, require_pairs
-from marginrank.fit.pairs import objective_on
 from marginrank.fit.scaling import (
     Scale,
     ScaleSearch,

@@ -14,8 +14,8 @@ from marginrank.models.parameters import DeviceDeclaration, LinearDeclaration
 
 if TYPE_CHECKING:
     from marginrank.data.pair_lists import PairList
+    from marginrank.fit.inputs import Opened
     from marginrank.fit.linear import Parameters
-    from marginrank.fit.matrices import Opened
 
 EXAMPLE = """\
 train train.txt --model model.json -C 0.01 --valid valid.txt

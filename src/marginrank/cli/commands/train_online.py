@@ -15,7 +15,7 @@ from marginrank.models.parameters import OnlineDeclaration
 
 if TYPE_CHECKING:
     from marginrank.data import RankingData
-    from marginrank.fit.online import OnlineParameters
+    from marginrank.fit.online_learner import OnlineParameters
     from marginrank.io.chunks import ChunkSource
     from marginrank.models import LinearModel
 
@@ -66,7 +66,7 @@ def train_online(
     task.check_flags(needs=NEEDS, conflicts=CONFLICTS)
 
     def make() -> "OnlineParameters":
-        from marginrank.fit.online import OnlineParameters
+        from marginrank.fit.online_learner import OnlineParameters
 
         scoring = next(iter(task.metrics(parameters.scoring)))
         return OnlineParameters(
@@ -84,7 +84,8 @@ def _fit(
 ) -> tuple["LinearModel", "RankingData | None", dict[str, int]]:
     """Fit on files that need not fit in memory; return the validation data and counts, too."""
     from marginrank.fit.linear import seed_from
-    from marginrank.fit.online import contents, fit_online, stalled_message
+    from marginrank.fit.online import fit_online, stalled_message
+    from marginrank.fit.online_learner import contents
     from marginrank.fit.scaling import effect_message
     from marginrank.models.fit_report import StopReason, report_of
 
@@ -94,7 +95,7 @@ def _fit(
         found = contents(source, parameters)
     held_out = task.open_valid(Wanted(found.n_features, source.feature_names))
     with phases.phase("solve"), phases.solving(training.verbose) as callback:
-        model, _ = fit_online(
+        model = fit_online(
             source,
             parameters,
             stream=source.is_text,

@@ -29,7 +29,7 @@ from marginrank.cli.support.training import fit_opened, stream_summary
 from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
 
 if TYPE_CHECKING:
-    from marginrank.fit.matrices import Opened
+    from marginrank.fit.inputs import Opened
     from marginrank.fit.sparse import SparseParameters
 
 EXAMPLE = """\
@@ -152,6 +152,6 @@ def _open(task: Task, room: Room, path: PathOptions) -> "Opened":
     """Read the data; those of a path are never left on disk, as its fits share what they read."""
     if path.path is None:
         return open_to_fit(task.files, task.reading, task.phases, memory_limit=room.memory_limit)
-    from marginrank.fit.matrices import Opened
+    from marginrank.fit.inputs import Opened
 
     return Opened(open_data(task.files, task.reading, task.phases))

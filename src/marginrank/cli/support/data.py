@@ -16,7 +16,7 @@ from marginrank.cli.support.streams import check_piped
 
 if TYPE_CHECKING:
     from marginrank import RankingData
-    from marginrank.fit.matrices import Opened
+    from marginrank.fit.inputs import Opened
     from marginrank.io.letor import LetorText
 
 TABLES = (".parquet", ".feather", ".jsonl", ".csv", ".tsv")
@@ -107,7 +107,7 @@ def open_to_fit(
     memory_limit: str | None = None,
 ) -> "Opened":
     """Read data to learn from; those of a store stay on disk if they are larger than memory."""
-    from marginrank.fit.matrices import Opened, open_documents
+    from marginrank.fit.inputs import Opened, open_documents
 
     if [kind_of(path) for path in files] != ["store"]:
         return Opened(open_data(files, reading, phases, wanted))

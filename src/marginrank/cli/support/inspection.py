@@ -43,12 +43,12 @@ def _describe_constant(data: "RankingData") -> dict[str, Any] | None:
     import numpy as np
 
     from marginrank.data.stored_data import whole_queries
-    from marginrank.fit.spread import QuerySpread
+    from marginrank.fit.feature_scales import QueryScale
     from marginrank.io.chunks import CHUNK_DOCUMENTS
 
     if data.n_features > MANY_FEATURES:
         return None
-    inside = QuerySpread()
+    inside = QueryScale()
     chunks = [data] if data.stored is not data.X else whole_queries(data, CHUNK_DOCUMENTS)
     for chunk in chunks:
         inside.add(chunk)

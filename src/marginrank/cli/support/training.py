@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from marginrank._utils.parameters import Message
     from marginrank.data import RankingData
     from marginrank.data.pair_lists import PairList
+    from marginrank.fit.inputs import Opened
     from marginrank.fit.linear import Parameters
-    from marginrank.fit.matrices import Opened
     from marginrank.fit.sparse import SparseParameters
     from marginrank.fit.stream_progress import Watch
     from marginrank.models import AdditiveModel, LinearModel
@@ -36,7 +36,7 @@ def fit(
     verbose: bool = False,
 ) -> "LinearModel":
     """Fit to the labels of data in memory, or to a list of pairs, and time it."""
-    from marginrank.fit.matrices import Opened
+    from marginrank.fit.inputs import Opened
 
     how: Any = {"pairs": pairs, "random_state": random_state, "verbose": verbose}
     return fit_opened(Opened(data), parameters, phases, **how)

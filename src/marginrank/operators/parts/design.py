@@ -258,11 +258,7 @@ class PartsDesign(Design):
     space: PartsSpace
 
     def __init__(
-        self,
-        matrix: Matrix,
-        pairs: PairCounts,
-        threads: int,
-        make_executor: Callable[[], Executor],
+        self, matrix: Matrix, pairs: PairCounts, threads: int, make_executor: Callable[[], Executor]
     ) -> None:
         super().__init__(matrix, pairs, threads)
         self._calls = Calls(make_executor)

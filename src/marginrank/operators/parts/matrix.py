@@ -191,22 +191,10 @@ class MemoryPlan(NamedTuple):
 
 
 class StreamedMatrix(PartsMatrix):
-    """X of a store whose rows are grouped by query.
+    """X of a store whose rows are grouped by query, read from disk again and again.
 
-    Parameters
-    ----------
-    features : StoredFeatures
-        X.
-    offsets : ndarray of int64
-        The rows where queries begin, and the number of rows.
-    memory_limit : int
-        Bytes that the whole process may use.
-    fit_memory : FitMemory
-        Memory that the fit needs besides X.
-    threads : int
-        Number of threads.
-    on_read : callable, optional
-        Called with the number of rows of each processed block, and the bytes read for it.
+    Queries begin at the rows `offsets`. The whole process may use `memory_limit` bytes. `on_read`
+    is called with the number of rows of each processed block, and the bytes read for it.
     """
 
     def __init__(

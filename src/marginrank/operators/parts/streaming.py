@@ -17,14 +17,7 @@ from marginrank.objective.gram import Rows
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairSet
-from marginrank.objective.protocols import (
-    Design,
-    GroupedLoss,
-    PairLoss,
-    QueryLosses,
-    Scores,
-    State,
-)
+from marginrank.objective.protocols import Design, GroupedLoss, PairLoss, QueryLosses, Scores, State
 from marginrank.operators.native import NativeDesign, NativeLoss, NativeMatrix, as_native
 from marginrank.operators.parts.design import OrderedSum, stacked
 from marginrank.operators.parts.tasks import ByPart, Executor, PartKernels, Report, Task
@@ -91,20 +84,7 @@ def _cuts(first: int, last: int, memory_before: Callable[[Integers], Integers]) 
 class StreamingExecutor(Executor):
     """Calls tasks on the parts in their order, while the next rows are read.
 
-    Parameters
-    ----------
-    blocks : FeatureReader
-        Reads X.
-    plan : Plan
-        The parts and blocks.
-    pairs : sequence of PairSet
-        The pairs of each part.
-    n_features : int
-        Number of columns.
-    threads : int
-        Number of threads.
-    columns : ndarray of int64, optional
-        The columns of X in use; all by default.
+    `blocks` reads X; `pairs` are by part; `columns` are the columns of X in use, by default all.
     """
 
     def __init__(

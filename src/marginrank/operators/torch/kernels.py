@@ -96,7 +96,9 @@ class LevelKernel:
         queries = self.plan.documents.queries
         if factors is None:
             if key is None:
-                return self._counts(ranges)
+                ones = torch.ones_like(queries.segment, dtype=torch.int64)
+                unit = torch.ones_like(self.plan.documents.query_weight)
+                return [self._by_side(ranges, ones, unit, w) for w in range(len(self.pieces))]
             encoded = queries.encode_all_digits(key)
         else:
             values = torch.cat([side if key is None else side * key for side in factors])
@@ -106,11 +108,6 @@ class LevelKernel:
             high, low = (self._by_side(ranges, *limb, window) for limb in encoded)
             found.append(_Sides(high.above + low.above, high.below + low.below))
         return found
-
-    def _counts(self, ranges: list[Ranges]) -> list[_Sides]:
-        ones = torch.ones_like(self.plan.documents.queries.segment, dtype=torch.int64)
-        unit = torch.ones_like(self.plan.documents.query_weight)
-        return [self._by_side(ranges, ones, unit, w) for w in range(len(self.pieces))]
 
     def _by_side(self, ranges: list[Ranges], values: Tensor, unit: Tensor, window: int) -> _Sides:
         """Return sums over the partners in a window, as float64."""

@@ -3,12 +3,12 @@
 The partners of a document are documents of a higher level before a position in the order of the
 scores, and documents of a lower level after one. For any number of levels that takes one *pass* per
 bit of a level (a wavelet partition). In the pass of a bit, documents whose levels agree in the
-higher bits are split by this one, in the order of their scores. The two parts are siblings: all of
-one have a higher level than all of the other. So a document of the lower part has partners among
-the first of its sibling, and a document of the higher part among the last. With the lower part
-stored backwards, the partners are the first of the sibling in either case: one range per document
-and pass, whose sum is a difference of two prefix sums. The start of a range depends on level and
-query alone.
+higher bits are split by this one, in the order of their scores. The two parts are siblings: every
+level of one is higher than every level of the other. So a document of the lower part has partners
+among the first of its sibling, and a document of the higher part among the last. With the lower
+part stored backwards, the partners are the first of the sibling in either case: one range per
+document and pass, whose sum is a difference of two prefix sums. The start of a range depends on
+level and query alone.
 
 Pairs of adjacent levels take two passes, for the next higher level and the next lower one.
 """
@@ -203,28 +203,15 @@ Levels = AllLevels | AdjacentLevels
 
 @dataclass(frozen=True)
 class Ranges:
-    """The ranges of some passes in one run of prefix sums.
-
-    Attributes
-    ----------
-    levels : Levels
-        Starts of the levels.
-    numbers : range
-        The passes.
-    source : Tensor of int32, shape (n_passes * n_documents + 1,)
-        Index of each value of the run: a document, plus n_documents for the value it has as the
-        other side of its pairs. The first entry only shifts the prefix sums by one.
-    starts : Tensor of int32, shape (n_passes * n_leaves,)
-        Starts of the ranges, by pass and leaf.
-    stops : list of Tensor of int32, shape (n_passes * n_documents,)
-        Ends of the ranges, by pass and document, for each window.
-    """
+    """The ranges of some passes in one run of prefix sums."""
 
     levels: Levels
-    numbers: range
+    numbers: range  # of the passes
+    # Index of each value of the run (int32): a document, plus n_documents for the value it has as
+    # the other side of its pairs. The first entry only shifts the prefix sums by one.
     source: Tensor
-    starts: Tensor
-    stops: list[Tensor]
+    starts: Tensor  # int32, starts of the ranges by pass and leaf
+    stops: list[Tensor]  # int32, by window: ends of the ranges by pass and document
 
     def prefix_sums(self, values: Tensor) -> Tensor:
         """Return prefix sums of the run, all off by the same constant."""

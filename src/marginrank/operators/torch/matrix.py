@@ -172,10 +172,7 @@ class TorchMatrix(Matrix):
 
     @classmethod
     def of(
-        cls,
-        data: RankingData,
-        device: str | torch.device = "cpu",
-        tensor: torch.Tensor | None = None,
+        cls, data: RankingData, device: str | torch.device = "cpu", tensor: Tensor | None = None
     ) -> "TorchMatrix":
         """Copy X of the data to a device, unless `tensor` is X on that device."""
         where = torch.device(device)
@@ -315,10 +312,9 @@ def bytes_needed(data: RankingData, *, has_features: bool = False) -> int:
     n_bits = (int(np.max(data.queries.n_levels, initial=1)) - 1).bit_length()
     of_document = POINTS * (BIT_BYTES * n_bits + DOCUMENT_BYTES) + EVALUATION_BYTES
     tile = 8 * min(TILE_ENTRIES, int(X.shape[0]) * int(X.shape[1]))
-    return of_document * data.n_documents + tile + (0 if has_features else _bytes_of(X))
-
-
-def _bytes_of(X: Any) -> int:
+    needed = of_document * data.n_documents + tile
+    if has_features:
+        return needed
     if sp.issparse(X):  # stored by rows and by columns
-        return 2 * int(X.nnz) * (4 + int(X.dtype.itemsize))
-    return int(X.shape[0] * X.shape[1] * X.dtype.itemsize)
+        return needed + 2 * int(X.nnz) * (4 + int(X.dtype.itemsize))
+    return needed + int(X.shape[0] * X.shape[1] * X.dtype.itemsize)

@@ -1,14 +1,14 @@
-"""How much features vary: over all documents, or inside queries.
+"""Scales of features: range, standard deviation, and standard deviation within queries.
 
-X is read a few rows at a time, dense or sparse, and chunk by chunk where it does not fit in memory.
-Values are taken relative to one of their own group, so that an offset costs no digits and a feature
-that does not vary has a spread of exactly zero. Entries that a sparse matrix leaves out are zeros
-like any other.
+X, dense or sparse, is read a few rows at a time, and in chunks if it does not fit in memory. Values
+are taken relative to the first one of their group, so an offset costs no digits and a constant
+feature has a scale of exactly zero.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,37 +17,38 @@ from marginrank._utils.types import Floats, Integers
 from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData
 
-BLOCK_ENTRIES = 1 << 17  # of X that are looked at at a time: they fit in a cache
+BLOCK_ENTRIES = 1 << 17  # of X that are read at a time: they fit in a cache
 
 
-class Spread(Protocol):
-    """How much each feature varies in the data so far."""
+class FeatureScale(ABC):
+    """The scale of each feature in all documents so far."""
 
+    @abstractmethod
     def add(self, data: RankingData) -> None:
-        """Take more documents into account; features that some do not have are zero there."""
+        """Take more documents, in whole queries, into account; missing features are zero."""
 
+    @abstractmethod
     def merge(self, other: Any) -> None:
-        """Take the documents into account that another of the same kind has seen."""
+        """Take the documents of another object of the same class into account."""
 
+    @abstractmethod
     def values(self) -> Floats:
-        """Return a number for each feature, zero for one that does not vary."""
+        """Return one number per feature, zero for a constant."""
 
 
-class RangeSpread:
-    """The largest value less the smallest."""
+class RangeScale(FeatureScale):
+    """The largest value minus the smallest."""
 
     def __init__(self) -> None:
         self._low: Floats | None = None
         self._high: Floats | None = None
 
     def add(self, data: RankingData) -> None:
-        """Take more documents into account."""
         for first, last in _heights(data.X, data.n_documents):
             block = data.X[first:last]
             self._widen(_dense_row(block.min(axis=0)), _dense_row(block.max(axis=0)))
 
-    def merge(self, other: "RangeSpread") -> None:
-        """Take the documents of another into account."""
+    def merge(self, other: "RangeScale") -> None:
         if other._low is not None and other._high is not None:
             self._widen(other._low, other._high)
 
@@ -59,48 +60,43 @@ class RangeSpread:
             self._high = np.maximum(*_equally_wide(self._high, high))
 
     def values(self) -> Floats:
-        """Return the range of each feature."""
         assert self._low is not None
         assert self._high is not None
         return self._high - self._low
 
 
-class TotalSpread:
-    """The root of the mean squared deviation from the mean."""
+class StandardScale(FeatureScale):
+    """The standard deviation."""
 
     def __init__(self) -> None:
         self._group: _Group | None = None
 
     def add(self, data: RankingData) -> None:
-        """Take more documents into account."""
         if self._group is None:
             self._group = _Group.beginning_with(data.X[:1])
         self._group.widen(data.n_features)
         for first, last in _heights(data.X, data.n_documents):
             self._group.add(_as_wide(data.X[first:last], self._group.shift.size))
 
-    def merge(self, other: "TotalSpread") -> None:
-        """Take the documents of another into account."""
+    def merge(self, other: "StandardScale") -> None:
         if self._group is None:
             self._group = other._group
         elif other._group is not None:
             self._group.merge(other._group)
 
     def values(self) -> Floats:
-        """Return the standard deviation of each feature."""
         assert self._group is not None
         return np.sqrt(self._group.squares / self._group.count)
 
 
-class QuerySpread:
-    """The root of the mean squared deviation of documents from the mean of their query."""
+class QueryScale(FeatureScale):
+    """The standard deviation within queries: root mean square deviation from the query's mean."""
 
     def __init__(self) -> None:
         self._squares = np.zeros(0)
         self._count = 0
 
     def add(self, data: RankingData) -> None:
-        """Take more documents into account; queries are whole."""
         self._count += data.n_documents
         squares = np.zeros(data.n_features)
         for offsets in _blocks_of_queries(data.X, data.queries):
@@ -112,64 +108,48 @@ class QuerySpread:
                 squares += inside(block, offsets - offsets[0])
         self._squares = np.add(*_equally_wide(self._squares, squares))
 
-    def merge(self, other: "QuerySpread") -> None:
-        """Take the documents of another into account."""
+    def merge(self, other: "QueryScale") -> None:
         self._count += other._count
         self._squares = np.add(*_equally_wide(self._squares, other._squares))
 
     def values(self) -> Floats:
-        """Return the spread of each feature inside queries."""
         return np.sqrt(self._squares / self._count)
 
 
 @dataclass
 class _Group:
-    """Documents that are compared with one mean.
+    """Moments of a group of documents, combined as in Chan, Golub and LeVeque (1979)."""
 
-    Parts are put together by the formula of Chan, Golub and LeVeque (1979).
-
-    Attributes
-    ----------
-    shift : ndarray of shape (n_features,)
-        The first document.
-    count : int
-        Number of documents.
-    mean, squares : ndarray of shape (n_features,)
-        Mean less the shift; sum of the squared deviations from the mean.
-    """
-
-    shift: Floats
+    shift: Floats  # the first document
     count: int
-    mean: Floats
-    squares: Floats
+    mean: Floats  # minus the shift
+    squares: Floats  # sum of the squared deviations from the mean
 
     @classmethod
     def beginning_with(cls, row: Any) -> "_Group":
-        """Return a group that is still empty, and whose first document will be this."""
+        """Return an empty group whose first document will be this."""
         shift = _dense_row(row)
         return cls(shift, 0, np.zeros(shift.size), np.zeros(shift.size))
 
     def widen(self, n_features: int) -> None:
-        """Have more features, which were zero so far."""
+        """Pad with features that were zero so far."""
         self.shift, self.mean, self.squares = (
             _widened(v, n_features) for v in (self.shift, self.mean, self.squares)
         )
 
     def add(self, block: Any) -> None:
-        """Take more documents into account."""
         moments = _sparse_moments if sp.issparse(block) else _dense_moments
         mean, squares = moments(block, self.shift)
         self._join(block.shape[0], mean, squares)
 
     def merge(self, other: "_Group") -> None:
-        """Take the documents of another group into account."""
         n_features = max(self.shift.size, other.shift.size)
         self.widen(n_features)
         other.widen(n_features)
         self._join(other.count, (other.shift - self.shift) + other.mean, other.squares)
 
     def _join(self, n_rows: int, mean: Floats, squares: Floats) -> None:
-        """Add some documents, given their mean less the shift of this group."""
+        """Add documents, given their mean minus the shift of this group."""
         count = self.count + n_rows
         share = n_rows / count
         apart = mean - self.mean
@@ -179,7 +159,7 @@ class _Group:
 
 
 def _dense_moments(block: Any, shift: Floats) -> tuple[Floats, Floats]:
-    """Return the mean of some rows less the shift, and the squared deviations from it."""
+    """Return the mean of rows minus the shift, and the sum of squared deviations from it."""
     apart = block - shift
     mean = apart.mean(axis=0)
     apart -= mean
@@ -197,7 +177,7 @@ def _sparse_moments(block: Any, shift: Floats) -> tuple[Floats, Floats]:
 
 
 def _squares_of_query(X: Any, documents: Documents, first: int, last: int) -> Floats:
-    """Return the squared deviations in a query of any length."""
+    """Return the sums of squared deviations in a query of any length."""
     group = _Group.beginning_with(_rows(X, documents, first, first + 1))
     for start, stop in _heights(X, last - first):
         group.add(_rows(X, documents, first + start, first + stop))
@@ -205,7 +185,7 @@ def _squares_of_query(X: Any, documents: Documents, first: int, last: int) -> Fl
 
 
 def _dense_squares(block: Any, offsets: Integers) -> Floats:
-    """Return the squared deviations from the means of queries that begin at the offsets."""
+    """Return the sums of squared deviations from the means of the queries in some rows."""
     sizes = np.diff(offsets)
     apart = block - np.repeat(block[offsets[:-1]].astype(np.float64), sizes, axis=0)
     n_rows = block.shape[0]
@@ -217,9 +197,9 @@ def _dense_squares(block: Any, offsets: Integers) -> Floats:
 
 
 def _sparse_squares(block: Any, offsets: Integers) -> Floats:
-    """Return the same of sparse rows.
+    """Return the same for sparse rows.
 
-    By column, with rows in their order, the entries of a query stand together: they are a cell.
+    Sorted by column and row, the entries of a query in a column are adjacent: a cell.
     """
     by_column = block.tocsc()
     values = by_column.data.astype(np.float64, copy=False)
@@ -233,7 +213,7 @@ def _sparse_squares(block: Any, offsets: Integers) -> Floats:
     cell = np.cumsum(begins) - 1
     n_rows = sizes[query[starts]]
     zeros = n_rows - np.diff(starts, append=values.size)
-    # A cell without zeros may have an offset; one with zeros is as wide as its values are large.
+    # Only a cell without zeros can have an offset: the values of others vary as much as their size.
     shift = np.where(zeros == 0, values[starts], 0.0)
     apart = values - shift[cell]
     means = np.bincount(cell, apart, starts.size) / n_rows
@@ -243,7 +223,6 @@ def _sparse_squares(block: Any, offsets: Integers) -> Floats:
 
 
 def _widened(values: Floats, n_features: int) -> Floats:
-    """Return an entry for each feature, zero for those that have none."""
     return np.pad(values, (0, max(n_features - values.size, 0)))
 
 
@@ -253,7 +232,7 @@ def _equally_wide(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _as_wide(block: Any, n_features: int) -> Any:
-    """Return some rows with columns of zeros for the features that they do not have."""
+    """Pad rows with columns of zeros."""
     missing = n_features - block.shape[1]
     if missing <= 0:
         return block
@@ -264,7 +243,6 @@ def _as_wide(block: Any, n_features: int) -> Any:
 
 
 def _rows(X: Any, documents: Documents, first: int, last: int) -> Any:
-    """Return the features of some documents."""
     some = slice(first, last)
     return X[some if documents.rows is None else documents.rows[some]]
 
@@ -275,24 +253,23 @@ def _dense_row(row: Any) -> Floats:
 
 
 def _height(X: Any) -> int:
-    """Return how many rows are looked at at a time."""
+    """Return the number of rows to read at a time."""
     if not sp.issparse(X):
         return max(1, BLOCK_ENTRIES // int(X.shape[1]))
-    # An entry has many numbers on the way. Sums are made for every feature, so that a block should
-    # have an entry for most of them.
+    # An entry needs several temporary numbers. Sums are computed for every feature, so a block
+    # should have at least as many entries as there are features.
     entries = max(BLOCK_ENTRIES // 4, int(X.shape[1]))
     return max(1, entries * int(X.shape[0]) // max(int(X.nnz), 1))
 
 
 def _heights(X: Any, n_rows: int) -> Iterator[tuple[int, int]]:
-    """Cut some rows of X into blocks."""
     height = _height(X)
     for first in range(0, n_rows, height):
         yield first, min(first + height, n_rows)
 
 
 def _blocks_of_queries(X: Any, documents: Documents) -> Iterator[Integers]:
-    """Cut the documents into blocks of whole queries; yield where these begin and end."""
+    """Yield the offsets of the queries of each block of whole queries."""
     offsets, height, first = documents.offsets, _height(X), 0
     while first < documents.n_queries:
         last = int(np.searchsorted(offsets, offsets[first] + height, side="right")) - 1

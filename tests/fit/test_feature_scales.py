@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from marginrank import RankingData
-from marginrank.fit import spread
-from marginrank.fit.spread import QuerySpread, RangeSpread, TotalSpread
+from marginrank.fit import feature_scales
+from marginrank.fit.feature_scales import QueryScale, RangeScale, StandardScale
 
 LAYOUTS = {"float64": np.asarray, "float32": lambda X: X.astype(np.float32), "csr": sp.csr_array}
 N = 3000
@@ -16,7 +16,7 @@ N = 3000
 @pytest.fixture(params=[1 << 17, 200], ids=["one block", "many blocks"], autouse=True)
 def block_entries(request, monkeypatch):
     """With small blocks, queries are cut into parts."""
-    monkeypatch.setattr(spread, "BLOCK_ENTRIES", request.param)
+    monkeypatch.setattr(feature_scales, "BLOCK_ENTRIES", request.param)
 
 
 def features(offset=1e6):
@@ -55,7 +55,7 @@ def inside_queries(X, qid):
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_standard_deviation(layout):
     X, qid = features()
-    values = found(TotalSpread, layout(X), qid)
+    values = found(StandardScale, layout(X), qid)
     exact = X.astype(np.longdouble)
     expected = np.sqrt(((exact - exact.mean(0)) ** 2).mean(0)).astype(np.float64)
     expected[[4, 7]] = 0.0
@@ -68,21 +68,21 @@ def test_standard_deviation(layout):
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_range(layout):
     X, qid = features()
-    values = found(RangeSpread, layout(X), qid)
+    values = found(RangeScale, layout(X), qid)
     np.testing.assert_array_equal(values, MinMaxScaler().fit(X).data_range_)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_spread_inside_queries(layout):
     X, qid = features()
-    values = found(QuerySpread, layout(X), qid)
+    values = found(QueryScale, layout(X), qid)
     expected = inside_queries(X, qid)
     expected[[4, 5, 7]] = 0.0  # exactly
     np.testing.assert_allclose(values, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.parametrize("kind", [TotalSpread, RangeSpread, QuerySpread])
+@pytest.mark.parametrize("kind", [StandardScale, RangeScale, QueryScale])
 def test_data_in_parts_is_the_same_as_all_at_once(kind, layout):
     X, qid = features()
     order = np.argsort(qid, kind="stable")
@@ -97,10 +97,10 @@ def test_data_in_parts_is_the_same_as_all_at_once(kind, layout):
 def test_one_query_varies_as_all_documents():
     X, _ = features()
     one = np.zeros(N)
-    np.testing.assert_array_equal(found(QuerySpread, X, one), found(TotalSpread, X, one))
+    np.testing.assert_array_equal(found(QueryScale, X, one), found(StandardScale, X, one))
 
 
-@pytest.mark.parametrize("kind", [TotalSpread, RangeSpread, QuerySpread])
+@pytest.mark.parametrize("kind", [StandardScale, RangeScale, QueryScale])
 def test_X_is_not_changed(kind):
     X, qid = features()
     for layout in LAYOUTS.values():
@@ -110,7 +110,7 @@ def test_X_is_not_changed(kind):
         assert abs(given - before).max() == 0
 
 
-@pytest.mark.parametrize("kind", [TotalSpread, RangeSpread, QuerySpread])
+@pytest.mark.parametrize("kind", [StandardScale, RangeScale, QueryScale])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_parts_are_merged(kind, layout):
     """Each part has seen whole queries, and begins with another document."""

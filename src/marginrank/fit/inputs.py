@@ -1,0 +1,387 @@
+"""Inputs of a fit: X in memory, on a device or on disk; the pairs, and the objective over them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from marginrank._utils.memory import available_memory, parse_bytes, private_memory, readable
+from marginrank._utils.optional import require
+from marginrank._utils.parameters import Mention, Message, ParameterError, Wording, given
+from marginrank._utils.threads import effective_threads
+from marginrank._utils.types import Floats
+from marginrank.data.pair_lists import PairList
+from marginrank.data.ranking_data import RankingData
+from marginrank.data.store.stored_features import StoredFeatures
+from marginrank.data.stored_data import left_on_disk, open_stored
+from marginrank.data.validation import check_weights
+from marginrank.models.fit_report import StreamFacts
+from marginrank.objective.level_pairs import LevelPairs
+from marginrank.objective.listed_pairs import ListedPairs
+from marginrank.objective.losses import Loss
+from marginrank.objective.margins import margin_offsets
+from marginrank.objective.objective import MANY_FEATURES, Objective
+from marginrank.objective.pair_sets import PairSet
+from marginrank.objective.pair_weights import PairFactors, with_preferred, with_propensity
+from marginrank.objective.pair_weights import pair_cost as pair_factors
+from marginrank.objective.protocols import Matrix
+from marginrank.operators.native import native_matrix
+from marginrank.operators.parts.matrix import FitMemory, OnRead, StreamedMatrix
+from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, MOST_DOCUMENTS_IF_HARD
+
+STATE_BYTES = 112  # per document, that any solver keeps
+SHARE_OF_FREE = 0.8  # of the free memory, for a fit without a limit
+# Launching the operations of a product takes a GPU about a millisecond, in which the native
+# kernels read about this much of X.
+SMALL_BYTES = 16 << 20
+SCRATCH_BYTES = 256  # per document of the queries that threads work on
+VECTORS = 24  # with one entry per feature
+BLOCKS = 64  # of documents, with one sum per feature each
+HESSIANS = 4  # a Hessian and its factors
+DOCUMENT_SPACE = 3  # matrices with one row and one column per document
+
+
+class Opened(NamedTuple):
+    """Data to fit to, with the memory limit if X stays on disk."""
+
+    data: RankingData  # X is in memory, memory-mapped, or on disk
+    memory_limit: int | None = None  # bytes for the process; None unless X stays on disk
+    message: Message | None = None  # warning that X stays on disk without a given limit
+
+
+def is_path(source: Any) -> bool:
+    """Whether an argument is a path, of a store."""
+    return isinstance(source, (str, os.PathLike))
+
+
+def open_documents(source: Any, memory_limit: int | float | str | None = None) -> Opened:
+    """Open the store at a path for a fit, or take a RankingData.
+
+    With a limit, a number of bytes or a size such as "2GB", X stays on disk. Without one it stays
+    there if it does not fit in memory.
+    """
+    limit = None if memory_limit is None else parse_bytes("memory_limit", memory_limit)
+    data: RankingData = open_stored(source) if is_path(source) else source
+    stored = data.stored
+    if stored is None:
+        if limit is None:
+            return Opened(data)
+        raise ParameterError(
+            Mention("memory_limit"),
+            " requires data on disk, but these are in memory; save them as a store, and pass its "
+            "path.",
+        )
+    if limit is not None:
+        if data.queries.rows is not None:
+            raise ValueError(
+                f"{stored.folder}: the rows of a query are not contiguous, so it cannot be "
+                "streamed; rewrite it with marginrank convert OLD NEW."
+            )
+        return Opened(left_on_disk(data), limit)
+    is_unpacked = stored.packed is not None and not isinstance(data.X, StoredFeatures)
+    needed = STATE_BYTES * data.n_documents + (0 if is_unpacked else stored.memory_bytes)
+    free = available_memory()
+    if needed <= free or data.queries.rows is not None:  # scattered rows can only be mapped
+        is_open = not isinstance(data.X, StoredFeatures)
+        return Opened(data if is_open else RankingData.open(stored.folder))
+    limit = private_memory() + int(SHARE_OF_FREE * free)
+    message = Message(
+        f"{stored.folder} needs {readable(needed)} of memory, but {readable(free)} are free. It is "
+        "read from disk in every pass, within ",
+        Mention("memory_limit", readable(limit)),
+        ".",
+    )
+    return Opened(left_on_disk(data), limit, message)
+
+
+def facts_of(matrix: Matrix) -> StreamFacts | None:
+    """Return how much of X was read so far, if it stays on disk."""
+    if not isinstance(matrix, StreamedMatrix):
+        return None
+    reader = matrix.reader
+    return StreamFacts(matrix.plan.n_parts, reader.bytes_read, reader.pinned.n_bytes)
+
+
+def device_name(device: str | None, tensor: Any = None) -> str | None:
+    """Return the device to compute on, or None for the native kernels.
+
+    A tensor on a GPU is used there, unless it is so small that the host is faster.
+    """
+    if device is not None or tensor is None or tensor.device.type == "cpu":
+        return device
+    is_small = tensor.numel() * tensor.element_size() < SMALL_BYTES
+    return None if is_small else str(tensor.device)
+
+
+def matrix_on(data: RankingData, device: str | None, tensor: Any = None) -> Matrix:
+    """Return X of the data for the kernels of a device; `tensor` is X, if passed as a tensor."""
+    name = device_name(device, tensor)
+    if name is None:
+        return native_matrix(data)
+    torch = require("torch", "torch")
+    from marginrank.operators.torch.matrix import TorchMatrix, bytes_needed
+
+    found = _existing(torch, name)
+    if tensor is not None and tensor.device.type != "cpu" and tensor.device != found:
+        raise ParameterError(
+            f"X is on {tensor.device}, but got ",
+            given("device", device),
+            "; move X there, or omit the device.",
+        )
+    needed = bytes_needed(data, has_features=tensor is not None)
+    free = free_bytes(torch, found)
+    if free is not None and needed > free:
+        raise ValueError(
+            f"the data need {readable(needed)} on {found}, but {readable(free)} are free. Use "
+            "device=None, or several GPUs with marginrank.dask."
+        )
+    return TorchMatrix.of(data, found, tensor)
+
+
+def free_bytes(torch: Any, device: Any) -> int | None:
+    """Return the free memory of a GPU; None for the host."""
+    if device.type != "cuda":
+        return None
+    free: int = torch.cuda.mem_get_info(device)[0]
+    return free
+
+
+def _existing(torch: Any, name: str) -> Any:
+    """Return a PyTorch device; raise ParameterError if it does not exist."""
+    device = torch.device(name)
+    if device.type == "cpu":
+        return device
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    number = device.index or 0
+    if number >= count:
+        found = "no GPU" if count == 0 else f"{count} GPU(s), from cuda:0 on"
+        raise ParameterError(
+            given("device", name), f" does not exist: PyTorch finds {found}; use device=None."
+        )
+    return torch.device("cuda", number)
+
+
+def _bytes_of_features(data: RankingData) -> int:
+    n, m = data.n_features, data.n_documents
+    numbers = VECTORS * n
+    if n <= MANY_FEATURES:
+        numbers += BLOCKS * n
+    if n <= HESSIAN_FEATURES:
+        numbers += HESSIANS * n * n
+    elif m <= MOST_DOCUMENTS_IF_HARD:  # X and products of its rows are in memory
+        return 8 * (numbers + DOCUMENT_SPACE * m * m) + int(data.X.memory_bytes)
+    return 8 * numbers
+
+
+class MatrixParameters(Protocol):
+    """The parameters that :func:`matrix_for` reads."""
+
+    @property
+    def device(self) -> str | None: ...
+
+    @property
+    def n_jobs(self) -> int | None: ...
+
+    @property
+    def state_bytes(self) -> int: ...
+
+
+@contextmanager
+def matrix_for(
+    data: RankingData,
+    parameters: MatrixParameters,
+    memory_limit: int | None = None,
+    on_read: OnRead | None = None,
+    tensor: Any = None,
+) -> Iterator[Matrix]:
+    """Yield X of the data for a fit: in memory, on a device, or on disk if there is a limit."""
+    if memory_limit is None:
+        yield matrix_on(data, parameters.device, tensor)
+        return
+    if parameters.device is not None:
+        raise ParameterError(
+            given("device", parameters.device),
+            " cannot be combined with ",
+            Mention("memory_limit"),
+            ": X is either on the device or on disk.",
+        )
+    threads = effective_threads(parameters.n_jobs)
+    longest = int(np.sum(np.sort(data.queries.sizes)[-threads:]))
+    matrix = StreamedMatrix(
+        data.X,
+        data.queries.offsets,
+        memory_limit=memory_limit,
+        fit_memory=FitMemory(
+            state=parameters.state_bytes * data.n_documents,
+            scratch=SCRATCH_BYTES * longest,
+            features=_bytes_of_features(data),
+        ),
+        threads=threads,
+        on_read=on_read,
+    )
+    try:
+        yield matrix
+    finally:
+        matrix.close()
+
+
+class Preferences(NamedTuple):
+    """Pairs and the loss on them."""
+
+    pairs: PairSet
+    loss: Loss
+
+
+def choose_pairs(
+    data: RankingData,
+    loss: Loss,
+    *,
+    pair_selection: str = "all",
+    pair_cost: Any = None,
+    factors: PairFactors | None = None,
+    margin: Any = "unit",
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+    labels: NDArray[Any] | None = None,
+    threads: int = 1,
+) -> Preferences:
+    """Return the pairs that the labels imply, or a list of pairs, and the loss on them.
+
+    With margins by label, the pairs hold the margins, and the loss is shifted to margin zero.
+
+    Parameters
+    ----------
+    data : RankingData
+        Documents, labels, queries, weights and costs.
+    loss : Loss
+        The loss on a pair.
+    pair_selection, pair_cost, margin
+        As in :class:`~marginrank.RankSVM`.
+    factors : PairFactors, optional
+        Weights of the pairs, by row, instead of `pair_cost`.
+    pairs : PairList, optional
+        Pairs of rows of X, instead of the pairs that the labels imply. Documents without a pair of
+        positive weight are dropped.
+    propensity : ndarray of shape (n_documents,), optional
+        The weight of each pair is divided by the propensity of its preferred document.
+    labels : ndarray, optional
+        The distinct labels of all documents, if the data are a part of them; for `pair_cost`.
+    threads : int
+        Number of threads.
+    """
+    if pairs is not None:
+        if pair_selection != "all":
+            raise ParameterError(
+                given("pair_selection", pair_selection),
+                " cannot be combined with ",
+                Mention("pairs"),
+                "; drop one of them.",
+            )
+        _check_labels(pair_cost, margin, propensity, data.cost)
+        return Preferences(ListedPairs.from_data(data, pairs, margins=None, threads=threads), loss)
+    if factors is None and pair_cost is not None:
+        factors = pair_factors(pair_cost, data.y, data.qid, labels)
+    if propensity is not None:
+        if data.cost is not None:
+            raise ValueError(
+                "propensity cannot be combined with RankingData.cost, which holds inverse "
+                "propensities; drop propensity."
+            )
+        factors = with_propensity(factors, propensity)
+    elif data.cost is not None:
+        factors = with_preferred(factors, data.cost)
+    is_unit = isinstance(margin, str) and margin == "unit"
+    margins = None if is_unit else margin_offsets(margin, data.y, data.qid)
+    chosen = LevelPairs.from_data(
+        data,
+        adjacent=pair_selection == "adjacent",
+        pair_weights=factors,
+        margins=margins,
+        threads=threads,
+    )
+    return Preferences(chosen, loss if margins is None else loss.shifted(-loss.margin))
+
+
+def _check_labels(
+    pair_cost: Any, margin: Any, propensity: Floats | None, cost: Floats | None
+) -> None:
+    """Raise ValueError if an argument is given that requires labels."""
+    asked = {
+        "pair_cost": pair_cost is not None,
+        "margin": margin != "unit",
+        "propensity": propensity is not None,
+        "cost": cost is not None,
+    }
+    for name, is_given in asked.items():
+        if is_given:
+            raise ValueError(
+                f"{name} cannot be combined with pairs, which have no labels; use pair_weight."
+            )
+
+
+def check_propensity(propensity: ArrayLike | None, n_documents: int) -> Floats | None:
+    """Return checked propensities; raise ValueError if one is not positive."""
+    if propensity is None:
+        return None
+    values = check_weights(propensity, "propensity", n_documents, "one probability per document")
+    zero = np.flatnonzero(values == 0)
+    if zero.size:
+        raise ValueError(f"propensity[{zero[0]}] is 0; propensities must be positive.")
+    return values
+
+
+def objective_on(
+    data: RankingData,
+    preferences: Preferences,
+    *,
+    C: float = 1.0,
+    normalization: str = "none",
+    ridge: float = 1.0,
+    threads: int = 1,
+    matrix: Matrix | None = None,
+) -> Objective:
+    """Return the objective over some pairs of the data.
+
+    Parameters
+    ----------
+    data : RankingData
+        The documents.
+    preferences : Preferences
+        The pairs, and the loss on them.
+    C, normalization
+        As in :class:`~marginrank.RankSVM`.
+    ridge : float
+        Weight of ½‖w‖².
+    threads : int
+        Number of threads; the results do not depend on it.
+    matrix : Matrix, optional
+        X of a backend; by default the native one.
+    """
+    matrix = native_matrix(data) if matrix is None else matrix
+    design = matrix.design(preferences.pairs.weighted(C, normalization), threads)
+    return Objective(design=design, loss=preferences.loss, ridge=ridge)
+
+
+def no_weight(cost: Floats | None = None) -> ValueError:
+    """Return the error for pairs that all have weight zero."""
+    if cost is not None and not cost.any():
+        return ValueError("cost (in text, cost:) is zero for every document.")
+    return ValueError(
+        "cost, pair_cost, sample_weight, query_weight or pair_weight is zero for every pair; at "
+        "least one pair needs a positive weight."
+    )
+
+
+def no_pairs(n_documents: int, n_queries: int) -> ParameterError:
+    """Return the error for data without pairs."""
+    return ParameterError(
+        Wording("y has", "there is"),
+        " no pair to learn from: no query has two documents with different labels (",
+        Wording(f"n_samples={n_documents}", f"{n_documents} documents"),
+        f", {n_queries} queries); check ",
+        Wording("y and qid", "the labels and the queries"),
+        ".",
+    )

@@ -1,0 +1,326 @@
+"""Online fits: passes of stochastic gradient descent until they stop improving."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginrank._utils.parameters import Mention, Message
+from marginrank._utils.threads import effective_threads, serial_blas
+from marginrank._utils.types import Booleans, Floats
+from marginrank.data.held_out import check_same_features
+from marginrank.data.pair_lists import PairList
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.online_learner import (
+    Chunks,
+    Contents,
+    Learner,
+    OnlineParameters,
+    contents,
+    step_problem,
+    value_and_gradient,
+)
+from marginrank.fit.scaling import values_of, without_effect
+from marginrank.metrics import get_metric
+from marginrank.metrics.names import order_free
+from marginrank.metrics.options import exceeds
+from marginrank.models.fit_report import FitReport, Pass, StopReason
+from marginrank.models.linear_model import LinearModel
+from marginrank.models.parameters import recorded_parameters
+from marginrank.solvers.stochastic.sgd import StepProblem
+
+NO_VALUE = (
+    "{} is not defined on the validation data; check its labels. The fit stopped by its objective "
+    "instead."
+)
+
+# Parameters to increase if a fit did not reach tol.
+FIXES = {
+    StopReason.STALLED: (
+        Mention("n_iter_no_change"),
+        " or ",
+        Mention("tol"),
+        ", or use ",
+        Mention("RankSVM"),
+        ".",
+    ),
+    StopReason.MAX_ITER: (Mention("max_iter"), " or ", Mention("tol"), "."),
+}
+
+
+def fit_online(
+    chunks: Chunks,
+    parameters: OnlineParameters,
+    *,
+    stream: bool = False,
+    found: Contents | None = None,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+    seed: int = 0,
+    validation: RankingData | None = None,
+    callback: Callable[[Pass], None] | None = None,
+    on_learner: Callable[[Learner], None] | None = None,
+) -> LinearModel:
+    """Fit a linear model by passes over data that may come in chunks.
+
+    `chunks` is called once per pass. A `stream` is read once to count its contents, unless they are
+    `found` already, once per pass, during which the objective is only estimated, and once more for
+    the objective. `pairs` and `propensity` require data in one chunk. `on_learner` is called with
+    the learner, which can continue the fit.
+    """
+    if stream:
+        parameters.check_stream()
+    held_out, validator = _hold_out(chunks, parameters, seed, validation, stream, pairs)
+    asked, note = parameters, None
+    if validator is not None and parameters.early_stopping and not validator.has_value:
+        note = NO_VALUE.format(parameters.scoring)
+        parameters, held_out, validator = replace(parameters, early_stopping=False), None, None
+    given: dict[str, Any] = {"pairs": pairs, "propensity": propensity}
+    found = found or contents(chunks, parameters, held_out, **given)
+    check_same_features(validation, found.n_features)
+    learner = Learner(found.n_features, seed, scale=values_of(found.scale))
+
+    def make_problems() -> Iterator[StepProblem]:
+        for data in chunks():
+            yield step_problem(data, parameters, held_out=held_out, **given)
+
+    kept = [] if stream else list(make_problems())
+
+    def problems() -> Iterable[StepProblem]:
+        return kept or make_problems()
+
+    def evaluate(w: Floats) -> _Evaluation:
+        value, gradient = value_and_gradient(problems(), parameters, found, w)
+        scaled = gradient if found.scale is None else gradient / found.scale.values
+        gap = 0.5 * float(scaled @ scaled)
+        promised = learner.sgd.promised_gain(gradient) / found.pair_scale(parameters)
+        return _Evaluation(value, gap, min(promised, gap))
+
+    fit = _Passes(parameters, learner, found, validator, None if stream else evaluate)
+    with serial_blas():
+        stop = fit.run(problems, callback)
+        w = fit.best()
+        unknown = _Evaluation(fit.objective, np.inf, np.inf)
+        final = unknown if stop is StopReason.INTERRUPTED else evaluate(w)
+    learner.sgd.seen = found.weight
+    unsure = stop in (StopReason.STALLED, StopReason.MAX_ITER) and not parameters.early_stopping
+    if unsure and final.within(parameters.tol):
+        stop = StopReason.ESTIMATED
+    facts: Any = {"n_pairs": found.n_pairs, "without_effect": without_effect(found.scale)}
+    facts |= {"n_iter": len(fit.history), "history": fit.history, "note": note}
+    report = FitReport(**final._asdict(), stop_reason=stop, **facts)
+    if on_learner is not None:
+        on_learner(learner)
+    return _model(w, asked, report, learner)
+
+
+def _model(
+    w: Floats, parameters: OnlineParameters, report: FitReport, learner: Learner
+) -> LinearModel:
+    return LinearModel(
+        coef=w,
+        parameters=recorded_parameters("SGDRankSVM", parameters),
+        report=report,
+        estimator="SGDRankSVM",
+        counts={"n_iter": report.n_iter, "n_pairs": report.n_pairs, "t": learner.sgd.steps},
+        scale=learner.scale,
+    )
+
+
+def stalled_message(report: FitReport) -> Message | None:
+    """Return the warning that a fit did not reach tol, or None."""
+    note = fix = Message()
+    if report.note is not None:
+        note = Message(report.note)
+    if report.stop_reason in FIXES:
+        distance = report.estimate / report.objective if report.objective > 0 else np.inf
+        fix = Message(
+            "The fit stopped because ",
+            report.stop_reason.value,
+            f"; the estimated relative suboptimality is {distance:.1e}. Increase ",
+            *FIXES[report.stop_reason],
+        )
+    between = " " if note and fix else ""
+    return Message(note, between, fix) or None
+
+
+class _Validator:
+    """Measures a metric on some queries; tied scores count as in random order."""
+
+    def __init__(self, data: RankingData, scoring: str, queries: Booleans | None = None) -> None:
+        self._metric = order_free(get_metric(scoring))
+        self._matrix = data.matrix
+        qid = data.qid
+        self._rows = np.arange(qid.size) if queries is None else np.flatnonzero(queries[qid])
+        self._y, self._qid = data.y[self._rows], qid[self._rows]
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the metric is defined for the labels, which does not depend on the scores."""
+        return not np.isnan(self._measure(np.zeros(self._y.size)))
+
+    def measure(self, w: Floats, threads: int) -> float:
+        """Return the metric of the scores Xw."""
+        return self._measure(self._matrix.dot(w, self._rows, threads))
+
+    def _measure(self, scores: Floats) -> float:
+        return float(self._metric(self._y, scores, qid=self._qid))
+
+
+def _hold_out(
+    chunks: Chunks,
+    parameters: OnlineParameters,
+    seed: int,
+    validation: RankingData | None,
+    stream: bool,
+    pairs: PairList | None,
+) -> tuple[Booleans | None, _Validator | None]:
+    """Return the held-out queries and the validator, each or None."""
+    if validation is not None:
+        return None, _Validator(validation, parameters.scoring)
+    if not parameters.early_stopping:
+        return None, None
+    if stream or pairs is not None:
+        reason = "a stream" if stream else "pairs, which have no labels"
+        raise ValueError(
+            f"early_stopping=True cannot hold queries out of {reason}; pass validation data."
+        )
+    (data,) = chunks()
+    able = np.flatnonzero(data.queries.n_pairs > 0)
+    count = max(1, round(parameters.validation_fraction * able.size))
+    if count >= able.size:
+        raise ValueError(
+            "early_stopping=True requires at least two queries with pairs, got "
+            f"{able.size}; pass validation data, or use early_stopping=False."
+        )
+    held_out = np.zeros(data.n_queries, dtype=bool)
+    held_out[np.random.default_rng(seed).permutation(able)[:count]] = True
+    return held_out, _Validator(data, parameters.scoring, held_out)
+
+
+class _Evaluation(NamedTuple):
+    """The objective at some weights; the certified and the estimated distance to the optimum."""
+
+    objective: float
+    gap: float
+    estimate: float
+
+    def within(self, tol: float) -> bool:
+        """Whether the estimated relative distance is at most tol."""
+        return self.estimate <= tol * self.objective
+
+
+class _Passes:
+    """Runs the passes of a fit; keeps their history and the best weights, and decides to stop."""
+
+    def __init__(
+        self,
+        parameters: OnlineParameters,
+        learner: Learner,
+        found: Contents,
+        validator: _Validator | None,
+        evaluate: Callable[[Floats], _Evaluation] | None,
+    ) -> None:
+        self.history: list[Pass] = []
+        self._parameters = parameters
+        self._learner = learner
+        self._found = found
+        self._validator = validator
+        self._evaluate = evaluate
+        self._start = time.perf_counter()
+        self._before = (0.0, 0.0)
+        self._best_score = -np.inf
+        self._best: tuple[Floats, float] | None = None
+        self._without_progress = 0
+        self._lowest: list[float] = []
+
+    def run(
+        self, problems: Callable[[], Iterable[StepProblem]], callback: Callable[[Pass], None] | None
+    ) -> StopReason:
+        """Make passes until there is a reason to stop; return it."""
+        parameters = self._parameters
+        try:
+            for _ in range(parameters.max_iter):
+                for problem in problems():
+                    self._learner.learn(problem, parameters, total=self._found.weight)
+                line, reason = self._end_pass()
+                if callback:
+                    callback(line)
+                if reason is not None:
+                    return reason
+        except KeyboardInterrupt:
+            return StopReason.INTERRUPTED
+        return StopReason.MAX_ITER
+
+    @property
+    def objective(self) -> float:
+        """The objective of the best weights, or NaN."""
+        return np.nan if self._best is None else self._best[1]
+
+    def best(self) -> Floats:
+        """Return the best weights, if they could be compared, else the last ones."""
+        return self._coef() if self._best is None else self._best[0]
+
+    def _coef(self) -> Floats:
+        return self._learner.coef(self._parameters, total=self._found.weight)
+
+    def _end_pass(self) -> tuple[Pass, StopReason | None]:
+        """Record a pass; return it and the reason to stop, or None."""
+        parameters = self._parameters
+        w = self._coef()
+        threads = effective_threads(parameters.n_jobs)
+        found = (
+            self._evaluate(w) if self._evaluate else _Evaluation(self._estimate(), np.inf, np.inf)
+        )
+        line = Pass(
+            iteration=len(self.history) + 1,
+            objective=found.objective,
+            metric=self._validator.measure(w, threads) if self._validator else np.nan,
+            steps=self._learner.sgd.steps,
+            seconds=time.perf_counter() - self._start,
+        )
+        self.history.append(line)
+        early = parameters.early_stopping
+        score = line.metric if early else -line.objective
+        reason = self._by_metric(score) if early else self._by_objective(found)
+        # An estimated objective is of the weights during a pass, so it cannot compare passes.
+        if (not early and self._evaluate is None) or exceeds(score, self._best_score):
+            self._best = (w, line.objective)
+        self._best_score = max(self._best_score, score)
+        return line, reason
+
+    def _by_metric(self, score: float) -> StopReason | None:
+        """Stop if the metric has not improved by tol for some passes."""
+        progress = score > self._best_score + self._parameters.tol
+        self._without_progress = 0 if progress else self._without_progress + 1
+        enough = self._without_progress >= self._parameters.n_iter_no_change
+        return StopReason.VALIDATED if enough else None
+
+    def _by_objective(self, found: _Evaluation) -> StopReason | None:
+        """Stop near the optimum, or if twice as many passes would not improve by tol.
+
+        The distance to the optimum falls about as 1 / passes, so it is the recent gain per pass
+        times the number of passes; the gain of a single pass is far less.
+        """
+        tol, window = self._parameters.tol, self._parameters.n_iter_no_change
+        if found.within(tol):
+            return StopReason.ESTIMATED
+        if self._learner.sgd.steps == 0:  # all data wait for the first step
+            return None
+        self._lowest.append(min([found.objective, *self._lowest[-1:]]))
+        passes = len(self._lowest)
+        if passes <= window:
+            return None
+        gain = self._lowest[-1 - window] - self._lowest[-1]
+        return StopReason.STALLED if gain * passes / window <= tol * self._lowest[-1] else None
+
+    def _estimate(self) -> float:
+        """Return the pair scale times the mean value of the batches of this pass."""
+        sgd = self._learner.sgd
+        value, weight = sgd.value - self._before[0], sgd.weight - self._before[1]
+        self._before = sgd.value, sgd.weight
+        if weight == 0:  # all data wait for the first step
+            return np.inf
+        return self._found.pair_scale(self._parameters) * value / weight

@@ -1,0 +1,209 @@
+"""Online learning: its parameters, the problems to take steps over, and the weights."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from marginrank._utils.memory import require_vectors
+from marginrank._utils.parameters import Mention, ParameterError, calling, check_parameters, given
+from marginrank._utils.threads import effective_threads, serial_blas
+from marginrank._utils.types import Booleans, Floats
+from marginrank.data.pair_lists import PairList
+from marginrank.data.ranking_data import RankingData
+from marginrank.fit.inputs import Preferences, choose_pairs, no_pairs, no_weight
+from marginrank.fit.scaling import Scale, ScaleSearch
+from marginrank.metrics import get_metric
+from marginrank.models.parameters import OnlineDeclaration
+from marginrank.objective.losses import get_loss
+from marginrank.objective.pair_sets import check_C
+from marginrank.solvers.stochastic.sgd import Rate, Schedule, Sgd, StepProblem, automatic_rate
+
+Chunks = Callable[[], Iterable[RankingData]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnlineParameters(OnlineDeclaration):
+    """Parameters of :class:`~marginrank.SGDRankSVM`."""
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+        get_loss(self.loss)
+        with calling("metric", "scoring"):
+            get_metric(self.scoring)
+        if np.isinf(1.0 / self.C):
+            raise ParameterError(given("C", self.C), " is too small: 1 / C is infinite.")
+
+    def check_stream(self) -> None:
+        """Raise ParameterError if a parameter requires all data at once."""
+        cost = self.pair_cost
+        if not (cost is None or isinstance(cost, str) or callable(cost)):
+            raise ParameterError(
+                Mention("pair_cost"),
+                " is a matrix over all labels, but a stream has only a part of them at a time; "
+                "pass a callable of two labels.",
+            )
+
+    def rate(self, n_features: int) -> Rate:
+        """Return the learning rate."""
+        if self.learning_rate == "auto":
+            return automatic_rate(n_features)
+        return Rate(self.eta0, 0.0, 1.0 if self.learning_rate == "inverse" else 0.0)
+
+
+def _step_pairs(
+    data: RankingData,
+    parameters: OnlineParameters,
+    pairs: PairList | None,
+    propensity: Floats | None,
+) -> Preferences:
+    """Return the pairs of `data`, with the weight of each query, and the loss."""
+    chosen, loss = choose_pairs(
+        data,
+        get_loss(parameters.loss),
+        pair_selection=parameters.pair_selection,
+        pair_cost=parameters.pair_cost,
+        margin=parameters.margin,
+        pairs=pairs,
+        propensity=propensity,
+        threads=effective_threads(parameters.n_jobs),
+    )
+    chosen.check_overflow()
+    averaged = chosen.averaged() if parameters.normalization == "query" else chosen
+    return Preferences(averaged, loss)
+
+
+def step_problem(
+    data: RankingData,
+    parameters: OnlineParameters,
+    *,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+    held_out: Booleans | None = None,
+) -> StepProblem:
+    """Return the queries of `data` to take steps over, except for held-out ones."""
+    pair_set, loss = _step_pairs(data, parameters, pairs, propensity)
+    if held_out is not None:
+        pair_set = pair_set.without(held_out)
+    return StepProblem(data.matrix, pair_set, loss)
+
+
+class Contents(NamedTuple):
+    """Counts of a source of data, found in a first pass."""
+
+    n_documents: int
+    n_queries: int
+    n_features: int
+    n_pairs: int
+    weight: float  # of the pairs to learn from
+    scale: Scale | None = None  # of the features
+
+    def loss_scale(self, parameters: OnlineParameters) -> float:
+        """Return the factor of a sum over pairs in the objective."""
+        return parameters.C / (1.0 if parameters.normalization == "none" else self.weight)
+
+    def pair_scale(self, parameters: OnlineParameters) -> float:
+        """Return the factor of a mean over pairs in the objective."""
+        return self.loss_scale(parameters) * self.weight
+
+
+def contents(
+    chunks: Chunks,
+    parameters: OnlineParameters,
+    held_out: Booleans | None = None,
+    *,
+    pairs: PairList | None = None,
+    propensity: Floats | None = None,
+) -> Contents:
+    """Count features and pairs, and compute the scale.
+
+    Raise ValueError if there is no pair of positive weight, or C is too large or small.
+    """
+    search = ScaleSearch(parameters.scale)
+    n_documents, n_queries, n_features, n_pairs, weight = 0, 0, 0, 0, 0.0
+    for data in chunks():
+        pair_set = _step_pairs(data, parameters, pairs, propensity).pairs
+        search.add(data)
+        n_documents += data.n_documents
+        n_queries += data.n_queries
+        n_features = max(n_features, data.n_features)
+        n_pairs += pair_set.n_pairs
+        weights = pair_set.weights
+        weight += float(np.sum(weights if held_out is None else weights[~held_out]))
+    if n_pairs == 0:
+        raise no_pairs(n_documents, n_queries)
+    if weight == 0:
+        raise no_weight()
+    found = Contents(n_documents, n_queries, n_features, n_pairs, weight, search.found())
+    check_C(parameters.C, weight, found.pair_scale(parameters))
+    return found
+
+
+def value_and_gradient(
+    problems: Iterable[StepProblem], parameters: OnlineParameters, found: Contents, w: Floats
+) -> tuple[float, Floats]:
+    """Return F(w) and its gradient; ½‖∇F(w) / σ‖² is a bound on F(w) − F*."""
+    value, gradient = 0.0, np.zeros_like(w)
+    threads = effective_threads(parameters.n_jobs)
+    for problem in problems:
+        loss, slope = problem.value_and_gradient(w, threads)
+        value += loss
+        gradient += slope
+    factor = found.loss_scale(parameters)
+    penalized = w if found.scale is None else found.scale.values**2 * w
+    return 0.5 * float(w @ penalized) + factor * value, penalized + factor * gradient
+
+
+class Learner:
+    """Weights that are updated chunk by chunk.
+
+    The seed determines the order of queries; `coef` are weights of the unscaled features to start
+    from.
+    """
+
+    def __init__(
+        self, n_features: int, seed: int, coef: Floats | None = None, scale: Floats | None = None
+    ) -> None:
+        require_vectors(n_features)
+        self.n_features = n_features
+        self.scale = scale
+        self.sgd = Sgd(n_features, coef, scale)
+        self._seed = seed
+        self._chunks = 0
+        self._queries = 0
+
+    def learn(
+        self, problem: StepProblem, parameters: OnlineParameters, *, total: float = 0.0
+    ) -> None:
+        """Make one pass over the queries of a problem.
+
+        `total` is the weight of all pairs that C refers to; 0 for the pairs seen so far.
+        """
+        rng = np.random.default_rng([self._seed, self._chunks])
+        first = self._queries
+        self._chunks += 1
+        self._queries += problem.sizes.size
+        if not problem.active.size:
+            return
+        if parameters.method == "pair":
+            parts: Iterable[StepProblem] = problem.draw(rng)
+        else:
+            parts = [problem.cut_long_queries(self._seed, first)]
+        threads = effective_threads(parameters.n_jobs)
+        with serial_blas():
+            for part in parts:
+                shuffled = parameters.shuffle and parameters.method == "query"
+                order = rng.permutation(part.active) if shuffled else part.active
+                self.sgd.run(part, order, self._schedule(parameters, total), threads)
+
+    def coef(self, parameters: OnlineParameters, *, total: float = 0.0) -> Floats:
+        """Return the current weights, after a step over queries that wait for one."""
+        with serial_blas():
+            sgd = self.sgd.flushed(self._schedule(parameters, total))
+        return sgd.average if parameters.average else sgd.w
+
+    def _schedule(self, parameters: OnlineParameters, total: float) -> Schedule:
+        mean = parameters.normalization != "none"
+        rate = parameters.rate(self.n_features)
+        return Schedule(1.0 / parameters.C, 1.0 if mean else total, rate)
