@@ -72,7 +72,7 @@ class Problem:
 
     @cached_property
     def matrix(self) -> Matrix:
-        whole = matrix_at(self.data, Place(self.device))
+        whole = matrix_on(self.data, self.device)
         return whole if self.columns is None else whole.restrict(self.columns, self.threads)
 
     @cached_property

@@ -40,7 +40,7 @@ from marginrank.estimators.input import (
 from marginrank.export.exporting import export_files, name_for, write_files
 from marginrank.export.names import Names
 from marginrank.export.sums import Model
-from marginrank.fit.matrices import is_path, open_documents
+from marginrank.fit.inputs import is_path, open_documents
 from marginrank.fit.scaling import effect_message
 from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.metrics import pairwise_accuracy

@@ -21,8 +21,7 @@ from marginrank.data.held_out import check_same_names
 from marginrank.data.pair_lists import check_pairs
 from marginrank.data.ranking_data import as_ranking_data, columns_of
 from marginrank.data.validation import as_matrix, check_features, check_not_lazy
-from marginrank.fit.matrices import is_path
-from marginrank.fit.pairs import check_propensity
+from marginrank.fit.inputs import check_propensity, is_path
 from marginrank.models.parameters import NO_FLOAT64
 
 # What to pass instead of keywords of other libraries and of other estimators here.

@@ -158,7 +158,8 @@ class KernelRankSVM(BaseRanker):
         seed = check_seed(self.random_state)
         weights = {"sample_weight": sample_weight, "query_weight": query_weight}
         data = self._data(X, y=y, qid=qid, group=group, **weights)
-        model, linear = fit_kernel(
+        linear: list[LinearModel] = []
+        model = fit_kernel(
             data,
             kernel,
             parameters,
@@ -167,7 +168,7 @@ class KernelRankSVM(BaseRanker):
             callback=print_iteration if self.verbose else None,
             on_linear=linear.append,
         )
-        self.linear_ = RankSVM.from_linear_model(linear)
+        self.linear_ = RankSVM.from_linear_model(linear[0])
         self._take_over(model, features_of(data))
         return self
 

@@ -23,13 +23,8 @@ from marginrank.estimators.input import (
     pair_options,
     training_data,
 )
-from marginrank.fit.online import (
-    Learner,
-    OnlineParameters,
-    fit_online,
-    stalled_message,
-    step_problem,
-)
+from marginrank.fit.online import fit_online, stalled_message
+from marginrank.fit.online_learner import Learner, OnlineParameters, step_problem
 from marginrank.fit.scaling import scale_of_part
 from marginrank.io.chunks import CHUNK_DOCUMENTS, ChunkSource
 from marginrank.models import LinearModel
@@ -129,6 +124,7 @@ class SGDRankSVM(LinearRanker):
     """
 
     _parameters_type = OnlineParameters
+    _learner: Learner
     n_iter_: int
     n_pairs_: int
 
@@ -223,7 +219,7 @@ class SGDRankSVM(LinearRanker):
             chunks = partial(list, [data])
             options, features = pair_options(data, **of_pairs), features_of(data)
             check_same_features(held_out, data.n_features, data.feature_names, what="eval_set")
-        model, learner = fit_online(
+        model = fit_online(
             chunks,
             parameters,
             **options,
@@ -231,8 +227,8 @@ class SGDRankSVM(LinearRanker):
             seed=seed,
             validation=held_out,
             callback=print_pass if self.verbose else None,
+            on_learner=partial(setattr, self, "_learner"),
         )
-        self._learner = learner
         self._take_over(model, {"n_features_in_": model.n_features, **features})
         return self
 
