@@ -29,7 +29,7 @@ def timed(solver: str, objective: Objective, tol: float, limit: float) -> tuple[
             raise OutOfTime
 
     with serial_blas():  # as in a fit
-        result = SOLVERS[solver].minimise(objective, tol=tol, max_iter=10**6, callback=check)
+        result = SOLVERS[solver].minimize(objective, tol=tol, max_iter=10**6, callback=check)
     return time.perf_counter() - start, result.gap / (result.objective - result.gap)
 
 

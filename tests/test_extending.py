@@ -42,7 +42,7 @@ def test_a_new_solver_is_one_line(monkeypatch):
     expected = RankSVM(C=0.01, tol=1e-9).fit(X, Y, qid=QID)
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-6)
     assert "gradient_descent" in solvers_for(LOSSES["huber"])
-    with pytest.raises(ValueError, match="'gradient_descent' cannot minimise loss='hinge'"):
+    with pytest.raises(ValueError, match=r"'gradient_descent'.*loss='hinge'"):
         RankSVM(solver="gradient_descent", loss="hinge").fit(X, Y, qid=QID)
 
 

@@ -88,8 +88,8 @@ def test_many_basis_functions_are_taken_a_few_at_a_time(monkeypatch):
 def test_every_solver_finds_the_optimum_of_the_basis_functions(loss, solver):
     curves, explicit = both(loss)
     tol = 1e-4 if solver == "bmrm" else 1e-9
-    found = SOLVERS[solver].minimise(curves, tol=tol)
-    best = SOLVERS["newton" if LOSSES[loss].smooth else "ocas"].minimise(explicit, tol=1e-9)
+    found = SOLVERS[solver].minimize(curves, tol=tol)
+    best = SOLVERS["newton" if LOSSES[loss].smooth else "ocas"].minimize(explicit, tol=1e-9)
     assert found.gap >= 0.0
     assert found.objective >= best.objective - best.gap - 1e-12
     assert abs(found.objective - best.objective) <= max(tol, 1e-8) * best.objective
@@ -170,7 +170,7 @@ def test_samples_have_rows_of_their_own_and_estimate_the_whole():
     objective = objective_on(data, choose_pairs(data, LOSSES["squared_hinge"]), matrix=matrix)
     u = np.array([0.3, -0.2, 0.1, 0.5])
     points = [objective.sample(0.3, seed).at(u) for seed in range(10)]
-    assert all(p.objective.matrix.n_rows == p.objective.n_documents for p in points)
+    assert all(p.objective.matrix.n_rows == p.objective.pairs.n_documents for p in points)
     full = objective.at(u)
     assert np.mean([p.loss_value for p in points]) == pytest.approx(full.loss_value, rel=0.05)
     gradient = np.mean([p.gradient for p in points], axis=0)
@@ -181,8 +181,8 @@ def test_newton_with_the_hessian_of_the_leading_functions_finds_the_optimum(monk
     monkeypatch.setattr(preconditioner, "FEW_FEATURES", 4)
     monkeypatch.setattr(preconditioner, "MOST_LEADING", 5)
     curves, explicit = both()
-    found = SOLVERS["newton"].minimise(curves, tol=1e-9)
-    best = SOLVERS["newton"].minimise(explicit, tol=1e-9)
+    found = SOLVERS["newton"].minimize(curves, tol=1e-9)
+    best = SOLVERS["newton"].minimize(explicit, tol=1e-9)
     assert found.stop.converged
     assert found.objective == pytest.approx(best.objective, rel=1e-8)
 

@@ -74,8 +74,8 @@ def test_value_and_derivatives_are_those_of_the_basis_functions(loss):
 def test_the_optimum_is_that_of_rank_svm_on_the_basis_functions(loss):
     grids, explicit = both(loss)
     solver = "newton" if LOSSES[loss].smooth else "ocas"
-    found = SOLVERS[solver].minimise(grids, tol=1e-10)
-    best = SOLVERS[solver].minimise(explicit, tol=1e-10)
+    found = SOLVERS[solver].minimize(grids, tol=1e-10)
+    best = SOLVERS[solver].minimize(explicit, tol=1e-10)
     assert found.objective == pytest.approx(best.objective, rel=1e-8)
     assert 0.0 <= found.gap <= 1e-6 * found.objective
 
@@ -179,7 +179,7 @@ def test_infinite_smoothness_leaves_no_function():
 def test_samples_have_rows_of_their_own():
     grids, _ = both()
     sample = grids.sample(0.5, 0)
-    assert sample.matrix.n_rows == sample.n_documents < len(Y)
+    assert sample.matrix.n_rows == sample.pairs.n_documents < len(Y)
     assert sample.n_features == grids.n_features
     u = np.random.default_rng(0).normal(size=grids.n_features)
     explicit = sample.matrix.values(np.arange(grids.n_features)) @ u

@@ -94,9 +94,7 @@ def test_a_cluster_that_fails_leaves_the_best_weights(
     model = tmp_path / "m.json"
     done = invoke("train", *stores, "--model", model, "--dask", scheduler, "--tol", "1e-10")
     assert done.returncode == 2
-    expected = (
-        f"marginrank: the Dask cluster is on fire; the best weights up to then are in {model}."
-    )
+    expected = f"marginrank: the Dask cluster is on fire; the best weights so far are in {model}."
     assert done.stderr.splitlines()[-1] == expected
     assert load_model(model).stop_reason_ is StopReason.FAILED
 
@@ -115,7 +113,7 @@ def test_what_is_no_cluster(invoke, stores, where):
 
 @pytest.mark.parametrize("where", ["tcp://127.0.0.1:9", "127.0.0.1:9", "pigeon://127.0.0.1:9"])
 def test_a_scheduler_that_is_not_there(invoke, stores, where, tmp_path, monkeypatch):
-    monkeypatch.setattr("marginrank.cli.support.dask_client.PATIENCE", "1s")
+    monkeypatch.setattr("marginrank.cli.support.cluster.PATIENCE", "1s")
     done = invoke("train", stores[0], "--model", tmp_path / "m.json", "--dask", where)
     assert done.returncode == 2
     sentence = done.stderr.splitlines()[-1]
@@ -125,11 +123,27 @@ def test_a_scheduler_that_is_not_there(invoke, stores, where, tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("command", "flags", "sentence"),
     [
-        ("train", ("--memory-limit", "2GB"), "--memory-limit has no meaning with --dask."),
-        ("train", ("--pairs", "p.txt"), "--pairs has no meaning with --dask."),
-        ("train", ("--objective", "ndcg@5"), "--objective has no meaning with --dask."),
-        ("train-sparse", ("--memory-limit", "2GB"), "--memory-limit has no meaning with --dask."),
-        ("train-sparse", ("--path", "3", "--valid", "v.txt"), "--dask has no meaning with --path."),
+        (
+            "train",
+            ("--memory-limit", "2GB"),
+            "--memory-limit cannot be combined with --dask; drop one.",
+        ),
+        ("train", ("--pairs", "p.txt"), "--pairs cannot be combined with --dask; drop one."),
+        (
+            "train",
+            ("--objective", "ndcg@5"),
+            "--objective cannot be combined with --dask; drop one.",
+        ),
+        (
+            "train-sparse",
+            ("--memory-limit", "2GB"),
+            "--memory-limit cannot be combined with --dask; drop one.",
+        ),
+        (
+            "train-sparse",
+            ("--path", "3", "--valid", "v.txt"),
+            "--dask cannot be combined with --path; drop one.",
+        ),
     ],
 )
 def test_flags_that_do_not_go_with_it(invoke, stores, command, flags, sentence):

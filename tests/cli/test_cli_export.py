@@ -111,7 +111,7 @@ def test_negative_scores_fail_verification(run, tmp_path, model_json, test_txt, 
     )
     assert list(tmp_path.iterdir()) == []
     cured = run(*arguments, "--verify", test_txt, "--offset", f"{offset:.6g}").stdout
-    assert "checked against     a reference of the arithmetic of" in cured
+    assert "checked against     a reference implementation of" in cured
     assert "verified by" not in cured
     assert (tmp_path / "m").exists()
 
@@ -177,8 +177,8 @@ def test_flags_without_meaning_are_refused(refused, tmp_path, model_json, argume
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("[1]", "must hold a list of names, or an object from names to names."),
-        ('"a"', "must hold a list of names, or an object from names to names."),
+        ("[1]", "must contain a list of names, or an object from names to names."),
+        ('"a"', "must contain a list of names, or an object from names to names."),
         ("{", "names.json: "),
         ('["a"]', "--names has 1 entries and must have 6"),
         ('{"x": "y"}', "--names has 'x'"),

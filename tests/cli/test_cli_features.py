@@ -34,7 +34,7 @@ def test_the_values_of_the_api(run, train_txt, ranking):
 def test_table(run, train_txt, ranking):
     done = run("features", train_txt, "--top", "3")
     lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    assert lines[:2] == [["Features"], ["feature", "direction", "ndcg@10"]]
+    assert lines[:2] == [["Best", "of", "6", "features"], ["feature", "direction", "ndcg@10"]]
     directions = {1: "descending", -1: "ascending"}
     assert lines[2:-1] == [
         [f"f{j + 1}", directions[ranking.direction[j]], f"{ranking.best[j]:.6g}"]

@@ -25,7 +25,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(run, command):
-    assert f"Example:\n    marginrank {command} " in run(command, "--help").stdout
+    assert f"Example:\n  marginrank {command} " in run(command, "--help").stdout
 
 
 def test_help_names_the_commands(run):
@@ -51,8 +51,8 @@ def test_module_of_the_cli_runs_too():
     ("command", "flags"),
     [
         ("train", {"Data": "--pairs", "Model": "--margin"}),
-        ("train-sparse", {"Model": "--radius", "Path": "--plot"}),
-        ("train-additive", {"Model": "--smoothness"}),
+        ("train-sparse", {"Most used flags": "--radius", "Path": "--plot"}),
+        ("train-additive", {"Most used flags": "--smoothness", "Model": "--interactions"}),
         ("train-online", {"Data": "--chunk-documents", "Optimization": "--no-shuffle"}),
     ],
 )
@@ -63,7 +63,9 @@ def test_flags_are_listed_under_headings(run, command, flags):
     assert [name for name in sections if name in names] == [
         name for name in names if name != "Path" or command == "train-sparse"
     ]
-    for heading, flag in {**flags, "Evaluation": "--valid", "Output": "--help"}.items():
+    start = list(sections).index("Arguments")
+    assert list(sections)[start : start + 3] == ["Arguments", "Most used flags", "Example"]
+    for heading, flag in {**flags, "Evaluation": "--valid-group", "Output": "--help"}.items():
         assert flag in sections[heading]
 
 

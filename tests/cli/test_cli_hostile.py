@@ -207,27 +207,27 @@ def test_unknown_columns(invoke, tmp_path, flag):
 
 @pytest.mark.parametrize("error", [MemoryError(), RecursionError("maximum depth")], ids=repr)
 def test_too_large_and_too_deep(invoke, train_txt, monkeypatch, error):
-    from marginrank.io import letor
+    from marginrank.cli.support import data
 
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(letor, "read_letor", fail)
+    monkeypatch.setattr(data, "read_letor", fail)
     done = invoke("inspect", train_txt)
     check_refusal(done)
     assert "enough memory" in done.stderr or "nested too deeply" in done.stderr
 
 
 def test_a_defect_is_told_in_a_sentence_too(invoke, train_txt, monkeypatch):
-    from marginrank.io import letor
+    from marginrank.cli.support import data
 
     def fail(*_, **__):
         raise KeyError("nobody foresaw")
 
-    monkeypatch.setattr(letor, "read_letor", fail)
+    monkeypatch.setattr(data, "read_letor", fail)
     done = invoke("inspect", train_txt)
     assert done.returncode == 1
-    assert "defect of marginrank, please report it: KeyError in test_cli_hostile.py:" in done.stderr
+    assert "bug in marginrank, please report it: KeyError in test_cli_hostile.py:" in done.stderr
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData, load_letor, load_model
-from marginrank.cli.support.inspection import describe_data
+from marginrank.cli.commands.inspect import describe_data
 from marginrank.data import stored_data
 from marginrank.io import chunks
 
@@ -35,7 +35,7 @@ def test_many_labels_are_shown_in_bins(run, tmp_path):
 
 def test_data_as_tables(run, train_txt):
     done = run("inspect", train_txt)
-    for word in ("documents a query", "levels a query", "median", "pairs", "Labels", "█"):
+    for word in ("documents per query", "levels per query", "median", "pairs", "Labels", "█"):
         assert word in done.stdout
 
 

@@ -123,7 +123,7 @@ def test_a_path_is_walked_in_memory(invoke, store, tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
     done = invoke("train-sparse", store, "--model", "m.json", *flags, "--memory-limit", LIMIT)
-    assert done.stderr == "marginrank: --memory-limit has no meaning with --path.\n"
+    assert done.stderr == "marginrank: --memory-limit cannot be combined with --path; drop one.\n"
 
 
 @pytest.mark.usefixtures("small_parts", "nothing_pinned")
@@ -145,7 +145,7 @@ def test_a_file_that_is_cut_leaves_the_best_weights(invoke, store, tmp_path, mon
     *_, written, sentence = done.stderr.splitlines()
     assert written.startswith("write ")
     assert sentence.startswith(f"marginrank: {store}/X.npy ended at byte 20000 of ")
-    assert sentence.endswith(f"; the best weights up to then are in {model}.")
+    assert sentence.endswith(f"; the best weights so far are in {model}.")
     assert "warning" not in done.stderr
     kept = load_model(model)
     assert kept.stop_reason_ is StopReason.FAILED

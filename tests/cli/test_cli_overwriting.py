@@ -80,7 +80,7 @@ def test_inputs_are_kept(invoke, folder, command, out, source):
 def test_two_outputs_are_two_files(invoke, folder):
     command = "train-sparse d.txt --valid v.txt --path 3 --plot o.png --model ./o.png"
     done = invoke(*command.split())
-    assert done.stderr == "marginrank: o.png is given as two outputs; name a file for each.\n"
+    assert done.stderr == "marginrank: o.png is given as two outputs; use different files.\n"
     assert not (folder / "o.png").exists()
 
 

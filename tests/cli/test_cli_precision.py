@@ -20,7 +20,7 @@ def test_the_smallest_type_that_holds_all_digits(invoke, tmp_path, text, dtype, 
     source.write_text(text)
     done = invoke("convert", source, out, "--layout", layout, "--json")
     assert json.loads(done.stdout)["dtype"] == dtype
-    assert ("give --dtype float32 to round them" in done.stderr) == (dtype == "float64")
+    assert ("pass --dtype float32 to round them" in done.stderr) == (dtype == "float64")
     assert invoke("convert", out, again).returncode == 0
     expected = load_letor(source, dtype="float64", layout="dense").X
     np.testing.assert_array_equal(load_letor(again, dtype="float64", layout="dense").X, expected)

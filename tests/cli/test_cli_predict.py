@@ -126,7 +126,7 @@ def test_models_and_data_are_not_both_standard_input(run, refused):
     assert "only once" in refused("compare", "d.txt", "--model-a", "-", "--model-b", "-")
 
 
-EMPTY = "marginrank: standard input is empty; see whether the command before it failed."
+EMPTY = "marginrank: standard input is empty; check whether the command before it failed."
 
 
 def test_a_failed_command_in_a_pipe_is_told_by_the_next(run, model_json, test_txt):
@@ -157,5 +157,5 @@ def test_scores_that_are_no_numbers_are_refused(invoke, model_json, tmp_path, fl
         command = [tmp_path / "m.json" if word == "m.json" else word for word in command]
         done = invoke(*command, *(out if command[0] == "predict" else ()))
         assert (done.returncode, done.stdout) == (2, "")
-        assert "the score of document 2 (the first is 1) is inf: its features" in done.stderr
+        assert "the score of document 2 (the first is 1) is inf" in done.stderr
     assert not (tmp_path / "scores.txt").exists()

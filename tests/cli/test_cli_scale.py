@@ -97,7 +97,7 @@ def test_features_without_effect_are_named_once(invoke, odd_txt, tmp_path, comma
 def test_inspect_tells_what_no_pair_sees(invoke, odd_txt):
     result = json.loads(invoke("inspect", odd_txt, "--json").stdout)
     assert result["constant_in_queries"] == {"features": 1, "first": ["f2"]}
-    assert "constant in queries     f2" in invoke("inspect", odd_txt).stdout
+    assert "constant within queries  f2" in invoke("inspect", odd_txt).stdout
 
 
 def test_inspect_shows_the_scale_of_a_model(invoke, odd_txt, tmp_path):
@@ -131,4 +131,4 @@ def test_inspect_tells_weights_that_rounding_left_of_zeros(invoke, odd_txt, tmp_
     path.write_text(json.dumps(content))
     result = json.loads(invoke("inspect", path, "--json").stdout)
     assert (result["nonzero_weights"], result["effective_weights"]) == (3, 2)
-    assert "2, and 1 that are zero but for rounding" in invoke("inspect", path).stdout
+    assert "2, and 1 that are zero up to rounding" in invoke("inspect", path).stdout

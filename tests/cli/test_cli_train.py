@@ -125,12 +125,12 @@ def test_weights_of_a_store_and_of_a_table(run, tmp_path):
 )
 def test_flags_are_those_of_the_estimator(name, estimator):
     from marginrank.cli.app import command
-    from marginrank.cli.support import options as _options
+    from marginrank.cli.flags import shared as _options
 
     flags = {option.name: option.default for option in command(name).params}
     shared = {f.name for f in fields(_options.Reading) if f.name != "given"}
     shared |= {f.name for f in fields(_options.ValidationFlags)}
-    shared |= {f.name for f in fields(_options.Room)}
+    shared |= {f.name for f in fields(_options.Resources)}
     own = {"pairs", "chunk_documents", "path", "parameter", "plot", "data"}
     learned = flags.keys() - shared - own - {"model", "json"}
     parameters = estimator().get_params()
@@ -233,15 +233,15 @@ def test_validation_data_have_groups_of_their_own(run, ungrouped):
     done = run(*command, "--valid-group", ungrouped / "valid.group")
     assert "no qid" not in done.stderr
     assert json.loads(done.stdout)["valid"]["pairwise_accuracy"] == 1
-    warning = f"{ungrouped}/valid.txt has no qid: all documents are taken as one query"
+    warning = f"{ungrouped}/valid.txt has no qid, so all documents are taken as one query"
     assert run(*command).stderr.count(warning) == 1
 
 
 def test_text_without_queries_is_a_warning(run, ungrouped):
     train_txt = ungrouped / "train.txt"
     warning = (
-        f"marginrank: warning: {train_txt} has no qid: all documents are taken as one query; give "
-        "--group if they are not.\n"
+        f"marginrank: warning: {train_txt} has no qid, so all documents are taken as one query; if "
+        "they are not, pass --group.\n"
     )
     done = run("train", train_txt, "--model", ungrouped / "m.json")
     assert done.stderr.count(warning) == 1
@@ -269,10 +269,7 @@ def test_data_to_judge_by_have_a_flag_of_their_own_for_queries(
     flags += ["-C", "0.1"] if command == "tune" else []
     done = invoke(command, train_txt, f"--{name}", judged, *flags)
     assert done.returncode == 0, done.stderr
-    assert (
-        f"{judged} has no qid: all documents are taken as one query; give --{name}-group if they "
-        "are not.\n"
-    ) in done.stderr
+    assert re.search(rf"{judged} has no qid.* --{name}-group\.\n", done.stderr)
 
 
 def test_group_sizes_that_do_not_fit_are_named(refused, ungrouped):

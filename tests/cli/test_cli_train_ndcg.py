@@ -37,11 +37,11 @@ def test_the_table_tells_the_rounds(invoke, tmp_path, train_txt):
         ),
         (
             ("--objective", "ndcg@5", "--pairs", "p.txt"),
-            "--objective has no meaning with --pairs.",
+            "--objective cannot be combined with --pairs; drop one.",
         ),
         (
             ("--objective", "ndcg@5", "--memory-limit", "1GB"),
-            "--objective has no meaning with --memory-limit.",
+            "--objective cannot be combined with --memory-limit; drop one.",
         ),
     ],
 )

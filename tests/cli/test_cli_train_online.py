@@ -67,7 +67,7 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
     [
         (
             ["--solver", "tron"],
-            "--solver is a flag of train, train-sparse, train-additive and tune, "
+            "--solver is a flag of tune, train, train-sparse and train-additive, "
             "not of train-online.",
         ),
         (["--lam", "1"], "--lam is a flag of train and train-additive, not of train-online."),
@@ -75,20 +75,21 @@ def test_the_limits_of_a_batch_fit_are_not_those_of_passes(run, tmp_path, train_
         (["--early-stopping"], "--early-stopping needs --valid."),
         (
             ["--early-stopping", "--valid", "v.txt", "--gain", "linear"],
-            "--gain has no meaning with --early-stopping.",
+            "--gain cannot be combined with --early-stopping; drop one.",
         ),
         (["--method", "document"], "--method 'document' must be one of"),
         (["--learning-rate", "fast"], "--learning-rate 'fast' must be one of 'auto', 'inverse'"),
         (["--eta0", "0"], "--eta0 0.0 must be a finite number, more than 0."),
         (
             ["--eta0", "0.5"],
-            "--eta0 has no meaning with --learning-rate auto; it goes with inverse or constant.",
+            "--eta0 has no effect with --learning-rate auto; it needs --learning-rate inverse or "
+            "constant.",
         ),
         (
             ["--no-shuffle", "--method", "pair"],
-            "--no-shuffle has no meaning with --method pair; it goes with query.",
+            "--no-shuffle has no effect with --method pair; it needs --method query.",
         ),
-        (["--shuffle", "--method", "pair"], "--shuffle has no meaning with --method pair;"),
+        (["--shuffle", "--method", "pair"], "--shuffle has no effect with --method pair;"),
         (["--chunk-documents", "0"], "--chunk-documents 0 must be an integer of at least 1."),
     ],
 )
@@ -132,7 +133,7 @@ def test_what_cannot_be_streamed(run, refused, tmp_path, train_txt):
     assert "/dev/fd/0 can be read only once" in piped.stderr
     group = ("--group", tmp_path / "sizes")
     assert refused("train-online", train_txt, *flags, *group) == (
-        "--group is a flag of train, train-sparse, train-additive and tune, not of train-online."
+        "--group is a flag of tune, train, train-sparse and train-additive, not of train-online."
     )
 
 

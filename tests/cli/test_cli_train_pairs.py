@@ -88,7 +88,7 @@ def test_bad_pairs_are_named_by_line(refused, tmp_path, train_txt, text, sentenc
         (("--pairs", "-"), '"-" is given twice, but standard input can be read only once.'),
         (
             ("--pairs", "no.pairs", "--pair-selection", "adjacent"),
-            "--pair-selection has no meaning with --pairs.",
+            "--pair-selection cannot be combined with --pairs; drop one.",
         ),
     ],
 )

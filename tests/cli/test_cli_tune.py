@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 
 from marginrank import RankingData, load_letor, load_model, make_ranking, metrics
+from marginrank.cli.support import bars as _bars
 from marginrank.cli.support import progress as _progress
-from marginrank.cli.support.tuned import MOST_ROWS, Reporter, sentences, shown_candidates
+from marginrank.cli.support.search_results import MOST_ROWS, Reporter, sentences, shown_candidates
 from marginrank.selection import search as engine
 from marginrank.selection.results import SearchProgress
 
@@ -92,7 +93,9 @@ def test_the_highest_mean_is_chosen(tune):
 
 def test_tables_and_sentences(tune):
     out = tune(f"-C {CS} --folds 3").stdout
-    table = out.split("\n\n")[0].splitlines()
+    verdict, table = (part.splitlines() for part in out.split("\n\n")[:2])
+    assert verdict[0].startswith("Selected C=")
+    assert " ± " in verdict[0]
     assert table[0].split() == ["Candidates"]
     assert table[1].split() == ["C", "ndcg@10"]
     assert [line.split()[0] for line in table[2:]] == ["0.001", "0.1", "10"]
@@ -126,7 +129,7 @@ def test_nested_folds_give_a_second_estimate(tune):
     assert len(nested["scores"]) == len(nested["chosen"]) == 3
     assert nested["mean"] == pytest.approx(np.mean(nested["scores"]))
     out = tune(flags).stdout
-    assert f"by nested folds: {nested['mean']:.4f} ± {nested['error']:.4f}" in out
+    assert f"(nested folds): {nested['mean']:.4f} ± {nested['error']:.4f}" in out
 
 
 def test_one_standard_error(tune):
@@ -164,12 +167,10 @@ def test_a_budget_that_is_used_up(tune, monkeypatch):
     assert result["out_of_time"]
     assert (result["combinations_tried"], result["combinations"]) == (1, 2)
     done = tune(flags, "0.5")
-    assert (
-        "\n5 of 6 candidates were not tried, among them all of 1 of 2 combinations: time was up.\n"
-        in (done.stdout)
-    )
+    untried = "5 of 6 candidates were not tried, including all of 1 of 2 combinations"
+    assert f"\n{untried}: the budget was used up.\n" in done.stdout
     assert "\n2 models; best so far: C=" in done.stderr
-    assert "\n2 of 3 candidates were not tried: time was up.\n" in (
+    assert "\n2 of 3 candidates were not tried: the budget was used up.\n" in (
         tune("--points 3 --folds 2 --normalization none --scale none --budget 0.5").stdout
     )
 
@@ -193,19 +194,18 @@ def test_a_budget_that_is_used_up(tune, monkeypatch):
         ("--rule x", "--rule 'x' must be one of 'best', 'one_se'."),
         ("--folds 1", "--folds 1 must be an integer from 2 to 1000."),
         ("--budget 0", "--budget 0.0 must be a finite number, more than 0."),
-        ("--points 3 -C 1", "--points has no meaning with --C."),
-        ("--valid v.txt --folds 3", "--folds has no meaning with --valid."),
-        ("--valid v.txt --nested", "--nested has no meaning with --valid."),
+        ("--points 3 -C 1", "--points cannot be combined with --C; drop one."),
+        ("--valid v.txt --folds 3", "--folds cannot be combined with --valid; drop one."),
+        ("--valid v.txt --nested", "--nested cannot be combined with --valid; drop one."),
         (
             "--valid v.txt --rule one_se",
-            "--rule one_se needs a standard error over folds, and --valid has none; drop one of "
-            "them.",
+            "--rule one_se needs the standard error over folds; drop --valid.",
         ),
         ("--valid-group g.txt", "--valid-group needs --valid."),
         ("--test-group g.txt", "--test-group needs --test."),
         (
             "--test t.csv --test-group g.txt",
-            "--test-group is for text, but t.csv is none; drop it.",
+            "--test-group is for text, but t.csv is a table; drop it.",
         ),
         ("--lam 1", "--lam is a flag of train and train-additive, not of tune."),
         ("--metric ndcg@3,err", "--metric ndcg@3,err names 2 metrics; give one."),
@@ -310,13 +310,13 @@ MEAN = "The mean ndcg of C=0.5 is"
             0.01,
             0.31,
             (-0.1, 0.25),
-            "The mean ndcg of C=0.5 is 0.0100 above that of C=1 (p = 0.31, 95%",
+            "The mean ndcg of C=0.5 is 0.0100 above C=1 (p = 0.31, 95%",
         ),
         (
             -0.01,
             0.31,
             (-0.1, 0.25),
-            "The mean ndcg of C=0.5 is 0.0100 below that of C=1 (p = 0.31, 95%",
+            "The mean ndcg of C=0.5 is 0.0100 below C=1 (p = 0.31, 95%",
         ),
         (0.0, 1.0, (-0.1, 0.1), "C=0.5 and C=1 have the same ndcg (p = 1, 95%"),
         (0.2, 0.002, (0.1, 0.3), "C=0.5 beats C=1 by 0.2000 ndcg (p = 0.002, 95%"),
@@ -345,17 +345,15 @@ def test_few_queries_are_judged_by_the_interval_that_is_told():
 @pytest.mark.parametrize(
     ("mean", "known"),
     [
-        (0.59, "is optimistic, as it decided."),
-        (0.6, "is no higher here, though it decided."),
-        (0.61, "is no higher here, though it decided."),
+        (0.59, "is optimistic."),
+        (0.6, "is not higher here."),
+        (0.61, "is not higher here."),
     ],
 )
 def test_the_nested_estimate_beside_that_of_the_choice(mean, known):
     (told,) = sentences(described(nested={"mean": mean, "error": 0.01}))
-    assert told == (
-        f"ndcg to expect on other queries, by nested folds: {mean:.4f} ± 0.0100; that of the "
-        f"chosen candidate, 0.6000 ± 0.1000, {known}"
-    )
+    assert told.startswith(f"Expected ndcg on new queries (nested folds): {mean:.4f} ± 0.0100.")
+    assert told.endswith(f", 0.6000 ± 0.1000, {known}")
 
 
 def test_progress_is_a_line_a_combination(tune):
@@ -371,11 +369,11 @@ def test_progress_is_a_line_a_combination(tune):
 
 def test_progress_is_a_bar_on_a_terminal(tune, monkeypatch):
     class Terminal(_progress.Phases):
-        def __init__(self):
-            super().__init__()
+        def __init__(self, import_seconds):
+            super().__init__(import_seconds)
             self.on_terminal = True
 
-    monkeypatch.setattr("marginrank.cli.support.task.Phases", Terminal)
+    monkeypatch.setattr("marginrank.cli.app.Phases", Terminal)
     done = tune(f"-C {CS} --folds 2")
     assert " models; best so far" not in done.stderr
     told = []
@@ -452,7 +450,7 @@ class TestInterrupt:
         monkeypatch.setattr("marginrank.selection.search._Driver._estimate", estimate)
         done = tune(f"-C {CS} --folds 2 --nested --json", code=130)
         assert "the best of 3 candidates so far is kept: C=" in done.stderr
-        assert "; there is no estimate by nested folds; Ctrl-C again" in done.stderr
+        assert "; there is no estimate by nested folds; press Ctrl-C again" in done.stderr
         assert of_json(done)["selection"]["nested"] is None
 
     def test_before_a_candidate_is_complete(self, tune, tmp_path, monkeypatch):
@@ -463,7 +461,7 @@ class TestInterrupt:
         done = tune(f"-C {CS}", code=130)
         assert done.stdout == ""
         assert done.stderr.splitlines()[-1] == (
-            "marginrank: interrupted before a candidate was chosen; no model is written"
+            "marginrank: interrupted before a candidate was selected; no model is written"
         )
         assert list(tmp_path.iterdir()) == []
 
@@ -471,9 +469,9 @@ class TestInterrupt:
 def test_the_best_so_far_is_shown_whole_on_a_narrow_terminal(monkeypatch):
     screen = io.StringIO()
     console = Console(file=screen, width=60, force_terminal=True)
-    monkeypatch.setattr(_progress, "_stderr", lambda: console)
+    monkeypatch.setattr(_bars, "_stderr", lambda: console)
     best = "best so far: C=0.00390625, loss=squared_hinge, normalization=pairs, scale=query, 0.4712"
-    with _progress._searching_bar() as update:
+    with _bars.searching_bar() as update:
         update(3, 40, best)
     seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
     assert "3/40 models" in seen

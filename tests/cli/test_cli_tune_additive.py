@@ -94,7 +94,10 @@ def test_the_table_names_smoothness_and_bins(invoke, tmp_path, train_txt):
             ("--additive", "--max-bins", "8,8"),
             "--max-bins 8 is given twice; drop one of them.",
         ),
-        (("--additive", "--points", "3", "-C", "1"), "--points has no meaning with --C."),
+        (
+            ("--additive", "--points", "3", "-C", "1"),
+            "--points cannot be combined with --C; drop one.",
+        ),
     ],
 )
 def test_flags_without_meaning_are_refused(refused, tmp_path, train_txt, flags, sentence):

@@ -182,7 +182,7 @@ def test_features_with_a_zero_are_free():
 
 def test_a_solver_that_knows_no_cones():
     model = plain_curves(monotonic_cst={0: 1}, loss="hinge", solver="ocas")
-    with pytest.raises(ValueError, match="solver='ocas' cannot minimise loss='hinge' with mono"):
+    with pytest.raises(ValueError, match=r"solver='ocas' .*loss='hinge' with mono"):
         model.fit(X, Y, qid=QID)
 
 

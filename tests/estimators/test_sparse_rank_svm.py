@@ -199,8 +199,11 @@ def test_a_file_keeps_the_sparsity(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"solver": "fenchel"}, "cannot minimise loss='squared_hinge' with a penalty"),
-        ({"solver": "truncated_gradient", "radius": 1.0}, "cannot minimise .* in an l1 ball"),
+        ({"solver": "fenchel"}, "solver='fenchel' .*loss='squared_hinge' with a penalty"),
+        (
+            {"solver": "truncated_gradient", "radius": 1.0},
+            "solver='truncated_gradient' .* in an l1 ball",
+        ),
     ],
 )
 def test_a_solver_that_does_not_take_the_problem_is_refused_before_the_data(options, message):

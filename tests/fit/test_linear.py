@@ -92,7 +92,7 @@ def test_a_store_with_nan_is_named(tmp_path):
 
 
 def test_margins_that_overflow_are_named():
-    with pytest.raises(ValueError, match=r"margins or C are so large that the loss overflows"):
+    with pytest.raises(ValueError, match=r"the loss overflows .*margins or C"):
         fit(y=Y * 1e250, margin="label", C=1e100)
 
 
@@ -120,7 +120,7 @@ def test_large_integer_labels_are_used_as_they_are():
     with_margin = {"margin": "label", "C": 0.1}
     large = fit(y=Y.astype(np.int64) + 2**60, **with_margin)
     np.testing.assert_array_equal(large.coef_, fit(**with_margin).coef_)
-    with pytest.raises(ValueError, match="too large for the gain"):
+    with pytest.raises(ValueError, match=r"y\[.* gain 2\*\*y"):
         fit(y=Y.astype(np.int64) + 2**60, pair_cost="gain")
 
 

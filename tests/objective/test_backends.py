@@ -157,7 +157,7 @@ def test_value_and_gradient(backend, loss, layout):
 def test_every_kind_of_pairs(problem):
     objective, brute = problem
     point = objective.at(W)
-    assert objective.n_pairs == len(brute.pairs.weight)
+    assert objective.pairs.n_pairs == len(brute.pairs.weight)
     assert_close(point.value, brute.value(W))
     assert_close(point.gradient, brute.gradient(W))
     assert_close(point.hessian(), brute.hessian(W))
@@ -233,7 +233,7 @@ def test_groups_of_queries_sum_to_the_loss(problem):
     alone = objective.at(W, objective.scores(W)).by_group(1000)
     losses = by_query(brute, brute.pairs.weight * brute.loss.value(brute._t(W)))
     assert_close(alone.losses[alone.losses > 0], losses[losses > 0])
-    assert alone.gradients.shape == (objective.n_queries, 5)
+    assert alone.gradients.shape == (objective.pairs.n_queries, 5)
 
 
 def test_errors_of_queries_are_bounded(problem):

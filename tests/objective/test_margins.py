@@ -5,7 +5,7 @@ import pytest
 
 from marginrank import RankingData
 from marginrank.models.parameters import check_margin
-from marginrank.objective.margins import margin_offsets
+from marginrank.objective.pair_weights import margin_offsets
 
 Y = np.array([0.0, 2.0, 1.0])
 ONE = np.zeros(3, dtype=np.int64)

@@ -230,7 +230,7 @@ def assert_equals_brute_force(problem, reference=None):
     rows = objective.pairs.documents.rows
     order = slice(None) if rows is None else rows
     np.testing.assert_allclose(point.scores, (reference.X @ problem.w)[order], atol=1e-12)
-    assert objective.n_pairs == len(reference.pairs.preferred)
+    assert objective.pairs.n_pairs == len(reference.pairs.preferred)
     assert_close(point.value, reference.value())
     assert_close(point.gradient, reference.gradient())
     assert_close(objective.at(problem.w, point.scores).gradient, reference.gradient())
@@ -429,7 +429,7 @@ def test_features_so_large_that_sums_overflow_are_named():
         solver = SOLVERS[name]
         loss = next(loss for loss in LOSSES.values() if solver.takes(loss, None))
         with pytest.raises(ValueError, match=r"X\[:, \d\].* overflow"):
-            solver.minimise(replace(problem, loss=loss).objective(), w0=np.full(2, 1e150))
+            solver.minimize(replace(problem, loss=loss).objective(), w0=np.full(2, 1e150))
 
 
 def test_scores_that_are_not_finite_give_nan_and_no_crash():
@@ -487,8 +487,8 @@ SHAPES = {"many queries": (2000, (1, 20)), "one query": (1, 20_000), "some queri
 def test_a_sample_has_about_its_share_of_the_documents(shape, fraction):
     objective = ranking_objective(*shape)
     sample = objective.sample(fraction, seed=3)
-    assert 0.7 * fraction < sample.n_documents / objective.n_documents < 1.3 * fraction
-    assert sample.fraction == sample.n_documents / objective.n_documents
+    assert 0.7 * fraction < sample.pairs.n_documents / objective.pairs.n_documents < 1.3 * fraction
+    assert sample.fraction == sample.pairs.n_documents / objective.pairs.n_documents
 
 
 @pytest.mark.parametrize("n_parts", [2, 4])
@@ -518,7 +518,7 @@ def test_a_sample_estimates_the_objective(shape, pair_selection, normalization):
 
 def test_a_sample_may_be_empty():
     sample = ranking_objective(3, 5).sample(1e-9, seed=0)
-    assert sample.n_documents == 0
+    assert sample.pairs.n_documents == 0
     assert sample.at(np.ones(4)).value == 2.0
     np.testing.assert_array_equal(sample.at(np.ones(4)).hessian(), np.eye(4))
 

@@ -202,7 +202,7 @@ def test_the_list_of_all_pairs_equals_the_labels(loss, normalization):
     kind = {"normalization": normalization, "margins": 0.1 * y, "threads": 2}
     listed = make_objective(data, loss, pairs=PairList(all_pairs(y, qid)), **kind)
     labelled = make_objective(data, loss, **kind)
-    assert listed.n_pairs == labelled.n_pairs
+    assert listed.pairs.n_pairs == labelled.pairs.n_pairs
     w, v = rng.normal(size=(2, 5))
     a, b = listed.at(w), labelled.at(w)
     assert a.value == pytest.approx(b.value, rel=1e-12)
@@ -240,13 +240,13 @@ def test_only_documents_of_pairs_that_count_are_visited():
     )
     objective = problem.objective()
     assert objective.pairs.documents.rows.tolist() == [0, 2, 1, 3]
-    assert objective.n_documents == objective.n_active_documents == 4
-    assert objective.n_queries == 2
-    assert objective.n_pairs == 4
-    assert objective.has_weight
+    assert objective.pairs.n_documents == objective.n_active_documents == 4
+    assert objective.pairs.n_queries == 2
+    assert objective.pairs.n_pairs == 4
+    assert objective.pairs.has_weight
     assert_equals_brute_force(problem)
     problem.weight[:] = 0.0
-    assert not problem.objective().has_weight
+    assert not problem.objective().pairs.has_weight
     assert problem.objective().at(np.ones(3)).value == 1.5
 
 
@@ -332,10 +332,10 @@ SHAPES = {
 def test_a_sample_has_about_its_share_of_the_documents(shape, fraction):
     objective = sampled_objective(*shape)
     sample = objective.sample(fraction, seed=3)
-    assert 0.7 * fraction < sample.n_documents / objective.n_documents < 1.3 * fraction
-    assert sample.fraction == sample.n_documents / objective.n_documents
-    assert sample.n_active_documents == sample.n_documents
-    assert 0 < sample.n_pairs < objective.n_pairs
+    assert 0.7 * fraction < sample.pairs.n_documents / objective.pairs.n_documents < 1.3 * fraction
+    assert sample.fraction == sample.pairs.n_documents / objective.pairs.n_documents
+    assert sample.n_active_documents == sample.pairs.n_documents
+    assert 0 < sample.pairs.n_pairs < objective.pairs.n_pairs
 
 
 def pairs_of(objective):
@@ -379,7 +379,7 @@ def test_a_sample_of_a_sample_keeps_weights_and_margins():
 def test_a_sample_may_be_empty_or_everything():
     objective = random_problem(np.random.default_rng(6)).objective()
     empty = objective.sample(1e-9, seed=0)
-    assert empty.n_documents == 0
+    assert empty.pairs.n_documents == 0
     assert empty.at(np.ones(3)).value == 1.5
     np.testing.assert_array_equal(empty.at(np.ones(3)).hessian(), np.eye(3))
     assert objective.sample(1.0, seed=0).at(np.ones(3)).value == objective.at(np.ones(3)).value

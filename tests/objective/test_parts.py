@@ -124,7 +124,7 @@ def test_one_sweep_serves_all_samples():
     matrix = objective.matrix
     matrix.survey(objective.pairs, 1)
     assert matrix.blocks.n_read == data.n_documents
-    sizes = [objective.sample(matrix.largest_sample / k, 5).n_documents for k in (1, 2, 4)]
+    sizes = [objective.sample(matrix.largest_sample / k, 5).pairs.n_documents for k in (1, 2, 4)]
     assert sizes == sorted(sizes, reverse=True)
     objective.sample(matrix.largest_sample / 3, 17)
     assert objective.feature_magnitudes.shape == (4,)

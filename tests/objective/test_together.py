@@ -50,7 +50,7 @@ def make_data(sizes, n_features=21, layout=np.asarray, shuffled=False, levels=4)
 
 def without_fold(objective, fold, n_folds=5):
     """Return an objective with no weight on every fifth query."""
-    left_out = np.arange(objective.n_queries) % n_folds == fold
+    left_out = np.arange(objective.pairs.n_queries) % n_folds == fold
     return objective.on(pairs=objective.pairs.without(left_out))
 
 

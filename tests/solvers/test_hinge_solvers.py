@@ -24,7 +24,7 @@ HINGE = LOSSES["hinge"]
 
 @pytest.fixture(params=solvers_for(HINGE))
 def solver(request):
-    return SOLVERS[request.param].minimise
+    return SOLVERS[request.param].minimize
 
 
 def random_objective(*shape, seed=0, C=0.1, loss=HINGE, **kwargs):
@@ -305,7 +305,7 @@ def test_idle_planes_are_dropped():
     planes = [([0.0, 0.1], -100.0)] + [([1.0 + 0.01 * k, 0.0], 1.0) for k in range(2 * IDLE)]
     for gradient, intercept in planes:
         bundle.add_plane(np.array(gradient), intercept)
-        bundle.minimise()
+        bundle.minimize()
     assert bundle.size <= IDLE + 2
     # max over β of 1 − ½ · (smallest g)², as the planes of larger gradient only cost
     assert bundle.lower == pytest.approx(0.5)
@@ -319,7 +319,7 @@ def test_directions_of_dropped_planes_are_forgotten():
     bundle = Bundle(np.ones(400), ridge=0.5)
     for gradient, intercept in zip(gradients, intercepts, strict=True):
         bundle.add_plane(gradient, intercept)
-        w = bundle.minimise()
+        w = bundle.minimize()
     assert bundle.size <= 2 * IDLE
     first = np.eye(1, 5 * IDLE)[0]
     v, beta = lowest_point(gradients / np.sqrt(0.5), intercepts, first)
@@ -334,6 +334,6 @@ def test_a_steep_plane_is_in_use_with_a_tiny_weight():
     bundle.add_plane(np.array([1e9, 0.0]), 1.0)
     for k in range(2 * IDLE):
         bundle.add_plane(np.array([0.0, 1.0 + k]), -1.0)
-        w = bundle.minimise()
+        w = bundle.minimize()
     np.testing.assert_allclose(w, [-1e-9, 0.0], rtol=1e-12)
     assert bundle.lower == pytest.approx(0.5e-18)

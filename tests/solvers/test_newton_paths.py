@@ -18,7 +18,7 @@ SMOOTH = {name: loss for name, loss in LOSSES.items() if loss.smooth}
 
 def folds_of(reference, n_folds=3):
     """Return the problems that lack a fold of queries each."""
-    number = np.arange(reference.n_queries) % n_folds
+    number = np.arange(reference.pairs.n_queries) % n_folds
     return [reference.on(pairs=reference.pairs.without(number == k)) for k in range(n_folds)]
 
 
@@ -80,9 +80,9 @@ def test_random_small_problems():
         y = rng.integers(0, 3, len(X))
         qid = np.repeat(np.arange(n_queries), n_documents)
         reference = objective_of(RankingData(X, y, qid))
-        if not reference.has_weight:
+        if not reference.pairs.has_weight:
             continue
-        problems = [p for p in folds_of(reference, 2) if p.has_weight]
+        problems = [p for p in folds_of(reference, 2) if p.pairs.has_weight]
         ridges = np.sort(10.0 ** rng.uniform(-6, 6, 4))[::-1]
         found = list(newton_paths(reference, problems, ridges, tol=1e-5))
         for problem, step, result in found:

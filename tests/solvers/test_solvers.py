@@ -29,7 +29,7 @@ SMOOTH = {name: loss for name, loss in LOSSES.items() if loss.smooth}
 
 @pytest.fixture(params=solvers_for(SQUARED_HINGE))
 def solver(request):
-    return SOLVERS[request.param].minimise
+    return SOLVERS[request.param].minimize
 
 
 def random_objective(*shape, seed=0, C=0.1, loss=SQUARED_HINGE, layout="dense", **kwargs):
@@ -67,15 +67,18 @@ def test_tol_is_the_relative_distance_to_the_optimum(solver, C, shape, kind, los
     X, y, qid = make_ranking(*shape, **kind, random_state=2)
     objective = make_objective(RankingData(X, y, qid), loss, C=C)
     optimum = newton(objective, tol=1e-13).objective
-    # Plain conjugate gradients cannot reach every optimum, but then TRON has to say so.
-    flat = shape == PROBLEMS["fewer documents than features"][0] and loss.name != "logistic"
-    hopeless = solver is tron and flat and C == 1e3
+    # Nearly separable data: the trust region allows tiny steps only, as few pairs have a loss.
+    hopeless = solver is tron and shape == (6, 4, 30) and C == 1e3 and loss.name != "logistic"
     for tol in (1e-3, 1e-6, 1e-9):
         result = solver(objective, tol=tol, max_iter=500)
         distance = result.objective - optimum
         assert distance <= result.gap + 1e-13 * optimum
-        assert result.stop.converged or hopeless
-        assert distance <= tol * optimum or not result.stop.converged
+        if hopeless:
+            assert result.stop is StopReason.MAX_ITER
+            assert result.gap > tol * optimum
+        else:
+            assert result.stop.converged
+            assert distance <= tol * optimum
 
 
 @pytest.mark.parametrize("n_levels", [5, None], ids=["five levels", "real labels"])

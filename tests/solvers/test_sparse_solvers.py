@@ -22,7 +22,7 @@ from marginrank.solvers.sparse.frank_wolfe import fenchel
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton, proximal_newton
 from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 
-SPARSE_SOLVERS = {name: SOLVERS[name].minimise for name in solver_names(regularized=True)}
+SPARSE_SOLVERS = {name: SOLVERS[name].minimize for name in solver_names(regularized=True)}
 SQUARED_HINGE = LOSSES["squared_hinge"]
 SMOOTH = [loss for loss in LOSSES.values() if loss.smooth]
 
@@ -211,13 +211,15 @@ def test_a_million_features(regularizer):
 # FenchelRank
 
 
-@pytest.mark.parametrize("radius", [1.0, 4.0])
-def test_fenchel_obeys_the_bound_of_the_paper(radius):
+def test_fenchel_obeys_the_bound_of_the_paper():
     """ε-accurate after at most 16 r²/ε − 1 iterations, for features in [0, 1]."""
+    radius, max_iter = 4.0, 700
     objective = random_objective(60, 15, 10)
     optimum = proximal_newton(objective, L1Ball(radius), tol=1e-11).objective
-    result = fenchel(objective, L1Ball(radius), tol=1e-4, max_iter=200)
-    assert len(result.history) > 1
+    # With fewer iterations the weights 0 would obey the bound, too.
+    assert 16 * radius**2 / (max_iter + 1) < objective.at_zero().value - optimum
+    result = fenchel(objective, L1Ball(radius), tol=1e-9, max_iter=max_iter)
+    assert len(result.history) == max_iter
     for line in result.history:
         assert line.objective - optimum <= 16 * radius**2 / (line.iteration + 1)
         assert line.objective - optimum <= line.gap + 1e-12
@@ -234,6 +236,7 @@ def test_fenchel_descends_inside_the_ball_to_the_optimum(variant, positive):
     assert result.objective - optimum.objective <= 1e-3 * optimum.objective
     assert np.abs(result.w).sum() <= 2.0
     assert not positive or result.w.min() >= 0
+    assert len(result.history) > 2
     for earlier, later in pairwise(result.history):
         assert later.objective <= earlier.objective
     np.testing.assert_allclose(result.scores, objective.scores(result.w), rtol=1e-12)
@@ -268,6 +271,7 @@ def test_truncated_gradient_descends_to_the_optimum():
     assert result.stop is StopReason.CERTIFIED
     assert result.objective - optimum.objective <= 1e-4 * optimum.objective
     np.testing.assert_array_equal(result.w == 0, optimum.w == 0)
+    assert len(result.history) > 2
     for earlier, later in pairwise(result.history):
         assert later.objective <= earlier.objective * (1 + 1e-14)
 
@@ -361,14 +365,14 @@ def test_history(solver):
 
 
 def test_a_loss_with_a_kink_is_refused(solver):
-    with pytest.raises(ValueError, match="loss='hinge' has a kink"):
+    with pytest.raises(ValueError, match="loss='hinge'"):
         solver(random_objective(5, 5, 3, loss=LOSSES["hinge"]), fitting_regularizer(solver))
 
 
 def test_a_regularizer_that_a_solver_cannot_use_is_refused():
-    with pytest.raises(ValueError, match=r"'fenchel' cannot minimise .* with a penalty"):
+    with pytest.raises(ValueError, match=r"solver='fenchel' .* with a penalty"):
         find_solver("fenchel", SQUARED_HINGE, ElasticNet(1.0))
-    with pytest.raises(ValueError, match=r"'truncated_gradient' cannot .* in an l1 ball"):
+    with pytest.raises(ValueError, match=r"solver='truncated_gradient' .* in an l1 ball"):
         find_solver("truncated_gradient", SQUARED_HINGE, L1Ball(1.0))
 
 
@@ -398,9 +402,9 @@ def test_a_penalty_is_never_taken_for_an_optimum_of_zero():
     data = RankingData(X, y, np.repeat(np.arange(20), 4))
     objective = make_objective(data, SQUARED_HINGE, C=1e8, normalization="pairs", ridge=0.0)
     result = proximal_newton(objective, ElasticNet(0.0, 1.0), tol=1e-6)
-    finer = proximal_newton(objective, ElasticNet(0.0, 1.0), tol=1e-10)
-    assert result.stop is not StopReason.CERTIFIED
-    assert result.objective <= finer.objective * 1.001
+    assert 0.0 < result.objective < 1e-12  # with a constraint, this would count as zero
+    assert result.stop is StopReason.PRECISION
+    assert result.gap > 1e-6 * result.objective
 
 
 @pytest.mark.parametrize("n_features", [200, 1100, 3000])

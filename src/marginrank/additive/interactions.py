@@ -67,8 +67,8 @@ def choose_interactions(
     minimize an objective, given a start. Features in `alone` are not paired.
     """
     here = objective
-    if objective.n_documents > DOCUMENTS:
-        here = objective.sample(DOCUMENTS / objective.n_documents, SEED)
+    if objective.pairs.n_documents > DOCUMENTS:
+        here = objective.sample(DOCUMENTS / objective.pairs.n_documents, SEED)
     curves = here.matrix
     assert isinstance(curves, CurveMatrix)
     chosen: list[Pair] = []
@@ -240,7 +240,8 @@ def _leading(matrix: CurveMatrix, w: Floats, alone: Collection[int]) -> Integers
 
 def _curvature(point: Point) -> float:
     """Return Hutchinson's estimate of the trace of the Hessian of the loss by scores."""
-    signs = np.random.default_rng(SEED).integers(0, 2, point.objective.n_documents) * 2.0 - 1.0
+    n_documents = point.objective.pairs.n_documents
+    signs = np.random.default_rng(SEED).integers(0, 2, n_documents) * 2.0 - 1.0
     return float(signs @ np.asarray(point.hess_vec_scores(cast(Scores, signs))))
 
 

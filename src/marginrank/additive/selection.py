@@ -19,10 +19,9 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.fit.linear import preferences_of
 from marginrank.models.additive_model import scores
 from marginrank.models.fit_report import FitReport, StopReason
-from marginrank.objective.curvature import Curvature
 from marginrank.selection.folds import cost_by_label, rows_of
 from marginrank.selection.learner import PathLearner, PathModel
-from marginrank.solvers.result import SolverResult
+from marginrank.solvers.result import Curvature, SolverResult
 
 KEPT_BYTES = 1 << 28  # of codes, up to which all folds are cached for the next smoothness
 

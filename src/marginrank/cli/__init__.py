@@ -1,17 +1,18 @@
 """The command ``marginrank``.
 
-Each command is a module of its own. None of them imports NumPy or scikit-learn before it runs, so
-that the help is there at once.
+``flags/`` declares the flags of the commands, and is all that ``--help`` imports; ``commands/`` has
+one module per command, which is imported when the command runs; ``support/`` is shared by them.
 """
 
 import sys
+from functools import partial
 
 from marginrank._utils.optional import require
 from marginrank.cli.support import streams as _streams
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run the command line and exit; its words are those of the process by default."""
+    """Run the command line and exit; `words` are the arguments of the process by default."""
     _streams.prepare()
     try:
         require("typer", "cli")
@@ -28,26 +29,16 @@ def main(words: list[str] | None = None) -> None:
         sys.exit(130)
 
 
-def svm_rank_learn() -> None:
-    """Run as SVM^rank's program."""
-    main(["compat", "svm_rank_learn", *sys.argv[1:]])
-
-
-def svm_rank_classify() -> None:
-    """Run as SVM^rank's program."""
-    main(["compat", "svm_rank_classify", *sys.argv[1:]])
-
-
-def liblinear_train() -> None:
-    """Run as LIBLINEAR-ranksvm's program."""
-    main(["compat", "train", *sys.argv[1:]])
-
-
-def liblinear_predict() -> None:
-    """Run as LIBLINEAR-ranksvm's program."""
-    main(["compat", "predict", *sys.argv[1:]])
-
-
 def _complain(sentence: str) -> int:
     print(f"marginrank: {sentence}", file=sys.stderr)
     return 2
+
+
+def _run_as(program: str) -> None:
+    main(["compat", program, *sys.argv[1:]])
+
+
+svm_rank_learn = partial(_run_as, "svm_rank_learn")
+svm_rank_classify = partial(_run_as, "svm_rank_classify")
+liblinear_train = partial(_run_as, "train")
+liblinear_predict = partial(_run_as, "predict")

@@ -1,101 +1,171 @@
-"""The typer application: one command a module."""
+"""The typer application: commands, their help, and the modules that run them."""
 
-from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, NamedTuple
+from importlib import import_module
+from time import perf_counter
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from marginrank import __version__
-from marginrank.cli.commands import (
-    compare,
-    compat,
-    convert,
-    demo,
-    evaluate,
-    export,
-    features,
-    inspect,
-    learning_curve,
-    predict,
-    train,
-    train_additive,
-    train_online,
-    train_sparse,
-    tune,
-)
-from marginrank.cli.support.command import Command, TrainingCommand
-from marginrank.cli.support.errors import exit_codes
-from marginrank.cli.support.flags import with_flags
+from marginrank.cli.flags import commands, training
+from marginrank.cli.flags.declaration import CommandFlags, typer_function
+from marginrank.cli.support.errors import BAD_INPUT, complain, exit_codes
+from marginrank.cli.support.progress import Phases
 
-# Help in rich's boxes takes twice as long as all the rest.
-PLAIN: Any = {
-    "add_completion": False,
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": None,
+GROUPS: dict[str, dict[str, type[CommandFlags]]] = {
+    "Train": {
+        "tune": training.TuneFlags,
+        "train": training.TrainFlags,
+        "train-sparse": training.TrainSparseFlags,
+        "train-additive": training.TrainAdditiveFlags,
+        "train-online": training.TrainOnlineFlags,
+    },
+    "Use and evaluate models": {
+        "evaluate": commands.EvaluateFlags,
+        "compare": commands.CompareFlags,
+        "predict": commands.PredictFlags,
+        "export": commands.ExportFlags,
+    },
+    "Look at data and models": {
+        "inspect": commands.InspectFlags,
+        "features": commands.FeaturesFlags,
+        "learning-curve": commands.LearningCurveFlags,
+        "convert": commands.ConvertFlags,
+    },
+    "More": {"demo": commands.DemoFlags, "compat": commands.CompatFlags},
 }
+COMMANDS = {name: kind for group in GROUPS.values() for name, kind in group.items()}
+
+START = """\
+Usage: marginrank COMMAND [FLAGS]
+
+marginrank trains models that rank the documents of a query, from labeled examples.
+
+Without any data, to see what it does:
+  marginrank demo
+
+With your data, as LETOR text ("3 qid:1 1:0.5 2:0.1"), .csv or .parquet:
+  marginrank inspect train.txt                             is it read as you expect?
+  marginrank tune train.txt --model model.json             choose C and train
+  marginrank evaluate model.json test.txt                  NDCG and other metrics
+  marginrank predict model.json test.txt --out scores.txt  one score per line
+
+All commands: marginrank --help. Flags of one: marginrank tune --help.
+"""
+
+FIRST, EXAMPLE = "Most used flags", "Example"  # headings
+
+# Rich's boxes take twice as long as the rest of the help.
+PLAIN: Any = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 
 
-class Entry(NamedTuple):
-    """A function that becomes a command, and what its help shows of it."""
+class Command(TyperCommand):
+    """A command whose help lists the most used flags and examples first, then all other flags."""
 
-    function: Callable[..., None]
-    example: str
-    kind: type[Command] = Command
-    without: tuple[str, ...] = ()  # parameters that are no flags of it
+    first: tuple[str, ...] = ()
+    example = ""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, most used flags, examples and one section per heading."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], FIRST: [], EXAMPLE: []}
+        parameters = {str(p.name): p for p in self.get_params(ctx)}
+        for name in dict.fromkeys((*self.first, *parameters)):
+            heading = getattr(parameters[name], "rich_help_panel", None)
+            if parameters[name].param_type_name == "argument":
+                heading = "Arguments"
+            elif name in self.first:
+                heading = FIRST
+            elif name == "help":
+                heading = list(sections)[-1] if len(sections) > 3 else "Options"
+            record = parameters[name].get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(str(heading), []).append(record)
+        for heading, rows in sections.items():
+            if rows or heading == EXAMPLE:
+                with formatter.section(heading):
+                    formatter.write_dl(rows) if rows else formatter.write(self.example)
+
+    def flags(self) -> set[str]:
+        """Return all spellings of its flags."""
+        return {flag for p in self.params for flag in (*p.opts, *p.secondary_opts)} | {"--help"}
 
 
-COMMANDS = {
-    "train": Entry(train.train, train.EXAMPLE, TrainingCommand),
-    "train-sparse": Entry(train_sparse.train_sparse, train_sparse.EXAMPLE, TrainingCommand),
-    "train-additive": Entry(train_additive.train_additive, train_additive.EXAMPLE, TrainingCommand),
-    # Sizes of queries do not say where they end in a chunk.
-    "train-online": Entry(
-        train_online.train_online, train_online.EXAMPLE, TrainingCommand, without=("group",)
-    ),
-    "tune": Entry(tune.tune, tune.EXAMPLE, TrainingCommand),
-    "predict": Entry(predict.predict, predict.EXAMPLE),
-    "evaluate": Entry(evaluate.evaluate, evaluate.EXAMPLE),
-    "compare": Entry(compare.compare, compare.EXAMPLE),
-    "convert": Entry(convert.convert, convert.EXAMPLE),
-    "export": Entry(export.export, export.EXAMPLE),
-    "inspect": Entry(inspect.inspect, inspect.EXAMPLE),
-    "features": Entry(features.features, features.EXAMPLE),
-    "learning-curve": Entry(learning_curve.learning_curve, learning_curve.EXAMPLE),
-    "compat": Entry(compat.compat, compat.EXAMPLE, compat.CompatCommand),
-    "demo": Entry(demo.demo, demo.EXAMPLE),
-}
+class TrainingCommand(Command):
+    """A command that trains; for a flag of another training command, it names that command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Report a flag of another training command."""
+        own = self.flags()
+        words = args[: args.index("--")] if "--" in args else args
+        for word in words:
+            flag = word.partition("=")[0]
+            if flag.startswith("--") and flag not in own:
+                others = [name for name in GROUPS["Train"] if flag in command(name).flags()]
+                if others:
+                    names = " and ".join(filter(None, [", ".join(others[:-1]), others[-1]]))
+                    complain(f"{flag} is a flag of {names}, not of {self.name}.")
+                    raise typer.Exit(BAD_INPUT)
+        return super().parse_args(ctx, args)
+
+
+class CompatCommand(Command):
+    """A command whose arguments are flags of another program."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Pass on everything after the name of the program."""
+        ours = not args or args[0] == "--help"
+        return super().parse_args(ctx, args if ours else ["--", *args])
 
 
 @cache
 def command(name: str) -> Command:
     """Return a command with its flags."""
-    entry = COMMANDS[name]
-    lines = "\n".join(f"  marginrank {line}" for line in entry.example.splitlines())
-    function = exit_codes()(with_flags(entry.function, without=entry.without))
+    kind = COMMANDS[name]
+
+    def run(flags: CommandFlags) -> None:
+        # NumPy and the solvers are imported here, and not for --help.
+        start = perf_counter()
+        module = import_module(f"marginrank.cli.commands.{name.replace('-', '_')}")
+        module.run(flags, Phases(perf_counter() - start))
+
+    training_or_not = TrainingCommand if name in GROUPS["Train"] else Command
+    cls = CompatCommand if name == "compat" else training_or_not
     alone = typer.Typer(**PLAIN)
-    alone.command(name, cls=entry.kind, epilog=f"\b\nExample:\n{lines}")(function)
+    alone.command(name, cls=cls)(exit_codes()(typer_function(kind, run)))
     made: Any = typer.main.get_command(alone)
-    if isinstance(made, TrainingCommand):
-        made.others = lambda: [command(n) for n, e in COMMANDS.items() if e.kind is TrainingCommand]
+    made.first = kind.first
+    made.example = "".join(f"  marginrank {line}\n" for line in kind.example.splitlines())
     return made  # type: ignore[no-any-return]
 
 
 class Commands(TyperGroup):
-    """The commands, of which the one that is called gets its flags: those of all take a while."""
+    """The group of all commands; only the one that is called builds its flags, to save time."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """Return name, command and arguments."""
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else command(name), rest
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the first sentence of each command's help, in groups."""
+        width = max(map(len, COMMANDS))  # the same first column in all groups
+        for heading, group in GROUPS.items():
+            rows = [(f"{n:{width}}", str(k.__doc__).partition("\n")[0]) for n, k in group.items()]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
 
 app = typer.Typer(
     cls=Commands,
-    no_args_is_help=True,
-    epilog="\b\nExample, from a file to a judged model:\n"
-    "  marginrank train train.txt --model model.json\n"
+    invoke_without_command=True,
+    epilog="\b\nExample, from a file to an evaluated model:\n"
+    "  marginrank tune train.txt --model model.json\n"
     "  marginrank evaluate model.json test.txt",
     **PLAIN,
 )
@@ -109,13 +179,20 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _main(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Learn to rank: train, judge and use linear RankSVM models."""
+    """Train linear and additive ranking models (RankSVM), evaluate and use them.
+
+    New here? Run marginrank without arguments.
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(START, err=True, nl=False)
+        raise typer.Exit(BAD_INPUT)
 
 
-for _name, _entry in COMMANDS.items():
-    app.command(_name, help=_entry.function.__doc__)(lambda: None)
+for _name, _kind in COMMANDS.items():
+    app.command(_name, help=_kind.__doc__)(lambda: None)

@@ -22,10 +22,14 @@ from marginrank.models.fit_report import StreamFacts
 from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.listed_pairs import ListedPairs
 from marginrank.objective.losses import Loss
-from marginrank.objective.margins import margin_offsets
 from marginrank.objective.objective import MANY_FEATURES, Objective
 from marginrank.objective.pair_sets import PairSet
-from marginrank.objective.pair_weights import PairFactors, with_preferred, with_propensity
+from marginrank.objective.pair_weights import (
+    PairFactors,
+    margin_offsets,
+    with_preferred,
+    with_propensity,
+)
 from marginrank.objective.pair_weights import pair_cost as pair_factors
 from marginrank.objective.protocols import Matrix
 from marginrank.operators.native import native_matrix

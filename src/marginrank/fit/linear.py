@@ -244,7 +244,7 @@ def minimize(
         gap=result.gap,
         stop_reason=result.stop,
         n_iter=result.n_iter,
-        n_pairs=objective.n_pairs,
+        n_pairs=objective.pairs.n_pairs,
         history=result.history,
         estimate=result.estimate,
         without_effect=without_effect(scale),
@@ -372,9 +372,9 @@ def require_pairs(objective: Objective, data: RankingData) -> None:
     """Raise an error if there is no pair of positive weight, or not enough memory."""
     if data.n_features > MANY_FEATURES:
         require_vectors(data.n_features)
-    if objective.n_pairs == 0:
+    if objective.pairs.n_pairs == 0:
         raise no_pairs(data.n_documents, data.n_queries)
-    if not objective.has_weight:
+    if not objective.pairs.has_weight:
         for name in ("sample_weight", "query_weight"):
             _check_vanishing(name, getattr(data, name))
         raise no_weight(data.cost)

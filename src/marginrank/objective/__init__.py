@@ -1,1 +1,1 @@
-"""What is minimised: losses on pairs, pair weights, margins, regularisers."""
+"""What is minimized: losses on pairs, pair weights, margins, regularizers."""

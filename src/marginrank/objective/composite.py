@@ -1,4 +1,19 @@
-"""Loss plus regulariser, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality."""
+"""Loss plus regularizer, F(w) = L(w) + Ω(w), with a certificate by Fenchel duality.
+
+With t = Kw the score differences of the pairs, L(w) = f(t) = Σ c ℓ(t). For every α,
+
+    F* ≥ −f*(α) − Ω*(−Kᵀα).
+
+:func:`scaled_bound` takes α = τ f'(t), a multiple 0 ≤ τ ≤ 1 of the derivative of the loss at the
+current w, so Kᵀα = τ∇L(w). f* is convex with f*(0) = 0, and strongly convex because ℓ'' ≤ M, so
+
+    f*(τf'(t)) ≤ τ f*(f'(t)) − τ(1 − τ) Σ c ℓ'(t)² / (2M),    f*(f'(t)) = ⟨w, ∇L(w)⟩ − L(w),
+
+with equality for squared hinge and Huber. Everything in it is a sum over pairs that the kernels
+compute from scores. In the l1 ball τ = 1 gives the gap of Frank-Wolfe, ⟨w, ∇L⟩ + r‖∇L‖∞; for an l1
+penalty τ‖∇L‖∞ ≤ l1 must hold. So one feature that pulls too strongly scales all of α down, and
+F(w) − bound falls only as fast as the gradient's error.
+"""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -8,14 +23,13 @@ import numpy as np
 from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
 from marginrank.objective.derived_point import DerivedPoint
-from marginrank.objective.duality import scaled_bound
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import GroupedLoss, Scores, is_certified
-from marginrank.objective.regularizers import L1Regularizer, Regularizer
+from marginrank.objective.regularizers import L1Regularizer, Ray, Regularizer
 
 R_co = TypeVar("R_co", bound=Regularizer, covariant=True)
 
-NEGLIGIBLE = 1e-6  # of L(0)
+NEGLIGIBLE = 1e-6  # of L(0): stands for F* if that may be zero
 
 
 @dataclass(frozen=True)
@@ -26,26 +40,22 @@ class Composite(Generic[R_co]):
     regularizer: R_co
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a loss that has no second derivative to work with."""
-        if not self.objective.loss.smooth:
-            raise ValueError(
-                f"loss={self.objective.loss.name!r} has a kink, and sparse solvers need a smooth "
-                "loss."
-            )
+        loss = self.objective.loss
+        if not loss.smooth:
+            raise ValueError(f"loss={loss.name!r} is not smooth, as sparse solvers require.")
 
     def at(
         self, w: Floats, scores: Scores | None = None, accumulated_update: Floats | None = None
     ) -> "CompositePoint[R_co]":
-        """Look at w: a sweep, that also gives the gradient; none if its scores Xw are known."""
+        """Evaluate w: a sweep, which also computes the gradient; none if the scores are known."""
         return self.wrap(self.objective.at(w, scores, accumulated_update=accumulated_update))
 
     def wrap(self, loss: Point) -> "CompositePoint[R_co]":
-        """Add the regulariser to a point of the objective."""
         return CompositePoint(self, loss)
 
     @property
     def is_squared_hinge(self) -> bool:
-        """Whether the loss is a single piece: then ℓ'² is a multiple of ℓ."""
+        """Whether the loss is a single piece, so ℓ'² is a multiple of ℓ."""
         return len(self.objective.loss.pieces) == 1
 
     @cached_property
@@ -70,18 +80,13 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     def __init__(self, composite: Composite[R_co], base: Point) -> None:
         super().__init__(base)
+        self.objective = composite.objective
         self.composite = composite
         self._grouped: dict[int, GroupedLoss] = {}
         self._closer_gap = np.inf
 
     @property
-    def objective(self) -> Objective:
-        """The objective L."""
-        return self.composite.objective
-
-    @property
     def penalty(self) -> float:
-        """Ω(w)."""
         return self.composite.regularizer.value(self.w)
 
     @property
@@ -92,16 +97,16 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
     @property
     def gap(self) -> float:
-        """Certificate: F(w) − F* is not larger."""
+        """Certificate: an upper bound on F(w) − F*, rounding included."""
         return min(self.scaled_gap, self._closer_gap)
 
     def _gap_to(self, bound: float) -> float:
-        """Return F(w) less a lower bound that was made here, and the rounding of both."""
+        # The lower bound was computed at this w, so its rounding counts, too.
         return max(self.value - bound, 0.0) + self.base.rounding + self.base.score_rounding
 
     @cached_property
     def scaled_gap(self) -> float:
-        """The certificate that needs no sweep; far from tight near the optimum."""
+        """The certificate that takes no sweep; loose near the optimum."""
         gradient = self.base.gradient
         bound = scaled_bound(
             float(self.w @ gradient) - self.base.loss_value,
@@ -111,17 +116,15 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._gap_to(bound)
 
     def bound_below(self, bound: float) -> None:
-        """Take note of a lower bound on F*; a closer one lowers the gap."""
+        """Lower the gap by a lower bound on F*, if that is closer."""
         self._closer_gap = min(self._closer_gap, self._gap_to(bound))
 
     def is_solved(self, tol: float) -> bool:
-        """Whether F(w) is certain to be as close to F* as `tol` asks.
-
-        F* is zero if a constraint leaves room to separate the data. A relative distance to such an
-        optimum means nothing. It is measured against a small part of L(0) instead.
-        """
+        """Return True if (F(w) − F*) / F* ≤ tol is certain."""
         if is_certified(self, tol):
             return True
+        # F* is zero if a constraint leaves room to separate the data. A relative distance to it is
+        # undefined, so compare with a small part of L(0) instead.
         maybe_zero = self.composite.regularizer.is_constraint and self.gap > 0.5 * self.value
         return maybe_zero and self.gap <= tol * NEGLIGIBLE * self.composite.loss_at_zero
 
@@ -132,9 +135,9 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
         return self._grouped[n_groups]
 
     def near(self, w: Floats, *, only_scores: bool = False) -> "CompositePoint[R_co]":
-        """Look at a w that ranks documents much as this one does: a sweep.
+        """Evaluate a w that ranks documents much like this one: a sweep.
 
-        With `only_scores` it makes no gradient, where that is to come of :meth:`by_group`.
+        With `only_scores` it skips the gradient, which :meth:`by_group` computes later.
         """
         scores = self.objective.scores(w) if only_scores else None
         return self.composite.wrap(self.objective.at(w, scores, like=self.base))
@@ -142,17 +145,14 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
     def move(
         self, step: float, direction: Floats, direction_scores: Scores
     ) -> "CompositePoint[R_co]":
-        """Look at w + step · direction, given X · direction; no sweep."""
         return self.composite.wrap(self.base.move(step, direction, direction_scores))
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the derivative of F along a direction, given X · direction; no sweep."""
         return self.base.slope(direction, direction_scores) + self.composite.regularizer.slope(
             self.w, direction
         )
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the second derivative along a direction, given X · direction; no sweep."""
         return self.base.curvature(
             direction, direction_scores
         ) + self.composite.regularizer.curvature(direction)
@@ -160,3 +160,28 @@ class CompositePoint(DerivedPoint, Generic[R_co]):
 
 L1Problem = Composite[L1Regularizer]
 L1Point = CompositePoint[L1Regularizer]
+
+
+def scaled_bound(conjugate: float, strength: float, ray: Ray) -> float:
+    """Return the best lower bound over the multiples 0 ≤ τ ≤ 1 of one α.
+
+    `conjugate` is f*(α), `strength` Σ α² / (2Mc), and `ray` Ω* along −τKᵀα.
+    """
+    tau = _best_scaling(conjugate, strength, ray)
+    return tau * (1.0 - tau) * strength - tau * conjugate - ray.conjugate(tau)[0]
+
+
+def _best_scaling(conjugate: float, strength: float, ray: Ray) -> float:
+    # Minimizes τ · conjugate − τ(1 − τ) · strength + Ω*(−τKᵀα). Its derivative is convex and
+    # increasing, so Newton's method from the right does not overshoot.
+    tau = min(1.0, ray.limit)
+    for _ in range(50):
+        _, slope, curvature = ray.conjugate(tau)
+        total = conjugate - (1.0 - 2.0 * tau) * strength + slope
+        if total <= 0.0:
+            break
+        curvature += 2.0 * strength
+        before, tau = tau, max(tau - total / curvature, 0.0) if curvature > 0 else 0.0
+        if before - tau <= 1e-12:  # the bound is flat at its maximum: closer is of no use
+            break
+    return tau

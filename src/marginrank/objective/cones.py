@@ -1,11 +1,11 @@
-"""Cones of weights, Gu ≥ 0 block by block, and how far from the optimum a point of one is.
+"""Cones of weights, Gu ≥ 0 block by block, and the certificate of a point in a cone.
 
-For u in the cone and any μ ≥ 0, as F is ρ-strongly convex,
+For u in the cone and any μ ≥ 0, because F is ρ-strongly convex,
 
     F(u) − F* ≤ ‖∇F(u) − Gᵀμ‖² / 2ρ + μᵀGu.
 
-The best μ is that of the projection of −∇L(u), the gradient of the loss alone, to the cone: a small
-non-negative least squares problem a block. What is left, ∇F − Gᵀμ, is zero at the optimum only.
+The best μ belongs to the projection of −∇L(u), with L the loss alone, onto the cone: a small
+non-negative least squares problem per block. The rest ∇F − Gᵀμ is zero only at the optimum.
 """
 
 from collections.abc import Sequence
@@ -23,25 +23,14 @@ from marginrank.objective.objective import PRECISION, Objective, Point
 
 
 class ConeBlock(NamedTuple):
-    """The conditions on some of the weights.
+    """The conditions on the weights of one block of columns."""
 
-    Attributes
-    ----------
-    number : int
-        The block of columns that these are the weights of.
-    weights : slice
-        Which weights.
-    rows : ndarray of shape (n_conditions, n_weights)
-        G, of full rank, with rows of length one.
-    """
-
-    number: int
+    number: int  # of the block
     weights: slice
-    rows: Floats
+    rows: Floats  # G, of full rank, with rows of length one
 
     @classmethod
     def of(cls, number: int, weights: slice, conditions: Floats) -> "ConeBlock":
-        """Return conditions of any length."""
         return cls(number, weights, conditions / np.linalg.norm(conditions, axis=1, keepdims=True))
 
     def multipliers(self, target: Floats) -> Floats:
@@ -50,24 +39,24 @@ class ConeBlock(NamedTuple):
 
         try:
             found = nnls(self.rows.T, target)[0]
-        except RuntimeError:  # it cycled by rounding; whatever is not negative keeps its promises
+        except RuntimeError:  # rounding made it cycle; any μ ≥ 0 gives a valid certificate
             found = lsq_linear(self.rows.T, target, (0.0, np.inf)).x
         return np.maximum(np.asarray(found, dtype=np.float64), 0.0)
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the nearest point of the cone, and which conditions hold it back."""
+        """Return the projection of u onto the cone, and which conditions are equations there."""
         held = self.multipliers(-u) > 0.0
         free = self.free(held)
         nearest = free @ (free.T @ u)
         if np.linalg.norm(nearest) <= PRECISION * u.size * np.linalg.norm(u):
-            return np.zeros_like(u), held  # all that is left is rounding
+            return np.zeros_like(u), held  # the rest is rounding
         short = np.maximum(-(self.rows @ nearest), 0.0)
-        if short.any():  # by rounding, or where least squares are not the least
+        if short.any():  # by rounding, or because lsq_linear is not exact
             nearest = nearest + np.linalg.lstsq(self.rows, short)[0]
         return nearest, held
 
     def free(self, held: Booleans) -> Floats:
-        """Return an orthonormal basis of the weights for which some conditions are equations."""
+        """Return an orthonormal basis of the weights that make the held conditions equations."""
         n_held = int(np.count_nonzero(held))
         directions, _ = np.linalg.qr(self.rows[held].T, mode="complete")
         return np.asarray(directions[:, n_held:])
@@ -75,14 +64,14 @@ class ConeBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class Cone:
-    """Weights u with Gu ≥ 0; those in no block are free."""
+    """Weights u with Gu ≥ 0; weights in no block are free."""
 
     blocks: Sequence[ConeBlock]
 
     phrase = Message("with ", Mention("monotonic_cst"))
 
     def face(self, objective: Objective, held: Booleans) -> Face:
-        """Return an objective on the weights for which some conditions are equations."""
+        """Return the objective on the weights for which the held conditions are equations."""
         variances = objective.feature_variances
         assert variances is not None
         combinations = {
@@ -94,20 +83,18 @@ class Cone:
 
     @cached_property
     def n_conditions(self) -> int:
-        """Number of conditions."""
         return sum(len(block.rows) for block in self.blocks)
 
-    def conditions(self, u: Floats) -> Floats:
-        """Return Gu."""
+    def conditions(self, u: Floats) -> Floats:  # Gu
         return np.concatenate([block.rows @ u[block.weights] for block in self.blocks])
 
     def by_block(self, conditions: Any) -> list[Any]:
-        """Return entries of conditions, block by block."""
+        """Return an array with one entry per condition, split by block."""
         ends = np.cumsum([len(block.rows) for block in self.blocks])
         return np.split(conditions, ends)[:-1]
 
     def nearest(self, u: Floats) -> tuple[Floats, Booleans]:
-        """Return the nearest point of the cone, and which conditions hold it back."""
+        """Return the projection of u onto the cone, and which conditions are equations there."""
         nearest, held = u.copy(), []
         for block in self.blocks:
             nearest[block.weights], of_block = block.nearest(u[block.weights])
@@ -115,7 +102,7 @@ class Cone:
         return nearest, np.concatenate(held)
 
     def forces(self, gradient: Floats, held: Booleans) -> Floats:
-        """Return μ with Gᵀμ nearest to a gradient, zero for conditions that do not hold it."""
+        """Return μ with Gᵀμ nearest to a gradient, zero for conditions that are not held."""
         forces = np.zeros(self.n_conditions)
         parts = zip(self.blocks, self.by_block(held), self.by_block(forces), strict=True)
         for block, here, of_block in parts:
@@ -125,13 +112,13 @@ class Cone:
 
 
 def _uncorrelated(free: Floats, variances: Floats) -> Combination:
-    """Return combinations that span the same space, in the order of falling variances."""
+    # Combinations that span the same space, by falling variance.
     spread, vectors = np.linalg.eigh((free.T * variances) @ free)
     return Combination(free @ vectors[:, ::-1], np.maximum(spread[::-1], 0.0))
 
 
 class ConePoint(StructuredPoint):
-    """An objective at a point of a cone, with a certificate of how far the optimum there is."""
+    """An objective at a point of a cone, with its certificate."""
 
     def __init__(self, cone: Cone, base: Point) -> None:
         super().__init__(base)
@@ -145,7 +132,7 @@ class ConePoint(StructuredPoint):
 
     @cached_property
     def gradient(self) -> Floats:
-        """∇F − Gᵀμ, which is zero at the optimum only."""
+        """∇F − Gᵀμ, which is zero only at the optimum."""
         left: Floats = self.base.gradient.copy()
         for block, multipliers in zip(self.cone.blocks, self.multipliers, strict=True):
             left[block.weights] -= multipliers @ block.rows
@@ -153,7 +140,6 @@ class ConePoint(StructuredPoint):
 
     @cached_property
     def gradient_rounding(self) -> float:
-        """How far that may be off, as a length."""
         sizes = [
             len(mu) * np.linalg.norm(mu @ np.abs(block.rows))
             for block, mu in zip(self.cone.blocks, self.multipliers, strict=True)
@@ -162,7 +148,7 @@ class ConePoint(StructuredPoint):
 
     @cached_property
     def slack(self) -> float:
-        """μᵀGu, or more; what rounding has left outside of the cone counts as much."""
+        """An upper bound on μᵀGu; conditions that are violated by rounding count, too."""
         total = 0.0
         for block, mu in zip(self.cone.blocks, self.multipliers, strict=True):
             u = self.w[block.weights]

@@ -1,4 +1,4 @@
-"""Points of an objective that has a regularizer, a cone or groups of weights beside it."""
+"""Points of an objective with a regularizer, a cone or groups of weights added to it."""
 
 from abc import ABC, abstractmethod
 
@@ -6,46 +6,28 @@ import numpy as np
 
 from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats
-from marginrank.objective.objective import PRECISION, Objective, Point
-from marginrank.objective.protocols import Scores
+from marginrank.objective.objective import PRECISION, Point
 
 
-class DerivedPoint:
-    """An objective with a penalty beside it, at one w.
-
-    Attributes
-    ----------
-    base : Point
-        The point of the objective alone.
-    """
+class DerivedPoint(ABC):
+    """An objective plus a penalty, at one w; `base` is the point of the objective alone."""
 
     def __init__(self, base: Point) -> None:
         self.base = base
+        self.objective = base.objective
+        self.w = base.w
+        self.scores = base.scores
+        self.accumulated_update = base.accumulated_update
 
     @property
-    def objective(self) -> Objective:
-        """The objective alone."""
-        return self.base.objective
+    @abstractmethod
+    def gradient(self) -> Floats:
+        """A vector that is zero only at the optimum."""
 
     @property
-    def w(self) -> Floats:
-        """The weights."""
-        return self.base.w
-
-    @property
-    def scores(self) -> Scores:
-        """Xw."""
-        return self.base.scores
-
-    @property
-    def accumulated_update(self) -> Floats:
-        """The accumulated update of each weight in steps along which scores were updated."""
-        return self.base.accumulated_update
-
-    @property
-    def sum_rounding(self) -> float:
-        """How far F(w) may be off."""
-        return self.base.sum_rounding
+    @abstractmethod
+    def gap(self) -> float:
+        """Certificate: an upper bound on F(w) − F*, rounding included."""
 
     @property
     def penalty(self) -> float:
@@ -54,40 +36,38 @@ class DerivedPoint:
 
     @cached_property
     def value(self) -> float:
-        """F(w)."""
+        """F(w), penalty included."""
         return self.base.value + self.penalty
 
-
-class StructuredPoint(DerivedPoint, ABC):
-    """A point in a cone, or with a penalty on groups, and its certificate."""
-
     @property
-    @abstractmethod
-    def gradient(self) -> Floats:
-        """A vector that is zero at the optimum only."""
+    def sum_rounding(self) -> float:
+        return self.base.sum_rounding
+
+
+class StructuredPoint(DerivedPoint):
+    """A point in a cone, or with a penalty on groups: F(w) − F* ≤ ½‖r‖² / ρ + slack."""
 
     @property
     @abstractmethod
     def gradient_rounding(self) -> float:
-        """How far the gradient may be off, as a length."""
+        """Bound on the norm of the rounding error of the gradient r."""
 
     @property
     @abstractmethod
     def slack(self) -> float:
-        """The part of the certificate beside the square of the gradient."""
+        """The second term of the certificate."""
 
     @property
     def rounding(self) -> float:
-        """How far F(w) may be above the computed value."""
+        """Bound on how far F(w) may be above its computed value."""
         return self.base.rounding + PRECISION * self.penalty
 
     @property
     def gradient_gap(self) -> float:
-        """The part of the certificate that is the square of the gradient."""
+        """½‖r‖² / ρ, with the rounding error of r."""
         length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
         return 0.5 * length**2 / self.objective.ridge
 
     @cached_property
     def gap(self) -> float:
-        """Certificate: F(u) − F* is not larger."""
         return self.gradient_gap + self.slack + self.base.rounding

@@ -1,7 +1,6 @@
-"""Problems on fewer weights: those of some combinations of the columns of X.
+"""Problems on fewer weights v, with u = Nv: on some combinations XN of the columns of X.
 
-With weights u = Nv, the columns are XN, and ½‖v‖² is the penalty. If the columns of N are
-orthonormal, that is also the penalty of u.
+The penalty is ½‖v‖², which equals ½‖u‖² if the columns of N are orthonormal.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from marginrank.objective.protocols import Matrix
 
 
 class Combination(NamedTuple):
-    """Combinations of the columns of a block, and the variance of each of them, about."""
+    """Combinations of the columns of a block, and their approximate variances."""
 
     columns: Floats
     variances: Floats
@@ -24,33 +23,25 @@ class Combination(NamedTuple):
 
 @runtime_checkable
 class BlockMatrix(Protocol):
-    """A matrix whose columns come in blocks, and which can combine those of a block."""
+    """A matrix whose columns come in blocks that can be combined."""
 
     @property
     def block_starts(self) -> Integers:
-        """The first column of each block, and the number of all."""
+        """The first column of each block, and the number of columns."""
 
     def combine_blocks(self, combinations: Mapping[int, Combination]) -> Matrix:
-        """Return the matrix with combinations of the columns of some blocks."""
+        """Return the matrix with the columns of some blocks replaced by combinations."""
 
 
 class Face(NamedTuple):
-    """An objective of weights v that stand for u = Nv.
-
-    Attributes
-    ----------
-    objective : Objective
-        The objective.
-    basis : sparse array
-        N.
-    """
+    """An objective of weights v that stand for u = Nv."""
 
     objective: Objective
-    basis: Any
+    basis: Any  # N, a sparse array
 
 
 def on_face(objective: Objective, combinations: Mapping[int, Combination]) -> Face:
-    """Return an objective on combinations of columns, by block; other blocks stay as they are."""
+    """Return an objective on combinations of columns per block; other blocks do not change."""
     matrix = objective.matrix
     if not isinstance(matrix, BlockMatrix):
         raise TypeError(f"{type(matrix).__name__} does not have blocks of columns to combine.")

@@ -10,76 +10,52 @@ import scipy.sparse as sp
 
 from marginrank._utils.types import Floats, Integers
 
-BLOCK_ENTRIES = 1 << 22  # of X, or of inner products, that are made dense at a time
-DENSE_SHARE = 0.25  # of the documents with an entry, from which on a sparse column counts as dense
+BLOCK_ENTRIES = 1 << 22  # entries of X, or of inner products, that are made dense at a time
+DENSE_SHARE = 0.25  # of documents with an entry: from here on a sparse column is treated as dense
 
 
 class Rows(NamedTuple):
-    """Some rows of a matrix, and some columns of these, divided by a scale.
+    """Some rows and columns of a matrix, divided by a scale."""
 
-    Attributes
-    ----------
-    X : array or CSR matrix
-        The matrix.
-    rows, columns : ndarray of int64
-        Numbers of the rows and columns in it, ascending.
-    scale : ndarray of float64 or None
-        One number per column; None for ones.
-    """
-
-    X: Any
-    rows: Integers
-    columns: Integers
-    scale: Floats | None = None
+    X: Any  # array or CSR matrix
+    rows: Integers  # ascending
+    columns: Integers  # ascending
+    scale: Floats | None = None  # one number per column; None for ones
 
     @classmethod
     def of(cls, X: Any) -> "Rows":
-        """Return all rows and columns of a matrix."""
         return cls(X, np.arange(X.shape[0]), np.arange(X.shape[1]))
 
     def over(self, scale: Floats) -> "Rows":
-        """Return the same rows, divided by a scale once more."""
         return self._replace(scale=scale if self.scale is None else self.scale * scale)
 
     def copy(self) -> Any:
-        """Return the rows as an array or CSR matrix of their own, not divided by the scale."""
         taken = self.X[self.rows]
         return taken if self.columns.size == self.X.shape[1] else taken[:, self.columns]
 
 
 @dataclass(frozen=True)
 class Gram:
-    """K = (JX)(JX)ᵀ for some documents, where J takes off the mean of each query.
+    """K = (JX)(JX)ᵀ for m documents, where J subtracts the mean of each query.
 
-    Pairs compare documents of one query, so that the loss cannot tell JX from X. Without the means,
+    Pairs compare documents of one query, so the loss is the same for JX and X. Without the means,
     features with a large offset keep their digits.
-
-    Attributes
-    ----------
-    documents : ndarray of shape (m,)
-        Numbers of the documents.
-    offsets : ndarray of shape (n_queries + 1,)
-        Where their queries begin and end.
-    products : ndarray of shape (m, m)
-        K.
     """
 
     documents: Integers
-    offsets: Integers
-    products: Floats
+    offsets: Integers  # where their queries begin and end
+    products: Floats  # K
 
     @classmethod
     def of_rows(cls, rows: Rows, documents: Integers, offsets: Integers) -> "Gram":
-        """Multiply rows of X, which are documents of queries that begin at the offsets."""
+        """Compute K of rows of X, with queries that begin at the offsets."""
         make = _sparse_products if sp.issparse(rows.X) else _dense_products
         scale = np.ones(rows.columns.size) if rows.scale is None else rows.scale
         return cls(documents, offsets, make(*rows[:3], offsets, scale))
 
     def curved(self, multiply: Callable[[Floats], Floats], n_documents: int) -> Floats:
-        """Return A K for a matrix A of all documents with a block for each query.
-
-        Products with A tell its blocks: one product has a column of the block of every query.
-        """
+        """Return A K for a matrix A over all documents, with one diagonal block per query."""
+        # One product with A gives one column of the block of every query.
         sizes = np.diff(self.offsets)
         position = np.arange(self.documents.size) - np.repeat(self.offsets[:-1], sizes)
         columns = np.zeros((self.documents.size, int(sizes.max())))
@@ -88,29 +64,27 @@ class Gram:
             unit[self.documents] = position == p
             columns[:, p] = multiply(unit)[self.documents]
         result = np.empty_like(self.products)
-        for query in slices(self.offsets):
+        for query in _slices(self.offsets):
             block = columns[query, : query.stop - query.start]
             np.matmul(block, self.products[query], out=result[query])
         return result
 
     def spread(self, values: Floats, n_documents: int) -> Floats:
-        """Return J values as a vector of all documents, zero elsewhere."""
+        """Return J values as a vector over all documents, zero elsewhere."""
         result = np.zeros(n_documents)
-        centred = values.copy()
-        _centre(centred, self.offsets)
-        result[self.documents] = centred
+        centered = values.copy()
+        _center(centered, self.offsets)
+        result[self.documents] = centered
         return result
 
 
-def slices(offsets: Integers) -> Iterator[slice]:
-    """Yield the range of each query."""
-    bounds = offsets.tolist()
-    for first, last in pairwise(bounds):
+def _slices(offsets: Integers) -> Iterator[slice]:
+    for first, last in pairwise(offsets.tolist()):
         yield slice(first, last)
 
 
-def _centre(rows: Floats, offsets: Integers) -> None:
-    for query in slices(offsets):
+def _center(rows: Floats, offsets: Integers) -> None:
+    for query in _slices(offsets):
         rows[query] -= rows[query].mean(axis=0)
 
 
@@ -122,7 +96,7 @@ def _dense_products(
     for first in range(0, columns.size, width):
         some = slice(first, first + width)
         block = X[np.ix_(rows, columns[some])].astype(np.float64)
-        _centre(block, offsets)
+        _center(block, offsets)
         block /= scale[some]
         products += block @ block.T
     return products
@@ -131,7 +105,7 @@ def _dense_products(
 def _sparse_products(
     X: Any, rows: Integers, columns: Integers, offsets: Integers, scale: Floats
 ) -> Floats:
-    """Multiply sparse rows; the columns that could lose digits to an offset as dense ones."""
+    # Columns with many entries could lose digits to an offset, so they are centered as dense ones.
     X = sp.csr_array(X[rows], dtype=np.float64)
     entries = np.bincount(X.indices, minlength=X.shape[1])[columns]
     full = entries >= max(DENSE_SHARE * rows.size, 1)
@@ -145,7 +119,7 @@ def _sparse_products(
         some = slice(first, first + height)
         products[some] = (sparse[some] @ transposed).toarray()
     for view in (products, products.T):
-        _centre(view, offsets)
+        _center(view, offsets)
     dense = X[:, columns[full]].toarray()
     among = np.arange(rows.size), np.arange(dense.shape[1])
     products += _dense_products(dense, *among, offsets, scale[full])

@@ -1,12 +1,11 @@
 """A penalty γ Σ_k ‖u_k‖ on groups of weights, which makes whole groups zero; with a certificate.
 
-Let F(u) = ρ½‖u‖² + L(u) + γ Σ_k ‖u_k‖. Take q_k, the part of −∇L(u) that the norm can hold: all of
-−∇_k L where that is not longer than γ, else γ times its direction; and p = (−∇L − q) / ρ, which is
-the best u if L were linear. As L is convex,
+Let F(u) = ½ρ‖u‖² + L(u) + γ Σ_k ‖u_k‖, let q_k be the projection of −∇_k L(u) onto the ball of
+radius γ, and p = (−∇L − q) / ρ, which would be the best u if L were linear. Because L is convex,
 
-    F(u) − F* ≤ ρ½‖u − p‖² + Σ_k (γ‖u_k‖ − q_kᵀu_k),
+    F(u) − F* ≤ ½ρ‖u − p‖² + Σ_k (γ‖u_k‖ − q_kᵀu_k),
 
-in which nothing is negative, and everything is zero at the optimum.
+where no term is negative, and all terms are zero at the optimum.
 """
 
 from dataclasses import dataclass
@@ -24,24 +23,15 @@ from marginrank.objective.protocols import Scores
 
 @dataclass(frozen=True)
 class Groups:
-    """γ Σ_k ‖u_k‖.
+    """γ Σ_k ‖u_k‖."""
 
-    Attributes
-    ----------
-    weight : float
-        γ.
-    starts : ndarray of int64
-        The first weight of each group, and the number of all.
-    """
-
-    weight: float
-    starts: Integers
+    weight: float  # γ
+    starts: Integers  # the first weight of each group, and the number of weights
 
     phrase = Message("with ", Mention("group_l1"))
 
     @cached_property
     def sizes(self) -> Integers:
-        """The number of weights in each group."""
         return np.diff(self.starts)
 
     def lengths(self, u: Floats) -> Floats:
@@ -49,32 +39,31 @@ class Groups:
         return np.sqrt(self.sums(u * u))
 
     def sums(self, by_weight: Floats) -> Floats:
-        """Return sums over the weights of each group; none is empty."""
+        """Return the sum over the weights of each group; no group is empty."""
         return np.add.reduceat(by_weight, self.starts[:-1])
 
     def spread(self, by_group: Floats) -> Floats:
-        """Return a number for each weight, that of its group."""
+        """Return the number of its group for each weight."""
         return np.repeat(by_group, self.sizes)
 
     def value(self, u: Floats) -> float:
-        """Return γ Σ_k ‖u_k‖."""
         return self.weight * float(np.sum(self.lengths(u)))
 
     def directions(self, u: Floats) -> Floats:
-        """Return u_k / ‖u_k‖, and zero where that is nothing."""
+        """Return u_k / ‖u_k‖, or zero for groups that are zero."""
         lengths = self.lengths(u)
         return u / self.spread(np.where(lengths > 0.0, lengths, 1.0))
 
     def held(self, pull: Floats) -> Floats:
-        """Return what of a pull the norm can hold: at most γ a group."""
+        """Project each group of −∇L onto the dual ball of radius γ."""
         lengths = self.lengths(pull)
         return pull * self.spread(self.weight / np.maximum(lengths, self.weight))
 
     def face(self, objective: Objective, u: Floats) -> Face:
-        """Return an objective of the groups that are not zero, with squares in place of norms.
+        """Return an objective of the non-zero groups with squares instead of norms.
 
-        At u it has the value, but for a constant, and the slopes of the norm, and is nowhere below.
-        With ‖u_k‖² γ / 2‖u_k‖ added to its penalty, a group has its weights scaled.
+        A norm γ‖v_k‖ becomes γ‖v_k‖² / 2‖u_k‖, which has the same slopes at v = u and, up to a
+        constant, is nowhere below it. Added to the ridge, it scales the weights of the group.
         """
         of_columns = objective.feature_variances
         assert of_columns is not None
@@ -89,7 +78,7 @@ class Groups:
         return on_face(objective, combinations)
 
     def _scale(self, length: float, ridge: float) -> float:
-        """Return √(ρ / (ρ + γ / length))."""
+        # √(ρ / (ρ + γ / length)), defined for length 0, too.
         return float(np.sqrt(ridge * length / (ridge * length + self.weight)))
 
 
@@ -102,12 +91,10 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def penalty(self) -> float:
-        """γ Σ_k ‖u_k‖."""
         return self.groups.value(self.w)
 
     @cached_property
     def is_zero(self) -> Booleans:
-        """Which groups are zero."""
         zero: Booleans = self.groups.lengths(self.w) == 0.0
         return zero
 
@@ -122,23 +109,22 @@ class GroupPoint(StructuredPoint):
 
     @cached_property
     def gradient(self) -> Floats:
-        """ρ(u − p), which is zero at the optimum only."""
+        """ρ(u − p), which is zero only at the optimum."""
         return self.base.gradient + self._held
 
     @cached_property
     def slopes(self) -> Floats:
-        """∇F for the groups that are not zero."""
+        """∇F for the non-zero groups."""
         return self.base.gradient + self.groups.weight * self.groups.directions(self.w)
 
     @property
     def gradient_rounding(self) -> float:
-        """How far the gradient may be off, as a length."""
         size = float(np.linalg.norm(self.pull))
         return self.base.gradient_rounding + 4.0 * PRECISION * size
 
     @cached_property
     def slack(self) -> float:
-        """Σ_k (γ‖u_k‖ − q_kᵀu_k), without cancellation, and its rounding."""
+        """Σ_k (γ‖u_k‖ − q_kᵀu_k) without cancellation, plus its rounding."""
         groups, gamma = self.groups, self.groups.weight
         lengths, pulls = groups.lengths(self.w), groups.lengths(self.pull)
         apart = groups.lengths(groups.directions(self.w) - self._held / gamma)
@@ -147,22 +133,20 @@ class GroupPoint(StructuredPoint):
         return gamma * (0.5 * total + 4.0 * PRECISION * float(np.sum(lengths)))
 
     def at(self, w: Floats) -> "GroupPoint":
-        """Look at other weights: a sweep."""
+        """Evaluate other weights: a sweep."""
         return GroupPoint(self.groups, self.objective.at(w, like=self.base))
 
     def move(self, step: float, direction: Floats, direction_scores: Scores) -> "GroupPoint":
-        """Look at w + step · direction, given X · direction; no sweep."""
         return GroupPoint(self.groups, self.base.move(step, direction, direction_scores))
 
     def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the derivative along a direction; a norm grows whichever way it leaves zero."""
+        # A norm grows in whichever direction it leaves zero.
         groups = self.groups
         leaving = float(np.sum(groups.lengths(direction)[self.is_zero]))
         of_norms = float(groups.directions(self.w) @ direction) + leaving
         return self.base.slope(direction, direction_scores) + groups.weight * of_norms
 
     def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the second derivative along a direction."""
         groups, lengths = self.groups, self.groups.lengths(self.w)
         along = groups.sums(groups.directions(self.w) * direction)
         across = np.maximum(groups.lengths(direction) ** 2 - along**2, 0.0)

@@ -1,4 +1,4 @@
-"""Pairs that come from labels, and are never written down."""
+"""Pairs that follow from labels, and are never written down."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +15,7 @@ from marginrank.data.queries import Documents, Queries, exact_sum
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_sampling import LevelDrawer, random_parts
-from marginrank.objective.pair_sets import (
-    PairSet,
-    concatenated,
-    joined_offsets,
-    query_weight_of,
-)
+from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets, query_weight_of
 from marginrank.objective.pair_weights import PairFactors
 
 INSIDE = Loss("inside", (Piece(1.0, 1.0, 1),))  # at scores 0 every pair is inside its margin
@@ -44,7 +39,7 @@ class LevelPairs(PairSet):
         margins: Floats | None,
         threads: int,
     ) -> Self:
-        """Return the pairs that the labels of `data` make."""
+        """Return the pairs that follow from the labels of `data`."""
         queries = data.queries
         if pair_weights is not None:
             pair_weights = PairFactors(*(queries.grouped(side) for side in pair_weights))
@@ -62,7 +57,7 @@ class LevelPairs(PairSet):
     def one_by_one(
         cls, source: PairSet, preferred: Integers, other: Integers, weight: float
     ) -> Self:
-        """Return pairs of documents of another set, each as a query of this weight."""
+        """Return pairs of documents of another set, each as a query of the given weight."""
         documents = np.stack([preferred, other], axis=1).ravel()
         count, rows = preferred.size, source.documents.rows
         queries = Queries(
@@ -108,7 +103,6 @@ class LevelPairs(PairSet):
 
     @property
     def covered(self) -> float:
-        """Number of pairs, with the weights of the queries."""
         return float(np.sum(self.query_weight * self._counts.astype(np.float64)))
 
     def native(self, loss: Loss) -> _core.Pairs:
@@ -128,18 +122,16 @@ class LevelPairs(PairSet):
         )
 
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
-        """Draw whole queries, and documents of long ones."""
         result = self._keep(self._draw(fraction, np.random.default_rng(seed), among))
         return result if among is not None else result.standing_for(self.covered)
 
     def deal(self, n_parts: int, seed: int) -> list[Self]:
-        """Deal out whole queries, and the documents of long ones."""
         part = self._dealt(n_parts, seed)
         kept = (self._keep(np.flatnonzero(part == k)) for k in range(n_parts))
         return [some.standing_for(self.covered) for some in kept]
 
     def _keep(self, documents: Integers) -> Self:
-        """Return the pairs of some documents, which stand for those of their queries."""
+        # The pairs of some documents, with the weight of all pairs of their queries.
         query_of_document = self.queries.query_of_document[documents]
         queries = self.queries.take(documents, query_of_document, self.threads)
         result = self._with(queries, documents)
@@ -184,7 +176,6 @@ class LevelPairs(PairSet):
         )
 
     def _draw(self, fraction: float, rng: np.random.Generator, among: int | None) -> Integers:
-        """Return which documents to keep."""
         query_of_document = self.queries.query_of_document
         drawn_query = self.active_queries & (rng.random(self.queries.n_queries) < fraction)
         long_queries = self.long_queries(among)
@@ -195,11 +186,8 @@ class LevelPairs(PairSet):
         return np.flatnonzero(keep)
 
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
-        """Deal out the documents of long queries.
-
-        The pairs inside the parts are a sample of a query's pairs; they are scaled up, so that the
-        gradient is right on average.
-        """
+        # The documents of long queries are distributed. The pairs inside the parts are a sample of
+        # a query's pairs; they are scaled up, so the gradient is unbiased.
         sizes = self.queries.sizes
         chosen = np.zeros(sizes.size, dtype=bool)
         chosen[queries] = True
@@ -215,12 +203,12 @@ class LevelPairs(PairSet):
         kept = np.bincount(query_of_part, parts.weight_by_query, queries.size)
         full = self.weights[queries]
         scale = np.divide(full, kept, out=np.zeros(queries.size), where=kept > 0)
-        # What is left whole keeps its weight to the last digit, beside long queries or not.
+        # Queries that are not cut keep their weight to the last digit.
         scale = np.where(n_parts > 1, scale, self.query_weight[queries])
         return replace(parts, query_weight=scale[query_of_part])
 
     def _with(self, queries: Queries, documents: Integers | slice) -> Self:
-        """Return other queries made of some of the documents, with what belongs to these."""
+        # `queries` are made of these documents of this set.
         factors = self.factors
         return replace(
             self,
@@ -232,7 +220,7 @@ class LevelPairs(PairSet):
     def _ranked_anew(
         self, documents: Integers, offsets: Integers, query_of_part: Integers
     ) -> Queries:
-        """Return parts of queries; adjacent levels are those that were adjacent before."""
+        # Levels are adjacent in a part only if they were adjacent in the query.
         rows = documents if self.queries.rows is None else self.queries.rows[documents]
         level = self.queries.level[documents]
         parts = Queries.from_labels(level.astype(np.float64), offsets, rows, self.threads)
@@ -252,16 +240,14 @@ class LevelPairs(PairSet):
 
 
 def _count_adjacent(level: NDArray[np.int32], offsets: Integers) -> Integers:
-    """Count the pairs of each query whose levels differ by one."""
     query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    width = int(level.max(initial=0)) + 2  # so that levels of two queries are never adjacent
+    width = int(level.max(initial=0)) + 2  # keeps levels of two queries from being adjacent
     place, count = np.unique(query * width + level, return_counts=True)
     pairs = np.where(np.diff(place) == 1, count[1:] * count[:-1], 0)
     return np.bincount(place[1:] // width, pairs, offsets.size - 1).astype(np.int64)
 
 
 def _scale_factors(factors: PairFactors | None, weight: Floats | None) -> PairFactors | None:
-    """Multiply both sides by document weights."""
     if weight is None:
         return factors
     column = weight[:, None]

@@ -16,34 +16,17 @@ from marginrank.data.queries import Documents
 from marginrank.data.ranking_data import RankingData
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sampling import ListedDrawer, random_parts
-from marginrank.objective.pair_sets import (
-    PairSet,
-    concatenated,
-    joined_offsets,
-    query_weight_of,
-)
+from marginrank.objective.pair_sets import PairSet, concatenated, joined_offsets, query_weight_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListedPairs(PairSet):
-    """The pairs of a list (PRSVM, paper 2): only those that count, and only their documents.
+    """The pairs of positive weight of a list (PRSVM, paper 2), and only their documents."""
 
-    Attributes
-    ----------
-    grouped : Documents
-        The documents that are part of a pair.
-    pairs : ndarray of int64, shape (n_pairs, 2)
-        Numbers of documents, the preferred one first.
-    pair_weight : ndarray of shape (n_pairs,) or None
-        Weights of the pairs, all positive; None where all are 1.
-    n_listed : int
-        Number of pairs of the list, those of weight zero included.
-    """
-
-    grouped: Documents
-    pairs: Integers
-    pair_weight: Floats | None
-    n_listed: int
+    grouped: Documents  # the documents of these pairs
+    pairs: Integers  # shape (n_pairs, 2); numbers of documents, the preferred one first
+    pair_weight: Floats | None  # all positive; None for ones
+    n_listed: int  # number of pairs of the list, including weight zero
 
     @classmethod
     def from_data(
@@ -64,7 +47,10 @@ class ListedPairs(PairSet):
             pair_weight=_times(listed.weight, data.sample_weight, listed.pairs),
             n_listed=len(listed),
         )
-        return everything._keep(everything._counting)[0]
+        counting = (everything.query_weight > 0)[everything._query_of_pair]
+        if everything.pair_weight is not None:
+            counting &= everything.pair_weight > 0
+        return everything._keep(counting)[0]
 
     @property
     def documents(self) -> Documents:
@@ -76,7 +62,6 @@ class ListedPairs(PairSet):
 
     @property
     def active_queries(self) -> Booleans:
-        """Which queries have pairs that count: all that are here, but for those without weight."""
         active: Booleans = self.query_weight > 0
         return active
 
@@ -87,7 +72,6 @@ class ListedPairs(PairSet):
 
     @property
     def covered(self) -> float:
-        """Weight of all pairs."""
         return float(np.sum(self.weights))
 
     @cached_property
@@ -108,32 +92,21 @@ class ListedPairs(PairSet):
         )
 
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
-        """Draw whole queries, and pairs of long ones."""
-        drawn = self._draw(fraction, np.random.default_rng(seed), among)
-        result = self._sampled(drawn)
+        result = self._sampled(self._draw(fraction, np.random.default_rng(seed), among))
         return result if among is not None else result.standing_for(self.covered)
 
     def deal(self, n_parts: int, seed: int) -> list[Self]:
-        """Deal out whole queries, and the documents of long ones.
-
-        Pairs of documents that are dealt to different parts are lost.
-        """
+        # Pairs of documents in different parts are lost.
         part = self._dealt(n_parts, seed)[self.pairs]
         inside = np.where(part[:, 0] == part[:, 1], part[:, 0], n_parts)
         kept = (self._sampled(inside == k) for k in range(n_parts))
         return [some.standing_for(self.covered) for some in kept]
 
     def _sampled(self, which: Booleans) -> Self:
-        """Return some of the pairs, which stand for all pairs of their queries."""
+        # Some of the pairs, with the weight of all pairs of their queries.
         result, chosen = self._keep(which)
         weight = self._standing_for(chosen, self.weight_by_query, result.weight_by_query)
         return replace(result, query_weight=weight, n_listed=len(result.pairs))
-
-    @property
-    def _counting(self) -> Booleans:
-        """Which pairs have a positive weight."""
-        counting: Booleans = (self.query_weight > 0)[self._query_of_pair]
-        return counting if self.pair_weight is None else counting & (self.pair_weight > 0)
 
     @property
     def _query_of_pair(self) -> Integers:
@@ -141,10 +114,8 @@ class ListedPairs(PairSet):
         return query
 
     def _keep(self, which: Booleans) -> tuple[Self, Integers]:
-        """Return some of the pairs, with their documents and queries, and which queries these are.
-
-        Nothing is copied if that is all of them.
-        """
+        # Some of the pairs, with their documents and queries, and the numbers of these queries.
+        # Nothing is copied if all pairs are kept.
         everything = bool(which.all())
         pairs = self.pairs if everything else self.pairs[which]
         weight = self.pair_weight
@@ -215,14 +186,14 @@ class ListedPairs(PairSet):
         )
 
     def _draw(self, fraction: float, rng: np.random.Generator, among: int | None) -> Booleans:
-        """Return which pairs to keep, so that about `fraction` of the documents are left."""
+        # Which pairs to keep, so that about `fraction` of the documents are left.
         query = self._query_of_pair
         drawn: Booleans = (rng.random(self.grouped.n_queries) < fraction)[query]
         long_queries = self.long_queries(among)
         if not long_queries.any():
             return drawn
         number = rng.random(len(query), dtype=np.float32)
-        # A document stays if its pair of the lowest number does.
+        # A document is kept if the pair with its lowest random number is kept.
         lowest = np.ones(self.grouped.n_documents, dtype=np.float32)
         for side in self.pairs.T:
             np.minimum.at(lowest, side, number)
@@ -230,7 +201,7 @@ class ListedPairs(PairSet):
         return np.where(long_queries[query], number < limit, drawn)
 
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
-        """Deal out the pairs of long queries: none is lost, and documents are repeated."""
+        # The pairs of long queries are distributed: no pair is lost, and documents are repeated.
         query_of_pair = self._query_of_pair
         counts = np.bincount(query_of_pair, minlength=self.grouped.n_queries)[queries]
         order = np.argsort(query_of_pair, kind="stable")
@@ -238,7 +209,7 @@ class ListedPairs(PairSet):
         sizes = self.grouped.sizes[queries]
         n_parts = np.where(sizes > largest, -(-counts // (largest // 2)), 1)
         part = random_parts(counts, n_parts, first + queries, seed)
-        # A document has a copy in each part that has a pair of it.
+        # A document has a copy in each part with a pair of it.
         n = self.grouped.n_documents
         copies, pairs = np.unique(part[:, None] * n + self.pairs[order], return_inverse=True)
         documents, rows = copies % n, self.grouped.rows
@@ -262,7 +233,7 @@ class ListedPairs(PairSet):
 
 
 def _lowest_part(values: NDArray[np.float32], fraction: float) -> float:
-    """Return what about `fraction` of the values are below."""
+    # The quantile of the values at `fraction`.
     count = round(fraction * values.size)
     return float(np.partition(values, count)[count]) if count < values.size else np.inf
 
@@ -276,13 +247,12 @@ def _check_queries(data: RankingData, listed: PairList) -> None:
         (i, j), place = listed.pairs[apart[0]], listed.place(int(apart[0]))
         a, b = data.query_ids[query[i]], data.query_ids[query[j]]
         raise ValueError(
-            f"{place} joins row {i} of query {a} and row {j} of query {b}; a pair needs two "
-            "documents of one query: drop it, or correct the queries."
+            f"{place} joins row {i} of query {a} and row {j} of query {b}; pairs must be within "
+            "one query. Drop the pair or correct qid."
         )
 
 
 def _times(weight: Floats | None, document_weight: Floats | None, pairs: Integers) -> Floats | None:
-    """Multiply pair weights by the weights of both documents."""
     if document_weight is None:
         return weight
     product: Floats = document_weight[pairs[:, 0]] * document_weight[pairs[:, 1]]

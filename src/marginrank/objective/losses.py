@@ -1,18 +1,22 @@
-"""Losses on the score difference t = s_i − s_j of a pair, as sums of hinge pieces.
+"""Losses on the score difference t = s_i − s_j of a pair, as sums of hinge terms (pieces).
 
-A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. That is all the native kernels
-know of it, so a new loss is a new entry of :data:`LOSSES`.
+A loss is ℓ(t) = Σ_m a_m · max(0, θ_m − t)^{e_m} with e_m ∈ {1, 2}. The native kernels see only this
+list, so a new loss is one new entry of :data:`LOSSES`.
 """
 
 from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marginrank._utils.parameters import ParameterError, given
 from marginrank._utils.types import Floats
+
+SMALLEST_ERROR, LARGEST_ERROR = 1e-5, 0.1  # of the logistic loss
+GRID = 600  # points at which its error is bounded
 
 
 @dataclass(frozen=True)
@@ -26,17 +30,10 @@ class Piece:
 
 @dataclass(frozen=True)
 class Loss:
-    """A convex loss made of hinge pieces.
+    """A convex loss made of hinge terms.
 
-    Parameters
-    ----------
-    name : str
-        What users write.
-    pieces : tuple of Piece
-        The terms of the sum.
-    margin : float
-        The t from which a pair costs nothing, or 0 if there is none. Margin rescaling puts the
-        pair's own margin in its place.
+    `margin` is the smallest t without a loss, or 0 if there is none. Margin rescaling replaces it
+    by the pair's own margin.
 
     Examples
     --------
@@ -51,25 +48,24 @@ class Loss:
 
     @property
     def smooth(self) -> bool:
-        """Whether the loss is differentiable, as Newton methods need."""
+        """Whether the loss is differentiable, as Newton methods require."""
         return all(piece.power == 2 for piece in self.pieces)
 
     @property
     def piecewise_linear(self) -> bool:
-        """Whether the loss is a sum of hinges, as the hinge solvers need."""
+        """Whether the loss is a sum of hinges, as the hinge solvers require."""
         return all(piece.power == 1 and piece.coefficient > 0 for piece in self.pieces)
 
     def as_array(self) -> Floats:
-        """Return the pieces as rows (a, θ, e), as the native kernels take them."""
+        """Return the pieces as rows (a, θ, e) for the native kernels."""
         return np.array([(p.coefficient, p.theta, p.power) for p in self.pieces], dtype=np.float64)
 
     def shifted(self, offset: float) -> "Loss":
-        """Return ℓ(t − offset)."""
         pieces = tuple(Piece(p.coefficient, p.theta + offset, p.power) for p in self.pieces)
         return Loss(self.name, pieces, self.margin + offset)
 
     def smoothed(self, width: float) -> "Loss":
-        """Return a sum of hinges with each kink made a parabola `width` wide, centred on it."""
+        """Return a sum of hinges with each kink made a parabola `width` wide, centered on it."""
         half = 0.5 * width
         pieces = []
         for piece in self.pieces:
@@ -79,32 +75,29 @@ class Loss:
         return Loss(self.name, tuple(pieces), self.margin)
 
     def value(self, t: ArrayLike) -> Floats:
-        """Return ℓ(t)."""
         return self._sum(t, lambda p, slack: p.coefficient * slack**p.power)
 
     def derivative(self, t: ArrayLike) -> Floats:
-        """Return ℓ'(t); at a kink, the derivative from the right."""
+        """Return ℓ'(t); at a kink, from the right."""
         return self._sum(
             t, lambda p, slack: -p.power * p.coefficient * slack ** (p.power - 1) * (slack > 0)
         )
 
     def curvature(self, t: ArrayLike) -> Floats:
-        """Return ℓ''(t); at a kink, the value from the right."""
+        """Return ℓ''(t); at a kink, from the right."""
         return self._sum(t, lambda p, slack: (p.power == 2) * 2.0 * p.coefficient * (slack > 0))
 
     @property
     def largest_curvature(self) -> float:
-        """The maximum of ℓ'', which is taken left of a kink."""
+        """The maximum of ℓ'', which is attained left of a kink."""
         kinks = np.array([piece.theta for piece in self.pieces])
         below = np.nextafter(kinks, -np.inf)
         return float(np.max(self.curvature(below)))
 
     def squared_derivative(self) -> "Loss":
-        """Return ℓ'(t)² as a sum of pieces, for a smooth loss.
-
-        Left of a kink θ with coefficient a, ℓ'' is larger by 2a. So (ℓ'²)' = 2ℓ'ℓ'' jumps by
-        4a ℓ'(θ), and (ℓ'²)'' = 2ℓ''² by the difference of its values on both sides.
-        """
+        """Return ℓ'(t)² as a sum of pieces, for a smooth loss."""
+        # Left of a kink θ with coefficient a, ℓ'' is larger by 2a. So (ℓ'²)' = 2ℓ'ℓ'' jumps by
+        # 4a ℓ'(θ), and (ℓ'²)'' = 2ℓ''² by the difference of its values on both sides.
         pieces = []
         curvature = 0.0
         for piece in sorted(self.pieces, key=lambda p: -p.theta):
@@ -135,13 +128,69 @@ def logistic(error: float = 0.01) -> Loss:
     >>> bool(np.max(np.abs(logistic(0.001).value(t) - np.logaddexp(0.0, -t))) <= 0.001)
     True
     """
-    from marginrank.objective.logistic import logistic_pieces
+    return Loss("logistic", tuple(Piece(a, theta, 2) for a, theta in _logistic_pieces(error)))
 
-    return Loss("logistic", tuple(Piece(a, theta, 2) for a, theta in logistic_pieces(error)))
+
+@lru_cache
+def _logistic_pieces(error: float) -> tuple[tuple[float, float], ...]:
+    # ℓ(t) = log(1 + exp(−t)) is approximated by q(t) = Σ a_m max(0, θ_m − t)² with symmetric knots
+    # θ_1 > … > θ_M. For given knots, the a_m with the smallest max |q − ℓ| solve a linear program.
+    # q is constrained to be convex (its curvature 2 Σ_{i ≤ m} a_i between two knots is not
+    # negative), zero right of the knots and −t left of them, like ℓ up to a small error.
+    if not SMALLEST_ERROR <= error <= LARGEST_ERROR:
+        raise ValueError(
+            f"error={error:g} must be between {SMALLEST_ERROR:g} and {LARGEST_ERROR:g}."
+        )
+    # ℓ is about exp(−t) where the approximation ends; half of the error is for the cut there.
+    reach = np.log(2.0 / error)
+    n_knots = 3
+    while True:
+        knots = _knots(n_knots, reach)
+        coefficients = _fit(knots, reach)
+        if coefficients is not None and _largest_error(coefficients, knots) <= error:
+            return tuple(zip(coefficients.tolist(), knots.tolist(), strict=True))
+        n_knots += 1
+
+
+def _knots(n_knots: int, reach: float) -> Floats:
+    # Equal shares of ∫ |ℓ'''|^{1/3} between the knots make the error about the same everywhere.
+    t = np.linspace(-reach, reach, 4001)
+    sigmoid = 1.0 / (1.0 + np.exp(-t))
+    third = np.abs(sigmoid * (1.0 - sigmoid) * (1.0 - 2.0 * sigmoid))
+    density = np.cbrt(third + 1e-3 * third.max())
+    share = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+    knots = np.interp(np.linspace(share[-1], 0.0, n_knots), share, t)
+    return 0.5 * (knots - knots[::-1])
+
+
+def _fit(knots: Floats, reach: float) -> Floats | None:
+    from scipy.optimize import linprog
+
+    n = knots.size
+    t = np.linspace(-reach - 1.0, reach + 1.0, GRID)
+    basis = np.maximum(0.0, knots - t[:, None]) ** 2
+    target = np.logaddexp(0.0, -t)
+    curvature = np.tril(np.ones((n - 1, n)))
+    bound = np.ones((t.size, 1))
+    solution = linprog(
+        np.append(np.zeros(n), 1.0),
+        A_ub=np.block([[basis, -bound], [-basis, -bound], [-curvature, np.zeros((n - 1, 1))]]),
+        b_ub=np.concatenate([target, -target, np.zeros(n - 1)]),
+        A_eq=np.column_stack([[np.ones(n), 2.0 * knots, knots**2], np.zeros(3)]),
+        b_eq=[0.0, 1.0, 0.0],
+        bounds=[(None, None)] * n + [(0.0, None)],
+    )
+    return solution.x[:n] if solution.success else None
+
+
+def _largest_error(coefficients: Floats, knots: Floats) -> float:
+    t = np.linspace(-2.0 * knots[0], 2.0 * knots[0], 20 * GRID + 1)
+    approximation = np.maximum(0.0, knots - t[:, None]) ** 2 @ coefficients
+    return float(np.max(np.abs(approximation - np.logaddexp(0.0, -t))))
 
 
 class _Losses(UserDict[str, Loss]):
-    """Losses by name; one that takes time to make is made when it is asked for."""
+    """Losses by name; losses that take time to build are built on first use."""
 
     def __init__(self, losses: Iterable[Loss], late: Mapping[str, Callable[[], Loss]]) -> None:
         super().__init__({loss.name: loss for loss in losses})
@@ -166,7 +215,7 @@ LOSSES = _Losses(
 
 
 def get_loss(name: str) -> Loss:
-    """Return a loss by its name; ``"logistic@0.001"`` is the logistic loss to within 0.001.
+    """Return the loss of a name; ``"logistic@0.001"`` is the logistic loss to within 0.001.
 
     Examples
     --------
@@ -180,7 +229,7 @@ def get_loss(name: str) -> Loss:
             return logistic(float(error))
         except ValueError as problem:
             raise ParameterError(
-                given("loss", name), " needs an error between 1e-05 and 0.1 after the @."
+                given("loss", name), " must have an error from 1e-05 to 0.1 after the @."
             ) from problem
     if at or base not in LOSSES:
         raise ParameterError(

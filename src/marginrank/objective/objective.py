@@ -1,12 +1,12 @@
-"""The objective: X, a loss on pairs and a regulariser, seen through values and derivatives.
+"""The objective: X, a loss on pairs and a ridge, with values and derivatives.
 
 F(w) = ρ · ½‖w‖² + C · Σ_q ω_q Σ_{(i,j)} δ_ij ℓ(s_i − s_j),  s = Xw
 
-ρ, the ridge, is 1 in a RankSVM and 0 where a solver adds a regulariser of its own.
+The ridge ρ is 1 in a RankSVM, and 0 if a solver adds a regularizer of its own.
 
-A solver gets a :class:`Point` for each w it evaluates and asks it for what it needs. X is touched
-only where a method's description says "a sweep". Vectors with one entry per document are opaque:
-:attr:`Objective.space` computes with them.
+A solver asks for a :class:`Point` at each w. Only methods whose description says "a sweep" read X.
+Vectors with one entry per document are opaque: :attr:`Objective.space` computes with them, because
+they may be on another device or machine.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,6 @@ import numpy as np
 
 from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Floats, Integers
-from marginrank.objective.journal import Journal
 from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import PairCounts
 from marginrank.objective.protocols import (
@@ -30,39 +29,29 @@ from marginrank.objective.protocols import (
 )
 
 PRECISION = float(np.finfo(np.float64).eps)
-SMALL = 1e-3  # of a gradient, that its rounding may be without a closer look
-MANY_FEATURES = 1 << 16  # for a sum of each in every block of documents
+SMALL = 1e-3  # of the gradient: a rounding bound below is good enough without another sweep
+MANY_FEATURES = 1 << 16  # with more, one sum per feature and block of documents takes too much
+
+
+@dataclass
+class Journal:
+    """Shared by an objective and all objectives derived from it."""
+
+    sweeps: float = 0.0  # over X; one over a sample counts as its share
+    w: Floats | None = None  # best weights so far; used if the solver fails
+    history: list[Any] | None = None  # iterations of the outermost solver
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Objective:
-    """F(w) for a matrix, a set of pairs and a loss.
+    """F(w) for a matrix, a set of pairs and a loss."""
 
-    Parameters
-    ----------
-    design : Design
-        X and the pairs; C, normalization and all weights are in the weights of its queries and
-        pairs.
-    loss : Loss
-        The loss on a pair.
-    ridge : float
-        ρ, the weight of ½‖w‖².
-    features : ndarray of int64, optional
-        Numbers of its features in the data; None where these are all.
-    fraction : float
-        Share of the documents of the data that this is a sample of.
-    share : float
-        Share of the entries of X that are in its columns.
-    journal : Journal
-        What has happened to this objective and all that were made from it.
-    """
-
-    design: Design
+    design: Design  # X and the pairs; C and normalization are in the weights of its queries
     loss: Loss
-    ridge: float = 1.0
-    features: Integers | None = None
-    fraction: float = 1.0
-    share: float = 1.0
+    ridge: float = 1.0  # ρ
+    features: Integers | None = None  # numbers of its features in the data; None for all
+    fraction: float = 1.0  # of the documents of the data
+    share: float = 1.0  # of the entries of X
     journal: Journal = field(default_factory=Journal)
 
     @cached_property
@@ -72,17 +61,14 @@ class Objective:
 
     @property
     def space(self) -> ScoreSpace:
-        """Computes with scores."""
         return self.design.space
 
     @property
     def matrix(self) -> Matrix:
-        """X, as a backend holds it."""
         return self.design.matrix
 
     @property
     def pairs(self) -> PairCounts:
-        """The pairs."""
         return self.design.pairs
 
     @property
@@ -92,46 +78,24 @@ class Objective:
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
         return self.matrix.n_features
 
     @property
     def entries_per_document(self) -> float:
-        """Stored entries of X by row, on average."""
+        """Mean number of stored entries per row of X."""
         return self.matrix.n_entries / self.matrix.n_rows
 
     @property
-    def n_documents(self) -> int:
-        """Number of documents."""
-        return self.pairs.n_documents
-
-    @property
-    def n_queries(self) -> int:
-        """Number of queries."""
-        return self.pairs.n_queries
-
-    @property
     def n_active_documents(self) -> int:
-        """Number of documents that matter: of queries with pairs that count, or of listed pairs."""
+        """Number of documents of queries with weighted pairs, or of listed pairs."""
         return self.pairs.n_active_documents
 
     @property
-    def n_pairs(self) -> int:
-        """Number of pairs in the loss, exactly."""
-        return self.pairs.n_pairs
-
-    @property
-    def has_weight(self) -> bool:
-        """Whether any pair has a positive weight."""
-        return self.pairs.has_weight
-
-    @property
     def sweeps(self) -> float:
-        """Sweeps over X so far, by this objective and its samples."""
+        """Sweeps over X so far, by all objectives of the journal."""
         return self.journal.sweeps
 
     def count_sweep(self, sweeps: float = 1.0) -> None:
-        """Add to :attr:`sweeps`."""
         self.journal.sweeps += sweeps * self.fraction * self.share
 
     def at(
@@ -142,10 +106,10 @@ class Objective:
         accumulated_update: Floats | None = None,
         like: "Point | None" = None,
     ) -> "Point":
-        """Evaluate w: a sweep, that also gives the gradient; none if its scores Xw are known.
+        """Evaluate w: a sweep, which also computes the gradient; none if the scores Xw are known.
 
-        Scores that come from another point carry its rounding, by its `accumulated_update`. It is
-        faster if the scores rank documents much as those of the point `like` do.
+        Scores of another point carry its rounding, given by its `accumulated_update`. Sorting is
+        faster if the point `like` ranks the documents similarly.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
         state = None if like is None else like.state
@@ -159,59 +123,51 @@ class Objective:
         )
 
     def at_zero(self) -> "Point":
-        """Evaluate w = 0; no sweep."""
         return self.at(np.zeros(self.n_features), self.space.zero())
 
     def at_point(self, point: "Point") -> "Point":
-        """Evaluate the w of a point of another loss on the same documents; no sweep."""
+        """Evaluate the w of a point of another loss or ridge on the same documents; no sweep."""
         evaluation = self.pair_loss.evaluate(point.scores, point.state)
         return Point(self, point.w, evaluation, point.accumulated_update)
 
     def with_loss(self, loss: Loss) -> "Objective":
-        """Return the same objective with another loss on the pairs."""
         return replace(self, loss=loss)
 
     def with_ridge(self, ridge: float) -> "Objective":
-        """Return the same objective with another weight of ½‖w‖²."""
         return replace(self, ridge=ridge)
 
     def on(self, matrix: Matrix | None = None, pairs: PairCounts | None = None) -> "Objective":
-        """Return the same objective on another X, or with other pairs."""
+        """Return the same objective on another X or with other pairs."""
         matrix, pairs = matrix or self.matrix, pairs or self.pairs
         return replace(self, design=matrix.design(pairs, self.threads))
 
     def restrict(self, columns: Integers) -> "Objective":
-        """Return the objective of some features alone (ascending), whose columns are copied."""
+        """Return the objective of some features (ascending), whose columns are copied."""
         matrix = self.matrix.restrict(columns, self.threads)
         share = self.share * matrix.n_entries / max(self.matrix.n_entries, 1)
         return replace(self.on(matrix), features=self.feature(columns), share=share)
 
     def feature(self, j: Any) -> Any:
-        """Return the number in the data of the feature with number j here, or of several."""
+        """Return the numbers in the data of features of this objective."""
         return self.matrix.feature(j) if self.features is None else self.features[j]
 
     def sample(self, fraction: float, seed: int) -> "Objective":
         """Return the objective of a random sample of about `fraction` of the active documents.
 
-        Whole queries are drawn; one that has much of the data is thinned instead, document by
-        document, or pair by pair if the pairs are listed. Weights are scaled up so that it
-        estimates this objective. For one seed, smaller samples are part of larger ones.
+        Whole queries are drawn; long queries are thinned instead, by document, or by pair if pairs
+        are listed. Weights are scaled up, so it estimates this objective. For one seed, smaller
+        samples are part of larger ones.
         """
         return self._sampled(*self.matrix.sample(self.pairs, fraction, seed, self.threads))
 
     def sample_parts(self, fraction: float, seed: int, n_parts: int) -> "list[Objective]":
-        """Return a sample in parts without a common document, each an estimate of this one."""
+        """Return a sample in parts without a common document, each an estimate of F."""
         matrix, pairs = self.matrix.sample(self.pairs, fraction, seed, self.threads)
         return [self._sampled(matrix, part) for part in pairs.deal(n_parts, seed)]
 
     def _sampled(self, matrix: Matrix, pairs: PairCounts) -> "Objective":
-        kept = self.fraction * pairs.n_documents / self.n_documents
+        kept = self.fraction * pairs.n_documents / self.pairs.n_documents
         return replace(self.on(matrix, pairs), fraction=kept)
-
-    @property
-    def largest_sample(self) -> float:
-        """The share of the documents up to which :meth:`sample` does not read X anew."""
-        return self.matrix.largest_sample
 
     @property
     def feature_magnitudes(self) -> Floats:
@@ -220,7 +176,7 @@ class Objective:
 
     @property
     def feature_variances(self) -> Floats | None:
-        """How much each feature varies, about, if that is known and a few are far ahead."""
+        """Approximate variance of each feature, if known and dominated by a few features."""
         return self.matrix.variances
 
     def scores(self, w: Floats) -> Scores:
@@ -234,7 +190,7 @@ class Objective:
         return self.design.transpose_dot(z)
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for a value c per active document, where J takes off means; a sweep."""
+        """Return XᵀJc for one value c per active document; J subtracts means; a sweep."""
         self.count_sweep()
         return self.design.combine_active(values)
 
@@ -242,24 +198,16 @@ class Objective:
 class Point:
     """The objective at one w.
 
-    Every certificate counts its own rounding. What was added up is known, by size, from the
-    kernels: about one part in 10¹⁶ of it may be wrong. Scores are sums of products of features and
-    weights, and those of a point that was reached along lines carry the rounding of all the steps.
-
-    Attributes
-    ----------
-    accumulated_update : ndarray of shape (n_features,)
-        How far each weight has gone in steps along which scores were updated, from zero.
-    losses : LossSums
-        The loss, and how many queries and documents have to do with it.
+    Every certificate includes its own rounding error. The kernels report the size of all terms
+    they add up, and about one part in 10¹⁶ of it may be wrong. Scores of a point that was reached
+    along lines carry the rounding of all steps: `accumulated_update` is Σ |change| of each weight
+    over these steps.
     """
 
+    penalty = slack = 0.0  # a point in a cone or with groups has them
+
     def __init__(
-        self,
-        objective: Objective,
-        w: Floats,
-        evaluation: Evaluation,
-        accumulated_update: Floats,
+        self, objective: Objective, w: Floats, evaluation: Evaluation, accumulated_update: Floats
     ) -> None:
         self.objective = objective
         self.w = w
@@ -270,7 +218,8 @@ class Point:
         self.accumulated_update = accumulated_update
         self.losses = evaluation.losses
         self.loss_value = self.losses.value
-        self._slope_along: tuple[Scores | None, float] = None, 0.0  # where it came from
+        # The last direction of a line search and the slope along it, which the kernel returned.
+        self._slope_along: tuple[Scores | None, float] = None, 0.0
         if evaluation.gradient is not None:
             self.gradient = objective.ridge * w + evaluation.gradient
 
@@ -286,13 +235,13 @@ class Point:
 
     @property
     def has_gradient(self) -> bool:
-        """Whether the gradient costs no sweep any more."""
+        """Whether the gradient is known and costs no sweep."""
         return "gradient" in self.__dict__
 
     def by_group(self, n_groups: int) -> GroupedLoss:
         """Return the loss as a sum over about `n_groups` groups of queries.
 
-        A sweep, that also gives the gradient if there is none yet.
+        A sweep, which also computes the gradient if it is not known.
         """
         o = self.objective
         o.count_sweep()
@@ -303,7 +252,7 @@ class Point:
 
     @property
     def sum_rounding(self) -> float:
-        """How far the loss may be from that of the scores."""
+        """Bound on the rounding error of the sums in the loss, for given scores."""
         return PRECISION * self.losses.value_size
 
     @cached_property
@@ -313,32 +262,33 @@ class Point:
 
     @cached_property
     def _score_error(self) -> float:
-        """How far a score may be from that of w."""
+        """Bound on the rounding error of a score."""
         return PRECISION * float(self.objective.feature_magnitudes @ self.accumulated_update)
 
     @property
     def slope_rounding(self) -> float:
-        """How far the loss's gradient may be off, for a feature of magnitude one."""
+        """Bound on the rounding error of the loss's gradient, for a feature of magnitude one."""
         return PRECISION * self.losses.slope_size
 
     @cached_property
     def rounding(self) -> float:
-        """How far the loss of w may be above what was computed."""
+        """Bound on how far the loss of w may be above its computed value."""
         if self.objective.loss.smooth:
             return self.sum_rounding + self.score_rounding
-        # Whether a pair at a kink costs anything depends on the last digits of its scores.
+        # Whether a pair at a kink has a slope depends on the last digits of its scores, so bound
+        # the loss by one whose kinks are moved by that much.
         raised = self.objective.with_loss(self.objective.loss.shifted(2.0 * self._score_error))
         above = raised.at_point(self)
         return max(above.loss_value - self.loss_value, 0.0) + above.sum_rounding
 
     @cached_property
     def gradient_rounding(self) -> float:
-        """How far ∇F(w) may be off, as a length; a sweep where the largest values say too much."""
+        """Bound on the norm of the rounding error of ∇F(w); a sweep if a simpler bound is loose."""
         o = self.objective
         of_ridge = PRECISION * o.ridge * float(np.linalg.norm(self.w))
         of_loss = self.slope_rounding * float(np.linalg.norm(o.feature_magnitudes))
         if of_loss > SMALL * float(np.linalg.norm(self.gradient)) and o.n_features <= MANY_FEATURES:
-            # Errors of queries are independent, and most have no value as large as the largest.
+            # Errors of queries are independent, and few queries hold the largest value.
             o.count_sweep()
             squares = o.design.query_squares(self._evaluation.by_query)
             of_loss = min(of_loss, PRECISION * float(np.sqrt(np.sum(squares))))
@@ -346,14 +296,14 @@ class Point:
 
     @property
     def gradient_gap(self) -> float:
-        """½‖∇F(w)‖² / ρ, which bounds F(w) − F* as F is ρ-strongly convex."""
+        """½‖∇F(w)‖² / ρ, which bounds F(w) − F* because F is ρ-strongly convex."""
         ridge = self.objective.ridge
         length = float(np.linalg.norm(self.gradient)) + self.gradient_rounding
         return 0.5 * length * length / ridge if ridge > 0 else np.inf
 
     @property
     def gap(self) -> float:
-        """Certificate: F(w) − F* is not larger."""
+        """Certificate: an upper bound on F(w) − F*, rounding included."""
         return self.gradient_gap + self.rounding
 
     def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
@@ -368,20 +318,20 @@ class Point:
         return self.objective.pair_loss.hess_vec(self.state, u)
 
     def hessian(self) -> Floats:
-        """Return ∇²F(w), an n × n matrix; a sweep for each eight columns."""
+        """Return ∇²F(w), an n × n matrix; a sweep per eight columns."""
         o = self.objective
         o.count_sweep(max(1.0, o.n_features / 8))
         hessian = o.design.hessian(o.pair_loss, self.state)
-        diagonal = np.diag_indices_from(hessian)
-        hessian[diagonal] = o.ridge + np.maximum(hessian[diagonal], 0.0)  # less by rounding only
+        diagonal = np.diag_indices_from(hessian)  # negative by rounding only
+        hessian[diagonal] = o.ridge + np.maximum(hessian[diagonal], 0.0)
         return hessian
 
     def hess_diag(self) -> Floats:
-        """Return the diagonal of ∇²F(w); a sweep for each eight columns a row has entries in."""
+        """Return the diagonal of ∇²F(w); a sweep per eight entries of a row."""
         o = self.objective
         o.count_sweep(max(1.0, o.entries_per_document / 8))
         diagonal = o.design.hess_diag(o.pair_loss, self.state)
-        return o.ridge + np.maximum(diagonal, 0.0)  # less by rounding only
+        return o.ridge + np.maximum(diagonal, 0.0)  # negative by rounding only
 
     def curved_gram(self) -> Floats:
         """Return A K for the inner products K of the active documents; no sweep."""
@@ -400,15 +350,14 @@ class Point:
         return moved
 
     def with_ridge(self, ridge: float) -> "Point":
-        """Return the same w with another weight of ½‖w‖²; no sweep."""
         of_loss = self.gradient - self.objective.ridge * self.w if self.has_gradient else None
         there = self._evaluation._replace(gradient=of_loss)
         return Point(self.objective.with_ridge(ridge), self.w, there, self.accumulated_update)
 
     def through(self, features: Integers) -> "Point":
-        """Return the same w in some features alone, which hold all non-zero weights.
+        """Return the same w on some features, which hold all non-zero weights.
 
-        Their columns are copied; no sweep, unless scores carry the rounding of other features.
+        Their columns are copied. No sweep, unless scores carry the rounding of other features.
         """
         restricted, w = self.objective.restrict(features), self.w[features]
         if np.delete(self.accumulated_update, features).any():

@@ -1,4 +1,4 @@
-"""Random parts and random pairs of a set of pairs, for learners that see a little at a time."""
+"""Random parts and random pairs of a set of pairs, for stochastic solvers."""
 
 from abc import ABC, abstractmethod
 
@@ -10,10 +10,10 @@ from marginrank.objective.pair_weights import PairFactors
 
 
 def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) -> Integers:
-    """Deal the items of groups out to parts, evenly and at random.
+    """Return the part of each item of some groups, evenly and at random.
 
-    Groups stand one after another, and so do their parts, which are numbered through. How a group
-    is dealt out depends on `seed` and its key alone.
+    Items are ordered by group, and parts are numbered through. How a group is split depends only on
+    `seed` and its key.
     """
     part: Integers = np.repeat(np.cumsum(n_parts) - n_parts, sizes)
     ends = np.cumsum(sizes)
@@ -24,15 +24,9 @@ def random_parts(sizes: Integers, n_parts: Integers, keys: Integers, seed: int) 
 
 
 class PairDrawer(ABC):
-    """Draws pairs with probabilities in proportion to their weights.
+    """Draws pairs with probabilities in proportion to their weights."""
 
-    Attributes
-    ----------
-    total : float
-        Weight of all pairs.
-    """
-
-    total: float
+    total: float  # weight of all pairs
 
     @abstractmethod
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
@@ -40,29 +34,13 @@ class PairDrawer(ABC):
 
 
 class LevelDrawer(PairDrawer):
-    """Draws from all pairs of different levels, or of adjacent ones, in O(log l) a pair.
-
-    Parameters
-    ----------
-    queries : Queries
-        The documents and their levels.
-    factors : PairFactors or None
-        Weights δ_ij of the pairs.
-    adjacent : bool
-        Draw pairs of adjacent levels only.
-    query_weight : ndarray of shape (n_queries,)
-        What multiplies the weights of a query's pairs.
-    """
+    """Draws from all pairs of different levels, or of adjacent ones, in O(log l) per pair."""
 
     def __init__(
-        self,
-        queries: Queries,
-        factors: PairFactors | None,
-        adjacent: bool,
-        query_weight: Floats,
+        self, queries: Queries, factors: PairFactors | None, adjacent: bool, query_weight: Floats
     ) -> None:
         query = queries.query_of_document
-        # Documents by query, then by level: those below a level come before it.
+        # Sort documents by query and level, so the documents below a level come before it.
         self._documents = np.lexsort((queries.level, query))
         if factors is None:
             factors = PairFactors(*np.ones((2, query.size, 1)))
@@ -74,7 +52,7 @@ class LevelDrawer(PairDrawer):
         step = np.where(new_query, 0, np.diff(level, prepend=0))
         starts = np.flatnonzero(new_query | (step > 0))
         runs = np.diff(starts, append=level.size)
-        # The partners of a document stand from `low` to `high`.
+        # The partners of a document are at the positions from `low` to `high`.
         self._high = np.repeat(starts, runs)
         if adjacent:
             previous = np.concatenate([starts[:1], starts[:-1]])
@@ -83,7 +61,7 @@ class LevelDrawer(PairDrawer):
             self._low = np.repeat(queries.offsets[:-1], queries.sizes)
         partners = self._mass[self._high] - self._mass[self._low]
         weight = np.sum(query_weight[query][:, None] * self._preferred * partners, axis=1)
-        self._cumulative = np.cumsum(np.maximum(weight, 0.0))  # sums that cancel may end below 0
+        self._cumulative = np.cumsum(np.maximum(weight, 0.0))  # negative by cancellation only
         self.total = float(self._cumulative[-1])
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
@@ -98,7 +76,8 @@ class LevelDrawer(PairDrawer):
         first, last = self._low[i], self._high[i] - 1
         start, end = mass_before(first), mass_before(last + 1)
         target = start + rng.random(count) * (end - start)
-        while np.any(first < last):  # bisection for the last place with no more than that before it
+        # Bisection for the last position with at most the target mass before it.
+        while np.any(first < last):
             middle = (first + last + 1) // 2
             fits = mass_before(middle) <= target
             first, last = np.where(fits, middle, first), np.where(fits, last, middle - 1)
@@ -119,7 +98,8 @@ class ListedDrawer(PairDrawer):
 
 
 def _draw_places(cumulative: Floats, count: int, rng: np.random.Generator) -> Integers:
-    """Return places in proportion to what each adds to a cumulative sum."""
+    # Positions in proportion to the increments of a cumulative sum; rounding must not select one
+    # of weight zero at the end.
     last = np.flatnonzero(np.diff(cumulative, prepend=0.0) > 0)[-1]
     places = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
     inside: Integers = np.minimum(places, last)

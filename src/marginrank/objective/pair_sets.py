@@ -1,9 +1,8 @@
-"""Which pairs of documents a loss is summed over, and with what weights.
+"""The pairs of documents that a loss is summed over, and their weights.
 
-A set of pairs comes from labels (:class:`~marginrank.objective.level_pairs.LevelPairs`), and then
-is never written down, or from a list (:class:`~marginrank.objective.listed_pairs.ListedPairs`).
-Both turn into what the kernels take, and nothing else does; and both can be sampled, cut and drawn
-from.
+Pairs come from labels (:class:`~marginrank.objective.level_pairs.LevelPairs`), and are then never
+written down, or from a list (:class:`~marginrank.objective.listed_pairs.ListedPairs`). Both make
+the arguments of the kernels, and both can be sampled, cut and drawn from.
 """
 
 from abc import ABC, abstractmethod
@@ -24,31 +23,28 @@ from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sampling import PairDrawer
 
 LARGEST_WEIGHT = 1e140  # squares of gradients must not overflow
-LONG_QUERIES = 256  # a query with more than this part of the documents is thinned in samples
+LONG_QUERIES = 256  # a query with more than 1/256 of the documents is thinned in samples
 
 
 class PairCounts(ABC):
-    """What an objective knows of its pairs; they may be anywhere."""
+    """The numbers that an objective needs of its pairs, which may be on other machines."""
 
     @property
     @abstractmethod
-    def n_documents(self) -> int:
-        """Number of documents."""
+    def n_documents(self) -> int: ...
 
     @property
     @abstractmethod
-    def n_queries(self) -> int:
-        """Number of queries."""
+    def n_queries(self) -> int: ...
 
     @property
     @abstractmethod
     def n_active_documents(self) -> int:
-        """Number of documents of queries with pairs that count."""
+        """Number of documents of queries with pairs of positive weight."""
 
     @property
     @abstractmethod
-    def n_pairs(self) -> int:
-        """Number of pairs, exactly."""
+    def n_pairs(self) -> int: ...
 
     @property
     @abstractmethod
@@ -57,7 +53,7 @@ class PairCounts(ABC):
 
 
 class ActiveDocuments(NamedTuple):
-    """Documents of queries with pairs that count: their numbers, rows of X, and queries."""
+    """Documents of queries with pairs of positive weight."""
 
     documents: Integers
     rows: Integers
@@ -66,23 +62,11 @@ class ActiveDocuments(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSet(AlignedWhenUnpickled, PairCounts):
-    """Pairs of documents of one query, in memory.
+    """Pairs of documents of one query, in memory."""
 
-    Attributes
-    ----------
-    n_rows : int
-        Number of rows of X.
-    query_weight : ndarray of shape (n_queries,)
-        What multiplies the loss of each query.
-    margins : ndarray of shape (n_documents,) or None
-        d_i: a pair's margin is θ + d_i − d_j.
-    threads : int
-        Number of threads.
-    """
-
-    n_rows: int
-    query_weight: Floats
-    margins: Floats | None
+    n_rows: int  # of X
+    query_weight: Floats  # factor on the loss of each query
+    margins: Floats | None  # one d_i per document; the margin of a pair is θ + d_i − d_j
     threads: int
 
     @property
@@ -101,7 +85,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def active_queries(self) -> Booleans:
-        """Which queries have pairs that count."""
+        """Which queries have pairs of positive weight."""
 
     @property
     @abstractmethod
@@ -111,63 +95,62 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
     @property
     @abstractmethod
     def covered(self) -> float:
-        """What a sample is scaled up to: the pairs, by weight or number, times those of queries."""
+        """The total that samples are scaled up to: weights or numbers of pairs × query weights."""
 
     @abstractmethod
     def native(self, loss: Loss) -> _core.Pairs:
-        """Return what the kernels take."""
+        """Return the pairs as the kernels take them."""
 
     @abstractmethod
     def sample(self, fraction: float, seed: int, *, among: int | None = None) -> Self:
         """Return about `fraction` of the active documents; see :meth:`Objective.sample`.
 
-        If this is a part of a larger set, `among` is the number of active documents of all, and
-        the weights are left for :meth:`standing_for` to scale up.
+        If this is a part of a larger set, `among` is the number of active documents of the larger
+        set, and :meth:`standing_for` scales the weights up later.
         """
 
     @abstractmethod
     def deal(self, n_parts: int, seed: int) -> list[Self]:
-        """Return random parts without a common document, each standing for all pairs.
+        """Return random parts without a common document, each with the weight of all pairs.
 
-        Whole queries are dealt out; the documents of long queries are dealt one by one.
+        Whole queries are distributed, and the documents of long queries one by one.
         """
 
     @abstractmethod
     def split(self, bounds: Integers, row_bounds: Integers) -> list[Self]:
-        """Return the sets of pairs of neighbouring queries: bounds[k] … bounds[k + 1] each.
+        """Return the pairs of the queries bounds[k] … bounds[k + 1] as part k.
 
         Part k is on a matrix of the rows row_bounds[k] … row_bounds[k + 1], which hold these
-        queries. Nothing of the size of the documents is copied where they are the rows.
+        queries. Arrays over documents are not copied if documents are in the order of the rows.
         """
 
     @abstractmethod
     def compact(self) -> Self:
-        """Return the same pairs on a matrix that has the rows of their documents alone."""
+        """Return the same pairs on a matrix that has only the rows of their documents."""
 
     @classmethod
     @abstractmethod
     def join(cls, sets: Sequence[Self]) -> Self:
-        """Return the pairs of several sets on one matrix: the rows of each under those before.
+        """Return the pairs of several sets on one matrix, with their rows one after the other.
 
-        The sets are compact, and have factors and margins, or have none, all alike.
+        The sets are compact; either all or none of them have factors, and likewise margins.
         """
 
     @abstractmethod
     def cut(self, queries: Integers, *, largest: int, seed: int, first: int) -> Self:
-        """Return the given queries, those of more than `largest` documents cut into random parts.
+        """Return some queries, cut into random parts of at most `largest` documents.
 
-        A part has `largest` documents at most, and is a query of the result. The losses of a
-        query's parts add up to its own loss, exactly or on average. How query q is cut depends on
-        `seed` and `first` + q alone.
+        Each part is a query of the result. The losses of a query's parts sum to its own loss,
+        exactly or on average. How query q is cut depends only on `seed` and `first` + q.
         """
 
     @abstractmethod
     def drawer(self, queries: Integers) -> PairDrawer:
-        """Return what draws pairs of the given queries, in proportion to their weights."""
+        """Return a sampler of pairs of the given queries, in proportion to their weights."""
 
     @property
     def weights(self) -> Floats:
-        """Weight of all pairs of each query, with the query's own in it."""
+        """Total weight of the pairs of each query, times the query's own."""
         return self.query_weight * self.weight_by_query
 
     @property
@@ -180,7 +163,6 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
 
     @property
     def active_documents(self) -> ActiveDocuments:
-        """The documents of queries with pairs that count."""
         sizes, active = self.documents.sizes, self.active_queries
         documents = np.flatnonzero(np.repeat(active, sizes))
         rows = self.documents.rows
@@ -191,7 +173,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         )
 
     def long_queries(self, among: int | None = None) -> Booleans:
-        """Tell which active queries have much of the data, of which this may be a part."""
+        """Return which active queries hold a large share of the `among` active documents."""
         sizes = self.documents.sizes
         total = self.n_active_documents if among is None else among
         return self.active_queries & (sizes > total / LONG_QUERIES)
@@ -203,11 +185,11 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         if not total <= LARGEST_WEIGHT:
             raise ValueError(
                 f"the weights of all pairs sum to {total:.3g}, too large to compute with (at most "
-                f"{LARGEST_WEIGHT:g}); divide the weights or pair costs by a number."
+                f"{LARGEST_WEIGHT:g}); divide the weights or pair costs by a constant."
             )
 
     def weighted(self, C: float, normalization: str) -> Self:
-        """Return the same pairs with C and the normalisation in the weights of the queries."""
+        """Return the same pairs with C and the normalization in the query weights."""
         self.check_overflow()
         total = float(np.sum(self.weights))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -217,7 +199,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return replace(self, query_weight=query_weight)
 
     def _dealt(self, n_parts: int, seed: int) -> Integers:
-        """Return the number of the part that each document is dealt to."""
+        # The number of the part of each document.
         rng = np.random.default_rng(seed)
         query = self.documents.query_of_document
         part: Integers = (rng.permutation(self.n_queries) % n_parts)[query]
@@ -228,7 +210,7 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return part
 
     def weighing(self, total: float) -> Self:
-        """Return the same pairs with weights that sum to `total`, if they have any."""
+        """Return the same pairs with weights that sum to `total`, unless all are zero."""
         own = float(np.sum(self.weights))
         return self if own <= 0 else replace(self, query_weight=self.query_weight * (total / own))
 
@@ -239,16 +221,16 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return replace(self, query_weight=mean)
 
     def without(self, queries: Booleans) -> Self:
-        """Return the same pairs with no weight on those of some queries."""
+        """Return the same pairs with some queries' weights set to zero."""
         return replace(self, query_weight=np.where(queries, 0.0, self.query_weight))
 
     def active_weights(self, loss: Loss, scores: Floats) -> Floats:
-        """Return, by query, the weight of the pairs inside the margin of the first piece."""
+        """Return the weight of each query's pairs inside the margin of the first piece."""
         weights: Floats = _core.active_weights(self.native(loss), scores, self.threads)
         return weights
 
     def _normalizer(self, normalization: str) -> Floats | float:
-        """Return what multiplies each query's weight so that sums become weighted means."""
+        # The factor on each query's weight that makes sums weighted means.
         if normalization == "none":
             return 1.0
         has_pairs = (self.weight_by_query > 0) & (self.query_weight > 0)
@@ -262,18 +244,12 @@ class PairSet(AlignedWhenUnpickled, PairCounts):
         return inverse / np.sum(self.query_weight[has_pairs])
 
     def _standing_for(self, chosen: Integers, full: Floats, kept: Floats) -> Floats:
-        """Return weights of the chosen queries, of each of which some pairs are kept.
-
-        `full` measures the pairs of each query, `kept` those that stand for them.
-        """
+        # `full` measures the pairs of each query, `kept` the pairs that are left of a chosen one.
         factor = np.divide(full[chosen], kept, out=np.zeros_like(kept), where=kept > 0)
         return self.query_weight[chosen] * factor
 
     def standing_for(self, covered: float) -> Self:
-        """Return the pairs of a sample with the weights of the set that it stands for.
-
-        Its queries then stand for all queries, of which :attr:`covered` tells.
-        """
+        """Return a sample with weights scaled up to the :attr:`covered` total of its source."""
         own = self.covered
         if own <= 0:
             return self
@@ -291,23 +267,23 @@ def check_C(C: float, total: float, weighted: float) -> None:
     if weighted == 0 < total:
         raise ParameterError(
             Mention("C", f"{C:.3g}"),
-            f" times the weights of all pairs, {total:.3g}, is zero in floating point; "
-            "multiply the weights by a number, or raise C (lower lam).",
+            f" times the weights of all pairs, {total:.3g}, is zero in floating point; multiply "
+            "the weights by a constant, or raise C (lower lam).",
         )
 
 
 def query_weight_of(data: RankingData) -> Floats:
-    """Return the weights of the queries, ones if there are none."""
+    """Return the query weights, ones by default."""
     return np.ones(data.n_queries) if data.query_weight is None else data.query_weight
 
 
 def joined_offsets(documents: Sequence[Documents]) -> Integers:
-    """Return where queries begin that come one set after the other."""
+    """Return the query offsets of several sets, one after the other."""
     sizes = np.concatenate([some.sizes for some in documents])
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def concatenated(values: Sequence[Floats | None]) -> Floats | None:
-    """Return what several sets have, one after the other; None where they have none."""
+    """Concatenate the arrays of several sets; None if they have none."""
     given = [some for some in values if some is not None]
     return np.concatenate(given) if given else None

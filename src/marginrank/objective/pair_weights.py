@@ -1,8 +1,12 @@
-"""Pair weights δ(y_i, y_j) as sums of products: δ_ij = Σ_r P_ir · Q_jr.
+"""Weights and margins of pairs.
 
-The kernels take any δ of this form in O(rank · l log k). A weight that depends on the two labels
-has it: a matrix over few labels has rank at most their number less one, a difference of gains has
-rank two for any number of labels, the DCG that a swap costs has rank four.
+Weights are sums of products, δ_ij = Σ_r P_ir · Q_jr, which the kernels evaluate in
+O(rank · l log k). A matrix over k labels has rank at most k − 1, a difference of gains rank two for
+any number of labels, the DCG that a swap costs rank four.
+
+Margins are differences d_i − d_j, for margin rescaling with the cost (d_i − d_j)² (paper 2, section
+6.2): a violated pair of the squared hinge then costs at least (d_i − d_j)², and the kernels only
+see s − d instead of s.
 """
 
 from collections.abc import Callable
@@ -14,19 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 from marginrank._utils.types import Booleans, Floats, Integers
 
 LARGEST_GAIN_LABEL = 500  # differences and products of gains up to 2**500 are finite
-LEAST_PROPENSITY = 1e-300
-MOST_LABELS = 64  # of a matrix or a callable, as the work grows with their number
+LEAST_PROPENSITY = 1e-300  # its inverse is finite, also times other weights
+MOST_LABELS = 64  # of a matrix or a callable, because the work grows with the number
 
 
 class PairFactors(NamedTuple):
-    """The factors P and Q, one row a document, in the order of the rows of X."""
+    """The factors P and Q, one row per document, in the order of the rows of X."""
 
     preferred: Floats
     other: Floats
 
 
 def document_weights(preferred: ArrayLike, other: ArrayLike | None = None) -> PairFactors:
-    """Return δ_ij = preferred_i · other_j, with other = 1 by default, as for propensities.
+    """Return the factors of δ_ij = preferred_i · other_j, with other = 1 by default.
 
     Examples
     --------
@@ -41,14 +45,7 @@ def document_weights(preferred: ArrayLike, other: ArrayLike | None = None) -> Pa
 
 
 def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None) -> PairFactors:
-    """Return δ_ij = g(y_i) − g(y_j) for a non-decreasing gain g (the label itself by default).
-
-    Parameters
-    ----------
-    y : array-like of shape (n_documents,)
-        Labels.
-    gain : callable, optional
-        The gain of an array of labels, such as ``lambda y: 2**y - 1``.
+    """Return the factors of δ_ij = g(y_i) − g(y_j) for a non-decreasing g, the label by default.
 
     Examples
     --------
@@ -66,10 +63,10 @@ def gain_difference(y: ArrayLike, gain: Callable[[Floats], Floats] | None = None
 def weight_matrix(
     y: ArrayLike, matrix: ArrayLike, labels: NDArray[Any] | None = None
 ) -> PairFactors:
-    """Return δ_ij = matrix[a, b], where y_i is the a-th and y_j the b-th smallest distinct label.
+    """Return the factors of δ_ij = matrix[a, b] for y_i = labels[a] and y_j = labels[b].
 
-    Only the entries with a > b are used, as these are the pairs there are. Where y is a part of
-    the data, `labels` are the distinct labels of all.
+    `labels` are all distinct labels, ascending; those of y by default. Only entries with a > b are
+    used, because the preferred document has the higher label.
 
     Examples
     --------
@@ -86,7 +83,7 @@ def weight_matrix(
         raise ValueError(f"matrix must hold real numbers: {error}.") from error
     if delta.shape != (distinct.size, distinct.size):
         raise ValueError(
-            f"matrix has shape {delta.shape} and needs a row and a column for each of the "
+            f"matrix has shape {delta.shape}; it needs one row and one column for each of the "
             f"{distinct.size} distinct labels."
         )
     below = np.tril(np.ones_like(delta, dtype=bool), -1)
@@ -94,7 +91,7 @@ def weight_matrix(
     if bad.size:
         a, b = bad[0]
         raise ValueError(
-            f"matrix[{a}, {b}] is {delta[a, b]:g}; pair weights must be finite and not negative."
+            f"matrix[{a}, {b}] is {delta[a, b]:g}; pair weights must be finite and non-negative."
         )
     delta = np.where(below, delta, 0.0)
     rank = max(distinct.size - 1, 1)  # the highest label is never the other side of a pair
@@ -104,17 +101,12 @@ def weight_matrix(
 
 
 def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
-    """Return the share of its query's ideal DCG that swapping two documents costs.
+    """Return the factors of the NDCG that swapping two documents of the ideal ranking costs.
 
     δ_ij = (g_i − g_j) (D_i − D_j) / IDCG with the gain g = 2^y and the discount
     D = 1 / log₂(1 + rank) in the ideal ranking, averaged over the ranks that the documents of one
     label share. It is the δ of Burges et al. (2007) with ideal positions instead of current ones
-    (paper 2, section 6.2), so that it depends on labels alone.
-
-    Parameters
-    ----------
-    y, qid : array-like of shape (n_documents,)
-        Labels and numbers of the queries.
+    (paper 2, section 6.2), so it depends on labels only. `qid` are numbers of the queries.
 
     Examples
     --------
@@ -133,21 +125,12 @@ def ndcg_difference(y: ArrayLike, qid: ArrayLike) -> PairFactors:
 
 
 def top_difference(y: ArrayLike, qid: ArrayLike, discount: ArrayLike, k: int) -> PairFactors:
-    """Return the share of its query's ideal DCG@k that is at stake between two documents.
+    """Return the factors of about the NDCG@k that swapping two documents of a ranking changes.
 
-    δ_ij = (g_i − g_j) (D_i + D_j) / IDCG@k with the gain g = 2^y and the discounts D that the
-    documents have in some ranking, 0 beyond rank k. Where one of the two is among the first k, that
-    is what swapping them changes in NDCG@k; where both are, it is more, as D_i + D_j stands for
-    abs(D_i − D_j), which is no sum of products. Without any of the first k, it is zero.
-
-    Parameters
-    ----------
-    y, qid : array-like of shape (n_documents,)
-        Labels and numbers of the queries.
-    discount : array-like of shape (n_documents,)
-        The discounts D, zero or more.
-    k : int
-        The cut-off.
+    δ_ij = (g_i − g_j) (D_i + D_j) / IDCG@k with the gain g = 2^y and the discounts D ≥ 0 that the
+    documents have in some ranking, 0 beyond rank k. It is the change of NDCG@k if one of the two is
+    among the first k, zero if neither is, and more than the change if both are: D_i + D_j replaces
+    abs(D_i − D_j), which is not a sum of products.
 
     Examples
     --------
@@ -164,27 +147,23 @@ def top_difference(y: ArrayLike, qid: ArrayLike, discount: ArrayLike, k: int) ->
 
 
 def _labels_of_dcg(y: ArrayLike) -> Floats:
-    """Return labels, none of them below zero."""
     labels = np.asarray(y, dtype=np.float64)
     if labels.size and labels.min() < 0:
         at = int(labels.argmin())
         raise ValueError(
-            f"y[{at}] is {labels[at]:g}, and DCG has no place for gains below zero: for NDCG, "
-            "labels are zero or more; add a number to all."
+            f"y[{at}] is {labels[at]:g}; NDCG requires non-negative labels. Add a constant to y."
         )
     return labels
 
 
 class _IdealRanking(NamedTuple):
-    """Documents by query and label, their ranks, and where queries of which size begin."""
-
-    order: Integers
-    rank: Floats
-    first: Integers
-    sizes: Integers
+    order: Integers  # documents by query and falling label
+    rank: Floats  # of each of them
+    first: Integers  # position of the first document of each query
+    sizes: Integers  # of each query
 
     def dcg(self, gain: Floats, discount: Floats) -> Floats:
-        """Return the ideal DCG of each document's query; discounts are in the order of ranks."""
+        # The ideal DCG of each document's query; discounts are in the order of ranks.
         ideal = np.empty_like(gain)
         gained = (gain[self.order] - 1.0) * discount
         ideal[self.order] = np.repeat(np.add.reduceat(gained, self.first), self.sizes)
@@ -200,7 +179,7 @@ def _ideal_ranking(labels: Floats, query: NDArray[Any]) -> _IdealRanking:
 
 
 def _gains_times(gain: Floats, preferred: Floats, other: Floats, ideal: Floats) -> PairFactors:
-    """Return δ_ij = (g_i − g_j) (preferred_i + other_j) / ideal, zero where `ideal` is."""
+    # δ_ij = (g_i − g_j) (preferred_i + other_j) / ideal, or zero if `ideal` is zero.
     scale = np.divide(1.0, ideal, out=np.zeros_like(ideal), where=ideal > 0)
     ones = np.ones_like(gain)
     return PairFactors(
@@ -210,7 +189,7 @@ def _gains_times(gain: Floats, preferred: Floats, other: Floats, ideal: Floats) 
 
 
 def _changes(values: NDArray[Any]) -> Booleans:
-    """Tell where a run of equal values begins."""
+    # Where a run of equal values begins.
     return np.concatenate([[True], values[1:] != values[:-1]])
 
 
@@ -222,14 +201,13 @@ def _mean_by_run(values: Floats, begins: Booleans) -> Floats:
 
 
 def exponential_gain(labels: NDArray[Any]) -> Floats:
-    """Return 2^y, refusing labels for which products of gains overflow or vanish."""
+    """Return 2^y; raise ValueError if products of gains would overflow or underflow."""
     values = labels.astype(np.float64)
     if values.size and np.abs(values).max() > LARGEST_GAIN_LABEL:
         at = int(np.argmax(np.abs(values)))
-        what = "large" if values[at] > 0 else "far below zero"
         raise ValueError(
-            f"y[{at}] is {labels[at]:g}, too {what} for the gain 2**y; map the labels to a few "
-            "grades such as 0 to 4."
+            f"y[{at}] is {labels[at]:g}; the gain 2**y requires |y| <= {LARGEST_GAIN_LABEL}. Map "
+            "the labels to a few grades such as 0 to 4."
         )
     gains: Floats = np.exp2(values)
     return gains
@@ -238,16 +216,9 @@ def exponential_gain(labels: NDArray[Any]) -> Floats:
 def pair_cost(
     cost: Any, y: NDArray[Any], qid: Integers, labels: NDArray[Any] | None = None
 ) -> PairFactors | None:
-    """Return what RankSVM's parameter `pair_cost` stands for.
+    """Return the factors of the parameter `pair_cost` of :class:`~marginrank.RankSVM`.
 
-    Parameters
-    ----------
-    cost : None, "gain", "ndcg", callable or array-like
-        As for :class:`~marginrank.RankSVM`.
-    y, qid : ndarray of shape (n_documents,)
-        Labels and numbers of the queries.
-    labels : ndarray, optional
-        The distinct labels of all the data, of which y may be a part.
+    `labels` are the distinct labels of all data, of which y may be a part; those of y by default.
     """
     if cost is None:
         return None
@@ -256,8 +227,8 @@ def pair_cost(
     labels = np.unique(y) if labels is None else labels
     if labels.size > MOST_LABELS:
         raise ValueError(
-            f"y has {labels.size} distinct labels, and pair_cost as a matrix or a callable takes "
-            f"at most {MOST_LABELS}; use a preset, or explicit pairs with pair_weight."
+            f"y has {labels.size} distinct labels; pair_cost as a matrix or callable supports at "
+            f"most {MOST_LABELS}. Use a preset, or explicit pairs with pair_weight."
         )
     if callable(cost):
         cost = [[float(cost(a, b)) if a > b else 0.0 for b in labels] for a in labels]
@@ -265,23 +236,40 @@ def pair_cost(
 
 
 def with_propensity(factors: PairFactors | None, propensity: Floats) -> PairFactors:
-    """Divide the weight of a pair by the propensity of its preferred document."""
+    """Return the factors with each pair's weight divided by its preferred document's propensity."""
     high = np.flatnonzero(propensity > 1)
     if high.size:
         raise ValueError(
-            f"propensity[{high[0]}] is {propensity[high[0]]:g}; a probability is at most 1."
+            f"propensity[{high[0]}] is {propensity[high[0]]:g}; propensities must be at most 1."
         )
     low = np.flatnonzero(propensity < LEAST_PROPENSITY)
     if low.size:
         raise ValueError(
-            f"propensity[{low[0]}] is {propensity[low[0]]:g}, so small that its inverse overflows; "
-            "clip propensities from below, to 0.01 for example."
+            f"propensity[{low[0]}] is {propensity[low[0]]:g}, and its inverse overflows; clip "
+            "propensities from below, for example to 0.01."
         )
     return with_preferred(factors, 1.0 / propensity)
 
 
 def with_preferred(factors: PairFactors | None, weight: Floats) -> PairFactors:
-    """Multiply the weight of a pair by that of its preferred document."""
+    """Return the factors with each pair's weight multiplied by its preferred document's weight."""
     if factors is None:
         return document_weights(weight)
     return PairFactors(factors.preferred * weight[:, None], factors.other)
+
+
+def margin_offsets(margin: Any, y: NDArray[Any], qid: Integers) -> Floats:
+    """Return the d_i of RankSVM's parameter `margin`, less one of them per query."""
+    if callable(margin):
+        offsets = np.asarray(margin(y), dtype=np.float64)
+        if offsets.shape != y.shape or not np.isfinite(offsets).all():
+            raise ValueError("margin(y) must return one finite number per label.")
+    else:
+        offsets = exponential_gain(y) if margin == "gain" else y
+    if offsets.dtype != np.float64:
+        offsets = offsets.astype(object)  # Python integers, whose differences are exact
+    # Only differences within a query matter. Large offsets would take digits from the scores.
+    one_of_query = np.empty(qid.max() + 1, dtype=offsets.dtype)
+    one_of_query[qid] = offsets
+    differences: Floats = (offsets - one_of_query[qid]).astype(np.float64)
+    return differences

@@ -1,12 +1,12 @@
-"""The interface between objectives and backends: three small protocols, and what X is.
+"""The interface between objectives and backends: three small protocols, and the matrix X.
 
 * :class:`ScoreSpace`: vectors with one entry per document, which only their backend reads.
 * :class:`PairLoss`: value, gradient and curvature of a loss on pairs, as a function of scores.
 * :class:`Design`: X with one row per document: products, and passes that fuse them with the loss.
 
 A backend implements their abstract methods and a :class:`Matrix`, which holds X and makes designs.
-Every other method has a generic implementation on top, which a faster one may replace. Vectors with
-one entry per feature are NumPy arrays. "A sweep" is one pass over X.
+All other methods have a generic implementation, which a backend may replace by a faster one.
+Vectors with one entry per feature are NumPy arrays. "A sweep" is one pass over X.
 """
 
 from abc import ABC, abstractmethod
@@ -23,34 +23,24 @@ from marginrank.objective.losses import Loss
 from marginrank.objective.pair_sets import ActiveDocuments, PairCounts, PairSet
 
 Scores = NewType("Scores", object)  # one entry per document, in the order of the grouped documents
-State = NewType("State", object)  # what products with the Hessian at some scores need
+State = NewType("State", object)  # order and windows of documents, for products with the Hessian
 QueryLosses = NewType("QueryLosses", object)  # the loss of each query, and the sizes of its sums
 # Scores and states are valid for every loss on the same documents, and for other columns of X.
-# With another loss, a state only gives an order of the documents to begin with.
+# With another loss, a state only gives an initial order of the documents.
 
 
 class LossSums(NamedTuple):
-    """The loss of all queries.
-
-    Attributes
-    ----------
-    value : float
-        The loss.
-    value_size, slope_size : float
-        The sizes of the terms added up for it, and for its derivatives.
-    n_queries, n_documents : int
-        Number of queries with a loss, and of documents with a score that changes it.
-    """
+    """The loss of all queries."""
 
     value: float
-    value_size: float
-    slope_size: float
-    n_queries: int
-    n_documents: int
+    value_size: float  # sum of |terms| of the loss, for bounds on its rounding
+    slope_size: float  # the same for its derivatives
+    n_queries: int  # with a loss
+    n_documents: int  # whose score changes the loss
 
     @classmethod
     def of(cls, table: Floats, n_documents: int) -> "LossSums":
-        """Sum the loss of each query and its two sizes, one row per query."""
+        """Sum a table of one row per query: its loss and the two sizes."""
         value, value_size, slope_size = (float(np.sum(column)) for column in table.T)
         n_queries = int(np.count_nonzero(table[:, 0]))
         return cls(value, value_size, slope_size, n_queries, n_documents)
@@ -59,29 +49,16 @@ class LossSums(NamedTuple):
 class Evaluation(NamedTuple):
     """The loss at some scores.
 
-    Attributes
-    ----------
-    scores : Scores
-        The scores.
-    losses : LossSums
-        The loss.
-    by_query : QueryLosses
-        An array of one row per query: its loss, and the sizes of the terms of the loss and of its
-        derivatives. Any other object, if the design implements all that takes it.
-    score_gradient : Scores
-        The derivative of the loss by each score, z.
-    state : State
-        For products with the Hessian.
-    gradient : ndarray of shape (n_features,) or None
-        Xᵀz, if the same sweep has computed it.
+    `by_query` is an array of one row per query (its loss and the two sizes of LossSums), or any
+    object if the design implements all methods that take it.
     """
 
     scores: Scores
     losses: LossSums
     by_query: QueryLosses
-    score_gradient: Scores
+    score_gradient: Scores  # z, the derivative of the loss by each score
     state: State
-    gradient: Floats | None = None
+    gradient: Floats | None = None  # Xᵀz, if the same sweep has computed it
 
 
 class GroupedLoss(NamedTuple):
@@ -112,14 +89,12 @@ class ScoreSpace(ABC):
 
     @abstractmethod
     def vector(self, entries: Floats) -> Scores:
-        """Return an array with one entry per document as a vector."""
+        """Return a vector from an array with one entry per document."""
 
     def std(self, a: Scores) -> float:
-        """Return the standard deviation of the entries."""
         return float(np.std(self.entries(a)))
 
     def is_finite(self, a: Scores) -> bool:
-        """Return True if no entry is NaN or infinite."""
         return bool(np.isfinite(self.entries(a)).all())
 
 
@@ -130,7 +105,7 @@ class PairLoss(ABC):
 
     @abstractmethod
     def evaluate(self, scores: Scores, like: State | None) -> Evaluation:
-        """Return value and gradient; it is faster if `like` ranks the documents alike."""
+        """Return value and gradient; faster if `like` ranks the documents similarly."""
 
     @abstractmethod
     def hess_vec(self, state: State, u: Scores) -> Scores:
@@ -139,7 +114,7 @@ class PairLoss(ABC):
     def evaluate_along(
         self, scores: Scores, step: float, direction: Scores, like: State | None
     ) -> tuple[Evaluation, float]:
-        """Evaluate scores + step · direction; return the slope of the loss along it, too."""
+        """Evaluate scores + step · direction; also return the slope of the loss along it."""
         found = self.evaluate(self.space.add(scores, step, direction), like)
         return found, self.space.dot(found.score_gradient, direction)
 
@@ -147,16 +122,7 @@ class PairLoss(ABC):
 class Design(ABC):
     """X with one row per document of a set of pairs, in their order.
 
-    Attributes
-    ----------
-    matrix : Matrix
-        X, as the backend holds it.
-    pairs : PairCounts
-        The pairs. All that :class:`Design` itself implements needs a PairSet, in memory.
-    threads : int
-        Number of threads; the results do not depend on it.
-    space : ScoreSpace
-        Where Xw is.
+    The generic methods need `pairs` to be a PairSet, in memory. Results do not depend on `threads`.
     """
 
     space: ScoreSpace
@@ -197,18 +163,17 @@ class Design(ABC):
         return SharedSweeps(designs)
 
     def column(self, j: int) -> Scores:
-        """Return a column of X."""
         unit = np.zeros(self.matrix.n_features)
         unit[j] = 1.0
         return self.dot(unit)
 
     def hessian(self, loss: PairLoss, state: State) -> Floats:
-        """Return XᵀAX; a sweep for each eight columns."""
+        """Return XᵀAX; a sweep per eight columns."""
         images = (loss.hess_vec(state, self.column(j)) for j in range(self.matrix.n_features))
         return np.stack([self.transpose_dot(image) for image in images], axis=1)
 
     def hess_diag(self, loss: PairLoss, state: State) -> Floats:
-        """Return the diagonal of XᵀAX; a sweep for each eight columns a row has entries in."""
+        """Return the diagonal of XᵀAX; a sweep per eight entries of a row."""
         columns = map(self.column, range(self.matrix.n_features))
         return np.array([self.space.dot(x, loss.hess_vec(state, x)) for x in columns])
 
@@ -224,22 +189,21 @@ class Design(ABC):
         return GroupedLoss(losses, np.stack(gradients))
 
     def groups(self, n_groups: int) -> tuple[Integers, Integers]:
-        """Return the first query and the first document of each group, and the numbers of all."""
+        """Return the bounds of about `n_groups` groups, as queries and as documents."""
         documents = cast(PairSet, self.pairs).documents
         n_groups = min(n_groups, documents.n_queries)
         queries = np.linspace(0, documents.n_queries, n_groups + 1).astype(np.int64)
         return queries, documents.offsets[queries]
 
     def query_squares(self, by_query: QueryLosses) -> Floats:
-        """Return Σ_q c_q² · max_i x_ij² over the documents i of q, or more; a sweep.
+        """Return an upper bound on Σ_q c_q² · max_i x_ij² over the documents i of q; a sweep.
 
-        c_q is the size of the terms added up for the derivatives of the loss of query q.
+        c_q is the slope size of query q.
         """
         sizes = cast(Floats, by_query)[:, 2]
         return float(sizes @ sizes) * self.magnitudes() ** 2
 
     def magnitudes(self) -> Floats:
-        """Return the largest absolute value of each column of the matrix."""
         return self.matrix.magnitudes(self.threads)
 
     @cached_property
@@ -248,12 +212,10 @@ class Design(ABC):
         return self.make_gram()
 
     def make_gram(self) -> Gram:
-        """Return the inner products of the active documents."""
         rows, active = self.active_rows()
         return Gram.of_rows(rows, active.documents, active.offsets)
 
     def active_rows(self) -> tuple[Rows, ActiveDocuments]:
-        """Return the rows of the active documents."""
         active = cast(PairSet, self.pairs).active_documents
         return self.rows(active.rows), active
 
@@ -265,17 +227,17 @@ class Design(ABC):
         )
 
     def combine_active(self, values: Floats) -> Floats:
-        """Return XᵀJc for a value c per active document, where J takes off means; a sweep."""
+        """Return XᵀJc for one value c per active document; J subtracts query means; a sweep."""
         return self.transpose_dot(
             self.space.vector(self.gram.spread(values, self.pairs.n_documents))
         )
 
 
 class SharedSweeps:
-    """Sweeps over X for several designs of one matrix and the same documents, in their order.
+    """Sweeps over X for several designs of one matrix and the same documents.
 
-    Here each makes its own. A backend that can serve all in one sweep has a class of its own, whose
-    results for each of them do not depend on the others.
+    Here each design makes its own. A backend that serves all in one sweep has its own class, whose
+    results for each design must not depend on the others.
     """
 
     def __init__(self, designs: Sequence[Design]) -> None:
@@ -284,22 +246,18 @@ class SharedSweeps:
     def evaluate(
         self, losses: Sequence[PairLoss], ws: Sequence[Floats], likes: Sequence[State | None]
     ) -> list[Evaluation]:
-        """Return value and gradient at one w each."""
         arguments = zip(self._designs, losses, ws, likes, strict=True)
         return [design.evaluate(loss, w, like) for design, loss, w, like in arguments]
 
     def dot(self, ws: Sequence[Floats]) -> list[Scores]:
-        """Return Xw for one w each."""
         return [design.dot(w) for design, w in zip(self._designs, ws, strict=True)]
 
     def transpose_dot(self, zs: Sequence[Scores]) -> list[Floats]:
-        """Return Xᵀz for one z each."""
         return [design.transpose_dot(z) for design, z in zip(self._designs, zs, strict=True)]
 
     def hess_vec(
         self, losses: Sequence[PairLoss], states: Sequence[State], vs: Sequence[Floats]
     ) -> list[tuple[Floats, Scores]]:
-        """Return XᵀAXv and Xv for one state and one v each."""
         arguments = zip(self._designs, losses, states, vs, strict=True)
         return [design.hess_vec(loss, state, v) for design, loss, state, v in arguments]
 
@@ -314,11 +272,11 @@ class Matrix(ABC):
 
     @abstractmethod
     def magnitudes(self, threads: int) -> Floats:
-        """Return the largest absolute value of each column, NaN if it holds one; made once."""
+        """Return the largest absolute value of each column, NaN if it holds one; cached."""
 
     @abstractmethod
     def restrict(self, columns: Integers, threads: int) -> "Matrix":
-        """Return some columns alone (ascending)."""
+        """Return the matrix of some columns (ascending)."""
 
     @abstractmethod
     def design(self, pairs: PairCounts, threads: int) -> Design:
@@ -326,12 +284,10 @@ class Matrix(ABC):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return self.shape[0]
 
     @property
     def n_features(self) -> int:
-        """Number of columns."""
         return self.shape[1]
 
     @property
@@ -346,45 +302,42 @@ class Matrix(ABC):
         return self, cast(PairSet, pairs).sample(fraction, seed)
 
     def feature(self, j: Any) -> Any:
-        """Return the number in the data of the feature that column j is made of, or of several."""
+        """Return the numbers in the data of the features that columns j are made of."""
         return j
 
     def on_host(self) -> "Matrix | None":
-        """Return the same X for the native kernels, which verify results; None if it is theirs."""
+        """Return X for the native kernels, which verify results; None if they computed them."""
         return None
 
     def survey(self, pairs: PairCounts, threads: int) -> int:
-        """Read all that a fit needs besides sums, if that saves sweeps; return their number."""
+        """Read in advance all that a fit needs besides sums; return the number of sweeps."""
         return 0
 
     @property
     def largest_sample(self) -> float:
-        """The share of the documents up to which samples are available without a sweep."""
+        """The largest fraction of the documents that can be sampled without a sweep."""
         return 1.0
 
     @property
     def variances(self) -> Floats | None:
-        """About how much each column varies, if that is known and a few are far ahead."""
+        """Approximate variance of each column, if known and dominated by a few columns."""
         return None
 
 
-class CertifiedPoint(Protocol):
-    """A point with a certificate."""
+class _Certified(Protocol):
+    @property
+    def value(self) -> float: ...
 
     @property
-    def value(self) -> float:
-        """F(w)."""
-
-    @property
-    def gap(self) -> float:
-        """A certified upper bound on F(w) − F*."""
+    def gap(self) -> float: ...
 
 
-def is_certified(point: CertifiedPoint, tol: float) -> bool:
-    """Whether (F − F*) / F* ≤ tol is certain: gap ≤ tol · (F − gap) with F − gap ≤ F*."""
+def is_certified(point: _Certified, tol: float) -> bool:
+    """Return True if the gap of a point proves that (F − F*) / F* ≤ tol."""
     return meets(tol, point.value, point.gap)
 
 
 def meets(tol: float, value: float, gap: float) -> bool:
-    """Whether a gap proves that the value is within a relative tol of the optimum."""
-    return gap <= tol * max(value - gap, 0.0)  # a sum of losses is negative by rounding only
+    """Return True if a gap ≥ F − F* proves that (F − F*) / F* ≤ tol."""
+    # F − gap ≤ F* is a lower bound on F*, which is negative by rounding only.
+    return gap <= tol * max(value - gap, 0.0)

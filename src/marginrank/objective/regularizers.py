@@ -1,7 +1,7 @@
-"""Regularisers Ω, for solvers of min L(w) + Ω(w).
+"""Regularizers Ω, for solvers of min L(w) + Ω(w).
 
-Each gives Ω itself, its proximal operator, and what a certificate needs: its conjugate
-Ω*(v) = sup_w ⟨v, w⟩ − Ω(w) along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1.
+Each has Ω, its proximal operator and, for certificates, its conjugate Ω*(v) = sup_w ⟨v, w⟩ − Ω(w)
+along the ray v = −τ∇L(w), 0 ≤ τ ≤ 1.
 """
 
 from abc import ABC, abstractmethod
@@ -14,8 +14,8 @@ import numpy as np
 from marginrank._utils.parameters import Mention, Message
 from marginrank._utils.types import Floats
 
-EASE = 10.0  # by which penalties fall, or by more where they would be many
-MOST_EASIER = 12  # penalties; the last of a ball leaves as good as no loss that none would not
+EASE = 10.0  # ratio of successive penalties of a continuation, or more if they would be too many
+MOST_EASIER = 12  # penalties; after 12 powers of 10 a further one hardly changes the loss
 
 
 class Ray(NamedTuple):
@@ -29,7 +29,7 @@ class Regularizer(ABC):
     """A convex function of the weights, possibly infinite."""
 
     is_constraint: bool  # whether it is zero wherever it is finite
-    phrase: str  # what messages call it, after a loss
+    phrase: str  # its name in messages, after a loss
 
     @abstractmethod
     def value(self, w: Floats) -> float:
@@ -45,7 +45,7 @@ class Regularizer(ABC):
 
     @abstractmethod
     def prox(self, v: Floats, step: float) -> Floats:
-        """Return the minimiser of step · Ω(w) + ½‖w − v‖²."""
+        """Return the minimizer of step · Ω(w) + ½‖w − v‖²."""
 
     @abstractmethod
     def ray(self, gradient: Floats) -> Ray:
@@ -57,13 +57,13 @@ class Regularizer(ABC):
 
 
 class L1Regularizer(Regularizer):
-    """A multiple of ‖w‖₁, given or found by a constraint, maybe with signs and a ridge."""
+    """A multiple of ‖w‖₁, given or implied by a constraint, optionally with w ≥ 0 and a ridge."""
 
     positive: bool
 
     @abstractmethod
     def multiplier(self, w: Floats, gradient: Floats) -> float:
-        """Return the weight of ‖w‖₁ in the conditions of optimality at w."""
+        """Return the weight of ‖w‖₁ in the optimality conditions at w."""
 
     @property
     @abstractmethod
@@ -72,10 +72,10 @@ class L1Regularizer(Regularizer):
 
     @abstractmethod
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
-        """Yield penalties that fall towards it, given the gradient of the loss at zero."""
+        """Yield the falling penalties of a continuation, given ∇L(0)."""
 
     def contains(self, w: Floats) -> bool:
-        """Whether w, which has the right signs, is in the domain."""
+        """Return True if w, which has the right signs, is in the domain."""
         return True
 
     def violation(self, w: Floats, gradient: Floats) -> float:
@@ -86,7 +86,7 @@ class L1Regularizer(Regularizer):
         return float(np.max(np.where(w == 0, at_zero, np.abs(smooth + l1 * np.sign(w)))))
 
     def pull(self, gradient: Floats) -> Floats:
-        """Return how strongly the loss pulls each weight out of zero."""
+        """Return the decrease rate of the loss as each weight leaves zero."""
         return np.maximum(-gradient, 0.0) if self.positive else np.abs(gradient)
 
     def inside(self, w: Floats) -> Floats:
@@ -114,52 +114,47 @@ class L1Ball(L1Regularizer):
     ridge = 0.0
 
     def value(self, w: Floats) -> float:
-        """Return 0."""
         return 0.0
 
     def slope(self, w: Floats, direction: Floats) -> float:
-        """Return 0."""
         return 0.0
 
     def curvature(self, direction: Floats) -> float:
-        """Return 0."""
         return 0.0
 
     def prox(self, v: Floats, step: float) -> Floats:
-        """Return the projection onto the ball (Duchi et al., 2008)."""
+        # The projection onto the ball (Duchi et al., 2008).
         size = np.maximum(v, 0.0) if self.positive else np.abs(v)
         if np.sum(size) > self.radius:
             ordered = np.sort(size)[::-1]
             thresholds = (np.cumsum(ordered) - self.radius) / np.arange(1, v.size + 1)
-            # Rounding may leave none above its threshold, where the radius is next to nothing.
+            # With a tiny radius, rounding may leave no entry above its threshold.
             n_positive = max(int(np.count_nonzero(ordered > thresholds)), 1)
             size = np.maximum(size - thresholds[n_positive - 1], 0.0)
         return self.inside(np.copysign(size, v) + 0.0)  # no −0
 
     def ray(self, gradient: Floats) -> Ray:
-        """Return τ · radius · ‖gradient‖∞; of its negative part if `positive`."""
+        # τ · radius · ‖gradient‖∞, or the norm of its negative part if `positive`.
         slope = self.radius * float(np.max(self.pull(gradient)))
         return Ray(np.inf, lambda tau: (tau * slope, slope, 0.0))
 
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
-        """Yield l1 penalties whose solutions grow, up to that of no penalty."""
         largest = float(np.max(self.pull(gradient)))
         for k in range(1, MOST_EASIER + 1):
             yield ElasticNet(largest * EASE**-k, positive=self.positive)
 
     def contains(self, w: Floats) -> bool:
-        """Whether ‖w‖₁ ≤ radius."""
         return float(np.sum(np.abs(w))) <= self.radius
 
     def multiplier(self, w: Floats, gradient: Floats) -> float:
-        """Return the gradient's mean over w, where w is on the boundary of the ball."""
+        # Zero inside the ball; on its boundary, the mean of −gradient weighted by w.
         size = float(np.sum(np.abs(w)))
         if size < self.radius * (1 - 1e-9):
             return 0.0
         return max(-float(gradient @ w) / size, 0.0)
 
     def inside(self, w: Floats) -> Floats:
-        """Return w scaled until the sum of |w|, in whatever order, is at most the radius."""
+        # Scale until Σ |w_j|, summed in any order, is at most the radius.
         w = super().inside(w)
         size = float(np.abs(w).sum())
         limit = target = self.radius * (1.0 - 2.0**-52 * (np.count_nonzero(w) - 1))
@@ -191,29 +186,25 @@ class ElasticNet(L1Regularizer):
 
     @property
     def ridge(self) -> float:
-        """The weight of ½‖w‖²."""
         return self.l2
 
     def value(self, w: Floats) -> float:
-        """Return l1 · ‖w‖₁ + l2 · ½‖w‖²."""
         return self.l1 * float(np.sum(np.abs(w))) + 0.5 * self.l2 * float(w @ w)
 
     def slope(self, w: Floats, direction: Floats) -> float:
-        """Return the derivative along a direction; |w_j| grows whichever way it leaves zero."""
+        # |w_j| grows in whichever direction it leaves zero.
         change = np.where(w == 0, np.abs(direction), np.sign(w) * direction)
         return self.l1 * float(np.sum(change)) + self.l2 * float(w @ direction)
 
     def curvature(self, direction: Floats) -> float:
-        """Return l2 · ‖direction‖²."""
         return self.l2 * float(direction @ direction)
 
     def prox(self, v: Floats, step: float) -> Floats:
-        """Shrink towards zero by step · l1, then divide by 1 + step · l2."""
         size = np.maximum((v if self.positive else np.abs(v)) - step * self.l1, 0.0)
         return np.copysign(size, v) / (1.0 + step * self.l2) + 0.0  # no −0
 
     def ray(self, gradient: Floats) -> Ray:
-        """Return Σ max(0, τ · pull_j − l1)² / (2 · l2); with l2 = 0, where that is 0."""
+        # Σ max(0, τ · pull_j − l1)² / (2 · l2); for l2 = 0 it is 0, or infinite beyond the limit.
         pull = self.pull(gradient)
         if self.l2 == 0:
             largest = float(np.max(pull))
@@ -232,7 +223,7 @@ class ElasticNet(L1Regularizer):
         return Ray(np.inf, conjugate)
 
     def easier(self, gradient: Floats) -> Iterator["ElasticNet"]:
-        """Yield multiples of it, from one that nearly has the solution 0."""
+        # Multiples of this penalty, from one whose solution is nearly 0.
         largest = float(np.max(self.pull(gradient)))
         if not largest > self.l1 > 0:
             return
@@ -242,5 +233,4 @@ class ElasticNet(L1Regularizer):
             yield ElasticNet(self.l1 * ease**k, self.l2 * ease**k, self.positive)
 
     def multiplier(self, w: Floats, gradient: Floats) -> float:
-        """Return l1."""
         return self.l1

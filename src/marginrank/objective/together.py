@@ -1,6 +1,6 @@
-"""Several objectives on the same documents, that differ in weights or in the loss: X is read once.
+"""Several objectives on the same documents, with other weights or losses, that share sweeps over X.
 
-What is done for all of them is one sweep. Each gets what it would have got alone.
+Each result is, bit for bit, the result of the objective alone.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from marginrank.objective.protocols import Scores, SharedSweeps
 def points_at(
     objectives: Sequence[Objective], ws: Sequence[Floats], likes: Sequence[Point | None]
 ) -> list[Point]:
-    """Evaluate one w each, gradients included; a sweep."""
+    """Evaluate one w per objective, with its gradient; a sweep."""
     states = [None if like is None else like.state for like in likes]
     evaluations = _share(objectives).evaluate([o.pair_loss for o in objectives], ws, states)
     return [
@@ -23,12 +23,12 @@ def points_at(
 
 
 def scores_of(objectives: Sequence[Objective], ws: Sequence[Floats]) -> list[Scores]:
-    """Return Xw for one w each; a sweep."""
+    """Return Xw for one w per objective; a sweep."""
     return _share(objectives).dot(ws)
 
 
 def make_gradients(points: Sequence[Point]) -> None:
-    """Make the gradients of points that have none yet; a sweep."""
+    """Compute the gradients that are not known yet; a sweep."""
     waiting = [point for point in points if not point.has_gradient]
     if not waiting:
         return
@@ -39,7 +39,7 @@ def make_gradients(points: Sequence[Point]) -> None:
 
 
 def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Floats, Scores]]:
-    """Return ∇²F(w) v and Xv for one point and one v each; a sweep."""
+    """Return ∇²F(w) v and Xv for one v per point; a sweep."""
     objectives = [point.objective for point in points]
     losses, states = [o.pair_loss for o in objectives], [point.state for point in points]
     products = _share(objectives).hess_vec(losses, states, vs)
@@ -50,6 +50,6 @@ def hess_vecs(points: Sequence[Point], vs: Sequence[Floats]) -> list[tuple[Float
 
 
 def _share(objectives: Sequence[Objective]) -> SharedSweeps:
-    """Return what serves all objectives; a sweep."""
+    # One sweep serves all objectives.
     objectives[0].count_sweep()
     return objectives[0].design.share([o.design for o in objectives])

@@ -33,7 +33,7 @@ from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers import find_solver
 from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.newton import newton
-from marginrank.solvers.smooth.newton_paths import Found, newton_paths
+from marginrank.solvers.smooth.newton_paths import PathSolution, newton_paths
 
 BELOW, ABOVE = -6.0, 14.0  # octaves of C, from where loss and regularizer have equal curvature
 SMALLEST_C = 1e-300  # whose inverse is finite
@@ -183,7 +183,7 @@ class SharedProblems:
         pairs = pairs.weighted(C, self._parameters.normalization)
         return with_scale(self._unscaled.on(pairs=pairs), self._scales[k])
 
-    def _together(self, Cs: Floats, seed: int) -> Iterator[Found]:
+    def _together(self, Cs: Floats, seed: int) -> Iterator[PathSolution]:
         """Solve all at once, or as many at a time as there is room for."""
         for first in range(0, len(self._parts), SIDE_BY_SIDE):
             some = range(first, min(first + SIDE_BY_SIDE, len(self._parts)))
@@ -197,11 +197,11 @@ class SharedProblems:
             )
             for one in found:
                 result = one.result.times(float(Cs[one.step]))
-                yield Found(first + one.problem, one.step, result)
+                yield PathSolution(first + one.problem, one.step, result)
 
     def _apart(
         self, minimise: Callable[..., SolverResult], Cs: Floats, seed: int
-    ) -> Iterator[Found]:
+    ) -> Iterator[PathSolution]:
         """Solve one after another, each from the weights of its part for the last C.
 
         All parts come before the next C, so that whoever stops here has some C for all parts.
@@ -219,7 +219,7 @@ class SharedProblems:
                 if result.stop is StopReason.INTERRUPTED:
                     raise KeyboardInterrupt
                 starts[k] = result.w
-                yield Found(k, step, result)
+                yield PathSolution(k, step, result)
 
 
 def _scale_of(data: RankingData, rows: Integers | None, scale: object) -> Scale | None:

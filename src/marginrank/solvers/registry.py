@@ -1,10 +1,11 @@
-"""All solvers by name, and which problems each of them takes.
+"""All solvers by name, and the problems that each of them supports.
 
-A new solver is a file with a function and a line in :data:`SOLVERS`.
+A new solver is a file with a function and one line in :data:`SOLVERS`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from types import NoneType
 from typing import NamedTuple
 
 from marginrank._utils.parameters import ParameterError, given
@@ -12,65 +13,53 @@ from marginrank.objective.cones import Cone
 from marginrank.objective.groups import Groups
 from marginrank.objective.losses import LOSSES, Loss
 from marginrank.objective.regularizers import ElasticNet, L1Ball, L1Regularizer, Regularizer
-from marginrank.solvers.cone.hinge import hinge_in_cone
-from marginrank.solvers.cone.smooth import smooth_in_cone
+from marginrank.solvers.cone.pivoting import smooth_in_cone
 from marginrank.solvers.hinge.bundle import bmrm, ocas
 from marginrank.solvers.hinge.smoothing import smoothing
+from marginrank.solvers.hinge.structured import structured_smoothing
 from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.tron import tron
 from marginrank.solvers.sparse.frank_wolfe import fenchel
-from marginrank.solvers.sparse.group_hinge import group_hinge
 from marginrank.solvers.sparse.group_newton import group_newton
 from marginrank.solvers.sparse.proximal_newton import proximal_newton
 from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 
-POINTS = 2  # that are kept at a time
-PIECE_BYTES = 8  # of a point, for the windows of another piece of the loss
+# A solver holds two points at a time, the best and the next one. Each further piece of the loss
+# adds 8 bytes per document to a point, for its windows.
+POINTS = 2
+PIECE_BYTES = 8
 
-
-Structure = Regularizer | Cone | Groups  # what a problem has beside its loss and ridge
+Structure = Regularizer | Cone | Groups  # beside the loss and the ridge
 
 
 class Solver(NamedTuple):
-    """A solver and the problems it can minimise.
+    """A solver and the problems that it supports.
 
-    Attributes
-    ----------
-    minimise : callable
-        Function of an objective, and of a `regularizer` if the problem has one.
-    takes : callable
-        Whether it can minimise a loss with a regularizer, or with the ridge alone (None).
-    regularized : bool
-        Whether it takes a regularizer beside the ridge of the objective.
-    method : str or None
-        The solver that it extends to cones or groups of weights, by whose name it is found.
-    state_bytes : int
-        What it keeps of each document at most, for plans of memory. A point has 40 bytes: scores,
-        slopes, and the documents of a query by score with their windows; scores alone have 8.
+    `minimize` is a function of an objective, and of a `regularizer` if the problem has one. `takes`
+    returns True for a loss and a regularizer (None for the ridge alone) that it supports.
     """
 
-    minimise: Callable[..., SolverResult]
+    minimize: Callable[..., SolverResult]
     takes: Callable[[Loss, Structure | None], bool]
-    regularized: bool = False
+    regularized: bool = False  # takes a regularizer beside the ridge of the objective
+    # Largest memory per document. A point takes 40 bytes: scores, slopes, and the documents of a
+    # query by score with their windows. Scores alone take 8.
     state_bytes: int = 112
+    # The solver that it extends to cones or groups of weights; users select it by that name.
     method: str | None = None
 
 
 def _takes(
-    loss_property: str, kind: type[Structure] | None = None
+    loss_property: str, kind: type[Structure | None] = NoneType
 ) -> Callable[[Loss, Structure | None], bool]:
-    """Return the condition on a loss, by the name of a property, and on the kind of regularizer."""
-
     def takes(loss: Loss, regularizer: Structure | None) -> bool:
-        if kind is None:
-            return regularizer is None and bool(getattr(loss, loss_property))
         return isinstance(regularizer, kind) and bool(getattr(loss, loss_property))
 
     return takes
 
 
-# For each kind of problem, the first that takes it is the default.
+# For each kind of problem, the first solver that supports it is the default.
 SOLVERS = {
     "newton": Solver(newton, _takes("smooth")),
     "tron": Solver(tron, _takes("smooth")),
@@ -83,23 +72,23 @@ SOLVERS = {
     "fenchel": Solver(fenchel, _takes("smooth", L1Ball), True, state_bytes=152),
     "truncated_gradient": Solver(truncated_gradient, _takes("smooth", ElasticNet), True),
     "cone_newton": Solver(
-        partial(smooth_in_cone, minimise=newton), _takes("smooth", Cone), True, method="newton"
+        partial(smooth_in_cone, minimize=newton), _takes("smooth", Cone), True, method="newton"
     ),
     "cone_tron": Solver(
-        partial(smooth_in_cone, minimise=tron), _takes("smooth", Cone), True, method="tron"
+        partial(smooth_in_cone, minimize=tron), _takes("smooth", Cone), True, method="tron"
     ),
     "cone_smoothing": Solver(
-        hinge_in_cone, _takes("piecewise_linear", Cone), True, method="smoothing"
+        structured_smoothing, _takes("piecewise_linear", Cone), True, method="smoothing"
     ),
     "group_newton": Solver(group_newton, _takes("smooth", Groups), True, method="newton"),
     "group_smoothing": Solver(
-        group_hinge, _takes("piecewise_linear", Groups), True, method="smoothing"
+        structured_smoothing, _takes("piecewise_linear", Groups), True, method="smoothing"
     ),
 }
 
 
 def solvers_for(loss: Loss, regularizer: Structure | None = None) -> list[str]:
-    """Return the names of the solvers that can minimise a loss, the default first.
+    """Return the names of the solvers that support a problem, the default first.
 
     Examples
     --------
@@ -109,11 +98,10 @@ def solvers_for(loss: Loss, regularizer: Structure | None = None) -> list[str]:
     >>> solvers_for(LOSSES["huber"], L1Ball(1.0))
     ['proximal_newton', 'fenchel']
     """
-    return list(_able(loss, regularizer))
+    return list(_by_public_name(loss, regularizer))
 
 
-def _able(loss: Loss, regularizer: Structure | None) -> dict[str, Solver]:
-    """Return the solvers that can minimise a loss, by the names that users give."""
+def _by_public_name(loss: Loss, regularizer: Structure | None) -> dict[str, Solver]:
     return {
         solver.method or name: solver
         for name, solver in SOLVERS.items()
@@ -124,7 +112,7 @@ def _able(loss: Loss, regularizer: Structure | None) -> dict[str, Solver]:
 def find_solver(
     name: str, loss: Loss, regularizer: Structure | None = None
 ) -> Callable[..., SolverResult]:
-    """Return the solver of that name as a function of an objective, or for "auto" the default.
+    """Return a solver as a function of an objective; "auto" selects the default of the problem.
 
     Examples
     --------
@@ -133,48 +121,38 @@ def find_solver(
     >>> find_solver("auto", LOSSES["hinge"]).__name__
     'smoothing'
     """
-    able = _able(loss, regularizer)
+    able = _by_public_name(loss, regularizer)
+    problem = () if regularizer is None else (" ", regularizer.phrase)
     if not able:
+        losses = [other for other, its in LOSSES.items() if solvers_for(its, regularizer)]
         raise ParameterError(
             given("loss", loss.name),
             " has no solver",
-            *_and(regularizer),
-            f"; these have: {_listed(_losses_for(regularizer))}.",
+            *problem,
+            f"; use one of {', '.join(map(repr, losses))}.",
         )
     if name != "auto" and name not in able:
         raise ParameterError(
             given("solver", name),
-            " cannot minimise ",
+            " does not support ",
             given("loss", loss.name),
-            *_and(regularizer),
-            f"; these can: {_listed(able)}.",
+            *problem,
+            f"; use one of {', '.join(map(repr, able))}.",
         )
-    minimise = able[next(iter(able)) if name == "auto" else name].minimise
-    return minimise if regularizer is None else partial(minimise, regularizer=regularizer)
+    minimize = able[next(iter(able)) if name == "auto" else name].minimize
+    return minimize if regularizer is None else partial(minimize, regularizer=regularizer)
 
 
 def state_bytes(name: str, loss: Loss, regularizer: Structure | None = None) -> int:
-    """Return what a solver keeps of each document, at most."""
+    """Return the largest memory of a solver per document."""
     found = SOLVERS[solvers_for(loss, regularizer)[0] if name == "auto" else name]
     return found.state_bytes + POINTS * PIECE_BYTES * (len(loss.pieces) - 1)
 
 
 def solver_names(*, regularized: bool) -> list[str]:
-    """Return the names of the solvers that take a regularizer, or of those that do not."""
+    """Return the names of the solvers for regularized problems, or for all other problems."""
     return [
         name
         for name, solver in SOLVERS.items()
         if solver.regularized == regularized and solver.method is None
     ]
-
-
-def _losses_for(regularizer: Structure | None) -> list[str]:
-    return [name for name, loss in LOSSES.items() if solvers_for(loss, regularizer)]
-
-
-def _and(regularizer: Structure | None) -> tuple[str, ...]:
-    return () if regularizer is None else (" ", regularizer.phrase)
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names)) or "none"

@@ -1,53 +1,53 @@
-"""What every solver returns."""
+"""The result of a solver."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from marginrank._utils.types import Floats
+from marginrank._utils.types import Floats, Integers
 from marginrank.models.fit_report import Iteration, StopReason
-from marginrank.objective.curvature import Curvature
 from marginrank.objective.protocols import Scores
 
 Callback = Callable[[Iteration], None]
 
 
+class Curvature(NamedTuple):
+    """The Hessian of the loss in m features, reused for problems with nearly the same Hessian."""
+
+    features: Integers  # ascending
+    hessian: Floats  # shape (m, m), without a ridge
+    cost: float  # number of sweeps that computing it took
+
+    def scaled(self, weight: float, sizes: Floats | None = None) -> "Curvature":
+        """Return the Hessian of `weight` times the loss, with features multiplied by `sizes`."""
+        hessian = weight * self.hessian
+        if sizes is not None:
+            own = sizes[self.features]
+            hessian *= own * own[:, None]
+        return self._replace(hessian=hessian)
+
+
 @dataclass
 class SolverResult:
-    """The best point a solver found.
-
-    Attributes
-    ----------
-    w : ndarray of shape (n_features,)
-        The weights.
-    scores : Scores
-        Xw, for a warm start on the same documents.
-    accumulated_update : ndarray of shape (n_features,)
-        How far each weight has gone in steps along which the scores were updated.
-    objective, gap, estimate : float
-        F(w); a certified upper bound on F(w) − F*; the solver's estimate of it.
-    n_iter : int
-        Iterations on the full data.
-    stop : StopReason
-        Why the solver stopped.
-    history : list of Iteration
-        One entry per iteration, those on samples included.
-    curvature : Curvature or None
-        For a warm start of a problem that has nearly the same.
-    """
+    """The best point that a solver found."""
 
     w: Floats
-    scores: Scores
-    accumulated_update: Floats
-    objective: float
-    gap: float
-    estimate: float
-    n_iter: int
+    scores: Scores  # Xw, for a warm start on the same documents
+    accumulated_update: Floats  # Σ |change| of each weight over steps that updated the scores
+    objective: float  # F(w)
+    gap: float  # certified upper bound on F(w) − F*
+    estimate: float  # the solver's estimate of F(w) − F*
+    n_iter: int  # iterations on the full data
     stop: StopReason
-    history: list[Iteration] = field(default_factory=list)
-    curvature: Curvature | None = None
+    history: list[Iteration] = field(default_factory=list)  # iterations on samples included
+    curvature: Curvature | None = None  # for a warm start of a similar problem
+
+    @property
+    def stop_reason(self) -> StopReason:
+        return self.stop
 
     def times(self, factor: float) -> "SolverResult":
-        """Return the same result with the objective multiplied by a number."""
+        """Return the same result with the objective multiplied by `factor`."""
         return replace(
             self,
             objective=factor * self.objective,
@@ -55,8 +55,3 @@ class SolverResult:
             estimate=factor * self.estimate,
             history=[line.times(factor) for line in self.history],
         )
-
-    @property
-    def stop_reason(self) -> StopReason:
-        """Why the solver stopped, as a report of a fit calls it."""
-        return self.stop

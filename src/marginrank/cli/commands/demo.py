@@ -1,45 +1,46 @@
 """marginrank demo."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from hashlib import sha256
+from importlib import import_module
+from typing import Any
 
-import typer
+import numpy as np
 
-from marginrank._utils.parameters import check_integer
+from marginrank.additive.fit import AdditiveParameters, fit_additive
+from marginrank.cli.flags.commands import DemoFlags
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import check_files
+from marginrank.cli.support.checks import check_files, check_plot
 from marginrank.cli.support.curves import describe_curves
 from marginrank.cli.support.data import data_summary
-from marginrank.cli.support.options import Json
+from marginrank.cli.support.files import save_plot
 from marginrank.cli.support.output import print_json, print_line, print_table
-from marginrank.cli.support.plots import check_plot, save_plot
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.streams import check_stdout
-from marginrank.cli.support.training import fit, fit_summary, print_fit
-from marginrank.models.parameters import RANDOM_STATE
-
-if TYPE_CHECKING:
-    from marginrank import RankingData
-    from marginrank.models import AdditiveModel
-
-EXAMPLE = "demo --plot curves.png"
+from marginrank.cli.support.training import fit_summary, print_fit, warn_of_model, with_seed
+from marginrank.data import RankingData, make_ranking
+from marginrank.fit.linear import Parameters, fit_linear, seed_from
+from marginrank.metrics import compare, get_metric
+from marginrank.metrics.feature_ranking import rank_features
+from marginrank.models.fit_report import report_of
+from marginrank.plots import plot_additive
 
 METRICS = ("ndcg@10", "average_precision", "pairwise_accuracy")
 WIDTH = 2 + max(map(len, METRICS))
 N_BOOTSTRAP = 2000
 CONFIDENCE = 0.95
+LINEAR = Parameters(C=0.01)
+ADDITIVE = AdditiveParameters(C=10.0, smoothness=0.03, normalization="pairs", tol=1e-4)
 RIDGE = 1.0
-POPULARITY = 2.0  # of a query, against the differences inside of it
+POPULARITY = 2.0  # effect of the query, relative to differences within it
 CURVED = ("bm25", "length", "price")  # features whose effect is not linear
 N_FEATURES = 12
-QUANTILES = (0.5, 0.75, 0.9, 0.97)  # where labels 1 to 4 begin
-MOST_QUERIES = 100_000
+QUANTILES = (0.5, 0.75, 0.9, 0.97)  # of the utility, where labels 1 to 4 begin
 BOOSTERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("LightGBM", "LGBMRanker", {"verbose": -1}),
     ("XGBoost", "XGBRanker", {}),
 )
 
 NEXT = """\
-The next command to type, with data of your own (LETOR text, .csv, .parquet):
+Next, with your own data (LETOR text, .csv, .parquet):
 
   marginrank tune train.txt --additive --model curves.json
 
@@ -54,76 +55,54 @@ and then
 or in Python: RankSVM(C=0.01).fit(X, y, qid=qid).predict(X); more in README.md."""
 
 
-def demo(
-    n_queries: Annotated[int, typer.Option(help="Number of queries to train on.")] = 400,
-    random_state: Annotated[int, typer.Option(help="Seed of the data.")] = 0,
-    plot: Annotated[
-        str | None, typer.Option(help="File to draw the curves to, such as curves.png.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Train on made-up data, and compare the models with baselines on queries they have not seen.
-
-    Boosted trees are among the baselines if LightGBM or XGBoost is installed.
-    """
-    check_stdout()
-    RANDOM_STATE.constraint.check("random_state", random_state)
-    check_integer("n_queries", n_queries, at_least=2, at_most=MOST_QUERIES)
-    check_plot(plot)
-    check_files([], [plot])
-    from marginrank.fit.linear import Parameters
-    from marginrank.models.fit_report import report_of
-
-    phases = Phases()
+def run(flags: DemoFlags, phases: Phases) -> None:
+    """Train models on synthetic data, and compare them with baselines."""
+    check_plot(flags.plot)
+    check_files([], [flags.plot])
     with phases.phase("make data"):
-        train, test = _make(n_queries, random_state)
-    fitted = fit(train, Parameters(C=0.01), phases)
+        train, test = _make(flags.n_queries, flags.random_state)
+    with phases.phase("solve"):
+        linear = with_seed(fit_linear(train, LINEAR, seed=seed_from(0)), 0)
+    warn_of_model(linear, LINEAR)  # or raise KeyboardInterrupt
     with phases.phase("curves"):
-        curves = _fit_curves(train)
+        additive = fit_additive(train, ADDITIVE, seed=seed_from(0))
     with phases.phase("baselines"):
+        features = rank_features(train, metric=METRICS[0])
+        best = int(features.order[0])
         baselines = {
             **_boosted_scores(train, test),
             "ridge regression": _ridge_scores(train, test),
-            "best feature": _best_feature_scores(train, test),
+            "best feature": features.direction[best] * test.X[:, best],
         }
     with phases.phase("judge"):
         rankings = {
-            "AdditiveRankSVM": _models.scores(curves, test),
-            "RankSVM": _models.scores(fitted, test),
+            "AdditiveRankSVM": _models.scores(additive, test),
+            "RankSVM": _models.scores(linear, test),
             **baselines,
         }
-        judged = {name: _judge(test, scores) for name, scores in rankings.items()}
+        metrics = {name: _evaluate(test, scores) for name, scores in rankings.items()}
         contest = _contest(test, rankings, "AdditiveRankSVM", next(iter(baselines)))
-    if plot is not None:
-        with phases.phase("plot", plot):
-            _plot(curves, test, plot)
-    result = fit_summary(fitted, data_summary(train)) | {
+    save_plot(flags.plot, phases, lambda: plot_additive(additive, test)[0])
+    curves = describe_curves(additive, N_FEATURES)["top_curves"]
+    result = fit_summary(linear, data_summary(train)) | {
         "fingerprint": _fingerprint(train),
-        "metrics": judged,
+        "metrics": metrics,
         "comparison": contest,
-        "curves": [
-            one
-            for one in describe_curves(curves, N_FEATURES)["top_curves"]
-            if one["feature"] in CURVED
-        ],
-        "plot": plot,
+        "curves": [one for one in curves if one["feature"] in CURVED],
+        "plot": flags.plot,
         "seconds": phases.seconds,
     }
-    reason = report_of(fitted).stop_reason.value
-    print_json(result) if json else _print(result, reason)
+    reason = report_of(linear).stop_reason.value
+    print_json(result) if flags.json else _print(result, reason)
 
 
-def _make(n_queries: int, random_state: int) -> tuple["RankingData", "RankingData"]:
-    """Return data for training, and as much for testing, with labels 0 to 4.
+def _make(n_queries: int, random_state: int) -> tuple[RankingData, RankingData]:
+    """Return training and test data of the same size, with labels 0 to 4.
 
-    Queries differ in popularity, which moves features and labels of all their documents, but says
-    nothing of which document of a query is the better one. Three features have an effect that is
-    not linear: one saturates, one is best in the middle and one is best where it is small.
+    The popularity of a query shifts the features and labels of all its documents, but not their
+    order. Three features have an effect that is not linear: one saturates, one is best in the
+    middle and one is best where it is small.
     """
-    import numpy as np
-
-    from marginrank import RankingData, make_ranking
-
     X, utility, qid = make_ranking(
         2 * n_queries,
         (10, 50),
@@ -150,24 +129,12 @@ def _make(n_queries: int, random_state: int) -> tuple["RankingData", "RankingDat
     return train, test
 
 
-def _fit_curves(train: "RankingData") -> "AdditiveModel":
-    from marginrank.additive.fit import AdditiveParameters, fit_additive
-    from marginrank.fit.linear import seed_from
-
-    parameters = AdditiveParameters(C=10.0, smoothness=0.03, normalization="pairs", tol=1e-4)
-    return fit_additive(train, parameters, seed=seed_from(0))
-
-
-def _boosted_scores(train: "RankingData", test: "RankingData") -> dict[str, Any]:
+def _boosted_scores(train: RankingData, test: RankingData) -> dict[str, Any]:
     """Return the scores of boosted trees with default settings, if a library is installed."""
-    from importlib import import_module
-
-    import numpy as np
-
     for library, ranker, options in BOOSTERS:
         try:
             module = import_module(library.lower())
-        except (ImportError, OSError):  # OSError: a library of the system is missing
+        except (ImportError, OSError):  # OSError: a system library is missing
             continue
         # One thread: several would wait for each other on a busy machine.
         model = getattr(module, ranker)(n_jobs=1, random_state=0, **options)
@@ -176,10 +143,8 @@ def _boosted_scores(train: "RankingData", test: "RankingData") -> dict[str, Any]
     return {}
 
 
-def _ridge_scores(train: "RankingData", test: "RankingData") -> Any:
-    """Return the scores of a ridge regression on the labels, which knows of no query."""
-    import numpy as np
-
+def _ridge_scores(train: RankingData, test: RankingData) -> Any:
+    """Return the scores of a ridge regression on the labels, which ignores queries."""
     mean, deviation = train.X.mean(axis=0), train.X.std(axis=0)
     X = (train.X - mean) / deviation
     normal = X.T @ X + RIDGE * np.eye(X.shape[1])
@@ -187,48 +152,20 @@ def _ridge_scores(train: "RankingData", test: "RankingData") -> Any:
     return (test.X - mean) / deviation @ weights
 
 
-def _best_feature_scores(train: "RankingData", test: "RankingData") -> Any:
-    from marginrank import rank_features
-
-    ranking = rank_features(train, metric=METRICS[0])
-    best = int(ranking.order[0])
-    return ranking.direction[best] * test.X[:, best]
-
-
-def _judge(data: "RankingData", scores: Any) -> dict[str, dict[str, float]]:
-    """Return the mean of each metric over the queries, and its bootstrap interval."""
-    import numpy as np
-
-    from marginrank.metrics import get_metric
-
-    judged = {}
+def _evaluate(data: RankingData, scores: Any) -> dict[str, dict[str, float]]:
+    found = {}
     for name in METRICS:
         values = get_metric(name)(data.y, scores, qid=data.qid, per_query=True)
         values = values[~np.isnan(values)]
-        low, high = _bootstrap(values)
-        judged[name] = {"mean": float(values.mean()), "low": low, "high": high}
-    return judged
+        n, tail = values.size, (1 - CONFIDENCE) / 2
+        drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), N_BOOTSTRAP)
+        low, high = np.quantile(drawn @ values / n, [tail, 1 - tail])
+        found[name] = {"mean": float(values.mean()), "low": float(low), "high": float(high)}
+    return found
 
 
-def _bootstrap(values: Any) -> tuple[float, float]:
-    """Return the interval of the mean over queries that are drawn again and again."""
-    import numpy as np
-
-    generator = np.random.default_rng(0)
-    drawn = generator.multinomial(values.size, np.full(values.size, 1 / values.size), N_BOOTSTRAP)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(drawn @ values / values.size, [tail, 1 - tail])
-    return float(low), float(high)
-
-
-def _contest(
-    data: "RankingData", rankings: dict[str, Any], name: str, other: str
-) -> dict[str, Any]:
-    """Return how many queries each of two rankings wins, and whether that could be chance."""
-    import numpy as np
-
-    from marginrank.metrics import compare, get_metric
-
+def _contest(data: RankingData, rankings: dict[str, Any], name: str, other: str) -> dict[str, Any]:
+    """Return the number of queries each of two rankings wins, and a test of the difference."""
     metric = get_metric(METRICS[0])
     both = rankings[name], rankings[other]
     a, b = (metric(data.y, scores, qid=data.qid, per_query=True) for scores in both)
@@ -246,16 +183,8 @@ def _contest(
     }
 
 
-def _plot(model: "AdditiveModel", data: "RankingData", path: str) -> None:
-    from marginrank.plots import plot_additive
-
-    save_plot(plot_additive(model, data)[0], path)
-
-
-def _fingerprint(data: "RankingData") -> str:
-    """Return a checksum by which two people see that they have the same data."""
-    from hashlib import sha256
-
+def _fingerprint(data: RankingData) -> str:
+    """Return a checksum of the data, to compare results between machines."""
     digest = sha256()
     for array in (data.X, data.y, data.qid):
         digest.update(array.tobytes())
@@ -263,38 +192,36 @@ def _fingerprint(data: "RankingData") -> str:
 
 
 def _print(result: dict[str, Any], stop_reason: str) -> None:
-    print_line(f"{result['data']['queries']} made-up queries to learn from, as many to judge on.")
-    print_line("Popular queries have higher features and labels, whatever the order inside them.")
-    print_line(f"The effects of {', '.join(CURVED)} are not linear; features do not interact.")
-    print_line(f"Fingerprint of the data: {result['fingerprint']}")
+    metrics, contest = result["metrics"], result["comparison"]
+    low, high = contest["interval"]
+    sides = f"{contest['model']} against {contest['baseline']}"
+    print_line(f"{sides} on new queries: {contest['metric']} {contest['difference']:+.4f}")
+    print_line(
+        f"({low:+.4f} to {high:+.4f}, p = {contest['randomization_p']:.2g}): wins "
+        f"{contest['wins']}, ties {contest['ties']}, losses {contest['losses']}"
+    )
     print_line("")
-    print_fit(result, stop_reason)
-    judged = result["metrics"]
     rows = [
         (f"{metric:{WIDTH}}{name}", *(f"{v:.4f}" for v in values[metric].values()))
         for metric in METRICS
-        for name, values in judged.items()
+        for name, values in metrics.items()
     ]
-    title = f"On other queries, with {CONFIDENCE:.0%} intervals (bootstrap)"
+    title = f"On new queries, with {CONFIDENCE:.0%} bootstrap intervals"
     print_table(title, rows, header=("", "mean", "low", "high"))
-    _print_contest(result["comparison"])
-    if not any(library in judged for library, *_ in BOOSTERS):
-        print_line("To compare with boosted trees, too: pip install lightgbm")
+    if not any(library in metrics for library, *_ in BOOSTERS):
+        print_line("To compare with boosted trees as well: pip install lightgbm")
         print_line("")
+    print_line(f"The data are synthetic: {result['data']['queries']} queries to train on, as many")
+    print_line("to test on. Popular queries have higher features and labels. The effects of")
+    print_line(f"{', '.join(CURVED)} are not linear; features do not interact.")
+    print_line(f"Fingerprint of the data: {result['fingerprint']}")
+    print_line("")
     shown = [(one["feature"], one["curve"]) for one in result["curves"]]
-    print_table("Curves that AdditiveRankSVM has learned", shown)
+    print_table("Curves of AdditiveRankSVM", shown)
     if result["plot"] is not None:
-        print_line(f"The curves are drawn in {result['plot']}.")
+        print_line(f"The curves are plotted in {result['plot']}.")
         print_line("")
+    print_line("Details of the linear fit (RankSVM):")
+    print_fit(result, stop_reason)
     for line in NEXT.splitlines():
         print_line(line)
-
-
-def _print_contest(contest: dict[str, Any]) -> None:
-    low, high = contest["interval"]
-    rows = [
-        ("wins, ties, losses", f"{contest['wins']}, {contest['ties']}, {contest['losses']}"),
-        ("mean difference", f"{contest['difference']:+.4f}, from {low:+.4f} to {high:+.4f}"),
-        ("p, randomisation test", f"{contest['randomization_p']:.2g}"),
-    ]
-    print_table(f"{contest['model']} against {contest['baseline']}, by {contest['metric']}", rows)

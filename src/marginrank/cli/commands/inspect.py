@@ -1,82 +1,237 @@
 """marginrank inspect."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated
+from typing import Any
 
-import typer
+import numpy as np
 
-from marginrank._utils.parameters import check_integer
+from marginrank._utils.feature_names import name_of as feature_name
+from marginrank.cli.flags.commands import InspectFlags
+from marginrank.cli.flags.declaration import flag
+from marginrank.cli.flags.shared import KIND_OF_FLAG
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import check_files, check_flags_of_data
-from marginrank.cli.support.data import kind_of, open_data
+from marginrank.cli.support.checks import check_files, check_flags
+from marginrank.cli.support.curves import describe_curves, print_curves
+from marginrank.cli.support.data import data_summary, kind_of, open_data
 from marginrank.cli.support.files import name_of, regular_file
-from marginrank.cli.support.flags import flag
-from marginrank.cli.support.inspection import describe_data, describe_model, print_data, print_model
-from marginrank.cli.support.options import KIND_OF_FLAG, Json, Reading
-from marginrank.cli.support.output import print_json
+from marginrank.cli.support.output import print_json, print_table
 from marginrank.cli.support.progress import Phases
+from marginrank.data import RankingData
+from marginrank.data.store.stored_features import StoredFeatures
+from marginrank.data.stored_data import open_if_it_fits, whole_queries
+from marginrank.fit.feature_scales import QueryScale
+from marginrank.io.chunks import CHUNK_DOCUMENTS
+from marginrank.models import AdditiveModel, LinearModel, is_model
 
-if TYPE_CHECKING:
-    from marginrank import RankingData
+MAX_LABELS = 20  # more distinct labels than this are shown in bins
+N_BINS = 10
+BAR = 30  # characters
+SHOWN = 10  # names in a list
+MANY_FEATURES = 1 << 20  # with more, constant features are not counted
+NEGLIGIBLE = 1e-9  # relative to the largest scaled weight; smaller weights are rounding errors
 
-EXAMPLE = """\
-inspect train.txt
-inspect model.json --top 20"""
 
-
-def inspect(
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="A model, or data of any kind.", show_default=False),
-    ],
-    reading: Reading,
-    top: Annotated[int, typer.Option(help="How many weights of a model to show.")] = 10,
-    json: Json = False,
-) -> None:
-    """Show what is in data, or in a model."""
-    check_integer("top", top, at_least=1)
+def run(flags: InspectFlags, phases: Phases) -> None:
+    """Print a summary of data or of a model."""
+    files, reading = flags.files, flags.reading
     check_files([*files, reading.group])
     with ExitStack() as stack:
         paths = [stack.enter_context(regular_file(path)) for path in files]
-        models = [name for name, path in zip(files, paths, strict=True) if _is_model(path)]
+        both = zip(files, paths, strict=True)
+        models = [name for name, path in both if kind_of(path) == "text" and is_model(path)]
         if models and len(files) > 1:
             raise ValueError(f"{models[0]} is a model; inspect it alone, and the data alone.")
         if models:
-            _show_model(paths[0], reading, top, json)
+            for name in KIND_OF_FLAG:
+                if name in reading.given:
+                    raise ValueError(
+                        f"{flag(name)} is for data, but {paths[0]} is a model; drop it."
+                    )
+            described = _describe_model(_models.load(paths[0]), flags.top)
         else:
-            _show_data(files, paths, reading, json)
+            check_flags(reading.given, files)
+            if "top" in reading.given:
+                raise ValueError(f"--top is for models, but {files[0]} is data; drop it.")
+            described = describe_data(_open(flags, paths, phases))
+    show = print_json if flags.json else _print_model if models else _print_data
+    show(described)
 
 
-def _is_model(path: str) -> bool:
-    if kind_of(path) != "text":
-        return False
-    from marginrank.models import is_model
-
-    return is_model(path)
-
-
-def _show_model(path: str, reading: Reading, top: int, json: bool) -> None:
-    for name in KIND_OF_FLAG:
-        if name in reading.given:
-            raise ValueError(f"{flag(name)} is for data, but {path} is a model; drop it.")
-    model = describe_model(_models.load(path), top)
-    print_json(model) if json else print_model(model)
-
-
-def _show_data(files: list[str], paths: list[str], reading: Reading, json: bool) -> None:
-    check_flags_of_data(reading.given, files)
-    if "top" in reading.given:
-        raise ValueError(f"--top is for models, but {files[0]} is data; drop it.")
-    data = describe_data(_open(files, paths, reading))
-    print_json(data) if json else print_data(data)
-
-
-def _open(files: list[str], paths: list[str], reading: Reading) -> "RankingData":
-    """Open data; what is packed in a store stays on disk if it does not fit in memory."""
-    phases = Phases()
+def _open(flags: InspectFlags, paths: list[str], phases: Phases) -> RankingData:
+    """Open data; a packed store stays on disk if it does not fit in memory."""
     if len(paths) > 1 or kind_of(paths[0]) != "store":
-        return open_data(paths, reading, phases, name=name_of(files[0]))
-    from marginrank.data.stored_data import open_if_it_fits
-
+        return open_data(paths, flags.reading, phases, name=name_of(flags.files[0]))
     with phases.reading(paths[0]):
         return open_if_it_fits(paths[0])
+
+
+def describe_data(data: RankingData) -> dict[str, Any]:
+    """Return counts, documents, levels and pairs per query, and the histogram of labels."""
+    queries, X = data.queries, data.X
+    matrix: dict[str, Any] = {"layout": "dense", "dtype": str(X.dtype)}
+    if hasattr(X, "nnz"):
+        density = X.nnz / max(X.shape[0] * X.shape[1], 1)
+        matrix = {"layout": "csr", "dtype": str(X.dtype), "density": density}
+    return {
+        **data_summary(data),
+        "matrix": matrix,
+        "stored": None if data.stored is None else _describe_stored(data.stored),
+        "queries_without_pair": int(np.count_nonzero(queries.n_pairs == 0)),
+        "documents_a_query": _spread(np.diff(queries.offsets)),
+        "levels_a_query": _spread(queries.n_levels),
+        "pairs_a_query": _spread(queries.n_pairs),
+        "labels": _histogram(data.y),
+        "constant_in_queries": _describe_constant(data),
+    }
+
+
+def _describe_constant(data: RankingData) -> dict[str, Any] | None:
+    """Return the number of features that are constant within queries, and the first of them."""
+    if data.n_features > MANY_FEATURES:
+        return None
+    inside = QueryScale()
+    chunks = [data] if data.stored is not data.X else whole_queries(data, CHUNK_DOCUMENTS)
+    for chunk in chunks:
+        inside.add(chunk)
+    constant = np.flatnonzero(inside.values() == 0).tolist()
+    first = [feature_name(k, data.feature_names) for k in constant[:SHOWN]]
+    return {"features": len(constant), "first": first}
+
+
+def _describe_stored(stored: StoredFeatures) -> dict[str, Any]:
+    columns = {} if stored.packed is None else stored.packed.columns
+    return {
+        "layout": stored.layout,
+        "bytes_on_disk": stored.n_bytes(0, stored.shape[0]),
+        "bytes_in_memory": stored.n_bytes_in_memory(0, stored.shape[0]),
+        "columns": {name: at.size for name, at in columns.items() if at.size} or None,
+    }
+
+
+def _spread(counts: Any) -> dict[str, float]:
+    return {
+        "min": int(counts.min()),
+        "median": float(np.median(counts)),
+        "mean": float(counts.mean()),
+        "max": int(counts.max()),
+    }
+
+
+def _histogram(labels: Any) -> list[dict[str, Any]]:
+    values, counts = np.unique(labels, return_counts=True)
+    if values.size <= MAX_LABELS:
+        pairs = zip(values.tolist(), counts.tolist(), strict=True)
+        return [{"label": v, "documents": n} for v, n in pairs]
+    counts, edges = np.histogram(labels, bins=N_BINS)
+    bins = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
+    return [{"from": low, "to": high, "documents": n} for low, high, n in bins]
+
+
+def _print_data(data: Mapping[str, Any]) -> None:
+    counts = {n: data[n] for n in ("documents", "queries", "features", "pairs")}
+    counts["queries without a pair"] = data["queries_without_pair"]
+    matrix = " ".join(f"{v:.3g}" if n == "density" else v for n, v in data["matrix"].items())
+    constant = data["constant_in_queries"]
+    if constant is not None:
+        counts["constant within queries"] = _listed(constant["first"], constant["features"])
+    print_table("Data", [*counts.items(), ("matrix", matrix), *_stored_rows(data["stored"])])
+    spreads = ("documents_a_query", "levels_a_query", "pairs_a_query")
+    rows = [(name.replace("_a_", " per "), *data[name].values()) for name in spreads]
+    print_table("Queries", rows, header=("", "min", "median", "mean", "max"))
+    most = max(one["documents"] for one in data["labels"])
+    rows = [
+        (_label(one), one["documents"], "█" * round(BAR * (one["documents"] / most)))
+        for one in data["labels"]
+    ]
+    print_table("Labels", rows, header=("label", "documents", ""))
+
+
+def _stored_rows(stored: Mapping[str, Any] | None) -> list[tuple[str, Any]]:
+    if stored is None:
+        return []
+    columns = stored["columns"] or {}
+    types = ", ".join(f"{n} {name}" for name, n in columns.items())
+    return [
+        ("stored", f"{stored['layout']}, columns: {types}" if types else stored["layout"]),
+        ("bytes on disk", stored["bytes_on_disk"]),
+        ("bytes in memory", stored["bytes_in_memory"]),
+    ]
+
+
+def _listed(first: Sequence[Any], total: int) -> str:
+    """Return the first names, and how many more there are."""
+    shown = ", ".join(map(str, first)) or "none"
+    return f"{shown} and {total - len(first)} more" if total > len(first) else shown
+
+
+def _label(one: Mapping[str, Any]) -> str:
+    return f"{one['label']:g}" if "label" in one else f"{one['from']:.4g} … {one['to']:.4g}"
+
+
+def _describe_model(model: Any, top: int) -> dict[str, Any]:
+    """Return the parameters of a model and its largest weights by magnitude.
+
+    If features were scaled, weights are compared after scaling (weight times scale), which also
+    identifies weights that are zero up to rounding. For a model without weights, return its kind,
+    features and scale.
+    """
+    names = model.feature_names
+    if isinstance(model, AdditiveModel):
+        return describe_curves(model, top)
+    if not isinstance(model, LinearModel):
+        return {
+            "kind": model.kind,
+            "features": model.n_features,
+            "feature_names": names,
+            "scale": getattr(model, "scale", None),
+        }
+    scale = model.scale
+    effects = model.coef if scale is None else model.coef * scale
+    sizes = np.abs(effects)
+    least = 0.0 if scale is None else NEGLIGIBLE * sizes.max(initial=0.0)
+    largest = np.argsort(-sizes, kind="stable")[:top].tolist()
+    weights = [
+        {
+            "feature": feature_name(i, names),
+            "weight": float(model.coef[i]),
+            "scale": None if scale is None else float(scale[i]),
+            "effect": None if scale is None else float(effects[i]),
+        }
+        for i in largest
+    ]
+    return {
+        "kind": model.estimator,
+        "features": model.coef.size,
+        "nonzero_weights": int(np.count_nonzero(model.coef)),
+        "effective_weights": int(np.count_nonzero(sizes > least)),
+        "parameters": model.parameters,
+        "top_weights": weights,
+    }
+
+
+def _print_model(model: Mapping[str, Any]) -> None:
+    if "top_curves" in model:
+        print_curves(model)
+        return
+    if "top_weights" not in model:
+        names = ", ".join(model["feature_names"] or ()) or None
+        rows = [("kind", model["kind"]), ("features", model["features"]), ("names", names)]
+        if model["scale"] is not None:
+            numbers = [f"{number:g}" for number in model["scale"][:SHOWN]]
+            rows.append(("scale", _listed(numbers, len(model["scale"]))))
+        print_table("Model without feature weights", rows)
+        return
+    nonzero, effective = model["nonzero_weights"], model["effective_weights"]
+    known = effective
+    if nonzero > effective:
+        known = f"{effective:,}, and {nonzero - effective:,} that are zero up to rounding"
+    rows = [("features", model["features"]), ("non-zero weights", known)]
+    print_table(model["kind"], [*rows, *model["parameters"].items()])
+    shown = {"feature": "feature", "weight": "weight"}
+    title = "Largest weights"
+    if any(one["scale"] is not None for one in model["top_weights"]):
+        shown |= {"scale": "scale", "effect": "weight × scale"}
+        title += " by weight × scale"
+    weights = [tuple(one[column] for column in shown) for one in model["top_weights"]]
+    print_table(title, weights, header=tuple(shown.values()))

@@ -1,44 +1,32 @@
 """marginrank predict."""
 
-from typing import Annotated
-
-import typer
-
+from marginrank.cli.flags.commands import PredictFlags
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import check_files, check_flags_of_data, check_writable
-from marginrank.cli.support.files import write_numbers
-from marginrank.cli.support.options import DataFiles, Json, ModelFile, Reading
+from marginrank.cli.support.checks import check_files, check_flags, check_writable
+from marginrank.cli.support.files import write_text
 from marginrank.cli.support.output import print_json
 from marginrank.cli.support.progress import Phases
-
-EXAMPLE = """\
-predict model.json test.txt --out scores.txt
-predict model.json test.txt --ranks
-predict - test.txt < model.json"""
+from marginrank.cli.support.streams import write_out
+from marginrank.metrics.ranking import ranks
 
 
-def predict(
-    model: ModelFile,
-    data: DataFiles,
-    reading: Reading,
-    out: Annotated[str | None, typer.Option(help="File to write to; stdout by default.")] = None,
-    ranks: Annotated[
-        bool, typer.Option("--ranks", help="Ranks inside the query, 1 for the best, not scores.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """Write one score a line, in the order of the documents."""
-    check_flags_of_data(reading.given, data)
+def run(flags: PredictFlags, phases: Phases) -> None:
+    """Write one score or rank per line."""
+    reading, out = flags.reading, flags.out
+    check_flags(reading.given, flags.data)
     check_writable(out)
-    check_files([model, *data, reading.group], [out], prints=out is None or json)
-    phases = Phases()
-    ranker = _models.load(model)
-    documents = _models.open_data_for(ranker, data, reading, phases, labels=False, queries=ranks)
+    inputs = [flags.model, *flags.data, reading.group]
+    check_files(inputs, [out], prints=out is None or flags.json)
+    model = _models.load(flags.model)
+    data = _models.open_data_for(
+        model, flags.data, reading, phases, labels=False, queries=flags.ranks
+    )
     with phases.phase("predict"):
-        compute = _models.ranks if ranks else _models.scores
-        numbers = compute(ranker, documents, reading.n_jobs).tolist()
-    if out is not None or not json:
-        write_numbers(out, numbers)
-    if json:
-        written = {"out": out} if out is not None else {"ranks" if ranks else "scores": numbers}
-        print_json({"documents": documents.n_documents, **written, "seconds": phases.seconds})
+        values = _models.scores(model, data, reading.n_jobs)
+        numbers = (ranks(values, qid=data.qid) if flags.ranks else values).tolist()
+    if out is not None or not flags.json:
+        text = "".join(f"{number!r}\n" for number in numbers)
+        write_out(text) if out is None else write_text(out, text)
+    if flags.json:
+        written = {"ranks" if flags.ranks else "scores": numbers} if out is None else {"out": out}
+        print_json({"documents": data.n_documents, **written, "seconds": phases.seconds})

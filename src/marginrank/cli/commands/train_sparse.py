@@ -1,157 +1,141 @@
 """marginrank train-sparse."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
-from marginrank._utils.parameters import (
-    TEXT,
-    Mention,
-    Parameter,
-    ParameterError,
-    check_parameters,
-    choice,
-    integer,
-    or_none,
-)
-from marginrank.cli.support.cluster import learn_on_cluster
-from marginrank.cli.support.data import Wanted, data_summary, open_data, open_to_fit
-from marginrank.cli.support.options import DataFiles, Reading, Room, Training, ValidationFlags
-from marginrank.cli.support.plots import check_plot
-from marginrank.cli.support.sparse_path import (
-    best_parameters,
-    describe_path,
-    plot,
-    print_path,
-    walk_path,
-)
-from marginrank.cli.support.task import Task
-from marginrank.cli.support.training import fit_opened, stream_summary
-from marginrank.models.parameters import DeviceDeclaration, SparseDeclaration
+import numpy as np
 
-if TYPE_CHECKING:
-    from marginrank.fit.inputs import Opened
-    from marginrank.fit.sparse import SparseParameters
+from marginrank.cli.flags.training import TrainSparseFlags
+from marginrank.cli.support.checks import check_plot
+from marginrank.cli.support.data import data_summary, open_data
+from marginrank.cli.support.errors import warn_of
+from marginrank.cli.support.files import save_plot
+from marginrank.cli.support.output import print_table
+from marginrank.cli.support.progress import Phases
+from marginrank.cli.support.training import TrainingTask
+from marginrank.data import RankingData
+from marginrank.fit.inputs import Opened
+from marginrank.fit.linear import seed_from
+from marginrank.fit.sparse import SparseParameters
+from marginrank.plots import plot_path
+from marginrank.selection.paths import SparsePath, fit_path
+from marginrank.selection.sparse_paths import PATH_TOL, SparseLearner
 
-EXAMPLE = """\
-train-sparse train.txt --model model.json --radius 4
-train-sparse train.txt --model model.json --path 50 --valid valid.txt --plot path.png"""
-
-# A flag, and another that it says nothing without.
 NEEDS = (("parameter", "path"), ("plot", "path"), ("path", "valid"))
-# Flags for data that are larger than memory.
-ROOM = ("memory_limit", "dask")
-# A flag, and another that leaves nothing for it to say.
+RESOURCES = ("memory_limit", "dask")
+# Pairs of flags that exclude each other.
 CONFLICTS = (
-    *((name, "path") for name in ("C", "radius", "solver", "variant", "device", *ROOM)),
-    ROOM,
+    *((name, "path") for name in ("C", "radius", "solver", "variant", "device", *RESOURCES)),
+    RESOURCES,
     ("device", "memory_limit"),
     ("C", "radius"),
 )
-# A flag, and the values of another that it says something with.
+# A flag, another parameter, and the values of that parameter with which the flag has an effect.
 ONLY_WITH = (("variant", "solver", ("fenchel",)),)
-LONGEST_PATH = 10_000
-PATH = "Path"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PathOptions:
-    """A path of models to select from."""
-
-    path: int | None = Parameter(
-        or_none(integer(at_least=1, at_most=LONGEST_PATH)),
-        "Fit that many values of C or the radius, each to 1e-4, and keep the one that is best on "
-        "--valid by the first of --metrics, ndcg@10 by default.",
-        PATH,
-    ).field(None)
-    parameter: str = Parameter(
-        choice(("C", "radius")), "What the path is of: C or radius.", PATH
-    ).field("C")
-    plot: str | None = Parameter(
-        or_none(TEXT), "File to draw the path to, such as path.png.", PATH
-    ).field(None)
-
-    def check(self, l1_ratio: float) -> None:
-        """Raise ValueError if the path has no default grid with this penalty."""
-        check_parameters(self)
-        if self.path is None:
-            return
-        if self.parameter == "radius" and l1_ratio != 1:
-            raise ParameterError(
-                Mention("l1_ratio"), " mixes penalties, and a radius has none; drop one of them."
-            )
-        if l1_ratio == 0:
-            raise ParameterError(
-                Mention("l1_ratio", "0"), " makes no weight zero, so that a path has no start."
-            )
-
-
-def train_sparse(
-    data: DataFiles,
-    reading: Reading,
-    room: Room,
-    parameters: SparseDeclaration,
-    place: DeviceDeclaration,
-    path: PathOptions,
-    validation: ValidationFlags,
-    training: Training,
-) -> None:
-    """Train a sparse linear model and write it to a file.
-
-    Most of its weights are zero. The flags are named as the parameters of marginrank.SparseRankSVM
-    and marginrank.load_letor.
-    """
-    task = Task(data, reading, validation, training)
+def run(flags: TrainSparseFlags, phases: Phases) -> None:
+    """Train a sparse linear model and write it to a file."""
+    options = flags.path
+    task = TrainingTask(flags.data, flags.reading, flags.validation, flags.training, phases)
     task.check_flags(needs=NEEDS, conflicts=CONFLICTS)
-    path.check(parameters.l1_ratio)
-    check_plot(path.plot)
+    options.check_penalty(flags.parameters.l1_ratio)
+    check_plot(options.plot)
+    parameters = task.prepare(
+        lambda: task.parameters_of(SparseParameters, flags.parameters, flags.device),
+        outputs=[options.plot],
+        only_with=ONLY_WITH,
+    )
+    if flags.resources.dask is not None:
+        from marginrank.cli.support.cluster import train_on_cluster
 
-    def make() -> "SparseParameters":
-        from marginrank.fit.sparse import SparseParameters
-
-        return SparseParameters(**{**vars(parameters), **vars(place), "n_jobs": reading.n_jobs})
-
-    checked = task.prepare(make, outputs=[path.plot], only_with=ONLY_WITH)
-    if room.dask is not None:
-        learn_on_cluster(task, checked, room.dask)
+        train_on_cluster(task, parameters, flags.resources.dask)
         return
-    opened = _open(task, room, path)
-    documents = opened.data
-    held_out = task.open_valid(Wanted(documents.n_features, documents.feature_names))
-    how: Any = {"random_state": training.random_state, "verbose": training.verbose}
-    walked = None
-    if path.path is not None and held_out is not None:
-        metric = next(iter(task.metrics("ndcg@10").values()))
-        walked = walk_path(
-            documents,
+    if options.path is None:
+        opened = task.open(memory_limit=flags.resources.memory_limit)
+    else:  # always in memory, because the fits of a path share the data
+        opened = Opened(open_data(flags.data, flags.reading, phases))
+    data = opened.data
+    held_out = task.open_valid(data.n_features, data.feature_names)
+    path = None
+    if options.path is not None and held_out is not None:
+        path = _fit_path(task, flags, options.path, data, held_out, parameters)
+        best: Any = {path.parameter: float(path.values[path.best_index])}
+        parameters = replace(parameters, **best)
+    model = task.fit(opened, parameters)
+    task.write(model)
+    counts = data_summary(data)
+    if path is None:
+        task.report(model, held_out, counts, memory_limit=opened.memory_limit)
+        return
+    save_plot(options.plot, phases, lambda: plot_path(path))
+    result = task.report(model, held_out, counts, path=_describe(path))
+    if not flags.training.json:
+        _print(result["path"])
+
+
+def _fit_path(
+    task: TrainingTask,
+    flags: TrainSparseFlags,
+    n_points: int,
+    data: RankingData,
+    held_out: RankingData,
+    parameters: SparseParameters,
+) -> SparsePath:
+    name, phases = flags.path.parameter, task.phases
+    parameters = replace(parameters, C=None, tol=PATH_TOL, radius=1.0 if name == "radius" else None)
+    with phases.phase("path"), phases.solving(task.training.verbose) as callback:
+        # The final fit warns of features without effect.
+        path, _ = fit_path(
+            SparsePath,
+            SparseLearner(name, callback),
+            data,
+            parameters,
             held_out,
-            checked,
-            metric,
-            task.phases,
-            n_points=path.path,
-            parameter=path.parameter,
-            **how,
+            next(iter(task.metrics("ndcg@10").values())),
+            grid=None,
+            n_points=n_points,
+            seed=seed_from(task.training.random_state),
         )
-        checked = best_parameters(walked, checked)
-    model = fit_opened(opened, checked, task.phases, **how)
-    task.keep(model)
-    counts = data_summary(documents)
-    if walked is None:
-        more = stream_summary(opened, model)
-        task.tell(task.summary(model, held_out, counts, **more), model)
-        return
-    if path.plot is not None:
-        with task.phases.phase("plot", path.plot):
-            plot(walked, path.plot)
-    result = task.summary(model, held_out, counts, path=describe_path(walked))
-    if not training.json:
-        print_path(result["path"])
-    task.tell(result, model)
+    warn_of(path.convergence_message(has_tol=False))
+    if path.scores is not None and len(path.scores) > 1 and path.scores.max() == path.scores.min():
+        warn_of(
+            f"{path.metric} is the same for all models of the path, so the sparsest is kept; check "
+            "the validation data."
+        )
+    return path
 
 
-def _open(task: Task, room: Room, path: PathOptions) -> "Opened":
-    """Read the data; those of a path are never left on disk, as its fits share what they read."""
-    if path.path is None:
-        return open_to_fit(task.files, task.reading, task.phases, memory_limit=room.memory_limit)
-    from marginrank.fit.inputs import Opened
+def _describe(path: SparsePath) -> dict[str, Any]:
+    columns = {
+        path.parameter: path.values,
+        "nonzero": np.diff(path.coefs.indptr),
+        "objective": path.objectives,
+        "gap": path.gaps,
+        "score": path.scores,
+        "converged": [stop.converged for stop in path.stop_reasons],
+    }
+    points = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return {
+        "parameter": path.parameter,
+        "metric": path.metric,
+        "best": path.best_index,
+        "points": points,
+    }
 
-    return Opened(open_data(task.files, task.reading, task.phases))
+
+def _print(described: Mapping[str, Any]) -> None:
+    parameter, best = described["parameter"], described["best"]
+    rows = [
+        (
+            point[parameter],
+            point["nonzero"],
+            f"{point['gap'] / point['objective']:.1e}" if point["objective"] else None,
+            point["score"],
+            "best" if k == best else "",
+        )
+        for k, point in enumerate(described["points"])
+    ]
+    header = (parameter, "non-zero", "relative gap", described["metric"], "")
+    print_table("Path", rows, header=header)

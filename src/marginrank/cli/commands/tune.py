@@ -1,135 +1,149 @@
 """marginrank tune."""
 
-import warnings
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
 import typer
 
+from marginrank._utils.parameters import ParameterError, check_choice, given
+from marginrank.additive.fit import AdditiveParameters
+from marginrank.additive.selection import AdditiveLearner
 from marginrank.cli.commands.train_additive import fit_curves
+from marginrank.cli.flags.search import DEFAULTS, NONE, OF_TRAIN, SearchOptions
+from marginrank.cli.flags.shared import OneMetric, ValidationFlags
+from marginrank.cli.flags.training import TuneFlags
+from marginrank.cli.support import metrics as _metrics
 from marginrank.cli.support import models as _models
-from marginrank.cli.support.checks import check_conflicts, check_flags_of_both, check_needs
-from marginrank.cli.support.data import Wanted, data_summary, open_data, open_judged
-from marginrank.cli.support.errors import INTERRUPTED, complain
-from marginrank.cli.support.metrics import DEFAULT, Metric, find_metric, find_metrics, measure
-from marginrank.cli.support.options import DataFiles, OneMetric, Reading, Training, ValidationFlags
+from marginrank.cli.support.checks import check_flags, check_plot
+from marginrank.cli.support.data import DataRequest, data_summary, open_data, open_held_out
+from marginrank.cli.support.errors import INTERRUPTED, complain, warn_of
+from marginrank.cli.support.files import save_plot
 from marginrank.cli.support.output import print_line, print_table
-from marginrank.cli.support.plots import check_plot, save_plot
 from marginrank.cli.support.progress import Phases
-from marginrank.cli.support.task import Task
-from marginrank.cli.support.ties import decided_by_ties
-from marginrank.cli.support.training import fit
-from marginrank.cli.support.tuned import Reporter, called, describe, print_tuning, train_command
-from marginrank.cli.support.tuning import CURVES_ONLY, ScoringOptions, SearchOptions
+from marginrank.cli.support.search_results import (
+    Reporter,
+    describe,
+    parameters_text,
+    print_tuning,
+    train_command,
+)
+from marginrank.cli.support.training import TrainingTask
+from marginrank.data import RankingData
+from marginrank.fit.inputs import Opened
+from marginrank.fit.linear import Parameters, seed_from
+from marginrank.models import AdditiveModel, LinearModel
+from marginrank.models.parameters import CURVES_TRIED, LINES_TRIED, PAIR_COSTS
+from marginrank.plots import plot_search
+from marginrank.selection.results import SearchResult
+from marginrank.selection.search import run_search
+from marginrank.selection.space import SearchSpace
 
-if TYPE_CHECKING:
-    from marginrank.data import RankingData
-    from marginrank.models import AdditiveModel, LinearModel
-    from marginrank.selection.results import SearchResult
-    from marginrank.selection.space import SearchSpace
-
-EXAMPLE = """\
-tune train.txt --model model.json
-tune train.txt --model model.json --valid valid.txt --test test.txt
-tune train.txt --model model.json --loss squared_hinge,logistic --scale none,query --budget 60
-tune train.txt --model model.json --additive --smoothness 0.03,0.3,3 --max-bins 16,32"""
-
-# A flag, and another that it says nothing without.
+AXES = ("loss", "pair_selection", "pair_cost", "margin", "normalization", "scale")
+SHARED = ("solver", "tol", "max_iter")  # by all candidates
+SHARED_BY_CURVES = ("categorical_features", "interactions", "group_l1", "monotonic_cst")
 NEEDS = (
     ("valid_group", "valid"),
     ("test_group", "test"),
-    *((name, "additive") for name in CURVES_ONLY),
+    *((name, "additive") for name in ("smoothness", "max_bins", *SHARED_BY_CURVES)),
 )
-# A flag, and another that leaves nothing for it to say.
 CONFLICTS = (("folds", "valid"), ("nested", "valid"), ("points", "C"))
 
 
-def tune(
-    data: DataFiles,
-    reading: Reading,
-    options: SearchOptions,
-    scoring: ScoringOptions,
-    metric: OneMetric,
-    training: Training,
-) -> None:
-    """Choose C and other parameters of a model, train it with them and write it to a file.
-
-    Candidates are scored on folds of whole queries, or on --valid. The model is the one that train,
-    or with --additive train-additive, makes of the chosen parameters. Ctrl-C ends the search, and
-    the best so far is kept.
-    """
-    check_conflicts(reading.given, CONFLICTS)
-    check_needs(reading.given, NEEDS)
-    check_flags_of_both(reading.given, data, scoring.valid, scoring.test)
+def run(flags: TuneFlags, phases: Phases) -> None:
+    """Search parameters, train a model with the best of them and write it to a file."""
+    reading, options, scoring = flags.reading, flags.options, flags.scoring
+    how: Any = {"valid": scoring.valid, "test": scoring.test}
+    check_flags(reading.given, flags.data, **how, needs=NEEDS, conflicts=CONFLICTS)
     check_plot(scoring.plot)
-    task = Task(data, reading, ValidationFlags(), training)
-    with task.phases.importing():
-        chosen = find_metric(metric.metric, gain=metric.gain, discount=metric.discount)
+    task = TrainingTask(flags.data, reading, ValidationFlags(), flags.training, phases)
+    metric = _metrics.find_metric(flags.metric)
     inputs = [scoring.valid, scoring.valid_group, scoring.test, scoring.test_group]
     space = task.prepare(
-        lambda: options.space(reading.n_jobs), inputs=inputs, outputs=[scoring.plot]
+        lambda: _search_space(options, reading.n_jobs), inputs=inputs, outputs=[scoring.plot]
     )
-    documents = open_data(data, reading, task.phases, Wanted(missing=options.additive))
-    valid, test = _open_judged(task, scoring, documents, missing=options.additive)
-    found = _search(task, space, documents, valid, chosen, options=options, scoring=scoring)
+    data = open_data(flags.data, reading, phases, DataRequest(missing=options.additive))
+    # Validation and test data are read before the search, so that an error costs no time.
+    request = DataRequest(data.n_features, data.feature_names, missing=options.additive)
+    rest = reading, phases, request
+    valid = open_held_out("valid", scoring.valid, scoring.valid_group, *rest)
+    test = open_held_out("test", scoring.test, scoring.test_group, *rest)
+    found = _search(flags, task, space, data, valid, metric)
     _warn(found, nested=scoring.nested)
-    model = _fit(documents, found.parameters, task.phases, training)
+    model: LinearModel | AdditiveModel
+    if options.additive:
+        model = fit_curves(data, found.parameters, task)
+    else:
+        model = task.fit(Opened(data), found.parameters)
     task.write(model)
     more: dict[str, Any] = {"selection": describe(found)}
-    more["repeat"] = train_command(data, reading, found.parameters, training)
-    if scoring.plot is not None:
-        with task.phases.phase("plot", scoring.plot):
-            _plot(found, scoring.plot)
+    more["repeat"] = train_command(flags.data, reading, found.parameters, flags.training)
+    save_plot(scoring.plot, phases, lambda: plot_search(found))
     if test is not None:
-        with task.phases.phase("evaluate", scoring.test):
-            more |= _evaluate(model, test, metric, reading.n_jobs)
-    _tell(task, model, task.summary(model, None, data_summary(documents), **more))
+        with phases.phase("evaluate", scoring.test):
+            more |= _evaluate(model, test, flags.metric, reading.n_jobs)
+    if not flags.training.json:
+        print_tuning(more["selection"])
+        if test is not None:
+            print_table(f"Test: {scoring.test}", more["test"].items())
+    task.report(model, None, data_summary(data), **more)
+    if not flags.training.json:
+        print_line(f"to repeat the fit: {more['repeat']}")
     if found.is_interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def _fit(
-    data: "RankingData", parameters: Any, phases: Phases, training: Training
-) -> "LinearModel | AdditiveModel":
-    """Learn from all data with what was chosen."""
-    from marginrank.additive.fit import AdditiveParameters
+def _search_space(options: SearchOptions, n_jobs: int | None) -> SearchSpace:
+    """Return the candidates; raise ValueError for an invalid entry of a list."""
+    shared: dict[str, Any] = {"n_jobs": n_jobs, **{n: getattr(options, n) for n in SHARED}}
+    if options.additive:
+        defaults = {"normalization": CURVES_TRIED, "scale": str(DEFAULTS["scale"])}
+    else:
+        tried = ",".join(LINES_TRIED if options.C is None else LINES_TRIED[:1])
+        defaults = {"normalization": tried, "scale": tried}
+    listed = {name: getattr(options, name) for name in AXES}
+    listed = {n: defaults[n] if text is None else text for n, text in listed.items()}
+    axes = {name: _values(name, text) for name, text in listed.items()}
+    shared |= {name: values[0] for name, values in axes.items()}
+    Cs = None if options.C is None else _values("C", options.C)
+    if not options.additive:
+        return SearchSpace(Parameters(**shared), axes, Cs, options.points)
+    own = {name: getattr(options, name) for name in SHARED_BY_CURVES}
+    axes["max_bins"] = _values("max_bins", options.max_bins)
+    axes["smoothness"] = _values("smoothness", options.smoothness)
+    base = AdditiveParameters(**shared, **own)
+    return SearchSpace(base, axes, Cs, options.points, AdditiveLearner())
 
-    if isinstance(parameters, AdditiveParameters):
-        return fit_curves(data, parameters, phases, training)
-    return fit(
-        data,
-        parameters,
-        phases,
-        random_state=training.random_state,
-        verbose=training.verbose,
-    )
 
-
-def _open_judged(
-    task: Task, scoring: ScoringOptions, data: "RankingData", *, missing: bool
-) -> "tuple[RankingData | None, RankingData | None]":
-    """Read validation and test data: before the search, so that an error costs nothing."""
-    wanted = Wanted(data.n_features, data.feature_names, missing=missing)
-    rest = task.reading, task.phases, wanted
-    valid = open_judged("valid", scoring.valid, scoring.valid_group, *rest)
-    return valid, open_judged("test", scoring.test, scoring.test_group, *rest)
+def _values(name: str, listed: str) -> list[Any]:
+    """Return the values of a list, each checked as train does."""
+    kind = {"C": float, "smoothness": float, "max_bins": int}.get(name, str)
+    values: list[Any] = []
+    for entry in map(str.strip, listed.split(",")):
+        value: Any = entry
+        with suppress(ValueError):
+            value = kind(entry)
+        if name == "pair_cost":
+            check_choice(name, value, (NONE, *PAIR_COSTS))
+        else:
+            OF_TRAIN[name].constraint.check(name, value)
+        is_none = value == NONE and name in ("pair_cost", "scale")
+        if (None if is_none else value) in values:
+            raise ParameterError(given(name, value), " is given twice; drop one of them.")
+        values.append(None if is_none else value)
+    return values
 
 
 def _search(
-    task: Task,
-    space: "SearchSpace",
-    data: "RankingData",
-    valid: "RankingData | None",
-    metric: Metric,
-    *,
-    options: SearchOptions,
-    scoring: ScoringOptions,
-) -> "SearchResult":
-    """Search the candidates, and show progress."""
-    from marginrank.fit.linear import seed_from
-    from marginrank.selection.search import run_search
-
+    flags: TuneFlags,
+    task: TrainingTask,
+    space: SearchSpace,
+    data: RankingData,
+    valid: RankingData | None,
+    metric: _metrics.Metric,
+) -> SearchResult:
+    training, scoring = flags.training, flags.scoring
     with task.phases.phase("tune"), task.phases.searching() as bar:
-        reporter = Reporter(bar, space.varied, verbose=task.training.verbose)
+        reporter = Reporter(bar, space.varied, verbose=training.verbose)
         try:
             found = run_search(
                 data,
@@ -139,59 +153,36 @@ def _search(
                 metric=metric,
                 rule=scoring.rule,
                 nested=scoring.nested,
-                budget=options.budget,
-                seed=seed_from(task.training.random_state),
+                budget=flags.options.budget,
+                seed=seed_from(training.random_state),
                 on_fit=reporter,
                 keep_interrupted=True,
             )
         except KeyboardInterrupt:
-            complain("interrupted before a candidate was chosen; no model is written")
+            complain("interrupted before a candidate was selected; no model is written")
             raise typer.Exit(INTERRUPTED) from None
         reporter.end()
     return found
 
 
-def _warn(found: "SearchResult", *, nested: bool) -> None:
-    """Warn of an interrupted search, of unfinished fits, and of a best C at the edge."""
+def _warn(found: SearchResult, *, nested: bool) -> None:
     if found.is_interrupted:
         n = len(found.candidates)
-        best = called(found.best_params, found.varied)
-        told = f"interrupted; the best of {n} candidates so far is kept: {best}"
+        best = parameters_text(found.best_params, found.varied)
+        message = f"interrupted; the best of {n} candidates so far is kept: {best}"
         if nested:
-            told += "; there is no estimate by nested folds"
-        complain(f"{told}; Ctrl-C again to end without a model")
-    for message in (found.convergence_message(), found.edge_message()):
-        if message is not None:
-            warnings.warn(message, stacklevel=1)
-
-
-def _plot(found: "SearchResult", path: str) -> None:
-    from marginrank.plots import plot_search
-
-    save_plot(plot_search(found), path)
+            message += "; there is no estimate by nested folds"
+        complain(f"{message}; press Ctrl-C again to end without a model")
+    warn_of(found.convergence_message())
+    warn_of(found.edge_message())
 
 
 def _evaluate(
-    model: "LinearModel | AdditiveModel",
-    data: "RankingData",
-    metric: OneMetric,
-    n_jobs: int | None,
+    model: LinearModel | AdditiveModel, data: RankingData, metric: OneMetric, n_jobs: int | None
 ) -> dict[str, Any]:
-    """Return the usual metrics, and the one that candidates were scored by."""
-    names = list(dict.fromkeys([metric.metric, *DEFAULT.split(",")]))
-    chosen = find_metrics(",".join(names), gain=metric.gain, discount=metric.discount)
+    """Return the default metrics, and the one that candidates were scored by."""
+    names = ",".join(dict.fromkeys([metric.metric, *_metrics.DEFAULT.split(",")]))
+    chosen = _metrics.find_metrics(names, metric)
     scores = _models.scores(model, data, n_jobs)
-    values = measure(chosen, data, scores, skip=True)
-    return {"test": values, "ties": decided_by_ties(chosen, values, data, scores)}
-
-
-def _tell(task: Task, model: "LinearModel | AdditiveModel", result: dict[str, Any]) -> None:
-    """Print candidates, fit and test."""
-    if not task.training.json:
-        print_tuning(result["selection"])
-    task.tell(result, model)
-    if task.training.json:
-        return
-    if "test" in result:
-        print_table("Test", result["test"].items())
-    print_line(f"to repeat the fit: {result['repeat']}")
+    values = _metrics.measure(chosen, data, scores, skip=True)
+    return {"test": values, "ties": _metrics.effect_of_ties(chosen, values, data, scores)}

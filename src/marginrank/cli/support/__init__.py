@@ -1,1 +1,1 @@
-"""What several commands share."""
+"""Functions that several commands share."""

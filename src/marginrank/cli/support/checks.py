@@ -1,4 +1,4 @@
-"""What is refused before any work is done: flags without meaning, and files in each other's way."""
+"""Checks before any work is done: flags that do not apply, and files that overwrite each other."""
 
 import os
 import stat
@@ -7,48 +7,49 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from marginrank._utils.optional import require
+from marginrank.cli.flags.declaration import flag
+from marginrank.cli.flags.shared import KIND_OF_FLAG
 from marginrank.cli.support.data import kind_of
-from marginrank.cli.support.files import name_of
-from marginrank.cli.support.flags import flag
-from marginrank.cli.support.options import KIND_OF_FLAG
+from marginrank.cli.support.files import name_of, plot_format
 from marginrank.cli.support.streams import check_stdout
 
 CALLED = {"text": "text", "table": "a table", "store": "a store"}
 STORES_ONLY = {"memory_limit", "dask"}
-PLURAL = {"text": "text", "table": "tables"}
+
+Pairs = Iterable[tuple[str, str]]  # of flags
 
 
-def check_flags_of_data(
-    given: Collection[str], files: Sequence[str], *, writes: Iterable[str] = ()
+def check_flags(
+    given: Collection[str],
+    files: Sequence[str],
+    *,
+    valid: str | None = None,
+    test: str | None = None,
+    needs: Pairs = (),
+    conflicts: Pairs = (),
+    writes: Collection[str] = (),
 ) -> None:
-    """Raise ValueError for flags that describe another kind of data than any of the files.
+    """Raise ValueError for a flag that does not apply.
 
-    `writes` are flags that say how the result is written, and so have a meaning anyway.
+    A flag may exclude another one, need another one, or describe another kind of data than all of
+    the files, of --valid and of --test. `writes` are flags that describe the output.
     """
-    kinds = {kind_of(path): path for path in files}
+    for name, other in conflicts:
+        if name in given and other in given:
+            raise ValueError(f"{flag(name)} cannot be combined with {flag(other)}; drop one.")
+    for name, other in needs:
+        if name in given and other not in given:
+            raise ValueError(f"{flag(name)} needs {flag(other)}.")
+    others = {name: path for name, path in (("valid", valid), ("test", test)) if path is not None}
     for name, kind in KIND_OF_FLAG.items():
-        if name in given and name not in writes and kind not in kinds:
-            other, path = next(iter(kinds.items()))
-            raise ValueError(
-                f"{flag(name)} is for {PLURAL[kind]}, but {path} is {CALLED[other]}; drop it."
-            )
-
-
-def check_flags_of_both(
-    given: frozenset[str], files: Sequence[str], valid: str | None, test: str | None = None
-) -> None:
-    """Raise ValueError for flags that describe neither the data nor the validation data."""
-    judged = {name: path for name, path in (("valid", valid), ("test", test)) if path is not None}
-    check_flags_of_data(given & {"group"}, files)
-    check_flags_of_data(given - {"group"}, [*files, *judged.values()])
-    for name, path in judged.items():
+        described = files if name == "group" else [*files, *others.values()]
+        if name in given and name not in writes and kind not in map(kind_of, described):
+            _raise_wrong_kind(name, kind, described[0])
+    for name, path in others.items():
         if f"{name}_group" in given and kind_of(path) != "text":
-            raise ValueError(f"--{name}-group is for text, but {path} is none; drop it.")
-
-
-def check_stored(given: frozenset[str], files: Sequence[str]) -> None:
-    """Raise ValueError for flags that need data of which some can be read at a time."""
-    for name in given & STORES_ONLY:
+            _raise_wrong_kind(f"{name}_group", "text", path)
+    for name in STORES_ONLY.intersection(given):
         for path in files:
             kind = kind_of(path)
             if kind != "store" and (path == "-" or os.path.exists(path)):
@@ -58,42 +59,35 @@ def check_stored(given: frozenset[str], files: Sequence[str]) -> None:
                 )
 
 
-def check_needs(given: Collection[str], needs: Iterable[tuple[str, str]]) -> None:
-    """Raise ValueError for a flag that says nothing without another."""
-    for name, other in needs:
-        if name in given and other not in given:
-            raise ValueError(f"{flag(name)} needs {flag(other)}.")
-
-
-def check_conflicts(given: Collection[str], conflicts: Iterable[tuple[str, str]]) -> None:
-    """Raise ValueError for a flag that has no meaning with another."""
-    for name, other in conflicts:
-        if name in given and other in given:
-            raise ValueError(f"{flag(name)} has no meaning with {flag(other)}.")
+def _raise_wrong_kind(name: str, kind: str, path: str) -> None:
+    plural = {"text": "text", "table": "tables"}[kind]
+    raise ValueError(
+        f"{flag(name)} is for {plural}, but {path} is {CALLED[kind_of(path)]}; drop it."
+    )
 
 
 def check_only_with(
     given: Collection[str], parameters: Any, only_with: Iterable[tuple[str, str, Sequence[str]]]
 ) -> None:
-    """Raise ValueError for a flag that says nothing with the value that another parameter has."""
+    """Raise ValueError for a flag that has no effect with the value of another parameter."""
     for name, other, values in only_with:
         value = getattr(parameters, other)
         if name in given and value not in values:
             spelled = flag(f"no_{name}" if getattr(parameters, name) is False else name)
             raise ValueError(
-                f"{spelled} has no meaning with {flag(other)} {value}; it goes with "
-                f"{' or '.join(values)}."
+                f"{spelled} has no effect with {flag(other)} {value}; it needs "
+                f"{flag(other)} {' or '.join(values)}."
             )
 
 
 def check_writable(path: str | None, *, folder: bool = False) -> None:
-    """Raise an error for a path that cannot become a file or folder, before any work is done."""
+    """Raise ValueError for a path that cannot be written as a file or folder."""
     if path is None:
         return
     if path == "-":
         raise ValueError('"-" is standard input; name a file to write to.')
     if not path:
-        raise ValueError("a file to write to has an empty name; give it one.")
+        raise ValueError("the name of the file to write to is empty.")
     if not Path(path).parent.is_dir():
         raise ValueError(f"{path}: the folder {Path(path).parent} does not exist.")
     if Path(path).is_dir() and not folder:
@@ -104,6 +98,16 @@ def check_writable(path: str | None, *, folder: bool = False) -> None:
         raise ValueError(f"{path}: {place} is not writable.")
 
 
+def check_plot(path: str | None) -> None:
+    """Raise an error if matplotlib is missing, or cannot write a file with this name."""
+    if path is None:
+        return
+    check_writable(path)
+    formats = require("matplotlib.backend_bases", "plot").FigureCanvasBase.get_supported_filetypes()
+    if plot_format(path) not in formats:
+        raise ValueError(f"{path} must end in one of {', '.join(f'.{f}' for f in formats)}.")
+
+
 def check_files(
     inputs: Iterable[str | None], outputs: Iterable[str | None] = (), *, prints: bool = True
 ) -> None:
@@ -111,7 +115,8 @@ def check_files(
     if prints:
         check_stdout()
     read = [path for path in inputs if path is not None]
-    check_stdin_once(read)
+    if read.count("-") > 1:
+        raise ValueError('"-" is given twice, but standard input can be read only once.')
     states = {path: _state(path) for path in read}
     written = [path for path in outputs if path is not None]
     for number, out in enumerate(written):
@@ -119,16 +124,10 @@ def check_files(
             if _overwrites(out, state):
                 raise ValueError(f"{out} would overwrite the input {path}; write to another file.")
         if os.path.realpath(out) in map(os.path.realpath, written[:number]):
-            raise ValueError(f"{out} is given as two outputs; name a file for each.")
+            raise ValueError(f"{out} is given as two outputs; use different files.")
     for path, state in states.items():
-        if _is_kept(state) and os.path.samestat(os.fstat(1), state):
+        if _is_stored(state) and os.path.samestat(os.fstat(1), state):
             raise ValueError(f"standard output goes to the input {path}; redirect it elsewhere.")
-
-
-def check_stdin_once(paths: Iterable[str | None]) -> None:
-    """Raise ValueError if standard input is read for two purposes."""
-    if list(paths).count("-") > 1:
-        raise ValueError('"-" is given twice, but standard input can be read only once.')
 
 
 def _state(path: str) -> os.stat_result:
@@ -139,14 +138,14 @@ def _state(path: str) -> os.stat_result:
     return os.fstat(0)
 
 
-def _is_kept(state: os.stat_result) -> bool:
-    """Whether something is stored there, unlike in a pipe or a terminal."""
+def _is_stored(state: os.stat_result) -> bool:
+    """Return True for files and folders, False for pipes and terminals."""
     return stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
 
 
 def _overwrites(out: str, state: os.stat_result) -> bool:
-    """Whether `out` is the input of that state, by any name, or a file inside of it."""
-    if not _is_kept(state):
+    """Return True if `out` is the input with this state, by any name, or a file inside it."""
+    if not _is_stored(state):
         return False
     place = Path(os.path.realpath(out))
     inside = place.parents if stat.S_ISDIR(state.st_mode) else []

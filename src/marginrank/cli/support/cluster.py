@@ -1,35 +1,45 @@
-"""Learning on a Dask cluster: --dask."""
+"""Training on a Dask cluster: --dask."""
 
-from typing import TYPE_CHECKING
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from marginrank._utils.optional import require
-from marginrank.cli.support.dask_client import connecting
-from marginrank.cli.support.data import Wanted
-from marginrank.cli.support.task import Task
-from marginrank.cli.support.training import warn_of_model, with_seed
+from marginrank._utils.parameters import Mention, ParameterError
+from marginrank.cli.flags.shared import local_workers
+from marginrank.cli.support.training import BatchParameters, TrainingTask, warn_of_model, with_seed
+from marginrank.fit.linear import seed_from
+from marginrank.models.fit_report import report_of
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from marginrank.dask.fit import AnyParameters
-    from marginrank.dask.loading import LoadedParts
-    from marginrank.models import LinearModel
+PATIENCE = "30s"  # for an answer of the scheduler
 
 
-def learn_on_cluster(task: Task, parameters: "AnyParameters", where: str) -> None:
-    """Learn from stores that the workers of a cluster read; write and tell what came out."""
+def train_on_cluster(task: TrainingTask, parameters: BatchParameters, where: str) -> None:
+    """Fit to stores that the workers of a cluster read; write the model and print the summary."""
     require("dask.dataframe", "dask")
-    with connecting(where) as client:
+    random_state, verbose = task.training.random_state, task.training.verbose
+    with _connecting(where) as client:
         from marginrank.dask.clusters import count_workers
+        from marginrank.dask.fit import fit_on_dask, progress_on_dask
         from marginrank.dask.loading import load_parts
-        from marginrank.models.fit_report import report_of
 
         with task.phases.phase("load", ", ".join(task.files)):
             loaded = load_parts(client, list(task.files))
-        held_out = task.open_valid(Wanted(loaded.n_features, loaded.feature_names))
-        model = _fit(client, loaded, parameters, task)
+        held_out = task.open_valid(loaded.n_features, loaded.feature_names)
+        progress = progress_on_dask(client, loaded, parameters.tol)
+        with task.phases.phase("solve"), task.phases.streaming(verbose, progress) as watch:
+            model = fit_on_dask(
+                client, loaded, parameters, seed=seed_from(random_state), **watch._asdict()
+            )
+        warn_of_model(model, parameters)
         n_workers = count_workers(client) if report_of(model).error is None else 0
-    task.keep(model)
+    model = with_seed(model, random_state)
+    task.write(model)
     counts = {
         "documents": loaded.n_documents,
         "queries": loaded.n_queries,
@@ -37,20 +47,44 @@ def learn_on_cluster(task: Task, parameters: "AnyParameters", where: str) -> Non
         "pairs": report_of(model).n_pairs,
     }
     cluster = {"scheduler": where, "workers": n_workers, "parts": len(loaded.facts)}
-    task.tell(task.summary(model, held_out, counts, dask=cluster), model)
+    task.report(model, held_out, counts, dask=cluster)
 
 
-def _fit(
-    client: "Client", loaded: "LoadedParts", parameters: "AnyParameters", task: Task
-) -> "LinearModel":
-    from marginrank.dask.fit import fit_on_dask, progress_on_dask
-    from marginrank.fit.linear import seed_from
+@contextmanager
+def _connecting(where: str) -> "Iterator[Client]":
+    distributed = require("distributed", "dask")
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # Dask leaves tasks behind at Ctrl-C
+    n_workers = local_workers(where)
+    with ExitStack() as stack:
+        if n_workers is not None:
+            with _ignoring_interrupts():
+                cluster: Any = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=n_workers,
+                        threads_per_worker=1,
+                        processes=True,
+                        dashboard_address=None,
+                        silence_logs=logging.CRITICAL,
+                    )
+                )
+        else:
+            cluster = where
+        try:
+            client = stack.enter_context(distributed.Client(cluster, timeout=PATIENCE))
+        except (OSError, ValueError) as error:
+            raise ParameterError(
+                Mention("dask", where),
+                ": no scheduler answers there; start one with: dask scheduler, and workers with: "
+                "dask worker ADDRESS.",
+            ) from error
+        yield client
 
-    random_state, verbose = task.training.random_state, task.training.verbose
-    progress = progress_on_dask(client, loaded, parameters.tol)
-    with task.phases.phase("solve"), task.phases.streaming(verbose, progress) as watch:
-        model = fit_on_dask(
-            client, loaded, parameters, seed=seed_from(random_state), **watch._asdict()
-        )
-    warn_of_model(model, parameters)
-    return with_seed(model, random_state)
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Start processes that ignore Ctrl-C, which a terminal sends to them as well."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,21 +1,21 @@
 """Curves of additive models as text."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from marginrank._utils.feature_names import name_of
 from marginrank.cli.support.output import print_table
-
-if TYPE_CHECKING:
-    from marginrank.models.additive_model import AdditiveModel, Curve, Interaction
+from marginrank.models.additive_model import AdditiveModel, Curve, Interaction
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 32  # characters of a curve
 SHADES = " ░▒▓█"
 
 
-def describe_curves(model: "AdditiveModel", top: int) -> dict[str, Any]:
-    """Return the parameters of a model and the curves that make the largest differences."""
+def describe_curves(model: AdditiveModel, top: int) -> dict[str, Any]:
+    """Return the parameters of a model and the curves with the largest range of values."""
     names = model.feature_names
     order = sorted(range(model.n_features), key=lambda k: -model.curves[k].spread)
     return {
@@ -32,7 +32,7 @@ def describe_curves(model: "AdditiveModel", top: int) -> dict[str, Any]:
                 "values": model.curves[k].values.tolist(),
                 "missing": model.curves[k].missing,
                 "categorical": model.curves[k].categorical,
-                "curve": drawn(model.curves[k]),
+                "curve": _bars(model.curves[k]),
             }
             for k in order[:top]
         ],
@@ -40,24 +40,22 @@ def describe_curves(model: "AdditiveModel", top: int) -> dict[str, Any]:
     }
 
 
-def _described(one: "Interaction", names: Sequence[str] | None) -> dict[str, Any]:
+def _described(one: Interaction, names: Sequence[str] | None) -> dict[str, Any]:
     return {
         "features": [name_of(k, names) for k in one.features],
         "spread": one.spread,
         "knots": [knots.tolist() for knots in one.knots],
         "values": one.values.tolist(),
         "categorical": list(one.categorical),
-        "map": mapped(one),
+        "map": _map(one),
     }
 
 
-def mapped(one: "Interaction") -> list[str]:
-    """Return shades of the values at the knots: a line for each of the first feature.
+def _map(one: Interaction) -> list[str]:
+    """Return the values at the knots as shades, one line per knot of the first feature.
 
-    The largest is on top, as the first feature is drawn upwards.
+    The first feature is drawn upwards, so its largest knot is on top.
     """
-    import numpy as np
-
     values = one.values[1:, 1:]
     low, spread = float(values.min()), one.spread
     share = np.zeros(values.shape) if spread == 0 else (values - low) / spread
@@ -65,10 +63,8 @@ def mapped(one: "Interaction") -> list[str]:
     return ["".join(SHADES[shade] for shade in line) for line in shades[::-1]]
 
 
-def drawn(curve: "Curve") -> str:
-    """Return the values at the knots as bars, at most as many as there is room for."""
-    import numpy as np
-
+def _bars(curve: Curve) -> str:
+    """Return the values at the knots as bars, at most WIDTH of them."""
     values = curve.values
     if values.size > WIDTH:
         values = np.interp(np.linspace(0, values.size - 1, WIDTH), np.arange(values.size), values)
@@ -79,23 +75,22 @@ def drawn(curve: "Curve") -> str:
 
 def print_curves(model: Mapping[str, Any]) -> None:
     """Print the description of an additive model as tables."""
-    told = ("features", "features_in_use", "knots")
-    rows = [(name.replace("_", " "), model[name]) for name in told]
+    counts = ("features", "features_in_use", "knots")
+    rows = [(name.replace("_", " "), model[name]) for name in counts]
     print_table(model["kind"], [*rows, *model["parameters"].items()])
     shown = [
         (one["feature"], one["spread"], _range(one), one["curve"]) for one in model["top_curves"]
     ]
-    header = ("feature", "spread", "from … to", "value at its knots")
-    print_table("Curves with the largest spread", shown, header=header)
+    header = ("feature", "range", "from … to", "value at its knots")
+    print_table("Curves with the largest range of values", shown, header=header)
     for one in model["interactions"]:
         _print_map(one)
 
 
 def _print_map(one: Mapping[str, Any]) -> None:
-    """Print a pair of features as a map, the first one upwards and the second to the right."""
     first, second = one["features"]
     ends = [f"{knots[0]:.4g} … {knots[-1]:.4g}" for knots in one["knots"]]
-    rows = [("spread", one["spread"])]
+    rows = [("range", one["spread"])]
     rows += [(f"{first}, upwards", ends[0]), (f"{second}, to the right", ends[1])]
     print_table(f"{first} and {second} together", [*rows, *(("", line) for line in one["map"])])
 

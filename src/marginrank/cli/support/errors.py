@@ -1,4 +1,4 @@
-"""From exceptions to exit codes: 1 for a failed check, 2 for bad input, 130 for Ctrl-C."""
+"""From exceptions to exit codes: 1 for a failed check or a bug, 2 for bad input, 130 for Ctrl-C."""
 
 import traceback
 import warnings
@@ -10,12 +10,10 @@ from typing import Any
 import typer
 
 from marginrank._utils.parameters import Message, ParameterError
-from marginrank.cli.support.flags import as_flag
-from marginrank.cli.support.streams import write_err
-from marginrank.cli.support.text import printable
+from marginrank.cli.flags.declaration import as_flag
+from marginrank.cli.support.streams import printable, write_err
 
-DEFECT = 1
-CHECK_FAILED = 1
+FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
 
@@ -26,9 +24,10 @@ class CheckFailed(Exception):
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """End the process as the shell expects, without a traceback."""
+    """Print errors and warnings as one line each, and exit with the code of the error."""
     try:
-        with _plain_warnings():
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
             yield
     except KeyboardInterrupt as error:
         complain("interrupted; no file is half-written")
@@ -37,13 +36,17 @@ def exit_codes() -> Iterator[None]:
         raise
     except CheckFailed as error:
         complain(str(error))
-        raise typer.Exit(CHECK_FAILED) from error
+        raise typer.Exit(FAILED) from error
     except (ValueError, OSError, ImportError, MemoryError, RecursionError) as error:
         complain(_sentence(error))
         raise typer.Exit(BAD_INPUT) from error
     except Exception as error:
-        complain(_defect(error))
-        raise typer.Exit(DEFECT) from error
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        complain(
+            f"this is a bug in marginrank, please report it: {type(error).__name__} in "
+            f"{Path(frame.filename).name}:{frame.lineno}: {_one_line(error)}"
+        )
+        raise typer.Exit(FAILED) from error
 
 
 def complain(sentence: str) -> None:
@@ -51,43 +54,34 @@ def complain(sentence: str) -> None:
     write_err(f"marginrank: {printable(sentence)}")
 
 
-def message_of(told: Exception | str) -> str:
+def warn_of(message: Message | str | None) -> None:
+    """Emit `message` as a warning, if not None."""
+    if message is not None:
+        warnings.warn(message, stacklevel=2)
+
+
+def message_of(source: Exception | str) -> str:
     """Return the message of an error or a warning, with parameters as flags."""
-    match told:
+    match source:
         case ParameterError(message=message) | Warning(args=(Message() as message,)):
             return message.spelled(as_flag)
-    return str(told)
+    return str(source)
 
 
 def _sentence(error: Exception) -> str:
-    told = _one_line(message_of(error))
+    message = _one_line(message_of(error))
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename or 'a file without a name'}: {error.strerror}"
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this" + (f": {told}" if told else ".")
+        return "not enough memory" + (f": {message}" if message else ".")
     if isinstance(error, RecursionError):
-        return "the input is nested too deeply to be read."
-    return told or type(error).__name__
-
-
-def _defect(error: Exception) -> str:
-    """Say what nobody foresaw, and where, so that it can be reported."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return (
-        f"this is a defect of marginrank, please report it: {type(error).__name__} in "
-        f"{Path(frame.filename).name}:{frame.lineno}: {_one_line(error)}"
-    )
+        return "the input is nested too deeply."
+    return message or type(error).__name__
 
 
 def _one_line(message: object) -> str:
     return " ".join(str(message).split())
 
 
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        complain(f"warning: {_one_line(message_of(message))}")
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    complain(f"warning: {_one_line(message_of(message))}")

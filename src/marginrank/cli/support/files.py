@@ -1,4 +1,4 @@
-"""Files of scores, one a line, and of results; pipes."""
+"""Files of scores, of results and of plots; pipes."""
 
 import math
 import os
@@ -6,19 +6,24 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
+from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.parameters import ParameterError, Part
-from marginrank.cli.support.streams import check_piped, write_out
+from marginrank.cli.support.progress import Phases
+from marginrank.cli.support.streams import check_piped
 
 LONGEST = 40  # characters of a file that a message quotes
 
 
 @contextmanager
 def regular_file(path: str) -> Iterator[str]:
-    """Yield a file that can be read more than once: of a pipe, a copy."""
+    """Yield a file that can be read more than once: a copy if `path` is a pipe."""
     if not is_pipe(path):
         yield path
         return
@@ -35,7 +40,7 @@ def regular_file(path: str) -> Iterator[str]:
 
 
 def is_pipe(path: str) -> bool:
-    """Whether `path` is standard input, or another stream that can be read only once."""
+    """Return True if `path` is standard input, or another stream that can be read only once."""
     if path == "-":
         return True
     mode = os.stat(path).st_mode
@@ -43,13 +48,13 @@ def is_pipe(path: str) -> bool:
 
 
 def name_of(path: str) -> str:
-    """Return what to call an input in messages."""
+    """Return the name of an input for messages."""
     return "standard input" if path == "-" else path
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Let errors name the file, unless they do."""
+    """Add the name of the file to errors without it."""
     try:
         yield
     except UnicodeError as error:
@@ -64,19 +69,19 @@ def naming(path: str) -> Iterator[None]:
 
 
 def _parts(error: ValueError) -> tuple[Part, ...]:
-    """Return the text of an error, with the parameters that it mentions still to be spelled."""
+    """Return the text of an error, with parameters still to be spelled."""
     return error.parts if isinstance(error, ParameterError) else (str(error),)
 
 
 def read_scores(path: str, n_documents: int) -> Any:
-    """Read one score a line."""
-    import numpy as np
-
+    """Read one score per line."""
     name = name_of(path)
     with _open(path) as lines:
         scores = [_score(name, number, line) for number, line in enumerate(lines, 1)]
     if len(scores) != n_documents:
-        raise ValueError(f"{name} has {len(scores)} scores but the data {n_documents} documents.")
+        raise ValueError(
+            f"{name} has {len(scores)} scores, but the data have {n_documents} documents."
+        )
     return np.array(scores, dtype=np.float64)
 
 
@@ -98,18 +103,20 @@ def _score(name: str, number: int, line: bytes) -> float:
     return score
 
 
-def write_numbers(path: str | None, numbers: Iterable[float]) -> None:
-    """Write one number a line, so that it is read back exactly; to stdout without a path."""
-    text = "".join(f"{number!r}\n" for number in numbers)
-    if path is None:
-        write_out(text)
-        return
-    write_text(path, text)
-
-
 def write_text(path: str, text: str) -> None:
-    """Write a file, or nothing at all."""
-    from marginrank._utils.atomic_files import atomic_write
-
+    """Write a file atomically."""
     with naming(path), atomic_write(path) as file:
         file.write(text.encode())
+
+
+def save_plot(path: str | None, phases: Phases, plot: Callable[[], Any]) -> None:
+    """Write the figure of the axes that `plot` returns, if there is a path to write it to."""
+    if path is None:
+        return
+    with phases.phase("plot", path), naming(path), atomic_write(path) as file:
+        plot().figure.savefig(file, format=plot_format(path))
+
+
+def plot_format(path: str) -> str:
+    """Return the format that the ending of a path names."""
+    return Path(path).suffix.lower().removeprefix(".")

@@ -1,30 +1,35 @@
-"""Metrics by their names on the command line, such as ndcg@10."""
+"""Metrics by their names on the command line, such as ndcg@10, and how ties affect them."""
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
+
+import numpy as np
 
 from marginrank._utils.parameters import calling
+from marginrank.cli.flags.shared import Metrics, OneMetric
 from marginrank.cli.support.errors import complain, message_of
-
-if TYPE_CHECKING:
-    from marginrank.data import RankingData
+from marginrank.cli.support.output import print_line
+from marginrank.data import RankingData
+from marginrank.metrics import get_metric, pairwise_accuracy
 
 DEFAULT = "ndcg@1,ndcg@5,ndcg@10,average_precision,reciprocal_rank,pairwise_accuracy"
+NOTICEABLE = 0.001  # smaller effects of ties are not reported
 
 Metric = Callable[..., Any]
+Ties = dict[str, dict[str, float]]
 
 
 def find_metrics(
-    names: str | None, *, parameter: str = "metrics", **options: str | None
+    names: str | None, options: Metrics | OneMetric, parameter: str = "metrics"
 ) -> dict[str, Metric]:
-    """Return the metrics of a list with commas, or the default ones, with options that they have.
+    """Return the metrics of a list with commas, or the default ones, with their options.
 
-    An option that none of them has is refused. Errors name the `parameter` that the list is of.
+    Raises ValueError for an option that none of them has. Errors name `parameter`.
     """
-    from marginrank.metrics import get_metric
-
-    given = {option: value for option, value in options.items() if value is not None}
+    values = {"gain": options.gain, "discount": options.discount}
+    given = {option: value for option, value in values.items() if value is not None}
     chosen = {}
     unused = set(given)
     for name in (DEFAULT if names is None else names).replace(" ", "").split(","):
@@ -38,23 +43,23 @@ def find_metrics(
     return chosen
 
 
-def find_metric(name: str, **options: str | None) -> Metric:
-    """Return one metric, with the options that are given."""
-    chosen = list(find_metrics(name, parameter="metric", **options).values())
+def find_metric(options: OneMetric) -> Metric:
+    """Return the metric of --metric with its options."""
+    chosen = list(find_metrics(options.metric, options, "metric").values())
     if len(chosen) > 1:
-        raise ValueError(f"--metric {name} names {len(chosen)} metrics; give one.")
+        raise ValueError(f"--metric {options.metric} names {len(chosen)} metrics; give one.")
     return chosen[0]
 
 
 def measure(
     chosen: Mapping[str, Metric],
-    data: "RankingData",
+    data: RankingData,
     scores: Any,
     *,
     skip: bool,
     per_query: bool = False,
 ) -> dict[str, Any]:
-    """Evaluate `scores`; with `skip`, leave out what these labels have no value for."""
+    """Evaluate `scores`; with `skip`, warn of metrics that the labels do not allow."""
     values = {}
     left_out: dict[str, list[str]] = {}
     qid = data.qid
@@ -69,3 +74,43 @@ def measure(
         verb = "is" if len(names) == 1 else "are"
         complain(f"warning: {', '.join(names)} {verb} left out: {reason}")
     return values
+
+
+def effect_of_ties(
+    chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
+) -> Ties:
+    """Return values averaged over the orders of tied documents, if they differ noticeably."""
+    order = np.lexsort((scores, data.qid))
+    if not np.any((np.diff(scores[order]) == 0) & (np.diff(data.qid[order]) == 0)):
+        return {}
+    effects = {}
+    for name, value in values.items():
+        orders = _orders(chosen[name], float(value), data, scores)
+        if orders is not None and _difference(orders) >= NOTICEABLE:
+            effects[name] = orders
+    return effects
+
+
+def print_ties(effects: Ties) -> None:
+    """Print a line for each metric that depends on the order of ties."""
+    for name, orders in effects.items():
+        both = ", ".join(f"{order.replace('_', ' ')}: {v:.4f}" for order, v in orders.items())
+        print_line(f"ties decide up to {_difference(orders):.4f} of {name} ({both})")
+
+
+def _difference(orders: dict[str, float]) -> float:
+    value, other = orders.values()
+    return abs(other - value)
+
+
+def _orders(
+    metric: Metric, value: float, data: RankingData, scores: Any
+) -> dict[str, float] | None:
+    function = metric.func if isinstance(metric, partial) else metric
+    if function is pairwise_accuracy:
+        half = metric(data.y, scores, qid=data.qid, ties="half")
+        return {"as_wrong": value, "as_half": float(half)}
+    if "ties" in inspect.signature(metric).parameters:
+        average = metric(data.y, scores, qid=data.qid, ties="average")
+        return {"input_order": value, "averaged": float(average)}
+    return None

@@ -5,22 +5,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from marginrank.cli.support.streams import write_out, writing_out
-from marginrank.cli.support.text import for_stdout
+from marginrank.cli.support.streams import for_stdout, write_out, writing_out
+
+EVIDENCE = 0.05  # p-values below count as evidence of a difference
 
 
 def print_json(result: Mapping[str, Any]) -> None:
-    """Print one JSON object; what JSON has no number for becomes null."""
+    """Print one JSON object; nan and inf become null."""
     write_out(json.dumps(_plain(result), allow_nan=False, indent=2) + "\n")
 
 
 def print_line(sentence: str) -> None:
-    """Print a sentence for people."""
+    """Print a line of text."""
     write_out(for_stdout(sentence) + "\n")
 
 
 def _plain(value: Any) -> Any:
-    """Turn NumPy's numbers and arrays into Python's."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -35,7 +35,7 @@ def _plain(value: Any) -> Any:
 def print_table(
     title: str, rows: Iterable[Sequence[Any]], header: Sequence[str] | None = None
 ) -> None:
-    """Print rows; columns with a name are numbers, to the right, but for the first."""
+    """Print rows; named columns after the first are numbers, aligned to the right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -57,14 +57,14 @@ def print_table(
         )
     for row in cells:
         table.add_row(*row)
-    with writing_out(), console.capture() as capture:  # rich writes a little even now
+    with writing_out(), console.capture() as capture:  # rich may write while it captures
         console.print(table)
         console.print()
     write_out(capture.get())
 
 
 def text(value: Any) -> str:
-    """Write a value as a person would."""
+    """Return a value as text for a table."""
     if hasattr(value, "item"):
         value = value.item()
     if value is None:
@@ -79,5 +79,5 @@ def text(value: Any) -> str:
 
 
 def plus_minus(mean: float, error: float) -> str:
-    """Return a mean with its standard error, if it has one."""
+    """Return a mean with its standard error, unless that is nan."""
     return f"{mean:.4f}" if error != error else f"{mean:.4f} ± {error:.4f}"

@@ -1,4 +1,4 @@
-"""The standard streams, in whatever state the shell left them."""
+"""The standard streams, in whatever state the shell left them, and text that is safe to show."""
 
 import os
 import signal
@@ -6,22 +6,24 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+# Replacements for encodings without these; other characters that are missing become escapes.
+PLAIN = str.maketrans("▁▂▃▄▅▆▇█░▒▓×−", "_.-=+*%#.:*x-") | {ord("…"): "..."}
+
 
 def prepare() -> None:
-    """Make the standard streams safe to use.
-
-    A file that is opened while a standard descriptor is free would get its number, and what a
-    library prints there would end up in the file. Characters that a terminal does not have are
-    written as escapes. Where the reader of a pipe has seen enough, the process ends as others do.
-    """
+    """Make the standard streams safe to use."""
+    # If nobody reads the pipe any more, end silently as other programs do.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    # A file that is opened while a standard descriptor is free would get its number, and what a
+    # library prints there would end up in the file.
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
     if sys.stdout is None:
-        sys.stdout = open(os.devnull)  # noqa: SIM115 (for reading: what is printed must not vanish)
+        # For reading: writing must fail, so that check_stdout reports the closed stream.
+        sys.stdout = open(os.devnull)  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -29,13 +31,19 @@ def prepare() -> None:
 
 
 def check_stdout() -> None:
-    """Refuse, before the work is done, to print where nothing can be printed."""
+    """Raise ValueError if standard output is closed."""
     if not sys.stdout.writable():
         raise ValueError("standard output is closed; redirect it, to /dev/null if not wanted.")
 
 
+def check_piped() -> None:
+    """Raise ValueError if standard input is empty: most often another command failed."""
+    if not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
+        raise ValueError("standard input is empty; check whether the command before it failed.")
+
+
 def write_out(text: str) -> None:
-    """Write to standard output, and notice at once where that fails."""
+    """Write to standard output, and raise at once if that fails."""
     with writing_out():
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -43,7 +51,7 @@ def write_out(text: str) -> None:
 
 @contextmanager
 def writing_out() -> Iterator[None]:
-    """Let errors name standard output."""
+    """Add the name of standard output to errors."""
     try:
         yield
     except BrokenPipeError:
@@ -54,19 +62,28 @@ def writing_out() -> Iterator[None]:
 
 
 def write_err(line: str) -> None:
-    """Write a line to standard error; where that fails, there is nowhere left to say so."""
+    """Write a line to standard error; a failure there cannot be reported anywhere."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 
 
 def silence_stdout() -> None:
-    """Drop what could not be written, which the interpreter would try again when it ends."""
+    """Drop unwritten output, which the interpreter would try to write again at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
 
 
-def check_piped() -> None:
-    """Raise ValueError if standard input is empty: most often another command failed."""
-    if not sys.stdin.buffer.peek(1):  # type: ignore[union-attr]
-        raise ValueError("standard input is empty; see whether the command before it failed.")
+def printable(text: str) -> str:
+    """Escape control characters and others that a terminal does not show."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def for_stdout(text: str) -> str:
+    """Return printable text in characters that standard output can encode."""
+    text = printable(text)
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return text.translate(PLAIN)
+    return text

@@ -1,127 +1,202 @@
-"""Fitting with progress, and what to tell of it; shared by the training commands and demo."""
+"""Shared by the commands that train: checks, reading, fitting with progress, and the summary."""
 
-import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from marginrank.cli.support.output import print_table
+from marginrank._utils.memory import readable
+from marginrank.cli.flags.shared import Reading, Training, ValidationFlags
+from marginrank.cli.support import metrics as _metrics
+from marginrank.cli.support import models as _models
+from marginrank.cli.support.checks import (
+    Pairs,
+    check_files,
+    check_flags,
+    check_only_with,
+    check_writable,
+)
+from marginrank.cli.support.data import DataRequest, kind_of, open_data, open_held_out
+from marginrank.cli.support.errors import warn_of
+from marginrank.cli.support.files import naming
+from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
+from marginrank.data import RankingData
+from marginrank.data.pair_lists import PairList
+from marginrank.fit.inputs import Opened, open_documents
+from marginrank.fit.linear import Parameters, fit_linear, seed_from
+from marginrank.fit.scaling import effect_message
+from marginrank.fit.sparse import SparseParameters, empty_message, fit_sparse
+from marginrank.fit.stream_progress import StreamProgress, Watch
+from marginrank.models import AdditiveModel, LinearModel, write_model
+from marginrank.models.fit_report import FitReport, StopReason, convergence_message, report_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+BatchParameters = Parameters | SparseParameters
+Checked = TypeVar("Checked")
+Model = TypeVar("Model", LinearModel, AdditiveModel)
 
-    from marginrank._utils.parameters import Message
-    from marginrank.data import RankingData
-    from marginrank.data.pair_lists import PairList
-    from marginrank.fit.inputs import Opened
-    from marginrank.fit.linear import Parameters
-    from marginrank.fit.sparse import SparseParameters
-    from marginrank.fit.stream_progress import Watch
-    from marginrank.models import AdditiveModel, LinearModel
-    from marginrank.models.fit_report import FitReport
-
-    AnyParameters = Parameters | SparseParameters
-
-Model = TypeVar("Model", "LinearModel", "AdditiveModel")
+NEEDS = tuple((name, "valid") for name in ("valid_group", "metrics", "gain", "discount"))
 
 
-def fit(
-    data: "RankingData",
-    parameters: "AnyParameters",
-    phases: Phases,
-    *,
-    pairs: "PairList | None" = None,
-    random_state: int = 0,
-    verbose: bool = False,
-) -> "LinearModel":
-    """Fit to the labels of data in memory, or to a list of pairs, and time it."""
-    from marginrank.fit.inputs import Opened
+class TrainingTask(NamedTuple):
+    """Files to learn from, validation data, and the file to write the model to."""
 
-    how: Any = {"pairs": pairs, "random_state": random_state, "verbose": verbose}
-    return fit_opened(Opened(data), parameters, phases, **how)
+    files: Sequence[str]
+    reading: Reading
+    validation: ValidationFlags
+    training: Training
+    phases: Phases
 
+    def check_flags(self, *, needs: Pairs = (), conflicts: Pairs = ()) -> None:
+        """Raise ValueError for flags of other data, or that need or exclude another flag."""
+        valid, needs = self.validation.valid, (*needs, *NEEDS)
+        given = self.reading.given
+        check_flags(given, self.files, valid=valid, needs=needs, conflicts=conflicts)
 
-def fit_opened(
-    opened: "Opened",
-    parameters: "AnyParameters",
-    phases: Phases,
-    *,
-    pairs: "PairList | None" = None,
-    random_state: int = 0,
-    verbose: bool = False,
-) -> "LinearModel":
-    """Fit to the labels of data in memory or on disk, or to a list of pairs, and time it."""
-    from marginrank.fit.linear import fit_linear, seed_from
-    from marginrank.fit.sparse import SparseParameters, fit_sparse
+    def parameters_of(self, kind: Callable[..., Checked], *flags: Any) -> Checked:
+        """Return the parameters that flags declare, with the number of threads."""
+        values = {name: value for group in flags for name, value in vars(group).items()}
+        return kind(**values | {"n_jobs": self.reading.n_jobs})
 
-    data, limit, _ = opened
-    with phases.phase("solve"), _watching(opened, parameters, phases, verbose) as watch:
-        how: Any = {"seed": seed_from(random_state), "memory_limit": limit, **watch._asdict()}
-        if isinstance(parameters, SparseParameters):
-            model = fit_sparse(data, parameters, **how)
+    def prepare(
+        self,
+        make: Callable[[], Checked],
+        *,
+        inputs: Iterable[str | None] = (),
+        outputs: Iterable[str | None] = (),
+        only_with: Iterable[tuple[str, str, Sequence[str]]] = (),
+    ) -> Checked:
+        """Return the parameters that `make` returns, after all checks that need no data.
+
+        `inputs` and `outputs` are the files that not every training command has; `only_with` are
+        flags that need some value of another parameter.
+        """
+        read = [*self.files, *inputs, self.validation.valid]
+        check_writable(self.training.model)
+        self.phases.seconds["import"] = self.phases.import_seconds
+        parameters = make()
+        check_only_with(self.reading.given, parameters, only_with)
+        self.metrics()
+        groups = self.reading.group, self.validation.valid_group
+        check_files([*read, *groups], [self.training.model, *outputs])
+        return parameters
+
+    def metrics(self, default: str | None = None) -> dict[str, _metrics.Metric]:
+        """Return the metrics of the validation."""
+        names = default if self.validation.metrics is None else self.validation.metrics
+        return _metrics.find_metrics(names, self.validation)
+
+    def open(self, request: DataRequest | None = None, memory_limit: str | None = None) -> Opened:
+        """Read data to learn from; a store that is larger than memory stays on disk."""
+        if [kind_of(path) for path in self.files] != ["store"]:
+            return Opened(open_data(self.files, self.reading, self.phases, request))
+        with self.phases.reading(self.files[0]):
+            opened = open_documents(self.files[0], memory_limit)
+        warn_of(opened.message)
+        return opened
+
+    def open_valid(
+        self, n_features: int, names: Sequence[str] | None, *, missing: bool = False
+    ) -> RankingData | None:
+        """Read the validation data: before the fit, so that an error costs no time."""
+        valid, group = self.validation.valid, self.validation.valid_group
+        request = DataRequest(n_features, names, missing=missing)
+        return open_held_out("valid", valid, group, self.reading, self.phases, request)
+
+    def fit(
+        self, opened: Opened, parameters: BatchParameters, pairs: PairList | None = None
+    ) -> LinearModel:
+        """Fit to the labels of data in memory or on disk, or to a list of pairs; warn."""
+        random_state = self.training.random_state
+        with self.phases.phase("solve"), self._watching(opened, parameters.tol) as watch:
+            how: Any = {"seed": seed_from(random_state), "memory_limit": opened.memory_limit}
+            how |= watch._asdict()
+            if isinstance(parameters, SparseParameters):
+                model = fit_sparse(opened.data, parameters, **how)
+            else:
+                model = fit_linear(opened.data, parameters, pairs=pairs, **how)
+        warn_of_model(model, parameters)
+        return with_seed(model, random_state)
+
+    @contextmanager
+    def _watching(self, opened: Opened, tol: float) -> Iterator[Watch]:
+        verbose = self.training.verbose
+        if opened.memory_limit is None:
+            with self.phases.solving(verbose) as callback:
+                yield Watch(callback)
+            return
+        progress = StreamProgress(opened.data.n_documents, tol)
+        with self.phases.streaming(verbose, progress) as watch:
+            yield watch
+
+    def write(self, model: LinearModel | AdditiveModel) -> None:
+        """Write the model; if an error ended the fit, raise it afterwards."""
+        path = self.training.model
+        with self.phases.phase("write", path), naming(path):
+            write_model(model, path)
+        error = report_of(model).error
+        if error is not None:
+            sentence = str(error).rstrip(".")
+            raise OSError(f"{sentence}; the best weights so far are in {path}.") from error
+
+    def report(
+        self,
+        model: LinearModel | AdditiveModel,
+        held_out: RankingData | None,
+        counts: dict[str, int],
+        *,
+        memory_limit: int | None = None,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """Evaluate the model on the validation data, and print the summary; return it, too."""
+        result = fit_summary(model, counts) | {"model": self.training.model, **more}
+        stream = report_of(model).stream
+        if stream is not None:
+            result["stream"] = {"memory_limit": memory_limit, **stream._asdict()}
+        if held_out is not None:
+            with self.phases.phase("evaluate", self.validation.valid):
+                chosen = self.metrics()
+                scores = _models.scores(model, held_out, self.reading.n_jobs)
+                values = _metrics.measure(
+                    chosen, held_out, scores, skip=self.validation.metrics is None
+                )
+                result["valid"] = values
+                result["ties"] = _metrics.effect_of_ties(chosen, values, held_out, scores)
+        result["seconds"] = self.phases.seconds
+        if self.training.json:
+            print_json(result)
         else:
-            model = fit_linear(data, parameters, pairs=pairs, **how)
-    warn_of_model(model, parameters)
-    return with_seed(model, random_state)
+            print_fit(result, report_of(model).stop_reason.value)
+            _metrics.print_ties(result.get("ties", {}))
+        return result
 
 
-@contextmanager
-def _watching(
-    opened: "Opened", parameters: "AnyParameters", phases: Phases, verbose: bool
-) -> "Iterator[Watch]":
-    """Yield what a fit is to call while it goes on."""
-    from marginrank.fit.stream_progress import StreamProgress, Watch
-
-    if opened.memory_limit is None:
-        with phases.solving(verbose) as callback:
-            yield Watch(callback)
-        return
-    progress = StreamProgress(opened.data.n_documents, parameters.tol)
-    with phases.streaming(verbose, progress) as watch:
-        yield watch
-
-
-def warn_of_model(model: "LinearModel", parameters: "AnyParameters") -> None:
-    """Warn of what is wrong with a linear model; raise what has ended the fit."""
-    from marginrank.fit.sparse import SparseParameters, empty_message
-    from marginrank.models.fit_report import report_of
-
+def warn_of_model(model: LinearModel, parameters: BatchParameters) -> None:
+    """Emit the warnings of a linear fit; raise KeyboardInterrupt if it was interrupted."""
     report = report_of(model)
     warn_of_report(report, parameters.tol, model.feature_names)
     if report.error is None and isinstance(parameters, SparseParameters):
         warn_of(empty_message(model.coef, parameters))
 
 
-def with_seed(model: "Model", random_state: int) -> "Model":
-    """Return a model whose parameters have the random_state that its fit began with."""
-    return replace(model, parameters=model.parameters | {"random_state": random_state})
-
-
-def warn_of_report(report: "FitReport", tol: float, feature_names: list[str] | None) -> None:
-    """Warn of what is wrong with a fit; raise what has ended it."""
-    from marginrank.fit.scaling import effect_message
-    from marginrank.models.fit_report import StopReason, convergence_message
-
+def warn_of_report(report: FitReport, tol: float, feature_names: list[str] | None) -> None:
+    """Emit the warnings of a fit; raise KeyboardInterrupt if it was interrupted."""
     if report.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    if isinstance(report.error, BrokenPipeError):  # nobody reads what --verbose prints
+    if isinstance(report.error, BrokenPipeError):  # nobody reads the output of --verbose
         raise report.error
     if report.error is None:
         warn_of(effect_message(report.without_effect, feature_names))
         warn_of(convergence_message(report, tol))
 
 
-def warn_of(message: "Message | None") -> None:
-    """Emit `message` as a warning, if not None."""
-    if message is not None:
-        warnings.warn(message, stacklevel=1)
+def with_seed(model: Model, random_state: int) -> Model:
+    """Return the model with the random_state of its fit among the parameters."""
+    return replace(model, parameters=model.parameters | {"random_state": random_state})
 
 
-def fit_summary(model: "LinearModel | AdditiveModel", counts: dict[str, int]) -> dict[str, Any]:
-    """Return what came out of a fit on data with these counts."""
-    from marginrank.models.fit_report import report_of
-
+def fit_summary(model: LinearModel | AdditiveModel, counts: dict[str, int]) -> dict[str, Any]:
+    """Return the results of a fit for --json."""
     report = report_of(model)
     optional = {name: getattr(report, name) for name in ("n_rounds", "C", "smoothness")}
     return {
@@ -137,23 +212,28 @@ def fit_summary(model: "LinearModel | AdditiveModel", counts: dict[str, int]) ->
     }
 
 
-def stream_summary(opened: "Opened", model: "LinearModel") -> dict[str, Any]:
-    """Return what was read of data that were left on disk, if they were."""
-    from marginrank.models.fit_report import report_of
-
-    stream = report_of(model).stream
-    if stream is None:
-        return {}
-    return {"stream": {"memory_limit": opened.memory_limit, **stream._asdict()}}
-
-
-def print_fit(result: "Mapping[str, Any]", stop_reason: str) -> None:
-    """Print the summary of a fit, with the seconds by phase and the metrics if there are any."""
+def print_fit(result: Mapping[str, Any], stop_reason: str) -> None:
+    """Print the verdict, the metrics if there are any, and the details of a fit."""
     gap = f"{result['gap']:.2e}"
     if result["objective"] > 0:
         gap += f", relative {result['gap'] / result['objective']:.1e}"
+    counts = ", ".join(f"{number:,} {name}" for name, number in result["data"].items())
+    done = "Converged" if result["converged"] else f"Not converged ({stop_reason})"
+    written = f"; model written to {result['model']}" if "model" in result else ""
+    print_line(f"{done} in {sum(result['seconds'].values()):.1f} s{written}")
+    print_line(f"Trained on {counts}")
+    print_line("")
+    if "valid" in result:
+        print_table("Validation", result["valid"].items())
+    stream, disk = result.get("stream"), {}
+    if stream is not None:
+        disk = {
+            "memory limit": readable(stream["memory_limit"]),
+            "parts": stream["n_parts"],
+            "read from disk": readable(stream["bytes_read"]),
+            "kept in memory": f"{readable(stream['pinned_bytes'])} of X",
+        }
     rows = [
-        *result["data"].items(),
         *((name, f"{result[name]:.10g}") for name in ("C", "smoothness") if name in result),
         ("objective", f"{result['objective']:.10g}"),
         ("certified gap", gap),
@@ -161,24 +241,7 @@ def print_fit(result: "Mapping[str, Any]", stop_reason: str) -> None:
         ("iterations", result["n_iter"]),
         ("stopped because", stop_reason),
         ("seconds", ", ".join(f"{name} {s:.2f}" for name, s in result["seconds"].items())),
+        *disk.items(),
+        *result.get("dask", {}).items(),
     ]
-    if "stream" in result:
-        rows.extend(_stream_rows(result["stream"]))
-    if "dask" in result:
-        rows.extend(result["dask"].items())
-    if "model" in result:
-        rows.append(("written to", result["model"]))
     print_table("Training", rows)
-    if "valid" in result:
-        print_table("Validation", result["valid"].items())
-
-
-def _stream_rows(stream: "Mapping[str, int]") -> list[tuple[str, Any]]:
-    from marginrank._utils.memory import readable
-
-    return [
-        ("memory limit", readable(stream["memory_limit"])),
-        ("parts", stream["n_parts"]),
-        ("read from disk", readable(stream["bytes_read"])),
-        ("kept in memory", f"{readable(stream['pinned_bytes'])} of X"),
-    ]

@@ -1,14 +1,14 @@
-"""Block principal pivoting: which conditions of a cone are equations at the optimum.
+"""Block principal pivoting: which conditions of a cone Gu ≥ 0 are equations at the optimum.
 
 Each step solves the problem on a face of the cone, where some conditions are equations and the
-others are left out: an ordinary problem, for any solver. Where a condition that was left out does
-not hold, it becomes an equation; where one holds the weights back from what they want, it is left
-out. All change at once as long as that makes fewer of them wrong, for a while if it does not; then
-one by one, the last of them first. This comes to an end, as F is strictly convex (Murty, 1974;
-Habetler and Kostreva, 1978, where it is not quadratic; Júdice and Pires, 1994, for blocks).
+others are ignored: an unconstrained problem, for any solver. An ignored condition that is violated
+becomes an equation; an equation with a negative multiplier is ignored. All of them change at once
+as long as fewer are wrong each time, with a few exceptions; after that one by one, the last one
+first. This terminates because F is strictly convex (Murty, 1974; Habetler and Kostreva, 1978, for
+functions that are not quadratic; Júdice and Pires, 1994, for blocks).
 
-Every step also gives a point of the cone, the projection of what was found, and a lower bound on
-the optimum by its certificate.
+Every step also gives a point of the cone, the projection of the face's optimum, and a lower bound
+on F* by its certificate.
 """
 
 from collections.abc import Callable
@@ -21,71 +21,95 @@ from marginrank.models.fit_report import StopReason
 from marginrank.objective.cones import Cone, ConePoint
 from marginrank.objective.objective import PRECISION, Objective, Point
 from marginrank.objective.protocols import meets
-from marginrank.solvers.progress import start
-from marginrank.solvers.result import SolverResult
+from marginrank.solvers.progress import Progress, start
+from marginrank.solvers.result import Callback, SolverResult
 
 CHANCES = 3  # steps that may leave as many conditions wrong as before
-FIRST_TOL = 1e-3  # on the first face
-FINER = 0.01  # by which the tolerance on a face falls when the face seems right
-LAST_TOL = 1e-4  # of the tolerance: the least on a face
-PATIENCE = 50  # faces without a smaller gap
+FIRST_TOL = 1e-3  # on the first face, which is hardly the right one
+FINER = 0.01  # factor on the tolerance when the face seems right but the gap is too large
+LAST_TOL = 1e-4  # of tol: the smallest tolerance on a face
+PATIENCE = 50  # faces without a smaller gap: rounding decides which conditions are wrong
 
-Minimise = Callable[..., SolverResult]
+Minimize = Callable[..., SolverResult]
+
+
+def smooth_in_cone(
+    objective: Objective,
+    *,
+    regularizer: Cone,
+    minimize: Minimize,
+    w0: Floats | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    seed: int = 0,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimize an objective with a smooth loss over a cone.
+
+    `minimize` solves the problems on faces. `max_iter` limits the number of faces and of iterations
+    on all of them, and `callback` is called once per face. The other parameters are those of
+    :func:`~marginrank.solvers.smooth.newton.newton`.
+    """
+    progress = Progress(objective, callback)
+    pivoting = Pivoting(regularizer, minimize, max_iter, seed)
+    if w0 is not None:
+        pivoting.begin(w0)
+
+    def record(step: FaceOptimum) -> None:
+        progress.record(step.inside, step.estimate, step.n_inner, gap=pivoting.gap)
+
+    try:
+        estimate, stop = pivoting.run(objective, tol, record)
+    except KeyboardInterrupt:
+        estimate, stop = np.inf, StopReason.INTERRUPTED
+    best = pivoting.best
+    if best is None:  # interrupted on the first face
+        w = pivoting.w
+        nearest = np.zeros(objective.n_features) if w is None else regularizer.nearest(w)[0]
+        best = ConePoint(regularizer, objective.at(nearest))
+    return progress.result(best, estimate, stop, gap=min(best.gap, pivoting.gap))
 
 
 class FaceOptimum(NamedTuple):
-    """What was found on a face."""
+    """The optimum on a face."""
 
-    free: Point  # the optimum of the face, which may be outside of the cone
+    free: Point  # may be outside of the cone
     inside: ConePoint  # the nearest point of the cone
-    held_inside: Booleans  # the conditions that hold that
+    held_inside: Booleans  # the conditions that are equations there
     estimate: float
     stop: StopReason
     n_inner: int
 
 
 class Pivoting:
-    """The search for the right face, on one objective after another.
+    """The search for the right face, on one objective after another."""
 
-    Attributes
-    ----------
-    w : ndarray or None
-        Where the next face is entered; None for nowhere yet.
-    best : ConePoint or None
-        The lowest point of the cone so far, of the last objective.
-    lower : float
-        A certified lower bound on its optimum.
-    """
-
-    def __init__(self, cone: Cone, minimise: Minimise, max_iter: int, seed: int) -> None:
-        self.w: Floats | None = None
-        self.best: ConePoint | None = None
-        self.lower = 0.0
+    def __init__(self, cone: Cone, minimize: Minimize, max_iter: int, seed: int) -> None:
+        self.w: Floats | None = None  # initial weights of the next face; None for zero
+        self.best: ConePoint | None = None  # the lowest point of the cone so far
+        self.lower = 0.0  # certified lower bound on F*
         self._cone = cone
-        self._minimise = minimise
+        self._minimize = minimize
         self._max_iter = max_iter
         self._seed = seed
         self._held = np.zeros(cone.n_conditions, dtype=bool)
 
     def begin(self, w: Floats) -> None:
-        """Enter by some weights."""
+        """Start from the point of the cone that is nearest to w."""
         self.w, self._held = self._cone.nearest(w)
 
     @property
     def gap(self) -> float:
-        """The certified bound on how far the best point is above the optimum."""
+        """The certified bound on F(best) − F*."""
         if self.best is None:
             return np.inf
         bounded = max(self.best.value - self.lower, 0.0) + self.best.base.rounding
         return min(bounded, self.best.gap)
 
     def run(
-        self, objective: Objective, tol: float, tell: Callable[[FaceOptimum], None]
+        self, objective: Objective, tol: float, record: Callable[[FaceOptimum], None]
     ) -> tuple[float, StopReason]:
-        """Minimise an objective; return an estimate of how far from the optimum, and why it ended.
-
-        Sets: w, best, lower
-        """
+        """Return an estimate of F − F*, and why it stopped. Sets: w, best, lower."""
         self.best, self.lower = None, 0.0
         exchange = _Exchange(self._cone.n_conditions)
         finest = LAST_TOL * tol
@@ -98,7 +122,7 @@ class Pivoting:
             left -= max(step.n_inner, 1)
             estimate = step.estimate
             best = self._offer(step.inside)
-            tell(step)
+            record(step)
             if meets(tol, best.value, self.gap):
                 return min(estimate, self.gap), StopReason.CERTIFIED
             wrong = self._wrong(step.free)
@@ -112,6 +136,7 @@ class Pivoting:
             elif idle > PATIENCE:
                 return self.gap, StopReason.PRECISION
             elif is_first:
+                # The projection of the unconstrained optimum is a better guess than its conditions.
                 self._held = step.held_inside
             else:
                 self._held, is_better = exchange.next(self._held, wrong)
@@ -119,27 +144,21 @@ class Pivoting:
         return estimate, StopReason.MAX_ITER
 
     def _offer(self, point: ConePoint) -> ConePoint:
-        """Return the lowest point, and keep it and the highest bound.
-
-        Sets: best, lower
-        """
+        # Sets: best, lower.
         if self.best is None or point.value < self.best.value:
             self.best = point
         self.lower = max(self.lower, point.value - point.gap)
         return self.best
 
     def _solve(self, objective: Objective, tol: float, max_iter: int) -> FaceOptimum:
-        """Find the optimum of the face.
-
-        Sets: w
-        """
+        # Sets: w.
         face = self._cone.face(objective, self._held)
         if face.objective.n_features == 0:
             free, found = objective.at_zero(), None
         else:
             w0 = None if self.w is None else face.basis.T @ self.w
             options = {"tol": tol, "max_iter": max_iter, "seed": self._seed}
-            found = self._minimise(face.objective, w0=w0, **options)
+            found = self._minimize(face.objective, w0=w0, **options)
             free = start(objective, face.basis @ found.w)
         self.w = free.w
         if found is not None and found.stop is StopReason.INTERRUPTED:
@@ -153,7 +172,7 @@ class Pivoting:
         return FaceOptimum(free, inside, held, found.estimate + outside, found.stop, found.n_iter)
 
     def _wrong(self, point: Point) -> Booleans:
-        """Tell which conditions are wrong: those that do not hold, and those that hold back."""
+        # Violated conditions, and equations with a negative multiplier.
         size = PRECISION * point.w.size
         rounding = point.gradient_rounding + size * float(np.linalg.norm(point.gradient))
         pulled = self._cone.forces(point.gradient, self._held) < -rounding
@@ -163,14 +182,14 @@ class Pivoting:
 
 
 class _Exchange:
-    """Which conditions change sides."""
+    """The rule by which conditions change sides."""
 
     def __init__(self, n_conditions: int) -> None:
         self._fewest = n_conditions + 1
         self._chances = CHANCES
 
     def next(self, held: Booleans, wrong: Booleans) -> tuple[Booleans, bool]:
-        """Return which conditions are equations next, and whether fewer than ever were wrong."""
+        """Return the equations of the next face, and whether fewer than ever were wrong."""
         n_wrong = int(np.count_nonzero(wrong))
         is_better = n_wrong < self._fewest
         if is_better:

@@ -12,7 +12,7 @@ MAX_POINTS = 40
 
 
 class _Trial(NamedTuple):
-    """φ(a) = q(a) + L(a): the loss L and its slope at one a."""
+    """φ(a) = q(a) + L(a) at one a: the loss L and the slopes."""
 
     size: float
     point: Point
@@ -26,24 +26,24 @@ class _Trial(NamedTuple):
 def cutting_search(
     start: Point, direction: Floats, direction_scores: Scores, accuracy: float = 0.05
 ) -> Point:
-    """Minimise φ(a) = F(w + a · direction) over a ≥ 0, from a = 1.
+    """Minimize φ(a) = F(w + a · direction) over a ≥ 0, from a = 1.
 
-    φ is a parabola q (the regulariser) plus a convex L with kinks (the loss). The tangents of L at
-    the ends of the bracket bound φ from below; the next a is where this bound is smallest. It ends
-    when bound and best value differ by `accuracy` of what was gained. X is not touched.
+    φ is a parabola q (the ridge) plus a convex L with kinks (the loss). The tangents of L at the
+    ends of the bracket bound φ below, and the next a minimizes this bound. It stops when bound and
+    best value differ by `accuracy` of the gain. X is not touched.
     """
 
-    def look(size: float) -> _Trial:
+    def evaluate(size: float) -> _Trial:
         point = start.move(size, direction, direction_scores) if size > 0 else start
         loss_slope = point.loss_slope(direction_scores)
         return _Trial(size, point, point.slope(direction, direction_scores), loss_slope)
 
-    low = best = look(0.0)
+    low = best = evaluate(0.0)
     high = None
     bend = start.objective.ridge * float(direction @ direction)
     size = 1.0
     for _ in range(MAX_POINTS):
-        trial = look(size)
+        trial = evaluate(size)
         best = min(best, trial, key=lambda t: t.point.value)
         if trial.slope < 0:
             low = trial
@@ -53,7 +53,7 @@ def cutting_search(
             size *= 2.0
             continue
         size = _lowest(low, high, bend)
-        bound = _regulariser(low, size, bend) + max(low.tangent(size), high.tangent(size))
+        bound = _parabola(low, size, bend) + max(low.tangent(size), high.tangent(size))
         enough = accuracy * (start.value - best.point.value)
         if best.point.value - bound <= enough or not low.size < size < high.size:
             break
@@ -61,8 +61,8 @@ def cutting_search(
 
 
 def _lowest(low: _Trial, high: _Trial, bend: float) -> float:
-    """Minimise parabola plus the higher tangent between the ends of the bracket."""
-    # Where one tangent is the higher one, φ' + bend · (a − end) is the slope of the bound.
+    # Minimize q plus the higher tangent between the ends of the bracket. Where one tangent is the
+    # higher one, φ'(end) + bend · (a − end) is the slope of the bound.
     from_low = low.size - low.slope / bend if bend > 0 else np.inf
     from_high = high.size - high.slope / bend if bend > 0 else -np.inf
     turn = high.loss_slope - low.loss_slope
@@ -72,8 +72,8 @@ def _lowest(low: _Trial, high: _Trial, bend: float) -> float:
     return float(max(min(from_low, crossing), from_high))
 
 
-def _regulariser(low: _Trial, size: float, bend: float) -> float:
-    """½ρ‖w + size · direction‖², from its value and slope at the low end."""
+def _parabola(low: _Trial, size: float, bend: float) -> float:
+    # ½ρ‖w + size · direction‖², from its value and slope at the low end.
     step = size - low.size
     value = low.point.value - low.point.loss_value
     return value + step * (low.slope - low.loss_slope) + 0.5 * bend * step * step

@@ -1,18 +1,17 @@
-"""The small quadratic programme of the bundle methods, by a primal active-set method.
+"""The small quadratic program of the bundle methods, by a primal active-set method.
 
-The v that minimises ½‖v‖² + max_k (b_k + g_kᵀv) is −Σ β_k g_k, where the weights β maximise
+The v that minimizes ½‖v‖² + max_k (b_k + g_kᵀv) is −Σ β_k g_k, where the weights β maximize
 
     Σ β_k b_k − ½‖Σ β_k g_k‖²,   β ≥ 0, Σ β_k = 1.
 
 As in Wolfe's algorithm for the point of smallest norm (1976), the slopes g_k of the planes in use
-are affinely independent. A step goes to the best weights on these planes alone, with which they are
-equally high at v. Where a weight becomes zero on the way, the step ends and that plane goes. After
-a whole step the plane that is highest at v comes in, and if that is one of those in use, all is
-done.
+are affinely independent. A step goes to the best weights on these planes alone, which makes them
+equally high at v. If a weight becomes zero on the way, the step ends and that plane is dropped.
+After a full step the plane that is highest at v is added; if it is in use already, v is optimal.
 
-Slopes may be of any size: 1e9 where C is large and pairs are many. Next to a plane of slope zero
-such planes have weights of 1e-9, so that no tolerance can be one on weights. Without that plane
-their sum is v but for a rounding of slopes of 1e9, so that v is taken from the heights instead.
+Slopes may be of any size: 1e9 if C is large and pairs are many. Next to a plane of slope zero such
+planes have weights of 1e-9, so no tolerance can apply to weights. Without that plane v is a sum of
+slopes of 1e9 that cancel, so v is computed from the heights of the planes instead.
 """
 
 import numpy as np
@@ -22,40 +21,34 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import PRECISION
 
 ROUNDING = 4.0 * PRECISION  # of a sum, relative to its terms
-ROUNDS = 10  # for each plane, at most: where rounding rules, planes might come and go for ever
+ROUNDS = 10  # per plane: planes could be added and dropped for ever if only rounding is left
 
 
 def lowest_point(slopes: Floats, intercepts: Floats, beta: Floats) -> tuple[Floats, Floats]:
     """Return the v at which ½‖v‖² plus the highest plane is lowest, and the weights β.
 
-    Parameters
-    ----------
-    slopes : ndarray of shape (n_planes, n)
-        The g_k.
-    intercepts : ndarray of shape (n_planes,)
-        The b_k.
-    beta : ndarray of shape (n_planes,)
-        Weights to start from, on affinely independent slopes: those of a part of the planes.
+    Row k of `slopes` is g_k, and `intercepts` are the b_k. `beta` are initial weights; slopes with
+    a positive weight must be affinely independent.
     """
-    programme = _Programme(slopes, intercepts, beta)
+    program = _Program(slopes, intercepts, beta)
     for _ in range(ROUNDS * beta.size):
-        if not (programme.settle() and programme.take_in_highest()):
+        if not (program.settle() and program.add_highest()):
             break
-    return programme.v, programme.beta
+    return program.v, program.beta
 
 
-class _Programme:
-    """Planes, those in use, and their weights."""
+class _Program:
+    """Planes, the planes in use, and their weights."""
 
     def __init__(self, slopes: Floats, intercepts: Floats, beta: Floats) -> None:
         self.beta = beta.copy()
         self.v: Floats = np.zeros(slopes.shape[1])
         self._slopes = slopes
         self._intercepts = intercepts
-        self._used = np.flatnonzero(beta)  # in the order in which they came
+        self._used = np.flatnonzero(beta)  # in the order in which they were added
 
-    def take_in_highest(self) -> bool:
-        """Use the plane that is highest at v; False if it is in use already."""
+    def add_highest(self) -> bool:
+        """Use the plane that is highest at v; return False if it is in use already."""
         heights = self._intercepts + self._slopes @ self.v
         terms = np.abs(self._intercepts) + np.abs(self._slopes) @ np.abs(self.v)
         top = self._used[np.argmax(heights[self._used])]
@@ -67,7 +60,7 @@ class _Programme:
         return True
 
     def settle(self) -> bool:
-        """Find the best weights on the planes in use; False if the last one gains nothing.
+        """Find the best weights on the planes in use; return False if the last one gains nothing.
 
         Sets: beta, v
         """
@@ -90,15 +83,15 @@ class _Programme:
 
 
 class _Hull:
-    """The affine hull of some planes: all weights of sum one, negative ones too.
+    """The affine hull of some planes: all weights of sum one, negative ones included.
 
-    One of the planes is the reference; the differences of the slopes of the others from its slope
-    are factored, each scaled to length one.
+    The slopes of the other planes less the slope of a reference plane are factorized, each scaled
+    to length one.
     """
 
     def __init__(self, slopes: Floats, intercepts: Floats) -> None:
         norms = np.linalg.norm(slopes, axis=1)
-        # Its weight is what the others leave, with their rounding: the smallest slope bears that.
+        # The reference's weight is 1 − Σ others, with their rounding. The smallest slope bears it.
         self._reference = int(np.argmin(norms))
         self._slope = slopes[self._reference]
         differences = np.delete(slopes, self._reference, axis=0) - self._slope
@@ -107,38 +100,36 @@ class _Hull:
         rises = np.delete(intercepts, self._reference) - intercepts[self._reference]
         self._rises = rises / self._lengths
         self._basis, self._factor = np.linalg.qr((differences / self._lengths[:, None]).T)
-        left = np.zeros(lengths.size)  # of a difference, outside the span of those before it
+        left = np.zeros(lengths.size)  # part of a difference outside the span of those before it
         left[: len(self._factor)] = np.abs(np.diag(self._factor))
         terms = np.delete(norms, self._reference) + norms[self._reference]
         self._dependent = np.flatnonzero(left * self._lengths <= ROUNDING * terms)
 
     @property
     def is_regular(self) -> bool:
-        """Whether the slopes are affinely independent."""
-        return not self._dependent.size
+        return not self._dependent.size  # the slopes are affinely independent
 
     def lowest_point(self) -> Floats:
-        """Return the v at which ½‖v‖² plus the height is lowest, among those of equal heights."""
+        """Return the v with the smallest ½‖v‖² plus height, among those of equal heights."""
         outside = self._slope
-        for _ in range(2):  # once leaves rounding of the slope, which may be larger than v
+        for _ in range(2):  # one pass leaves rounding of the slope, which may be larger than v
             outside = outside - self._basis @ (outside @ self._basis)
         v: Floats = self._basis @ self._heights_equal() - outside
         return v
 
     def best_weights(self) -> Floats:
-        """Return the weights with which the slopes add up to −v."""
         missing = -(self._heights_equal() + self._slope @ self._basis)
         weights = _solve(self._factor, missing) / self._lengths
         return np.insert(weights, self._reference, 1.0 - weights.sum())
 
     def _heights_equal(self) -> Floats:
-        """Return the part of v in the span of the differences, as coordinates."""
+        # The part of v in the span of the differences, as coordinates.
         return _solve(self._factor, -self._rises, transposed=True)
 
     def free_change(self) -> Floats:
-        """Return a change of the weights that changes no slope, and takes all of a plane's.
+        """Return a change of the weights that changes Σ β g nowhere and drops a plane.
 
-        The last plane gets more: it is higher than the others, which are equally high.
+        The last plane gains weight: it is higher than the others, which are equally high.
         """
         column = self._dependent[0]
         change = np.zeros(self._lengths.size)
@@ -152,8 +143,7 @@ class _Hull:
 
 
 def _solve(factor: Floats, right: Floats, transposed: bool = False) -> Floats:
-    """Solve with an upper triangular matrix, which may be empty."""
-    if not right.size:
+    if not right.size:  # LAPACK rejects empty matrices
         return right
     solution: Floats = solve_triangular(factor, right, trans=int(transposed), check_finite=False)
     return solution

@@ -1,8 +1,7 @@
 """Newton on a smoothed hinge with shrinking smoothing: the default solver for the hinge loss.
 
-The widths of the smoothing, and the certificate, are those of
-:mod:`marginrank.solvers.hinge.widths`. When the band holds few pairs, the minima of the last two
-widths are extrapolated to a width of zero.
+See :mod:`marginrank.solvers.hinge.widths` for the widths of the smoothing and the certificate. When
+the band holds few pairs, the minima of the last two widths are extrapolated to a width of zero.
 """
 
 from dataclasses import replace
@@ -11,7 +10,6 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores
 from marginrank.solvers.hinge.cutting_search import cutting_search
@@ -24,14 +22,14 @@ from marginrank.solvers.hinge.widths import (
     Widths,
 )
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult
+from marginrank.solvers.result import Callback, Curvature, SolverResult
 from marginrank.solvers.smooth.newton import NewtonIteration, newton
 
-TIGHTENINGS = 4  # of Newton's own tol, until the gradient is small enough
+TIGHTENINGS = 4  # of Newton's own tol, until the gradient's part of the gap is small enough
 NEWTON_ITERATIONS = 100  # for one width
 FIRST_TOL = 1e-3  # for the first width, whose error is larger than this
-ALONG = 1e-3  # how exactly the line of an extrapolation is searched
-FAR = 0.01  # a gradient's part of the gap, relative to F, that a warm start is not near with
+ALONG = 1e-3  # accuracy of the line search of an extrapolation: its gain is small, but real
+FAR = 0.01  # a warm start whose gradient's part of the gap exceeds this share of F is not close
 
 
 def smoothing(
@@ -45,38 +43,20 @@ def smoothing(
     callback: Callback | None = None,
     curvature: Curvature | None = None,
 ) -> SolverResult:
-    """Minimise an objective with a hinge loss.
+    """Minimize an objective with a hinge loss; the parameters are those of `newton`.
 
-    Stops on the certificate; or, where features are so badly scaled that ∇F_ε cannot be made small
-    enough for it, on Newton's estimate plus the certified part of the band.
-
-    Parameters
-    ----------
-    objective : Objective
-        What to minimise; its loss is a sum of hinges.
-    w0 : ndarray, optional
-        Where to start; zero by default.
-    scores0 : Scores, optional
-        X w0, if known.
-    tol : float
-        Relative distance to the optimal objective, (F − F*) / F*.
-    max_iter : int
-        Limit on the number of widths.
-    seed : int
-        For the samples of :func:`newton`.
-    callback : callable, optional
-        Called with each :class:`~marginrank.models.fit_report.Iteration`, one per width.
-    curvature : Curvature, optional
-        As in :func:`~marginrank.solvers.smooth.newton.newton`.
+    Stops on the certificate. If features are so badly scaled that ∇F_ε cannot be made small enough
+    for it, stops on Newton's estimate plus the certified part of the band. `max_iter` limits the
+    number of widths, and `callback` is called once per width.
     """
     progress = Progress(objective, callback)
     first = objective.at_zero() if w0 is None else start(objective, w0, scores0)
     run = _NewtonWidths(objective, first, tol, seed, curvature, is_warm=w0 is not None)
-    return replace(run.minimise(progress, max_iter), curvature=run.curvature)
+    return replace(run.minimize(progress, max_iter), curvature=run.curvature)
 
 
 class _NewtonWidths(Widths[Point]):
-    """Smoothed problems by Newton's method, each from the optimum of the last one."""
+    """Smoothed problems by Newton's method, each from the optimum of the previous one."""
 
     def __init__(
         self,
@@ -89,14 +69,14 @@ class _NewtonWidths(Widths[Point]):
         is_warm: bool,
     ) -> None:
         super().__init__(objective, first, tol)
-        self.curvature = curvature  # that of the last smoothed problem
+        self.curvature = curvature  # of the last smoothed problem
         self._seed = seed
         self._is_warm = is_warm
-        self._solved_width = np.inf  # no step is taken from a point that is no minimum
+        self._solved_width = np.inf  # no width has a minimum yet from which to extrapolate
         self._stage: Stage[Point] | None = None
 
     def _begin(self) -> None:
-        """Choose the first width for a warm start."""
+        # Choose the first width for a warm start.
         if not self._is_warm:
             return
         self._stage = self._narrowed()
@@ -106,7 +86,7 @@ class _NewtonWidths(Widths[Point]):
             self._allowed = FIRST_TOL * self.best.value
 
     def _narrowed(self) -> Stage[Point]:
-        """Narrow the band until a good point would not be left."""
+        # A band that costs more than tol allows would move a good warm start away from the optimum.
         while True:
             stage = self._measure(self._smoothed().at_point(self.best))
             band = stage.point.loss_value - stage.plane
@@ -119,10 +99,6 @@ class _NewtonWidths(Widths[Point]):
         return point
 
     def _solve(self) -> Stage[Point]:
-        """Minimise for the current width.
-
-        Sets: best, lower
-        """
         smooth = self._smoothed()
         if self._stage is None:
             tol = max(self._tol, FIRST_TOL)
@@ -148,33 +124,29 @@ class _NewtonWidths(Widths[Point]):
         return self._stage
 
     def _holds_few_pairs(self, before: Stage[Point], after: Stage[Point]) -> bool:
-        """Whether the band's part of the gap has fallen less than the width squared."""
+        # The band's part of the gap then falls more slowly than the square of the width.
         ratio = self._width / self._solved_width
         return after.band > 2.0 * ratio**2 * before.band
 
     def _extrapolate(self, before: Stage[Point], after: Stage[Point]) -> None:
-        """Evaluate the weights to which the minima of the last two widths lead for a width of zero.
-
-        When the band holds just the pairs that lie on the kink at the optimum, w is linear in the
-        width, and the lower bound is off by its square.
-
-        Sets: best
-        """
+        # If the band holds just the pairs that lie on the kink at the optimum, w is linear in the
+        # width, and the error of the lower bound quadratic. So evaluate the limit at width zero.
         step = self._width / (self._solved_width - self._width)
         point, last = after.point, before.point
         difference = self._objective.space.add(point.scores, -1.0, last.scores)
         scores = self._objective.space.add(self._objective.space.zero(), step, difference)
         found = cutting_search(point, step * (point.w - last.w), scores, ALONG)
-        if found.value < self.best.value:  # a long step blows up the rounding of a difference
+        # Evaluate afresh: a long step amplifies the rounding of a difference of scores.
+        if found.value < self.best.value:
             self._offer(self._objective.at(found.w))
 
     def _refine(self, point: Point, estimate: float) -> Stage[Point]:
-        """Iterate until the gradient's part of the gap is small against the band's."""
+        # Iterate until the gradient's part of the gap is small against the band's.
         progress = Progress(point.objective, None)
         iteration = NewtonIteration(NEWTON_ITERATIONS, self._seed + 1, progress)
         iteration.curvature = self.curvature
         stop = None
-        if not np.isfinite(estimate):  # no minimum of this width yet: nothing to measure
+        if not np.isfinite(estimate):  # not at a minimum of this width yet
             point, estimate, stop = iteration.run(point, self._allowed / point.value)
         for attempt in range(TIGHTENINGS + 1):
             stage = self._measure(point)
@@ -191,14 +163,11 @@ class _NewtonWidths(Widths[Point]):
         )
 
     def _measure(self, smooth: Point) -> Stage[Point]:
-        """Evaluate the hinge objective at a point of a smoothed one, and bound F* from below.
-
-        Sets: best, lower
-        """
+        # Sets: best, lower.
         hinge, found = self._bound_at(smooth, smooth)
         band = max(self.best.value - found.if_solved, 0.0)
         return Stage(hinge, smooth, found.plane, band, found.rounding)
 
     def _shrink(self, stage: Stage[Point]) -> bool:
-        """Choose the next width; return False also if the band does not add to the gap."""
+        # Without a band, a smaller width cannot help.
         return stage.band > 0.0 and super()._shrink(stage)

@@ -1,24 +1,24 @@
 """Smoothed problems of shrinking width, and the lower bounds that they give on the hinge objective.
 
-Each kink θ of the loss is made a parabola on [θ − ε/2, θ + ε/2], which gives a smooth F_ε. Only
-pairs whose score difference lies in that band have another loss, by at most ε/8, so the error
-shrinks like ε² as long as the band holds many pairs: few values of ε are needed, each starting from
-the solution of the last one.
+Each kink θ of the loss becomes a parabola on [θ − ε/2, θ + ε/2], which gives a smooth F_ε. Only
+pairs whose score difference lies in that band have another loss, by at most ε/8. So the error
+shrinks like ε² as long as the band holds many pairs: few values of ε are needed, each warm-started
+from the solution for the previous one.
 
-**Certificate.** The slopes −α of the smoothed loss lie between those of the hinge on both sides of
-a kink, so P = Σ δ α (θ − t) is a plane below the hinge loss: a cutting plane of the bundle method,
-with gradient ∇L_ε(w). So is every multiple 0 ≤ τ ≤ 1 of it. With the hinge loss H_θ and L_ε, P(w)
-is 2 L_ε − ½ (H_{θ+ε/2} + H_{θ−ε/2}): sums that the pair kernels know. The certificate of the
-smoothed problem at w consists of r, which is zero at its optimum only (∇F_ε without a cone or
-groups), and of a slack. With a penalty Ψ(w), which is zero in a cone, every τ gives
+**Certificate.** The slopes −α of the smoothed loss lie between the slopes of the hinge on both
+sides of a kink, so P = Σ δ α (θ − t) is a plane below the hinge loss: a cutting plane of the bundle
+method, with gradient ∇L_ε(w). So is every multiple 0 ≤ τ ≤ 1 of it. With the hinge loss H_θ and
+L_ε, P(w) is 2 L_ε − ½ (H_{θ+ε/2} + H_{θ−ε/2}): sums that the pair kernels compute. The certificate
+of the smoothed problem at w consists of r, which is zero only at its optimum (∇F_ε without a cone
+or groups), and of a slack. With a penalty Ψ(w), which is zero in a cone, every τ gives
 
     F* ≥ τ (P(w) + ρ‖w‖² + Ψ(w) − rᵀw − slack) − ½τ² ‖ρw − r‖² / ρ.
 
-The best τ is less than 1 where the data are nearly separable: the smoothed problem then asks for
-margins that are larger by ε/2, and τw is nearer to the optimum, too.
+The best τ is below 1 if the data are nearly separable: the smoothed problem then asks for margins
+that are larger by ε/2, and τw is closer to the optimum, too.
 
-As L_ε is a difference of squares over ε, its rounding grows like 1/ε, which ends the shrinking. The
-kernels return its size.
+L_ε is a difference of squares over ε, so its rounding grows like 1/ε, which limits the shrinking.
+The kernels return its size.
 """
 
 from abc import ABC, abstractmethod
@@ -35,10 +35,10 @@ from marginrank.solvers.progress import Progress
 from marginrank.solvers.result import SolverResult
 
 FIRST_WIDTH = 4.0  # at w = 0 every pair is inside the band
-SHRINK = 0.1  # of the width, at most, from one smoothing to the next
-BAND_SHARE = 0.4  # of tol · F, that is left to the band when the width is chosen
-GRADIENT_SHARE = 0.3  # of the band's part of the gap, that is left to the gradient's part
-ROUND_UP = 1.0 + 1e-13  # margins that are met exactly are still met after rounding
+SHRINK = 0.1  # smallest ratio of successive widths: a warm start is close enough for few steps
+BAND_SHARE = 0.4  # of tol · F, that the band may take; the rest is for gradient and rounding
+GRADIENT_SHARE = 0.3  # of the band's part of the gap, that the gradient's part may take
+ROUND_UP = 1.0 + 1e-13  # margins that τw meets exactly are still met after rounding
 
 P = TypeVar("P", bound=Point | StructuredPoint)
 
@@ -49,7 +49,7 @@ class Stage(NamedTuple, Generic[P]):
     point: P  # of the hinge objective
     smooth: P  # of the smoothed one
     plane: float  # P(w)
-    band: float  # what the band adds to the gap
+    band: float  # the band's part of the gap
     rounding: float  # of the lower bound
     estimate: float = np.inf
     n_inner: int = 0
@@ -60,40 +60,28 @@ class LowerBound(NamedTuple):
 
     plane: float  # P(w)
     bound: float
-    if_solved: float  # the bound, if r, the slack and rounding were zero
+    if_solved: float  # the bound if r, the slack and rounding were zero
     scale: float  # τ
-    rounding: float  # that was taken off the bound
+    rounding: float  # subtracted from the bound
 
 
 class Widths(ABC, Generic[P]):
-    """The sequence of smoothed problems.
-
-    Attributes
-    ----------
-    best : Point or StructuredPoint
-        The best point of the hinge objective so far.
-    lower : float
-        The best certified lower bound on F* so far.
-    """
+    """The sequence of smoothed problems."""
 
     def __init__(self, objective: Objective, first: P, tol: float) -> None:
-        self.best: P = first
-        self.lower = 0.0  # no loss is negative
+        self.best: P = first  # the best point of the hinge objective so far
+        self.lower = 0.0  # the best certified lower bound on F* so far; no loss is negative
         self._objective = objective
         self._tol = tol
         self._width = FIRST_WIDTH
-        self._allowed = 0.0  # for the gradient's part of the gap
+        self._allowed = 0.0  # the gradient's part of the gap
 
     @property
     def gap(self) -> float:
-        """The certified bound on F(best) − F*."""
         return max(self.best.value - self.lower, 0.0) + self.best.rounding
 
-    def minimise(self, progress: Progress, max_iter: int) -> SolverResult:
-        """Solve smoothed problems, one per iteration, until one of them is close enough.
-
-        Sets: best, lower
-        """
+    def minimize(self, progress: Progress, max_iter: int) -> SolverResult:
+        """Solve smoothed problems, one per iteration, until one of them is close enough."""
         if self.best.value == 0.0 == self.gap:  # no pair has a loss: a relative gap is undefined
             return progress.result(self.best, self.gap, StopReason.CERTIFIED, gap=self.gap)
         stop, estimate = StopReason.MAX_ITER, np.inf
@@ -122,13 +110,12 @@ class Widths(ABC, Generic[P]):
             stop = StopReason.INTERRUPTED
         return progress.result(self.best, estimate, stop, gap=self.gap)
 
-    @abstractmethod
     def _begin(self) -> None:
-        """Prepare for a warm start."""
+        """Prepare a warm start."""
 
     @abstractmethod
     def _solve(self) -> Stage[P]:
-        """Minimise for the current width."""
+        """Minimize for the current width. Sets: best, lower."""
 
     @abstractmethod
     def _wrap(self, point: Point) -> P:
@@ -140,7 +127,7 @@ class Widths(ABC, Generic[P]):
     def _bound_at(self, base: Point, smooth: P) -> tuple[Point, LowerBound]:
         """Evaluate the hinge objective at a smoothed point, and bound F* from below.
 
-        Sets: best, lower
+        Sets: best, lower.
         """
         hinge = self._objective.at_point(base)
         edges = self._objective.with_loss(_edges(self._objective.loss, self._width))
@@ -152,19 +139,16 @@ class Widths(ABC, Generic[P]):
         return hinge, found
 
     def _offer(self, point: Point) -> None:
-        """Keep the lowest point.
-
-        Sets: best
-        """
+        # Sets: best.
         offered = self._wrap(point)
         if offered.value < self.best.value:
             self.best = offered
 
     def _shrink(self, stage: Stage[P]) -> bool:
-        """Choose the next width, for which the band's part of the gap should be below tol · F.
+        """Choose the next width; return False if rounding would be most of the gap.
 
-        The band's part is about quadratic in the width, its rounding about inverse to it. Return
-        False if the rounding would be most of the gap.
+        The band's part of the gap should fall below tol · F. It is about quadratic in the width;
+        its rounding is about inverse to it.
         """
         band = min(stage.band, self.gap)  # an extrapolation may have come closer since
         wanted = BAND_SHARE * self._tol * self.best.value
@@ -175,40 +159,36 @@ class Widths(ABC, Generic[P]):
 
 
 def _lower_bound(base: Point, edges: Point, smooth: Point | StructuredPoint) -> LowerBound:
-    """Return the bound by the best multiple 0 ≤ τ ≤ 1 of the plane at a smoothed point."""
+    # The bound by the best multiple 0 ≤ τ ≤ 1 of the plane.
     w, gradient = base.w, smooth.gradient
-    penalty, slack = _penalty_and_slack(smooth)
+    penalty, slack = smooth.penalty, smooth.slack
     plane = 2.0 * base.loss_value - edges.loss_value
     weight = base.objective.ridge * float(w @ w)
     along = float(gradient @ w)
     linear = plane + weight + penalty - along - slack
     square = weight - 2.0 * along + 2.0 * smooth.gradient_gap
     scale = _best_multiple(linear, square)
-    # The plane's slopes are those of a hinge: scores that are off do not move it by more.
+    # The plane has the slopes of a hinge, so errors of the scores do not move it by more.
     rounding = 2.0 * base.sum_rounding + edges.sum_rounding + edges.score_rounding
     rounding += PRECISION * (abs(plane) + weight + penalty + abs(along) + slack)
     of_slope = base.slope_rounding * float(base.objective.feature_magnitudes @ np.abs(w))
     rounding += (1.0 - scale) * of_slope
     bound = scale * (linear - rounding) - 0.5 * scale**2 * square
-    # However far the smoothed problem is from being solved, the distance to this bound is the part
-    # of the gap that the width of the band causes.
+    # The distance to this bound is the part of the gap that the width of the band causes, however
+    # far the smoothed problem is from being solved.
     solved = plane + weight + penalty
     of_solved = _best_multiple(solved, weight)
     if_solved = of_solved * solved - 0.5 * of_solved**2 * weight
     return LowerBound(plane, bound, if_solved, scale, scale * rounding)
 
 
-def _penalty_and_slack(point: Point | StructuredPoint) -> tuple[float, float]:
-    return (0.0, 0.0) if isinstance(point, Point) else (point.penalty, point.slack)
-
-
 def _best_multiple(linear: float, square: float) -> float:
-    """Return the 0 ≤ τ ≤ 1 that maximises τ · linear − ½τ² · square."""
+    # argmax of τ · linear − ½τ² · square.
     return linear / square if 0.0 < linear < square else float(linear > 0.0)
 
 
 def _edges(loss: Loss, width: float) -> Loss:
-    """Return ½ (H_{θ+ε/2} + H_{θ−ε/2}) for each hinge H_θ of the loss."""
+    # ½ (H_{θ+ε/2} + H_{θ−ε/2}) for each hinge H_θ of the loss.
     pieces = tuple(
         Piece(0.5 * p.coefficient, p.theta + side * width, 1)
         for p in loss.pieces

@@ -1,4 +1,4 @@
-"""Estimates of F(w) − F* for smooth losses: Newton decrements, and how they are checked."""
+"""Estimates of F(w) − F* for smooth losses: Newton decrements, and checks of them."""
 
 import numpy as np
 
@@ -6,20 +6,22 @@ from marginrank._utils.types import Floats
 from marginrank.objective.objective import Point
 from marginrank.solvers.smooth.preconditioner import Preconditioner, points_on_parts, stand_ins
 
-MAX_STEPS = 16  # of conjugate gradients on a part of a sample
+# Conjugate gradient steps on a part of a sample. The preconditioner is about the Hessian there, so
+# a few suffice; a bound that is still loose after 16 steps rejects the estimate, which is safe.
+MAX_STEPS = 16
 
 
 def decrement(point: Point, direction: Floats) -> float:
-    """Return how much a step in a Newton direction promises to gain."""
+    """Return −½ gᵀd, the decrease that the quadratic model predicts for a Newton direction d."""
     return -0.5 * float(point.gradient @ direction)
 
 
 def bound_by_parts(point: Point, preconditioner: Preconditioner, seed: int, enough: float) -> float:
-    """Return a bound on the mean of the Newton decrements by Hessians of two parts of a sample.
+    """Return a bound on the mean Newton decrement ½ gᵀH⁻¹g over two parts of a sample.
 
-    Twice the mean, by SAFETY, is at least the larger one: that of the part without the document
-    that spoils the other. Infinity if the parts are too small to show the shape of the Hessian.
-    `enough` is by how much a bound may exceed the decrement.
+    Twice the mean is at least the larger decrement, from the part without the outlier that spoils
+    the other. Infinity if the parts are too small to show the shape of the Hessian. `enough` is by
+    how much a bound may exceed the decrement.
     """
     parts = points_on_parts(stand_ins(point.objective, seed), point.w)
     if not parts:
@@ -31,11 +33,8 @@ def bound_by_parts(point: Point, preconditioner: Preconditioner, seed: int, enou
 def _decrement_bound(
     point: Point, gradient: Floats, preconditioner: Preconditioner, enough: float
 ) -> float:
-    """Return a bound on ½ gᵀH⁻¹g for the Hessian H at a point, by conjugate gradients.
-
-    What a residual r hides is ½ rᵀH⁻¹r, and H ≥ ρ. An estimate by the preconditioner would not do
-    instead, because that is the one in doubt.
-    """
+    # Conjugate gradients on H d = g. A residual r hides at most ½ rᵀH⁻¹r ≤ ½‖r‖² / ρ. Estimating it
+    # by the preconditioner would prove nothing, because the preconditioner is what is in doubt.
     residual, direction, gained = gradient, np.zeros_like(gradient), 0.0
     rho = np.inf
     for _ in range(MAX_STEPS):
@@ -53,15 +52,13 @@ def _decrement_bound(
 
 
 def hidden_by_rounding(point: Point, preconditioner: Preconditioner, allowed: float) -> float:
-    """Return how much there may be to gain that the rounding of the gradient hides.
-
-    Zero if even the simplest bound on it is no more than `allowed`.
-    """
+    """Return the decrease that rounding of the gradient may hide; 0 if at most `allowed`."""
     if not rounding_hides(point, allowed):
         return 0.0
     return preconditioner.hidden_by(point.slope_rounding * point.objective.feature_magnitudes)
 
 
 def rounding_hides(point: Point, allowed: float) -> bool:
-    """Return True if the rounding of the gradient may hide more than `allowed`, as H ≥ ρ."""
+    """Return True if rounding of the gradient may hide a decrease of more than `allowed`."""
+    # ½ eᵀH⁻¹e ≤ ½‖e‖² / ρ for an error e of the gradient.
     return 0.5 * point.gradient_rounding**2 / point.objective.ridge > allowed

@@ -11,28 +11,23 @@ from marginrank.objective.protocols import Scores
 MOST_STEPS = 50
 
 
-class SearchablePoint(Protocol):
-    """A point that knows its neighbours on a line: of an objective, alone or with a regulariser."""
+class _Searchable(Protocol):
+    """A point of an objective, alone or with a penalty, that can move along a line."""
 
     @property
-    def value(self) -> float:
-        """F(w)."""
+    def value(self) -> float: ...
 
     @property
-    def sum_rounding(self) -> float:
-        """How far F(w) may be off."""
+    def sum_rounding(self) -> float: ...
 
-    def move(self, step: float, direction: Floats, direction_scores: Scores) -> Self:
-        """Evaluate w + step · direction."""
+    def move(self, step: float, direction: Floats, direction_scores: Scores) -> Self: ...
 
-    def slope(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the first derivative along the direction."""
+    def slope(self, direction: Floats, direction_scores: Scores) -> float: ...
 
-    def curvature(self, direction: Floats, direction_scores: Scores) -> float:
-        """Return the second derivative along the direction."""
+    def curvature(self, direction: Floats, direction_scores: Scores) -> float: ...
 
 
-P = TypeVar("P", bound=SearchablePoint)
+P = TypeVar("P", bound=_Searchable)
 
 
 def line_search(
@@ -43,17 +38,11 @@ def line_search(
     longest: float = np.inf,
     first: float = 1.0,
 ) -> P | None:
-    """Minimise φ(a) = F(w + a · direction) over 0 < a ≤ longest, from a = first.
+    """Minimize φ(a) = F(w + a · direction) over 0 < a ≤ longest, from a = first.
 
     φ is convex and piecewise quadratic, so Newton's method on φ' = 0, kept inside the bracket found
-    so far, ends in a few steps. It ends when |φ'(a)| ≤ slope_tol · |φ'(0)| and φ(a) < φ(0), as a
-    loss that is linear far out has small slopes there, too. Where the gain is less than the
-    rounding of φ, slopes alone decide, which are known better. X is not touched.
-
-    Returns
-    -------
-    point or None
-        Where the step leads; None if the direction does not descend, or not measurably.
+    so far, ends in a few steps. It stops when |φ'(a)| ≤ slope_tol · |φ'(0)|. X is not touched.
+    Return None if the direction does not descend measurably.
     """
     slope0 = start.slope(direction, direction_scores)
     if not slope0 < 0:
@@ -63,13 +52,15 @@ def line_search(
     size = min(first, longest)
     point: P | None = None
     for _ in range(MOST_STEPS):
-        point = None  # what it keeps of each document makes room for the next one
+        point = None  # frees its arrays, one per document, before the next point is made
         point = start.move(size, direction, direction_scores)
         slope = point.slope(direction, direction_scores)
         if not np.isfinite(point.value):
             high, size = size, 0.5 * (low + size)
             continue
         flat = abs(slope) <= slope_tol * abs(slope0)
+        # A loss that is linear far out has small slopes there, too, so the value must fall as well,
+        # unless the gain is below the rounding of φ; slopes keep more digits.
         if flat and (point.value < start.value or size * abs(slope0) <= noise):
             return point
         if slope < 0 and size == longest:
@@ -83,7 +74,8 @@ def line_search(
 
 
 def _next_size(size: float, slope: float, curvature: float, low: float, high: float) -> float:
-    """Newton's step on φ', or some other step where that leads outside or far away."""
+    # Newton's step on φ', unless it leaves the bracket or changes the size by more than 10: past a
+    # kink the curvature may be far too small or too large.
     newton = size - slope / curvature if curvature > 0 else np.inf
     if low < newton < high and 0.1 * size <= newton <= 10.0 * size:
         return newton

@@ -3,15 +3,13 @@
 Each iteration solves ∇²F(w) d = −∇F(w) and searches exactly along d in score space. Four things
 keep the number of sweeps over X small:
 
-* The system is solved by conjugate gradients preconditioned with the Hessian of a small sample of
-  the documents, which has nearly the same shape. Where the sample would be most of the data, the
-  Hessian itself is factorised; with fewer documents than features, a system in their space; where
-  there are too many of both, the diagonal is used, levelled where few pairs have a curvature.
-* X d comes out of the conjugate gradients, so that the line search does not touch X.
-* The problem is first solved on growing nested samples, each starting from the last one's solution,
-  so that the full data sees the last few steps only.
-* Where the Hessian changes so much that steps gain little, easier problems of larger ridges lead to
-  the optimum.
+* Conjugate gradients are preconditioned with the Hessian of a small sample of the documents. If the
+  sample would be most of the data, the Hessian itself is factorized; with fewer documents than
+  features, a system in document space; with too many of both, the diagonal is used.
+* X d comes out of the conjugate gradients, so the line search does not touch X.
+* The problem is first solved on growing nested samples, each warm-started from the last solution,
+  so the full data sees only the last few steps.
+* If the Hessian changes so much that steps gain little, ridge continuation leads to the optimum.
 """
 
 from collections.abc import Iterator
@@ -22,11 +20,10 @@ import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.models.fit_report import StopReason
-from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores, is_certified
 from marginrank.solvers.progress import Progress, start
-from marginrank.solvers.result import Callback, SolverResult
+from marginrank.solvers.result import Callback, Curvature, SolverResult
 from marginrank.solvers.smooth.estimates import (
     bound_by_parts,
     decrement,
@@ -45,48 +42,47 @@ from marginrank.solvers.smooth.preconditioner import (
 )
 
 GROWTH = 8  # from one sample to the next
-SMALLEST_SAMPLE = 2048  # documents
-SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
-MAX_CG = 200  # where an easier problem may help more than further steps
-MAX_CG_EASED = 2000  # where no easier problem is left to try
-MAX_REFINEMENTS = 10  # conjugate gradient steps that may be left to do for a direct solution
-STALE_CG = 10  # more conjugate gradient steps than this ask for a new preconditioner
-CG_TOL = 0.1  # of the decrement, that may be missing
-BOUND_TOL = 0.01  # the same, where it is a bound and no estimate
+SMALLEST_SAMPLE = 2048  # documents; below, a solve costs less than the overhead of another sample
+SAMPLE_TOL = 1e-3  # the optimum of a sample differs from that of the data by more than this
+# After 200 steps ridge continuation helps more than further steps. It is tried once; after that
+# nothing is left but further steps.
+MAX_CG = 200
+MAX_CG_EASED = 2000
+MAX_REFINEMENTS = 10  # conjugate gradient steps that repair the rounding of a direct solution
+STALE_CG = 10  # with more conjugate gradient steps than this, a new preconditioner pays
+CG_TOL = 0.1  # share of the decrement that may be missing
+BOUND_TOL = 0.01  # the same if the missing part is only bounded: the bound enters the estimate
 SAFETY = 2.0  # on the Newton decrement as an estimate of F − F*
-POOR = 0.25  # of what a step promised: less says that the Hessian changes a lot on the way
-PATIENCE = 2  # poor steps in a row
-EASE = 10.0  # by which the ridge falls from one easier problem to the next
-EASE_TOL = 1e-3  # for these
+POOR = 0.25  # a step that gains less of its prediction shows that the Hessian changes on the way
+PATIENCE = 2  # poor steps in a row before ridge continuation
+EASE = 10.0  # ratio of the ridges of successive problems
+EASE_TOL = 1e-3  # tol of these problems, which only provide starting points
 
 
 class NewtonOutcome(NamedTuple):
-    """Where the iteration on one objective ended."""
+    """The end of the iteration on one objective."""
 
     point: Point
     estimate: float
     stop: StopReason
 
 
-class Curved(Protocol):
+class _Curved(Protocol):
     """A point with a Hessian."""
 
     @property
-    def objective(self) -> Objective:
-        """Whose scores are added."""
+    def objective(self) -> Objective: ...
 
     @property
-    def value(self) -> float:
-        """F(w)."""
+    def value(self) -> float: ...
 
-    def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
-        """Return ∇²F(w) v and Xv."""
+    def hess_vec(self, v: Floats) -> tuple[Floats, Scores]: ...
 
 
 class Direction(NamedTuple):
-    """An approximate Newton direction.
+    """An approximate Newton direction d, with Xd.
 
-    `decrement` is by how much the quadratic model falls along it, `bound` by how much it can fall.
+    `decrement` is the decrease of the quadratic model along d, `bound` its largest decrease.
     """
 
     vector: Floats
@@ -107,31 +103,29 @@ def newton(
     callback: Callback | None = None,
     curvature: Curvature | None = None,
 ) -> SolverResult:
-    """Minimise an objective with a smooth loss.
+    """Minimize an objective with a smooth loss.
 
-    Stops on the certificate ½‖∇F‖² ≤ tol · F*, or on an estimate of F − F*: the Newton decrement,
-    half of gᵀH⁻¹g, of a step that was then taken and gained about what the decrement promised. As H
-    changes along the way, this must happen twice in a row, unless there are so many more documents
-    than features that H hardly changes.
+    Stops on the certificate ½‖∇F‖² / ρ ≤ tol · F*, or on an estimate of F − F*: the Newton
+    decrement ½ gᵀH⁻¹g of a step that then gained about as much as it predicted.
 
     Parameters
     ----------
     objective : Objective
-        What to minimise.
+        The objective to minimize.
     w0 : ndarray, optional
-        Where to start; zero by default.
+        Initial weights; zero by default.
     scores0 : Scores, optional
         X w0, if known.
     tol : float
         Relative distance to the optimal objective, (F − F*) / F*.
     max_iter : int
-        Limit on the iterations on the full data, and on each sample.
+        Largest number of iterations on the full data, and on each sample.
     seed : int
-        For the samples.
+        Seed of the samples.
     callback : callable, optional
         Called with each :class:`~marginrank.models.fit_report.Iteration`.
     curvature : Curvature, optional
-        That of the result of a problem that has nearly the same.
+        From the result of a similar problem.
     """
     progress = Progress(objective, callback)
     iteration = NewtonIteration(max_iter, seed + 1, progress, may_ease=True)
@@ -140,7 +134,7 @@ def newton(
         if w0 is None:
             for sample in growing_samples(objective, seed):
                 w = iteration.run(start(sample, w), max(tol, SAMPLE_TOL), careful=False).point.w
-                iteration.curvature = None  # which is that of the sample
+                iteration.curvature = None  # it holds for the sample only
         iteration.curvature = curvature
         outcome = iteration.run(start(objective, w, scores0), tol)
     except KeyboardInterrupt:
@@ -152,10 +146,11 @@ def newton(
 
 
 def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
-    """Yield nested samples, growing, the full data excluded."""
+    """Yield nested samples of growing size, without the full data."""
+    # A sample with fewer than 8 documents per feature has another optimum than the data.
     smallest = max(SMALLEST_SAMPLE, 8 * objective.n_features)
     fractions = []
-    fraction = min(1.0 / GROWTH, objective.largest_sample)
+    fraction = min(1.0 / GROWTH, objective.matrix.largest_sample)
     while fraction * objective.n_active_documents >= smallest:
         fractions.append(fraction)
         fraction /= GROWTH
@@ -164,36 +159,29 @@ def growing_samples(objective: Objective, seed: int) -> Iterator[Objective]:
 
 
 class NewtonIteration:
-    """Newton's method on one objective after another, handing the preconditioner on.
+    """Newton's method on one objective after another, reusing the preconditioner.
 
-    With `may_ease`, problems on which steps gain little are approached through easier ones. One who
-    comes from an easier problem already, as a smoothed loss of a larger width, has no need of it.
-
-    Attributes
-    ----------
-    point : Point or None
-        The best point so far.
-    curvature : Curvature or None
-        The Hessian of the features that vary most, if a preconditioner has used it.
+    `may_ease` allows ridge continuation. Callers that already come from an easier problem, such as
+    a smoothed loss of larger width, do not need it.
     """
 
     def __init__(
         self, max_iter: int, seed: int, progress: Progress, *, may_ease: bool = False
     ) -> None:
-        self.point: Point | None = None
-        self.curvature: Curvature | None = None
+        self.point: Point | None = None  # the best one so far
+        self.curvature: Curvature | None = None  # that a preconditioner has used
         self._max_iter = max_iter
         self._seed = seed
         self._progress = progress
         self._may_ease = may_ease
-        self._is_hard = False  # for conjugate gradients
+        self._is_hard = False  # conjugate gradients took many steps: a costlier P pays
         self._by_parts = False  # the Hessian of the whole sample has failed a check
         self._preconditioner: Preconditioner | None = None
-        # The preconditioner was made at the present point, and no single document can spoil it.
+        # The preconditioner was made at the current point, and no single document can spoil it.
         self._is_sound = False
 
     def run(self, point: Point, tol: float, *, careful: bool = True) -> NewtonOutcome:
-        """Minimise the objective of `point` from there; `careful` confirms estimates."""
+        """Minimize the objective of `point` from there; `careful` confirms estimates."""
         self.point = point
         self._is_sound = False
         estimate = np.inf
@@ -215,12 +203,14 @@ class NewtonIteration:
             gained = point.value - step.value
             self.point = point = step
             self._is_sound = False
+            # A step that gained more than predicted shows that the model misses as much again.
             estimate = SAFETY * max(direction.bound, gained - direction.decrement)
             self._progress.record(point, estimate, direction.n_products)
             if is_certified(point, tol):
                 return NewtonOutcome(point, estimate, StopReason.CERTIFIED)
+            # H changes along the way, so an estimate must hold twice in a row. Once is enough if H
+            # hardly changes and the sampled Hessian agrees with it: few conjugate gradient steps.
             confirmations = confirmations + 1 if estimate <= tol * point.value else 0
-            # A sample's Hessian with which conjugate gradients end at once stands for H itself.
             sampled = preconditioner.faithful and not (preconditioner.exact or self._by_parts)
             trusted = sampled and direction.n_products <= STALE_CG and _hardly_bends(point, tol)
             if not careful and confirmations:
@@ -230,6 +220,7 @@ class NewtonIteration:
                 if outcome is not None:
                     return outcome
                 confirmations = 0
+            # A preconditioner is replaced only if the steps it saves cost more than building it.
             if direction.n_products > max(STALE_CG, preconditioner.cost):
                 self._preconditioner = self.curvature = None
             cut_off = direction.n_products >= most
@@ -243,12 +234,12 @@ class NewtonIteration:
     def _confirmed(
         self, point: Point, used: Preconditioner, estimate: float, tol: float
     ) -> NewtonOutcome | None:
-        """Return the end at a point; None if Hessians of parts of a sample there see more to gain.
+        """Return the outcome at a point; None if parts of a sample predict a larger decrease.
 
-        A sampled Hessian may be far too large in some direction: it stands for many documents, so
-        one with huge values counts for too much, and its pairs may have lost their loss since the
-        Hessian was made. Steps and gains are then too small by as much, and nothing else shows it.
-        At most one of the parts has such a document.
+        A sampled Hessian may be far too large in some direction: a document with huge values counts
+        for many documents, and its pairs may have lost their loss since the Hessian was made. Steps
+        and gains are then too small by the same factor, and nothing else shows it. At most one of
+        the parts holds such a document.
 
         Sets: the preconditioner
         """
@@ -266,10 +257,7 @@ class NewtonIteration:
         return _ended(point, used, estimate, tol)
 
     def _refresh(self, point: Point, tol: float) -> Preconditioner:
-        """Return a preconditioner for a point: the last one, if it will do.
-
-        Sets: the preconditioner, and whether it is sound
-        """
+        # Sets: the preconditioner, and whether it is sound.
         before = self._preconditioner
         if not _hardly_bends(point, tol):
             self.curvature = None
@@ -289,15 +277,16 @@ class NewtonIteration:
         return before
 
     def _ease(self, point: Point) -> Point:
-        """Come from the easier problems of larger ridges, if that leads to a better point.
+        """Solve problems of falling ridge, and return the better of both points.
 
         With hardly more documents than features there may be a w for which next to no pair has a
-        loss. Then a Newton step that looks good to the pairs with a loss runs into others, again
-        and again. With a large ridge all pairs have one; as it falls, few pairs change at a time.
+        loss. A Newton step that is good for the pairs with a loss then runs into other pairs, again
+        and again. With a large ridge all pairs have a loss; as it falls, few of them change at a
+        time.
         """
         objective = point.objective
         eased = objective.at_zero()
-        # The ridge with which a gradient step from w = 0 moves scores by about a margin.
+        # With this ridge, a gradient step from w = 0 moves scores by about one margin.
         largest = objective.space.std(objective.scores(eased.gradient))
         n_steps = np.log(max(largest / objective.ridge, 1.0)) / np.log(EASE)
         for k in range(int(np.ceil(n_steps)), 0, -1):
@@ -312,18 +301,14 @@ class NewtonIteration:
 
 
 def _hardly_bends(point: Point, tol: float) -> bool:
-    """Tell whether the Hessian near a point is about that at it, so that it can be kept.
-
-    Pairs with a loss come and go. They are few where most documents are in such pairs, and, for
-    more than a rough look, where these are many more than the features.
-    """
+    # Pairs gain and lose their loss as w moves. They are a small share if most documents are in
+    # pairs with a loss and, for a tight tol, if these are many more than the features.
     return is_mostly_curved(point) and (tol >= SAMPLE_TOL or tells_shape(point))
 
 
 def _ended(
     point: Point, preconditioner: Preconditioner, estimate: float, tol: float
 ) -> NewtonOutcome:
-    """Return the end at a point where steps have nothing to gain any more, or seem to."""
     allowed = tol * point.value
     estimate += hidden_by_rounding(point, preconditioner, allowed)
     stop = StopReason.ESTIMATED if estimate <= allowed else StopReason.PRECISION
@@ -331,7 +316,6 @@ def _ended(
 
 
 def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: int) -> Direction:
-    """Solve the Newton system, directly if the preconditioner is the Hessian."""
     if preconditioner.exact:
         direct = _solve_directly(point, preconditioner, tol)
         if direct is not None:
@@ -343,7 +327,7 @@ def _solve(point: Point, preconditioner: Preconditioner, tol: float, max_steps: 
 
 
 def _solve_directly(point: Point, hessian: Preconditioner, tol: float) -> Direction | None:
-    """Return the Newton direction; None if too many digits are lost for a solution."""
+    # None if the solution has lost too many digits.
     vector = hessian.direction(point)
     image, scores = point.hess_vec(vector)
     residual = -point.gradient - image
@@ -361,19 +345,19 @@ def _solve_directly(point: Point, hessian: Preconditioner, tol: float) -> Direct
 
 
 def conjugate_gradient(
-    point: Curved,
+    point: _Curved,
     preconditioner: Preconditioner,
     tol: float,
     start: Direction,
     residual: Floats,
     max_steps: int,
 ) -> Direction:
-    """Solve ∇²F d = −∇F by preconditioned conjugate gradients, and X d along with it.
+    """Solve ∇²F d = −∇F by preconditioned conjugate gradients, and compute Xd along with it.
 
-    Each step raises the decrement by some gain. It ends when the gains to come are small. With a
+    Each step adds a gain to the decrement. It stops when the gains to come are small. With a
     faithful preconditioner they are about k times the last one after k steps (Nash and Sofer,
-    1990), and about half of rᵀP⁻¹r. Otherwise they are bounded by the quadrature of Gauss and
-    Radau, which knows where the spectrum begins (Meurant and Tichý, 2013).
+    1990), and about ½ rᵀP⁻¹r. Otherwise Gauss-Radau quadrature bounds them, given a lower bound of
+    the spectrum (Meurant and Tichý, 2013).
     """
     d, d_scores, decrement, _, n_products = start
     faithful, lowest = preconditioner.faithful, preconditioner.lowest
@@ -399,16 +383,17 @@ def conjugate_gradient(
         beta = rho / rho_before
         p = z + beta * p
         if faithful:
-            # Where a sample lacks a document of huge values, the first steps gain next to nothing.
+            # If the sample lacks a document of huge values, the first steps gain next to nothing,
+            # so the last gain alone would stop too early.
             to_come = max(n_products * gain, 0.5 * rho)
         else:
-            # By rounding alone is alpha larger; then there is the plain bound on rᵀH⁻¹r.
+            # Only rounding makes alpha larger than radau; then use the plain bound on rᵀH⁻¹r.
             over = radau - alpha
             radau = over / (lowest * over + beta) if over > 0 else 1.0 / lowest
             to_come = 0.5 * radau * rho
     return Direction(d, d_scores, decrement, decrement + to_come, n_products)
 
 
-def _enough(point: Curved, tol: float, decrement: float, share: float) -> float:
-    """Return which part of the decrement may be missing."""
+def _enough(point: _Curved, tol: float, decrement: float, share: float) -> float:
+    # The part of the decrement that may be missing.
     return max(share * decrement, 0.1 * tol * point.value)

@@ -1,19 +1,17 @@
 """Newton's method on many problems at once, each along a path of ridges.
 
-The problems have the same documents and differ in weights, as the folds of a cross validation do.
-They walk side by side, each from the solution for one ridge to that for the next. In each round
-every problem makes a step, and all of them read X together, twice: for Xd and for Xᵀz.
+The problems have the same documents and differ in weights, like the folds of a cross validation.
+Each goes from the solution for one ridge to the solution for the next. In each round every problem
+makes one step, and all of them share two sweeps over X, for Xd and for Xᵀz. What makes a step
+cheap:
 
-What makes a step cheap:
+* At the solution for one ridge, value and gradient for another are known without a sweep.
+* Each problem has a sampled Hessian without a ridge. With any ridge it is close enough to the
+  Hessian for a step without conjugate gradients. It is renewed when steps leave much to gain.
+* If neighbors on a path are so close that the predicted decrease is next to nothing, both have the
+  same solution.
 
-* At the solution for one ridge, value and gradient for another are known without reading X.
-* Each problem has a Hessian of a sample of its documents, without a ridge. With any ridge it is an
-  approximation of the Hessian that is close enough for a step without conjugate gradients. It is
-  made anew where steps leave much to do.
-* Where neighbours on a path are so close that the approximation promises next to nothing, the
-  solution for one is that for the other.
-
-A problem for which such steps do not do is left to :mod:`~marginrank.solvers.smooth.newton`.
+If such steps do not suffice, :mod:`~marginrank.solvers.smooth.newton` solves the problem.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,18 +36,18 @@ from marginrank.solvers.smooth.preconditioner import (
     stand_ins,
 )
 
-CAUTION = 4.0  # on the decrement by a sample's Hessian as an estimate of F − F*
-SLOPE_TOL = 0.2  # of a line search: the next direction mends what it leaves
-STALE = 0.02  # of the decrement, left by a step: more asks for a new Hessian, which costs less
-POOR = 0.5  # the same: more says that such steps will not do
-KEPT = (0.5, 2.0)  # of what a step promised, that it gained: else it says little of what is left
-AT_ONCE = 0.1  # of tol, below which a neighbour's solution will do
-PATIENCE = 2  # such steps
-MAX_ROUNDS = 12  # for one problem and ridge
-START_TOL = 1e-2
+CAUTION = 4.0  # on the decrement by a sampled Hessian as an estimate of F − F*
+SLOPE_TOL = 0.2  # of a line search: the next direction corrects the rest
+STALE = 0.02  # a step that leaves more of its decrement asks for a new Hessian, which costs less
+POOR = 0.5  # one that leaves more than this did not help,
+PATIENCE = 2  # and after so many of them newton takes over,
+MAX_ROUNDS = 12  # or after so many rounds for one ridge
+KEPT = (0.5, 2.0)  # actual / predicted gain of a step whose prediction can be trusted
+AT_ONCE = 0.1  # of tol: an estimate below, before any step, accepts the neighbor's solution
+START_TOL = 1e-2  # on samples, for the first ridge
 
 
-class Found(NamedTuple):
+class PathSolution(NamedTuple):
     """The solution of one problem for one ridge."""
 
     problem: int
@@ -65,25 +63,13 @@ def newton_paths(
     tol: float = 1e-4,
     max_iter: int = 1000,
     seed: int = 0,
-) -> Iterator[Found]:
-    """Minimise each problem for each ridge, and yield the solutions as they are found.
+) -> Iterator[PathSolution]:
+    """Minimize each problem for each ridge, and yield solutions as they are found.
 
-    Those of one problem come in the order of the ridges.
-
-    Parameters
-    ----------
-    reference : Objective
-        All documents, with a smooth loss: its samples tell where to start.
-    problems : sequence of Objective
-        What to minimise, on the documents of `reference`, with any ridge.
-    ridges : ndarray
-        The ridges, descending: the first problem is the easiest.
-    tol : float
-        Relative distance to the optimal objective, (F − F*) / F*.
-    max_iter : int
-        Limit on the iterations of `newton`, where a problem is left to it.
-    seed : int
-        For the samples.
+    `reference` has all documents and a smooth loss; its samples provide the first weights. The
+    `problems` are on the same documents. The `ridges` are descending, so the first problem is the
+    easiest, and the solutions of one problem come in this order. The other parameters are those of
+    :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     first = float(ridges[0])
     w = _start(reference.with_ridge(first), max_iter, seed)
@@ -92,7 +78,7 @@ def newton_paths(
     for point in points:
         check_magnitude(point)
     walkers = [
-        Walker(number, point, ridges, tol=tol, max_iter=max_iter, seed=seed)
+        _Walker(number, point, ridges, tol=tol, max_iter=max_iter, seed=seed)
         for number, point in enumerate(points)
     ]
     while walkers:
@@ -103,8 +89,7 @@ def newton_paths(
         walkers = [walker for walker in walkers if not walker.is_done]
 
 
-def _round(walkers: Sequence["Walker"]) -> Iterator[Found]:
-    """Let every walker make a step, and yield what has become solutions by it."""
+def _round(walkers: Sequence["_Walker"]) -> Iterator[PathSolution]:
     if not walkers:
         return
     directions = [walker.direction() for walker in walkers]
@@ -113,11 +98,11 @@ def _round(walkers: Sequence["Walker"]) -> Iterator[Found]:
         walker.step(direction, image)
     make_gradients([walker.point for walker in walkers])
     for walker in walkers:
-        yield from walker.judge()
+        yield from walker.finish_round()
 
 
 def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
-    """Return weights from samples, smaller than the data by far; zeros where these are few."""
+    # Zeros if the data are too few for samples.
     w = np.zeros(objective.n_features)
     iteration = NewtonIteration(max_iter, seed + 1, Progress(objective, None))
     for sample in growing_samples(objective, seed):
@@ -125,13 +110,10 @@ def _start(objective: Objective, max_iter: int, seed: int) -> Floats:
     return w
 
 
-class Shape:
-    """The Hessians of parts of a sample, without a ridge, factorised for one ridge after another.
+class _SampledHessian:
+    """The Hessians of parts of a sample, without a ridge, factorized for the current ridge.
 
-    Attributes
-    ----------
-    is_current : bool
-        Whether they were made where the walker is.
+    `is_current` says whether they were made at the walker's point.
     """
 
     def __init__(self, point: Point, seed: int) -> None:
@@ -144,50 +126,40 @@ class Shape:
 
     @property
     def is_known(self) -> bool:
-        """Whether there are Hessians: not where a sample would be most of the data."""
+        """Whether there are Hessians: a sample must not be most of the data."""
         return bool(self._parts)
 
     def renew(self, w: Floats) -> None:
-        """Make the Hessians at w, if the sample says enough there."""
+        """Compute the Hessians at w, if the sample holds enough pairs with a loss there."""
         self._ridge, self._factors = np.nan, None
         self._hessians = sampled_hessians(self._parts, w)
         self.is_current = True
 
     def with_ridge(self, ridge: float) -> PartsOfSample | None:
-        """Return the factorised Hessians; None if the sample says too little."""
+        """Return the factorized Hessians; None if the sample holds too few pairs with a loss."""
         if self._hessians and ridge != self._ridge:
             self._ridge, self._factors = ridge, parts_of_sample(self._hessians, ridge)
         return self._factors
 
 
-class Walker:
-    """One problem on its way along the ridges.
-
-    Attributes
-    ----------
-    point : Point
-        Where it is.
-    shape : Shape
-        Its Hessian.
-    is_done : bool
-        Whether it has come to the end.
-    """
+class _Walker:
+    """One problem on its way along the ridges; `point` is where it is."""
 
     def __init__(
         self, number: int, point: Point, ridges: Floats, *, tol: float, max_iter: int, seed: int
     ) -> None:
-        self.shape = Shape(point, seed)
+        self.shape = _SampledHessian(point, seed)
         self.is_done = False
         self._number = number
         self._ridges = ridges
         self._tol = tol
         self._max_iter = max_iter
         self._seed = seed
-        self._kept = np.inf  # what the last step gained, by what it had promised
+        self._kept = np.inf  # actual / predicted gain of the last step
         self._begin(0, point)
 
     def _begin(self, step: int, point: Point) -> None:
-        """Turn to the next ridge."""
+        # Start with the next ridge.
         self.point = point
         self._step = step
         self._rounds = 0
@@ -196,7 +168,6 @@ class Walker:
         self._progress = Progress(point.objective, None)
 
     def direction(self) -> Floats:
-        """Return a Newton direction; zero if no Hessian is known."""
         hessian = self._hessian
         return np.zeros_like(self.point.w) if hessian is None else hessian.direction(self.point)
 
@@ -205,7 +176,6 @@ class Walker:
         return self.shape.with_ridge(self.point.objective.ridge)
 
     def step(self, direction: Floats, image: Scores) -> None:
-        """Go as far in a direction as it leads down."""
         self._rounds += 1
         self._promised = decrement(self.point, direction)
         step = line_search(self.point, direction, image, slope_tol=SLOPE_TOL)
@@ -214,8 +184,8 @@ class Walker:
             self._kept = (self.point.value - step.value) / self._promised
             self.point = step
 
-    def judge(self) -> Iterator[Found]:
-        """Yield what has been solved, and be ready for the next step."""
+    def finish_round(self) -> Iterator[PathSolution]:
+        """Yield the solutions that the last step has reached, and prepare the next step."""
         if self._is_stuck:
             yield self.solve_alone()
             self.shape.renew(self.point.w)
@@ -236,20 +206,19 @@ class Walker:
             self.shape.renew(self.point.w)
 
     def _left(self) -> float:
-        """Return how much the next step promises to gain; infinity if no Hessian is known."""
+        # The predicted gain of the next step.
         return np.inf if self._hessian is None else decrement(self.point, self.direction())
 
-    def solve_alone(self) -> Found:
-        """Solve for the present ridge without the others."""
+    def solve_alone(self) -> PathSolution:
         iteration = NewtonIteration(self._max_iter, self._seed + 1, self._progress, may_ease=True)
         outcome = iteration.run(self.point, self._tol)
         self.point = outcome.point
         self.shape.is_current = False
         return self._found(self._progress.result(*outcome))
 
-    def _found(self, result: SolverResult) -> Found:
-        """Return a solution, and turn to the next ridge."""
-        found = Found(self._number, self._step, result)
+    def _found(self, result: SolverResult) -> PathSolution:
+        # Also starts with the next ridge.
+        found = PathSolution(self._number, self._step, result)
         self.is_done = self._step + 1 == len(self._ridges)
         if not self.is_done:
             step = self._step + 1
@@ -257,11 +226,11 @@ class Walker:
         return found
 
     def _estimate(self, left: float) -> float:
-        """Return about how far above the optimum it is, by what a step promises."""
+        # A step that gained more than predicted shows a Hessian that is too large by that factor.
         return CAUTION * max(self._kept, 1.0) * left
 
     def _stop(self) -> tuple[StopReason | None, float]:
-        """Return why to stop here, if there is a reason, and the estimate of F − F*."""
+        # The reason to stop here, if any, and the estimate of F − F*.
         estimate = self._estimate(self._left())
         if is_certified(self.point, self._tol):
             return StopReason.CERTIFIED, estimate
@@ -269,7 +238,7 @@ class Walker:
         if not KEPT[0] <= self._kept <= KEPT[1] or estimate > enough:
             return None, estimate
         if not self.shape.is_current:
-            # Pairs that have lost their loss may hide what is left to gain from older Hessians.
+            # An older Hessian may hold pairs that have lost their loss, and predict too little.
             self.shape.renew(self.point.w)
             estimate = self._estimate(self._left())
         if self._hessian is not None:

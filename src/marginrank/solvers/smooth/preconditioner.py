@@ -8,35 +8,38 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lu_solve, solve_tri
 from scipy.linalg.lapack import dgetrf
 
 from marginrank._utils.types import Floats
-from marginrank.objective.curvature import Curvature
 from marginrank.objective.objective import Objective, Point
 from marginrank.objective.protocols import Scores
+from marginrank.solvers.progress import overflow_error
+from marginrank.solvers.result import Curvature
 
-HARD_STEPS = (100.0, 1500.0)  # of conjugate gradients
-FACTOR_COST = 0.02  # of an m × m system, by m³, against a product by entry of X
-PAIRS_COST = 20.0  # of a document's pairs in a product, in entries of X
+# A problem is hard if conjugate gradients take more steps than a factorization in document space
+# costs, in products, within these limits.
+HARD_STEPS = (100.0, 1500.0)
+FACTOR_COST = 0.02  # time of factorizing an m × m system per m³, in entries of X of a product
+PAIRS_COST = 20.0  # time of a document's pairs in a product, in entries of X
 FEW_FEATURES = 256  # with more, something cheaper is tried before a Hessian
-HESSIAN_FEATURES = 1024  # with more, forming a Hessian costs more than it saves, as a rule
-MOST_DOCUMENTS = 2048  # with more, the same is true of a system with an unknown for each
-FEW_DOCUMENTS = 1024  # with more, leading features and conjugate gradients cost less
-MOST_DOCUMENTS_IF_HARD = 4096  # the same where conjugate gradients are slow
+HESSIAN_FEATURES = 1024  # with more, forming a Hessian usually costs more than it saves
+MOST_DOCUMENTS = 2048  # with more, the same holds for a system in document space,
+MOST_DOCUMENTS_IF_HARD = 4096  # or with more than this if conjugate gradients are slow,
+FEW_DOCUMENTS = 1024  # or with more than this if a few leading features vary most
 SMALL_SAMPLE = 4096  # documents
-SAMPLE_PER_FEATURE = 48  # documents for each feature that make a good preconditioner
-CURVED_PER_FEATURE = 12  # such documents that are in pairs with a loss
+SAMPLE_PER_FEATURE = 48  # sampled documents per feature that make a good preconditioner,
+CURVED_PER_FEATURE = 12  # if at least so many of them are in pairs with a loss
 N_PARTS = 2  # of a sample
-MOST_LEADING = 512  # features whose Hessian is formed where these are far ahead of the others
-LEADING_COST = 150.0  # by which its square may exceed the entries of a row: about 5 sweeps
-SAMPLE_PER_LEADING = 16  # documents for each of them
+MOST_LEADING = 512  # features whose Hessian is formed if they vary far more than the others
+LEADING_COST = 150.0  # limit on its entries, in entries of a row: about 5 sweeps
+SAMPLE_PER_LEADING = 16  # sampled documents per leading feature
 
 
 class Preconditioner(ABC):
     """An operator P close to ∇²F(w)."""
 
     exact = False  # P is the Hessian
-    faithful = False  # P is near the Hessian, so that conjugate gradients end in a few steps
-    lowest = 0.0  # no eigenvalue of P⁻¹∇²F is smaller; known where P is not faithful
-    cost = 0.0  # of building it, in sweeps
-    curvature: Curvature | None = None  # that it is made of, for problems that have nearly the same
+    faithful = False  # P is close to the Hessian, so conjugate gradients take a few steps
+    lowest = 0.0  # lower bound on the eigenvalues of P⁻¹∇²F, if P is not faithful
+    cost = 0.0  # sweeps that building it took
+    curvature: Curvature | None = None  # its Hessian, for similar problems
 
     @abstractmethod
     def solve(self, v: Floats) -> Floats:
@@ -47,12 +50,12 @@ class Preconditioner(ABC):
         return -self.solve(point.gradient)
 
     def hidden_by(self, errors: Floats) -> float:
-        """Return ½ eᵀP⁻¹e for independent errors e of these sizes; zero where that is not known."""
+        """Return ½ eᵀP⁻¹e for independent errors e of these sizes; zero if not known."""
         return 0.0
 
 
-class Factorised(Preconditioner):
-    """The Hessian, or that of a sample, by its Cholesky factor."""
+class Factorized(Preconditioner):
+    """The Cholesky factor of the Hessian, or of the Hessian of a sample."""
 
     faithful = True
 
@@ -62,52 +65,48 @@ class Factorised(Preconditioner):
         self.exact = exact
 
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v."""
         scaled = self._scale * v
         solution: Floats = self._scale * cho_solve(self._factor, scaled, check_finite=False)
         return solution
 
     def hidden_by(self, errors: Floats) -> float:
-        """Return ½ Σ_j e_j² (P⁻¹)_jj."""
+        # ½ Σ_j e_j² (P⁻¹)_jj, as Σ_j ‖L⁻¹ column j‖² is the trace.
         lower = self._factor[0]
         roots = solve_triangular(lower, np.diag(self._scale * errors), lower=True)
         return 0.5 * float(np.sum(roots * roots))
 
 
 class PartsOfSample(Preconditioner):
-    """The mean of the inverse Hessians of parts of a sample that have no document in common.
+    """The mean of the inverse Hessians of parts of a sample without a common document.
 
-    One document with huge values makes the Hessian of its part far too large in some direction:
-    its weight is scaled up with the sample's, and its pairs may lose their loss later. A step of
-    that part alone would miss what is left to gain in that direction. The other parts do not have
-    the document, and the mean of the inverses is at least 1 / n_parts of theirs, so a decrement
-    that is small by this preconditioner is small without the document, too.
+    One document with huge values makes the Hessian of its part far too large in some direction: its
+    weight is scaled up with the sample, and its pairs may lose their loss later. The other parts do
+    not hold the document, and the mean of the inverses is at least 1 / n_parts of theirs. So if the
+    decrement by this preconditioner is small, it is small without the document, too.
     """
 
     faithful = True
 
-    def __init__(self, parts: Sequence["Factorised"]) -> None:
+    def __init__(self, parts: Sequence["Factorized"]) -> None:
         self._parts = parts
 
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v."""
         return sum((part.solve(v) for part in self._parts), np.zeros_like(v)) / len(self._parts)
 
     def hidden_by(self, errors: Floats) -> float:
-        """Return ½ Σ_j e_j² (P⁻¹)_jj."""
         return sum(part.hidden_by(errors) for part in self._parts) / len(self._parts)
 
 
 class DocumentSpace(Preconditioner):
-    """The Hessian by a system with an unknown for each document, where these are few.
+    """The Hessian by a system with one unknown per document, for few documents.
 
     With A the Hessian of the loss as a function of scores and K = XXᵀ,
 
         (ρI + XᵀAX) Xᵀc = Xᵀ(ρI + AK)c
 
-    for every c. K has all there is to know about X and is made once; whatever the scales of the
-    features, they do not matter any more. Rows of A that are zero, of documents in no pair with a
-    curvature, tell their part of c at once; the system is that of the others.
+    for every c. K is computed once and the scales of the features no longer matter. Rows of A are
+    zero for documents in no pair with a curvature; their part of c is known at once, and the system
+    holds the other documents only.
     """
 
     exact = True
@@ -118,20 +117,18 @@ class DocumentSpace(Preconditioner):
         self._objective = point.objective
         system = point.curved_gram()
         self._curved = np.any(system != 0.0, axis=1)
-        self._curved[0] = True  # a system has an unknown
+        self._curved[0] = True  # the system needs at least one unknown
         self._of_others = system[np.ix_(self._curved, ~self._curved)]
         system = system[np.ix_(self._curved, self._curved)]
         system[np.diag_indices_from(system)] += self._objective.ridge
-        # A pivot of zero shows in the solution, which is checked; lu_factor would warn of it. The
-        # transpose is in the order of LAPACK already.
+        # Not lu_factor, which warns of a zero pivot: the solution is checked instead. The transpose
+        # is in LAPACK's order already.
         self._factor = dgetrf(system.T, overwrite_a=True)[:2]
 
     def direction(self, point: Point) -> Floats:
-        """Return −P⁻¹∇F(w); a sweep.
-
-        As ∇F = ρw + Xᵀz, it is −w − Xᵀ(ρI + AK)⁻¹(z − As). In that no large numbers cancel each
-        other, however much steeper than the regulariser the loss is.
-        """
+        """Return −P⁻¹∇F(w); a sweep."""
+        # With ∇F = ρw + Xᵀz it is −w − Xᵀ(ρI + AK)⁻¹(z − As), in which no large numbers cancel,
+        # however much steeper than the ridge the loss is.
         curved = point.hess_vec_scores(point.scores)
         target = self._objective.space.add(point.score_gradient, -1.0, curved)
         return -(point.w + self._combine(target))
@@ -142,19 +139,19 @@ class DocumentSpace(Preconditioner):
         return (v - self._combine(image)) / self._objective.ridge
 
     def _combine(self, target: Scores) -> Floats:
-        """Return Xᵀ(ρI + AK)⁻¹ target."""
+        # Xᵀ(ρI + AK)⁻¹ target.
         documents = self._objective.design.gram.documents
         selected = self._objective.space.entries(target, documents)
         solution = selected / self._objective.ridge
         known = selected[self._curved] - self._of_others @ solution[~self._curved]
         solution[self._curved] = lu_solve(self._factor, known, trans=1, check_finite=False)
-        if not np.isfinite(solution).all():  # after a pivot of zero: no solution that would pass
+        if not np.isfinite(solution).all():  # after a zero pivot: a zero direction is rejected
             solution = np.zeros_like(solution)
         return self._objective.combine_active(solution)
 
 
 class Diagonal(Preconditioner):
-    """The diagonal of the Hessian, or one that is near it."""
+    """The diagonal of the Hessian, or an approximation of it."""
 
     def __init__(self, diagonal: Floats, ridge: float, cost: float) -> None:
         self._inverse = 1.0 / diagonal
@@ -162,17 +159,15 @@ class Diagonal(Preconditioner):
         self.cost = cost
 
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v."""
         return self._inverse * v
 
 
 class Leading(Preconditioner):
     """The Hessian of the features that vary most, and a diagonal for all others.
 
-    With few documents the loss is flat in most directions of the other features, and the diagonal
-    is far above the Hessian there. So P is faithful only where documents are many. Elsewhere
-    eigenvalues of P⁻¹∇²F are bounded from below: write v = (a, b) for the two kinds of features,
-    K for the Hessian of the loss and D for its diagonal. As K is a form |Z v|²,
+    P is faithful only if documents are many: with few, the loss is flat in most directions of the
+    other features, far below the diagonal. Otherwise the eigenvalues of P⁻¹∇²F are bounded below.
+    With v = (a, b), leading and other features, and the Hessian of the loss K = ZᵀZ of diagonal D,
 
         aᵀKa ≤ 2 |Zv|² + 2 |Zb|²,   vᵀPv ≤ 2 vᵀ∇²Fv + (2 tr K_b + max D_b) |b|²
 
@@ -199,7 +194,6 @@ class Leading(Preconditioner):
         self.cost = curvature.cost
 
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v."""
         solution: Floats = self._inverse * v
         solution[self._features] = self._hessian.solve(v[self._features])
         return solution
@@ -213,11 +207,10 @@ def precondition(
     by_parts: bool = True,
     curvature: Curvature | None = None,
 ) -> Preconditioner:
-    """Build the preconditioner that suits the size of the problem at `point`.
+    """Return the preconditioner that suits the size of the problem at `point`.
 
-    A larger one, that costs more, where the problem is known to be hard for the diagonal. A sampled
-    Hessian is that of the whole sample, or, `by_parts`, one that no single document can spoil. A
-    curvature of a problem much like this one saves making another.
+    If the diagonal is known to need many steps (`is_hard`), a costlier one pays. `by_parts` makes a
+    sampled Hessian that no single document can spoil. `curvature` of a similar problem is reused.
     """
     objective = point.objective
     n, n_documents = objective.n_features, objective.n_active_documents
@@ -241,12 +234,12 @@ def precondition(
         return diagonal_at(point)
     hessian = point.hessian()
     check_overflow(hessian, objective)
-    factor = factorised(hessian, exact=True)
+    factor = factorized(hessian, exact=True)
     return factor or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
 
 
 def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[Objective]:
-    """Return the parts of a sample with about the same Hessian; none if it is most of the data."""
+    """Return parts of a sample with about the same Hessian; [] if it were most of the data."""
     n = objective.n_features
     size = max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * n)
     if n > HESSIAN_FEATURES or 3 * size >= objective.n_active_documents:
@@ -255,14 +248,14 @@ def stand_ins(objective: Objective, seed: int, n_parts: int = N_PARTS) -> list[O
 
 
 def points_on_parts(parts: Sequence[Objective], w: Floats) -> list[Point]:
-    """Return the points of w; none if the parts are too small to show the shape of a Hessian."""
+    """Return the points of w on parts; [] if these are too small to show the shape of a Hessian."""
     points = [part.at(w) for part in parts]
     is_enough = all(tells_shape(point, CURVED_PER_FEATURE / len(parts)) for point in points)
     return points if is_enough else []
 
 
 def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
-    """Return the Hessians of the loss at w, without the ridge; none if the parts are too small."""
+    """Return the Hessians of the loss at w, without the ridge; [] if the parts are too small."""
     points = points_on_parts([part.with_ridge(0.0) for part in parts], w)
     hessians = [point.hessian() for point in points]
     for hessian, point in zip(hessians, points, strict=True):
@@ -271,35 +264,30 @@ def sampled_hessians(parts: Sequence[Objective], w: Floats) -> list[Floats]:
 
 
 def parts_of_sample(hessians: Sequence[Floats], ridge: float) -> PartsOfSample | None:
-    """Factorise the Hessians of parts of a sample with a ridge; None where that is impossible."""
+    """Factorize the Hessians of parts of a sample plus a ridge; None if that is impossible."""
     factors = []
     for hessian in hessians:
         with_ridge = hessian.copy()
         with_ridge[np.diag_indices_from(with_ridge)] += ridge
-        factors.append(factorised(with_ridge))
+        factors.append(factorized(with_ridge))
     found = [factor for factor in factors if factor is not None]
     return PartsOfSample(found) if len(found) == len(factors) else None
 
 
 def tells_shape(point: Point, per_feature: float = CURVED_PER_FEATURE) -> bool:
-    """Return True if enough documents are in pairs with a loss to show the shape of a Hessian.
-
-    Where next to no pair has a loss, those of a sample are a few of a few.
-    """
+    """Return True if enough documents are in pairs with a loss to show the shape of a Hessian."""
     return _largest_rank(point) >= per_feature * point.objective.n_features
 
 
 def is_mostly_curved(point: Point) -> bool:
-    """Tell whether so many documents are in pairs with a loss that any sample has enough."""
+    """Return True if so many documents are in pairs with a loss that any sample has enough."""
     share = CURVED_PER_FEATURE / SAMPLE_PER_FEATURE
     return _largest_rank(point) >= share * point.objective.n_active_documents
 
 
 def hard_steps(objective: Objective) -> float:
-    """Return how many conjugate gradient steps make a problem hard: a costlier P then pays.
-
-    A factorisation in document space costs as much as thousands of products of very sparse rows.
-    """
+    """Return the number of conjugate gradient steps from which on a costlier P pays."""
+    # For very sparse rows, a factorization in document space costs thousands of products.
     m = objective.n_active_documents
     product = m * (objective.entries_per_document + PAIRS_COST)
     in_document_space = FACTOR_COST * m**3 / product
@@ -307,30 +295,28 @@ def hard_steps(objective: Objective) -> float:
 
 
 def diagonal_at(point: Point) -> Diagonal:
-    """Return the preconditioner that any size has room for."""
+    """Return the diagonal preconditioner, which fits any size of problem."""
     objective = point.objective
     before = objective.sweeps
-    diagonal = _levelled(point.hess_diag(), _largest_rank(point))
+    diagonal = _leveled(point.hess_diag(), _largest_rank(point))
     return Diagonal(diagonal, objective.ridge, objective.sweeps - before)
 
 
 def leading_at(point: Point, variances: Floats, leading: Curvature) -> Preconditioner:
-    """Return the preconditioner for features of which a few vary far more than the others.
-
-    The diagonal of the others is about in proportion to their variances.
-    """
+    """Return the preconditioner for features of which a few vary far more than the others."""
     objective = point.objective
     features, curved, _ = leading
     hessian = curved.copy()
     hessian[np.diag_indices_from(hessian)] += objective.ridge
-    factor = factorised(hessian) or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
+    factor = factorized(hessian) or Diagonal(np.diag(hessian).copy(), objective.ridge, 0.0)
     curvature = float(np.trace(curved) / np.sum(variances[features]))
+    # The diagonal of the other features is about proportional to their variances.
     diagonal = objective.ridge + curvature * variances
     return Leading(leading, factor, diagonal, objective.ridge, faithful=tells_shape(point))
 
 
 def leading_curvature(point: Point, variances: Floats, seed: int) -> Curvature:
-    """Return the Hessian of the loss in the features that vary most, by a sample of documents."""
+    """Return the Hessian of the loss in the features that vary most, from a sample."""
     objective = point.objective
     features = np.sort(np.argsort(-variances, kind="stable")[: _n_leading(objective)])
     before = objective.sweeps
@@ -346,19 +332,15 @@ def leading_curvature(point: Point, variances: Floats, seed: int) -> Curvature:
 
 
 def _n_leading(objective: Objective) -> int:
-    """Return for how many features a Hessian is worth what it costs."""
     sample = min(objective.n_active_documents, SAMPLE_PER_LEADING * MOST_LEADING)
     affordable = LEADING_COST * objective.entries_per_document * objective.n_active_documents
     return min(MOST_LEADING, int(np.sqrt(affordable / sample)))
 
 
-def _levelled(diagonal: Floats, rank: int) -> Floats:
-    """Raise all entries but the `rank` largest to the least of these.
-
-    With a rank r of XᵀAX below n, the Hessian is ρI in n − r dimensions. Plain conjugate gradients
-    take one step for these; divided by unequal numbers, their one eigenvalue becomes a band far
-    below the others, and each step for a part of it costs as many steps as there are for the rest.
-    """
+def _leveled(diagonal: Floats, rank: int) -> Floats:
+    # Raise all entries but the `rank` largest to the smallest of these. If XᵀAX has rank r < n, the
+    # Hessian is ρI in n − r dimensions, for which plain conjugate gradients take one step. Divided
+    # by unequal numbers, this one eigenvalue becomes a band far below the others, which costs many.
     n = diagonal.size
     if rank >= n:
         return diagonal
@@ -368,31 +350,25 @@ def _levelled(diagonal: Floats, rank: int) -> Floats:
 
 
 def _largest_rank(point: Point) -> int:
-    """Return a number that the rank of A hardly exceeds.
-
-    Documents in no pair with a loss do not count, and of each query one less than the others, as
-    pairs see differences only.
-    """
+    # An upper bound on the rank of A, up to ties: the documents in pairs with a loss, less one per
+    # query, because pairs see differences only.
     return point.losses.n_documents - point.losses.n_queries
 
 
-def factorised(hessian: Floats, *, exact: bool = False) -> Factorised | None:
-    """Factorise a Hessian; None where that is not possible."""
-    # Features may differ in scale by many orders of magnitude; a unit diagonal keeps the
-    # factorisation accurate, and a tiny ridge keeps it defined.
+def factorized(hessian: Floats, *, exact: bool = False) -> Factorized | None:
+    """Return the Cholesky factorization of a Hessian; None if it is not positive definite."""
+    # Features may differ in scale by many orders of magnitude. A unit diagonal keeps the
+    # factorization accurate, and a tiny ridge keeps it defined.
     scale = 1.0 / np.sqrt(np.diag(hessian))
     factor = _cholesky(hessian * scale[:, None] * scale)
-    return None if factor is None else Factorised(factor, scale, exact=exact)
+    return None if factor is None else Factorized(factor, scale, exact=exact)
 
 
 def check_overflow(hessian: Floats, objective: Objective) -> None:
-    """Raise ValueError for features whose sums of products are not finite."""
+    """Raise ValueError for a feature whose sums of products are not finite."""
     overflow = np.flatnonzero(~np.isfinite(hessian).all(axis=0))
     if overflow.size:
-        raise ValueError(
-            f"X[:, {objective.feature(int(overflow[0]))}] has values so large that sums overflow; "
-            "scale the feature."
-        )
+        raise overflow_error(objective.feature(int(overflow[0])))
 
 
 def _cholesky(matrix: Floats) -> tuple[Floats, bool] | None:

@@ -1,10 +1,12 @@
 """Trust region Newton (TRON), as in paper 1 (Lee and Lin, 2014), section 4.1: the reference solver.
 
-It differs from the paper's program in two points. After a rejected step, products use the Hessian
-at the current iterate, not at the rejected one. And as everywhere, `tol` is the relative distance
-to the optimal objective. The paper's rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖, says nothing of that distance
-when features differ in scale, so it must hold with ε = √tol *and* the distance must be certified:
-TRON has no preconditioner, and so no estimate that could be trusted.
+Each step minimizes the quadratic model ∇Fᵀd + ½dᵀ∇²F d over ‖d‖ ≤ Δ by conjugate gradients, and Δ
+follows from the ratio of the actual to the predicted change. Two differences from the paper's
+program: after a rejected step, products use the Hessian at the current iterate, not at the rejected
+one; and `tol` is the relative distance to the optimal objective, as everywhere here. The paper's
+rule (38), ‖∇F(w)‖ ≤ ε‖∇F(0)‖, says nothing about that distance when features differ in scale. So it
+must hold with ε = √tol *and* the distance must be certified: without a preconditioner, TRON has no
+estimate of the distance that can be trusted.
 """
 
 from typing import NamedTuple
@@ -25,12 +27,11 @@ CG_TOL = 0.1  # relative residual at which conjugate gradients end
 
 
 class TrustRegionStep(NamedTuple):
-    """A step inside the trust region, and what the quadratic model says of it."""
+    """A step inside the trust region, and the change that the quadratic model predicts."""
 
     vector: Floats
     scores: Scores
     model_change: float
-    at_boundary: bool
     n_products: int
 
 
@@ -44,17 +45,18 @@ def tron(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimise an objective with a smooth loss; parameters as those of `newton`.
+    """Minimize an objective with a smooth loss; parameters as for `newton`.
 
-    It stops on the certificate. The estimate in its history and in its result is the certified gap,
-    as there is no other. `max_iter` counts rejected steps, too. `seed` is not used: nothing here is
-    random.
+    It stops on the certificate, and the estimate in its history is the certified gap. `max_iter`
+    counts rejected steps, too. `seed` is not used because nothing here is random.
     """
     progress = Progress(objective, callback)
     point = start(objective, np.zeros(objective.n_features) if w0 is None else w0, scores0)
     stop = StopReason.MAX_ITER
     try:
-        small = np.sqrt(tol) * _norm_at_zero(objective, point)
+        # Relative to w = 0, so a warm start does not change the meaning of the rule.
+        zero = objective.at_zero() if point.w.any() else point
+        small = np.sqrt(tol) * float(np.linalg.norm(zero.gradient))
         radius = float(np.linalg.norm(point.gradient))
         for iteration in range(max_iter):
             if _is_solved(point, tol, small):
@@ -64,7 +66,7 @@ def tron(
             trial = point.move(1.0, step.vector, step.scores)
             change = trial.value - point.value
             length = float(np.linalg.norm(step.vector))
-            if iteration == 0:
+            if iteration == 0:  # ‖∇F‖ says nothing about the length of a good step
                 radius = min(radius, length)
             slope = point.slope(step.vector, step.scores)
             radius = _resize(radius, length, change, step.model_change, slope)
@@ -72,6 +74,7 @@ def tron(
             if accepted:
                 point = trial
             progress.record(point, point.gap, step.n_products)
+            # The model's change is rounding of F itself: no step can be accepted any more.
             if not accepted and abs(step.model_change) <= 1e-15 * abs(point.value):
                 stop = StopReason.PRECISION
                 break
@@ -83,22 +86,13 @@ def tron(
 
 
 def _is_solved(point: Point, tol: float, small: float) -> bool:
-    """Whether the paper's rule holds and the distance to the optimum is certified."""
     return bool(is_certified(point, tol) and np.linalg.norm(point.gradient) <= small)
-
-
-def _norm_at_zero(objective: Objective, point: Point) -> float:
-    """‖∇F(0)‖, so that a warm start keeps the meaning of the stopping rule."""
-    if not point.w.any():
-        return float(np.linalg.norm(point.gradient))
-    zero = objective.at_zero()
-    return float(np.linalg.norm(zero.gradient))
 
 
 def _resize(
     radius: float, length: float, change: float, model_change: float, slope: float
 ) -> float:
-    """Rule (37), with the interpolated step length of Lin and Moré as the choice inside it."""
+    # Rule (37); alpha minimizes the parabola with this slope and this change (Lin and Moré, 1999).
     curvature = change - slope
     alpha = SIGMA3 if curvature <= 0 else max(SIGMA1, -0.5 * slope / curvature)
     if change > ETA0 * model_change:
@@ -111,7 +105,7 @@ def _resize(
 
 
 def _steihaug(point: Point, radius: float) -> TrustRegionStep:
-    """Conjugate gradients on the quadratic model, up to the boundary of the trust region."""
+    # Conjugate gradients on the quadratic model, up to the boundary of the trust region (Steihaug).
     residual = -point.gradient
     enough = CG_TOL * float(np.linalg.norm(residual))
     d, d_scores = np.zeros_like(residual), point.objective.space.zero()
@@ -119,6 +113,7 @@ def _steihaug(point: Point, radius: float) -> TrustRegionStep:
     rho = float(residual @ residual)
     n_products = 0
     at_boundary = False
+    # In exact arithmetic n steps suffice; rounding may take more, but not without limit.
     while np.sqrt(rho) > enough and not at_boundary and n_products < 10 * len(d) + 50:
         hp, p_scores = point.hess_vec(p)
         n_products += 1
@@ -131,11 +126,11 @@ def _steihaug(point: Point, radius: float) -> TrustRegionStep:
         rho, rho_before = float(residual @ residual), rho
         p = residual + (rho / rho_before) * p
     model_change = -0.5 * float(d @ (residual - point.gradient))
-    return TrustRegionStep(d, d_scores, model_change, at_boundary, n_products)
+    return TrustRegionStep(d, d_scores, model_change, n_products)
 
 
 def _to_boundary(d: Floats, p: Floats, radius: float) -> float:
-    """Return the a > 0 with ‖d + a p‖ = radius."""
+    # The a > 0 with ‖d + a p‖ = radius; of the two forms of the root, the one without cancellation.
     pp, pd, dd = float(p @ p), float(p @ d), float(d @ d)
     root = np.sqrt(pd * pd + pp * (radius * radius - dd))
     return float((radius * radius - dd) / (pd + root) if pd >= 0 else (root - pd) / pp)

@@ -1,1 +1,1 @@
-"""Solvers for a smooth loss and a regulariser that makes weights zero."""
+"""Solvers for a smooth loss and a regularizer that makes weights zero."""

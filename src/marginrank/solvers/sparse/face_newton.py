@@ -1,10 +1,10 @@
 """Newton's method on faces of the l1 norm, for solutions with too many weights for a Hessian.
 
-As long as no weight changes its sign, the l1 norm is linear. So the weights that are not zero, and
-those that the loss pulls out of zero strongly enough, are moved by a Newton step for that linear
-penalty; those that would change their sign become zero (Byrd, Chin, Nocedal and Oztoprak, 2016).
-The Newton system is solved by conjugate gradients with the diagonal of the Hessian, so that memory
-stays O(n). Where such a step does not gain enough, a proximal gradient step is taken.
+As long as no weight changes its sign, the l1 norm is linear. So the non-zero weights, and the zero
+weights that the loss pulls out of zero strongly enough, take a Newton step for that linear penalty;
+weights that would change their sign become zero (Byrd, Chin, Nocedal and Oztoprak, 2016). The
+Newton system is solved by conjugate gradients with the diagonal of the Hessian, in O(n) memory. If
+such a step gains too little, a proximal gradient step is taken.
 """
 
 import numpy as np
@@ -16,12 +16,12 @@ from marginrank.objective.regularizers import L1Ball
 
 MAX_CG = 100
 CG_TOL = 0.05  # of the residual, in the norm of the preconditioner
-FACES = 10  # in one step
-TINY = 1e-10  # of the largest diagonal entry: a floor
+FACES = 10  # per step
+TINY = 1e-10  # of the largest diagonal entry: a floor, as a feature may have no curvature here
 
 
 def face_step(point: L1Point) -> Floats:
-    """Return the weights that minimise the quadratic model on the face of a point, nearly."""
+    """Return the weights that nearly minimize the quadratic model on the face of a point."""
     regularizer, w, gradient = point.composite.regularizer, point.w, point.base.gradient
     l1, l2 = regularizer.multiplier(w, gradient), regularizer.ridge
     sign = np.where(w != 0, np.sign(w), -np.sign(gradient))
@@ -41,10 +41,8 @@ def face_step(point: L1Point) -> Floats:
 def _on_smaller_faces(
     point: L1Point, l2: float, free: Booleans, diagonal: Floats, sign: Floats, slope: Floats
 ) -> Floats:
-    """Minimise the model on a face; where weights would change their sign, on that without them.
-
-    To leave their way to zero out of account would spoil the others: they move together.
-    """
+    # Weights that would change their sign are fixed at zero, and the model is minimized again over
+    # the others: ignoring the change to zero would spoil them, because all move together.
     w = point.w
     for _ in range(FACES):
         to_zero = np.where(free, 0.0, -w)
@@ -60,14 +58,9 @@ def _on_smaller_faces(
 
 
 def _keep_in_ball(
-    point: L1Point,
-    ball: L1Ball,
-    free: Booleans,
-    diagonal: Floats,
-    sign: Floats,
-    step: Floats,
+    point: L1Point, ball: L1Ball, free: Booleans, diagonal: Floats, sign: Floats, step: Floats
 ) -> Floats:
-    """Change the multiplier until the step ends on the boundary, if it would lead outside."""
+    # Change the multiplier so that the step ends on the boundary, if it would lead outside.
     room = ball.radius - float(np.sum(np.abs(point.w)))
     excess = float(sign @ step) - room
     on_boundary = room <= 1e-9 * ball.radius
@@ -79,7 +72,7 @@ def _keep_in_ball(
 
 
 def gradient_step(point: L1Point) -> Floats:
-    """Return a proximal gradient step, as long as suits the curvature along the gradient."""
+    """Return the weights after a proximal gradient step of length gᵀg / gᵀHg."""
     gradient = point.base.gradient
     image, _ = point.base.hess_vec(gradient)
     curvature = float(gradient @ image)
@@ -88,7 +81,7 @@ def gradient_step(point: L1Point) -> Floats:
 
 
 def _solve(loss: Point, l2: float, free: Booleans, diagonal: Floats, target: Floats) -> Floats:
-    """Solve (∇²L + l2) x = target over the free weights by preconditioned conjugate gradients."""
+    # (∇²L + l2) x = target over the free weights, by preconditioned conjugate gradients.
     x = np.zeros_like(target)
     residual = target.copy()
     z = residual / diagonal

@@ -1,14 +1,14 @@
 """FenchelRank: Frank-Wolfe in the l1 ball (paper 3, Algorithm 1: Lai et al., 2013).
 
-Each iteration takes the vertex v = ±r e_j of the ball that the gradient points to, and minimises
+Each iteration takes the vertex v = ±r e_j of the ball that the gradient points to, and minimizes
 exactly on the segment from w to v. The paper's matrix K of all pairs is never formed: gradients are
-sums over sorted scores, and scores of a vertex are a column of X. An iteration is one sweep over X
-for the gradient, O(l) for the column and a few sums over sorted scores for the step.
+sums over sorted scores, and the scores of a vertex are a column of X. An iteration takes one sweep
+over X for the gradient, O(l) for the column and a few sums over sorted scores for the step.
 
 Plain steps converge like 1/t: at most 16 r² / ε iterations for an objective within ε, if features
 lie in [0, 1] and the loss is the mean of squared hinges. Away and pairwise steps (Lacoste-Julien
-and Jaggi, 2015) also move mass off a vertex in use, which makes convergence linear. As w has one
-representation by vertices ±r e_j and the centre 0, no list of vertices is kept.
+and Jaggi, 2015) also move mass off a vertex in use, so convergence is linear. No list of vertices
+is needed because w has only one representation by the vertices ±r e_j and the center 0.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.smooth.line_search import line_search
 
 SLOPE_TOL = 1e-3  # of the exact step
-CENTRE = -1  # stands for the vertex 0
+CENTER = -1  # stands for the vertex 0
 
 
 class Vertex(NamedTuple):
@@ -36,8 +36,7 @@ class Vertex(NamedTuple):
     size: float
 
     def added_to(self, line: "Line", objective: Objective, by: float) -> "Line":
-        """Add a multiple to a direction and to its scores."""
-        if self.feature == CENTRE:
+        if self.feature == CENTER:
             return line
         direction = line.direction.copy()
         direction[self.feature] += by * self.size
@@ -53,11 +52,11 @@ class Line(NamedTuple):
 
 
 class FrankWolfeStep(NamedTuple):
-    """A line, how far it may go, and the weight that is zero at its end."""
+    """A line, the longest step along it, and the weight that is zero at its end."""
 
     line: Line
     longest: float
-    drops: int = CENTRE
+    drops: int = CENTER
 
 
 def fenchel(
@@ -72,20 +71,11 @@ def fenchel(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimise a smooth loss in an l1 ball; stops on the certificate.
+    """Minimize a smooth loss in an l1 ball; stops on the certificate.
 
-    Parameters
-    ----------
-    objective : Objective
-        The loss, without a ridge.
-    regularizer : L1Ball
-        The ball.
-    variant : {"plain", "away", "pairwise"}
-        Which steps are taken; "plain" is the paper's algorithm.
-    w0, scores0, tol, max_iter, callback
-        As in :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
-    seed : int
-        Not used: nothing here is random.
+    `variant` is "plain" (the paper's algorithm), "away" or "pairwise". `seed` is not used because
+    nothing here is random. The other parameters are those of
+    :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     progress = Progress(objective, callback)
     first = start_inside(objective, regularizer, w0, scores0)
@@ -104,7 +94,7 @@ def fenchel(
             progress.record(point, point.gap, 0)
     except KeyboardInterrupt:
         stop = StopReason.INTERRUPTED
-    point = point.composite.at(regularizer.inside(point.w))  # free of the rounding of many steps
+    point = point.composite.at(regularizer.inside(point.w))  # without the rounding of many steps
     if is_certified(point, tol):
         stop = StopReason.CERTIFIED
     elif stop is StopReason.CERTIFIED:
@@ -137,37 +127,36 @@ def _towards(point: CompositePoint[L1Ball], vertex: Vertex) -> FrankWolfeStep:
 
 
 def _slope(gradient: Floats, vertex: Vertex) -> float:
-    return 0.0 if vertex.feature == CENTRE else vertex.size * float(gradient[vertex.feature])
+    return 0.0 if vertex.feature == CENTER else vertex.size * float(gradient[vertex.feature])
 
 
 def _best_vertex(gradient: Floats, ball: L1Ball) -> Vertex:
-    """Return the vertex with the smallest ⟨gradient, v⟩."""
+    # argmin ⟨gradient, v⟩ over the vertices.
     pull = ball.pull(gradient)
     j = int(np.argmax(pull))
     if pull[j] == 0.0:
-        return Vertex(CENTRE, 0.0)
+        return Vertex(CENTER, 0.0)
     return Vertex(j, -ball.radius * float(np.sign(gradient[j])))
 
 
 def _worst_vertex(w: Floats, gradient: Floats, ball: L1Ball) -> tuple[Vertex, float]:
-    """Return the vertex in use with the largest ⟨gradient, v⟩, and its share of w."""
-    centre = max(1.0 - float(np.sum(np.abs(w))) / ball.radius, 0.0)
+    # argmax ⟨gradient, v⟩ over the vertices in use, and its share of w.
+    center = max(1.0 - float(np.sum(np.abs(w))) / ball.radius, 0.0)
     slopes = np.where(w == 0, -np.inf, np.sign(w) * gradient)
     j = int(np.argmax(slopes))
-    if slopes[j] <= 0.0 and centre > 1e-12:
-        return Vertex(CENTRE, 0.0), centre
+    if slopes[j] <= 0.0 and center > 1e-12:
+        return Vertex(CENTER, 0.0), center
     return Vertex(j, ball.radius * float(np.sign(w[j]))), abs(float(w[j])) / ball.radius
 
 
 def _move(point: CompositePoint[L1Ball], step: FrankWolfeStep) -> CompositePoint[L1Ball] | None:
-    """Go to the best point of the segment, with weights that end at zero exactly zero."""
-    # The best step is often a small part of the segment: start where a quadratic would end.
+    # The best step is often a small part of the segment: start where a quadratic has its minimum.
     slope, curvature = point.slope(*step.line), point.curvature(*step.line)
     first = -slope / curvature if slope < 0 < curvature else 1.0
     moved = line_search(point, *step.line, SLOPE_TOL, step.longest, first)
-    if moved is None or step.drops == CENTRE:
+    if moved is None or step.drops == CENTER:
         return moved
     before = abs(point.w[step.drops])
-    if abs(moved.w[step.drops]) <= 1e-14 * before:
+    if abs(moved.w[step.drops]) <= 1e-14 * before:  # exactly zero but for rounding
         moved.w[step.drops] = 0.0
     return moved

@@ -1,10 +1,10 @@
 """Newton's method with a penalty γ Σ_k ‖u_k‖ on groups of weights, which makes groups zero.
 
-Away from zero the norm of a group is smooth: it is curved across its direction and not along it. So
-groups that are not zero take a Newton step together. Its conjugate gradients are preconditioned as
-for a ridge that is curved alike in all directions, less what is too much along each. A group whose
-step leads through zero to the other side becomes zero, if that lowers the objective; one that the
-loss pulls out of zero by more than γ leaves it along that pull.
+Away from zero the norm of a group is smooth: curved across its direction, not along it. So non-zero
+groups take a Newton step together. Its conjugate gradients are preconditioned as for a ridge, which
+is curved in all directions, less the excess curvature along each group. A group whose step passes
+through zero becomes zero if that lowers the objective. A zero group that the loss pulls by more
+than γ leaves zero along that pull.
 """
 
 from typing import Any, NamedTuple
@@ -29,12 +29,12 @@ from marginrank.solvers.smooth.newton import (
 )
 from marginrank.solvers.smooth.preconditioner import Preconditioner, precondition
 
-FACES = 5  # in one step
-TINY = 1e-2  # of its length: a group that has come so near to zero may be zero
-ROUND_UP = 1.0 + 1e-12  # keeps a small matrix definite
-ENOUGH = 0.1  # of what a step promises, for groups to become zero on the way
-FINER = 0.01  # of the tolerance: that of Newton systems, as a gap takes more than an estimate
-CONFIRMATIONS = 3  # estimates in a row that are small enough where no gap is
+FACES = 5  # rounds in which groups may become zero, per step
+TINY = 1e-2  # of its length: a group that has come this close to zero may become zero
+ROUND_UP = 1.0 + 1e-12  # keeps a small matrix positive definite
+ENOUGH = 0.1  # of the predicted decrease, for a step on which groups become zero
+FINER = 0.01  # of tol, for Newton systems: a certificate takes more than an estimate
+CONFIRMATIONS = 3  # small estimates in a row that end a run without a small gap
 
 
 class _Outcome(NamedTuple):
@@ -53,26 +53,10 @@ def group_newton(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimise an objective with a smooth loss and a penalty on groups.
+    """Minimize an objective with a smooth loss and a penalty on groups.
 
-    Stops on the certificate, or on an estimate as :func:`~marginrank.solvers.smooth.newton.newton`.
-
-    Parameters
-    ----------
-    objective : Objective
-        What to minimise, but for the penalty.
-    regularizer : Groups
-        The penalty.
-    w0 : ndarray, optional
-        Where to start; zero by default.
-    tol : float
-        Relative distance to the optimal objective, (F − F*) / F*.
-    max_iter : int
-        Limit on the iterations on the full data, and on each sample.
-    seed : int
-        For the samples.
-    callback : callable, optional
-        Called with each :class:`~marginrank.models.fit_report.Iteration`.
+    Stops on the certificate, or on an estimate. The other parameters are those of
+    :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)
     run = _GroupNewton(regularizer, max_iter, seed + 1, progress)
@@ -80,8 +64,8 @@ def group_newton(
     try:
         if w0 is None:
             for sample in growing_samples(objective, seed):
-                w = run.minimise(start(sample, w), max(tol, SAMPLE_TOL)).point.w
-        outcome = run.minimise(start(objective, w), tol)
+                w = run.minimize(start(sample, w), max(tol, SAMPLE_TOL)).point.w
+        outcome = run.minimize(start(objective, w), tol)
     except KeyboardInterrupt:
         reached = run.point.w if run.point is not None else w
         point = GroupPoint(regularizer, objective.at(reached))
@@ -90,13 +74,7 @@ def group_newton(
 
 
 class _GroupNewton:
-    """The iteration, on one objective after another.
-
-    Attributes
-    ----------
-    point : GroupPoint or None
-        The best point so far.
-    """
+    """The iteration, on one objective after another; `point` is the best point so far."""
 
     def __init__(self, groups: Groups, max_iter: int, seed: int, progress: Progress) -> None:
         self.point: GroupPoint | None = None
@@ -105,11 +83,8 @@ class _GroupNewton:
         self._seed = seed
         self._progress = progress
 
-    def minimise(self, first: Point, tol: float) -> _Outcome:
-        """Minimise from a point on.
-
-        Sets: point
-        """
+    def minimize(self, first: Point, tol: float) -> _Outcome:
+        """Minimize from a point. Sets: point."""
         self.point = point = GroupPoint(self._groups, first)
         estimate, confirmations = point.gap, 0
         for _ in range(self._max_iter):
@@ -124,6 +99,7 @@ class _GroupNewton:
             before = point.value
             self.point, direction = _step(point, self._seed, FINER * tol)
             point = self.point
+            # A step that gained more than predicted shows that the model misses as much again.
             missed = max(direction.bound, before - point.value - direction.decrement)
             estimate = SAFETY * missed + _outside(point)
             self._progress.record(point, estimate, direction.n_products)
@@ -134,20 +110,20 @@ class _GroupNewton:
 
 
 def _ended(point: GroupPoint, estimate: float, tol: float) -> _Outcome:
-    """Return the end at a point, with what the rounding of its gradient may hide."""
+    # Rounding of the gradient may hide a decrease of ½‖e‖² / ρ.
     estimate += 0.5 * point.gradient_rounding**2 / point.objective.ridge
     is_close = estimate <= tol * point.value
     return _Outcome(point, estimate, StopReason.ESTIMATED if is_close else StopReason.PRECISION)
 
 
 def _outside(point: GroupPoint) -> float:
-    """Return what groups that are zero, and should not be, may gain, at most."""
+    # The largest decrease from groups that are zero and should not be.
     excess = point.groups.lengths(point.gradient)[point.is_zero]
     return 0.5 * float(excess @ excess) / point.objective.ridge
 
 
 def _enter(point: GroupPoint) -> GroupPoint:
-    """Let groups leave zero along what pulls them, if any is pulled by more than γ."""
+    # Groups leave zero along their pull, if it exceeds γ.
     groups = point.groups
     direction = -point.gradient * groups.spread(point.is_zero.astype(np.float64))
     if not direction.any():
@@ -157,7 +133,7 @@ def _enter(point: GroupPoint) -> GroupPoint:
 
 
 def _step(point: GroupPoint, seed: int, tol: float) -> tuple[GroupPoint, Direction]:
-    """Take a Newton step, and return what it promised."""
+    # The point after a Newton step, and the step's prediction.
     groups, nothing = point.groups, np.zeros_like(point.is_zero)
     first = direction = _newton_direction(point, nothing, seed, tol)
     leaving: Booleans = nothing
@@ -176,7 +152,7 @@ def _step(point: GroupPoint, seed: int, tol: float) -> tuple[GroupPoint, Directi
     moved = line_search(point, first.vector, first.scores)
     if moved is not None:
         candidates.append(moved)
-        # The lowest point of a line is often where a group is next to zero.
+        # The minimum on a line is often where a group is next to zero.
         tiny = groups.lengths(moved.w) < TINY * groups.lengths(point.w)
         if tiny.any():
             candidates.append(_without(point, moved.w, tiny))
@@ -186,12 +162,12 @@ def _step(point: GroupPoint, seed: int, tol: float) -> tuple[GroupPoint, Directi
 
 
 def _without(point: GroupPoint, w: Floats, leaving: Booleans) -> GroupPoint:
-    """Look at weights with some groups zero: a sweep."""
+    # A sweep.
     return point.at(w * point.groups.spread((~leaving).astype(np.float64)))
 
 
 def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: float) -> Direction:
-    """Solve the Newton system of the groups that are not zero, while some become zero."""
+    # The Newton system of the non-zero groups, while the `leaving` ones move to zero.
     groups = point.groups
     stays = groups.spread((~leaving).astype(np.float64))
     to_zero = -point.w * (1.0 - stays)
@@ -211,17 +187,17 @@ def _newton_direction(point: GroupPoint, leaving: Booleans, seed: int, tol: floa
     nowhere = Direction(np.zeros_like(w), scores, 0.0, np.inf, 0)
     for preconditioner in (_Less(of_ridge, bent), of_ridge):
         system = bent, preconditioner, tol, nowhere, -ridge.gradient, MAX_CG_EASED
-        with np.errstate(over="ignore", invalid="ignore"):  # of a system that is indefinite
+        with np.errstate(over="ignore", invalid="ignore"):  # of an indefinite system
             found = conjugate_gradient(*system)
-        if found.bound >= found.decrement:  # else rounding has made it indefinite
+        if found.bound >= found.decrement:  # otherwise rounding has made it indefinite
             break
     return found._replace(vector=face.basis @ found.vector + to_zero)
 
 
 class _Bent(NamedTuple):
-    """A point with norms in the place of a ridge that is curved alike in all directions.
+    """A point whose Hessian has norms instead of a ridge: that of a ridge − Σ_k c_k e_k e_kᵀ.
 
-    Less is that by Σ_k c_k e_k e_kᵀ, with e_k the direction of a group.
+    e_k is the direction of a group.
     """
 
     objective: Objective
@@ -234,7 +210,7 @@ class _Bent(NamedTuple):
     def at(
         cls, point: GroupPoint, ridge: Point, basis: Any, scale: Floats, moving: Booleans
     ) -> "_Bent":
-        """Return the Hessian at a point; `basis` scales the weights of groups that are moving."""
+        # `basis` scales the weights of groups that are moving.
         groups = point.groups
         lengths = groups.lengths(point.w)[moving]
         unit = (basis.T @ groups.directions(point.w)) / scale
@@ -246,13 +222,12 @@ class _Bent(NamedTuple):
         return cls(ridge.objective, point.value, ridge, units, excess)
 
     def hess_vec(self, v: Floats) -> tuple[Floats, Scores]:
-        """Return ∇²F v and Xv; a sweep."""
         product, scores = self.ridge.hess_vec(v)
         return product - self.units @ (self.excess * (self.units.T @ v)), scores
 
 
 class _Less(Preconditioner):
-    """A preconditioner of the ridge, less what is too much along the direction of each group."""
+    """A preconditioner of the ridge, less the excess along the direction of each group."""
 
     faithful = True
 
@@ -265,7 +240,7 @@ class _Less(Preconditioner):
         self.cost = of_ridge.cost
 
     def solve(self, v: Floats) -> Floats:
-        """Return P⁻¹ v."""
+        # The Sherman-Morrison-Woodbury formula.
         solved = self._of_ridge.solve(v)
         along = np.linalg.solve(self._small, self._units.T @ solved)
         return solved + self._images @ along

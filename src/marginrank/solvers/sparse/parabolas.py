@@ -1,62 +1,46 @@
 """A closer lower bound on the optimum of L(w) + Ω(w), for the squared hinge.
 
-The bound of `objective/duality.py` takes one multiple τ of the derivative of the loss. Here each
-group g of queries has a multiple τ_g ≥ 0 of its own. For the squared hinge,
-f_g*(τα) = −τ a_g + τ² L_g with a_g = 2 L_g(w) − ⟨w, ∇L_g(w)⟩, and the best of these bounds is
+The bound of `objective/composite.py` takes one multiple τ of the derivative of the loss. Here each
+group g of queries has its own multiple τ_g ≥ 0. For the squared hinge, f_g*(τα) = −τ a_g + τ² L_g
+with a_g = 2 L_g(w) − ⟨w, ∇L_g(w)⟩, and the best of these bounds is
 
     F* ≥ min_u Ω(u) + Σ_g max(0, a_g + ⟨∇L_g(w), u⟩)² / (4 L_g(w)):
 
-a parabola below the loss of each group, which it touches at w. With more groups than features
-F(w) − bound falls as the square of the gradient's error, as F(w) − F* itself does.
+one parabola per group, below its loss and touching it at w. With more groups than features,
+F(w) − bound falls with the square of the gradient's error, as F(w) − F* itself does.
 """
 
 import numpy as np
 
 from marginrank._utils.types import Floats
-from marginrank.objective.composite import L1Point, L1Problem
-from marginrank.objective.duality import scaled_bound
+from marginrank.objective.composite import L1Point, L1Problem, scaled_bound
 from marginrank.objective.protocols import GroupedLoss
 from marginrank.objective.regularizers import L1Regularizer
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
 
-PARABOLA_TOL = 1e-3  # how well their minimum is found, against the violation at w
-GROUPS_PER_FEATURE = 8
+PARABOLA_TOL = 1e-3  # accuracy of their minimum, relative to the violation at w
+GROUPS_PER_FEATURE = 8  # with fewer, the parabolas are too flat in some directions
 
 
 def has_parabolas(composite: L1Problem) -> bool:
-    """Tell whether :func:`tighten` helps: for squared hinge and enough queries.
-
-    More features would take too much memory and time, as for a Hessian.
-    """
-    n = composite.objective.n_features
-    return composite.is_squared_hinge and n <= min(composite.objective.n_queries, HESSIAN_FEATURES)
+    """Return True if :func:`tighten` helps: for squared hinge and enough queries."""
+    # With more features the Gram matrix of the gradients takes too much memory and time.
+    n, n_queries = composite.objective.n_features, composite.objective.pairs.n_queries
+    return composite.is_squared_hinge and n <= min(n_queries, HESSIAN_FEATURES)
 
 
 def tighten(point: L1Point) -> None:
-    """Look for a closer bound, which lowers the gap; a sweep, or none after :func:`near`."""
+    """Compute a closer bound, which lowers the gap; a sweep, unless the groups are known."""
     if has_parabolas(point.composite):
         grouped = point.by_group(GROUPS_PER_FEATURE * point.w.size)
         point.bound_below(parabola_bound(point.w, grouped, point.composite.regularizer))
 
 
-def near(point: L1Point, w: Floats, *, to_tighten: bool = False) -> L1Point:
-    """Look at a w that ranks documents much as a point does: a sweep.
-
-    With `to_tighten` two sweeps give what :func:`tighten` needs, too, and the gradient with it.
-    """
-    found = point.near(w, only_scores=to_tighten)
-    if to_tighten:
-        found.by_group(GROUPS_PER_FEATURE * w.size)
-    return found
-
-
 def parabola_bound(w: Floats, grouped: GroupedLoss, regularizer: L1Regularizer) -> float:
-    """Return the best bound of a multiple for each group of queries, for the squared hinge.
-
-    The parabolas are minimised by the same means as a model of the loss. Whatever u comes out, the
-    multiples that belong to it make a valid bound, once they are scaled to be feasible.
-    """
+    """Return the best bound with one multiple per group of queries, for the squared hinge."""
+    # The parabolas are minimized like a model of the loss. Whatever u results, its multiples make a
+    # valid bound once they are scaled to be feasible.
     used = grouped.losses > 0
     losses, gradients = grouped.losses[used], grouped.gradients[used]
     if not losses.size:

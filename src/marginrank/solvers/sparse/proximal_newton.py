@@ -1,14 +1,14 @@
 """Proximal Newton: the default solver of sparse problems.
 
-Each iteration minimises a quadratic model of the loss plus the regulariser and moves there; see
-`quadratic_model.py`. An iteration reads X once, as value, gradient and scores at the new weights
-come from one sweep. Three things keep the number of sweeps small:
+Each iteration minimizes a quadratic model of the loss plus the regularizer (`quadratic_model.py`)
+and moves there. It reads X once: value, gradient and scores at the new weights come from one sweep.
+Three things keep the number of sweeps small:
 
-* The Hessian is that of a sample of the documents where there are many. It is kept as long as
-  the gap falls fast, and every step corrects it by what the step has shown of the true one.
-* The problem is first solved on growing nested samples, as by Newton's method for smooth losses.
+* With many documents, the Hessian is computed on a sample. It is kept as long as the gap falls
+  fast, and every step corrects it by the observed change of the gradient (BFGS).
+* The problem is first solved on growing nested samples, as in `newton`.
 * With many features the problem is solved on working sets of a few of them, whose columns are
-  copied; the full X is read once a working set, to certify or to find the features to add. If
+  copied. The full X is read once per working set, to certify or to find the features to add. If
   working sets grow too large, `face_newton.py` takes over.
 """
 
@@ -29,21 +29,21 @@ from marginrank.solvers.smooth.line_search import line_search
 from marginrank.solvers.smooth.newton import growing_samples
 from marginrank.solvers.smooth.preconditioner import HESSIAN_FEATURES, check_overflow
 from marginrank.solvers.sparse.face_newton import face_step, gradient_step
-from marginrank.solvers.sparse.parabolas import has_parabolas, near, tighten
+from marginrank.solvers.sparse.parabolas import GROUPS_PER_FEATURE, has_parabolas, tighten
 from marginrank.solvers.sparse.quadratic_model import QuadraticModel
 
 SMALL_SAMPLE = 4096  # documents
-SAMPLE_PER_FEATURE = 192  # documents for each feature that make a good model
-SAMPLE_GROWTH = 4  # when the model of a sample was not good enough
-SAMPLE_TOL = 1e-3  # a sample's optimum is off by more than this anyway
-EASE_TOL = 1e-2  # for easier problems on the way to the one to solve
-MODEL_TOL = 1e-4  # how well the model is minimised, against the violation at its start
+SAMPLE_PER_FEATURE = 192  # sampled documents per feature that make a good model
+SAMPLE_GROWTH = 4  # factor if the model of a sample was not good enough
+SAMPLE_TOL = 1e-3  # the optimum of a sample differs from that of the data by more than this
+EASE_TOL = 1e-2  # for the problems of a continuation
+MODEL_TOL = 1e-4  # accuracy of the model's minimum, relative to the violation at its start
 LEAST_MODEL_TOL = 1e-12
-SUFFICIENT = 0.25  # of the slope; the minimiser of an exact model gains half of it
-FLAT = 1e-12  # against the largest curvature: possibly none at all
-LEAST_CURVATURE = 1e-3  # of that at zero
-LOOSENESS = 100.0  # first guess at the closer gap, against the estimated distance to the optimum
-FAST = 10.0  # by which the gap falls in an iteration with a good model
+SUFFICIENT = 0.25  # of the slope; the minimizer of an exact model gains half of it
+FLAT = 1e-12  # of the largest curvature: below it, a feature may have no curvature at all
+LEAST_CURVATURE = 1e-3  # of the curvature at zero: a floor
+LOOSENESS = 100.0  # first guess at closer gap / estimated distance to the optimum
+FAST = 10.0  # factor by which the gap falls per iteration with a good model
 PATIENCE = 2  # slow models in a row that a step far from the optimum may explain
 SLOW = 0.2  # a gap that falls by less asks for a larger working set
 SMALL_WORKING_SET = 128  # features
@@ -51,7 +51,7 @@ LARGEST_WORKING_SET = 2048  # with more, a Hessian takes too much memory and tim
 
 
 class ProximalOutcome(NamedTuple):
-    """Where an iteration ended."""
+    """The end of an iteration."""
 
     point: L1Point
     stop: StopReason
@@ -68,26 +68,11 @@ def proximal_newton(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimise a smooth loss plus a regulariser; stops on the certificate.
+    """Minimize a smooth loss plus a regularizer; stops on the certificate.
 
-    Parameters
-    ----------
-    objective : Objective
-        The loss, without a ridge.
-    regularizer : L1Regularizer
-        What is added to it.
-    w0 : ndarray, optional
-        Where to start; zero by default.
-    scores0 : Scores, optional
-        X w0, if known.
-    tol : float
-        Relative distance to the optimum, (F − F*) / F*.
-    max_iter : int
-        Limit on the iterations on the full data, and on each sample or working set.
-    seed : int
-        For the samples.
-    callback : callable, optional
-        Called with each :class:`~marginrank.models.fit_report.Iteration`.
+    `objective` is the loss, without a ridge. `max_iter` limits the iterations on the full data, and
+    on each sample or working set. The other parameters are those of
+    :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     solver = ProximalNewton(objective, max_iter=max_iter, seed=seed, callback=callback)
     point = None
@@ -97,18 +82,7 @@ def proximal_newton(
 
 
 class ProximalNewton:
-    """One problem after another on the same objective, as along a path of regularisers.
-
-    Parameters
-    ----------
-    objective, max_iter, seed, callback
-        As in :func:`proximal_newton`.
-
-    Attributes
-    ----------
-    point : L1Point or None
-        The best point so far.
-    """
+    """Solves one problem after another on the same objective, as along a path of regularizers."""
 
     def __init__(
         self,
@@ -118,7 +92,7 @@ class ProximalNewton:
         seed: int = 0,
         callback: Callback | None = None,
     ) -> None:
-        self.point: L1Point | None = None
+        self.point: L1Point | None = None  # the best one so far
         self._objective = objective
         self._callback = callback
         self._iteration: ModelIteration | WorkingSets = (
@@ -131,7 +105,7 @@ class ProximalNewton:
     def solve(
         self, regularizer: L1Regularizer, *, start_at: Point | None = None, tol: float = 1e-6
     ) -> SolverResult:
-        """Minimise L + Ω, from a point of the loss or, without one, from samples of the data."""
+        """Minimize L + Ω, from a point of the loss or, if there is none, from samples."""
         progress = Progress(self._objective, self._callback)
         composite = Composite(self._objective, regularizer)
         try:
@@ -162,9 +136,9 @@ class ProximalNewton:
     def _from_penalties(self, regularizer: L1Regularizer, tol: float) -> Point:
         """Follow the solutions of falling penalties to near the optimum, or to the ball's boundary.
 
-        With fewer documents than features there may be weights of next to no loss. On the way from
-        many pairs with a loss to few, a small penalty or a wide ball leaves a step so much freedom
-        that it runs into other pairs, again and again. As a penalty falls, few pairs change.
+        With fewer documents than features, weights of next to no loss may exist. A small penalty or
+        a wide ball then leaves a step so much freedom that it runs into other pairs, again and
+        again. As a penalty falls step by step, few pairs change at a time.
         """
         composite = Composite(self._objective, regularizer)
         point = start(self._objective, np.zeros(self._objective.n_features))
@@ -179,7 +153,6 @@ class ProximalNewton:
         return point
 
     def _interrupted(self, composite: L1Problem) -> L1Point:
-        """Return the best point so far, on the full data."""
         point = self._iteration.point
         if point is None:
             return composite.at(np.zeros(self._objective.n_features))
@@ -189,7 +162,7 @@ class ProximalNewton:
 
 
 def _inside(point: L1Point) -> L1Point:
-    """Make up for rounding that has put the weights outside the domain of the regulariser."""
+    # Rounding may have put the weights outside the domain of the regularizer.
     w = point.composite.regularizer.inside(point.w)
     if np.array_equal(w, point.w):
         return point
@@ -200,25 +173,13 @@ def _inside(point: L1Point) -> L1Point:
 
 
 class ModelIteration:
-    """Proximal Newton with an explicit Hessian, handed on from one objective to the next.
+    """Proximal Newton with an explicit Hessian, reused from one objective to the next.
 
-    Parameters
-    ----------
-    max_iter : int
-        Limit on the iterations of a run.
-    seed : int
-        For the samples.
-    tightens : bool
-        Whether the closer of the two certificates may end a run.
-
-    Attributes
-    ----------
-    point : L1Point or None
-        The best point so far.
+    `tightens` allows the closer of the two certificates to end a run.
     """
 
     def __init__(self, max_iter: int, seed: int, *, tightens: bool = True) -> None:
-        self.point: L1Point | None = None
+        self.point: L1Point | None = None  # the best one so far
         self._max_iter = max_iter
         self._seed = seed
         self._tightens = tightens
@@ -228,7 +189,6 @@ class ModelIteration:
         self._disappointments = 0  # models in a row that were new and yet too slow
 
     def run(self, point: L1Point, tol: float, progress: Progress | None) -> ProximalOutcome:
-        """Minimise from a point on."""
         self.point = point
         model_tol = MODEL_TOL
         for k in range(self._max_iter):
@@ -248,9 +208,10 @@ class ModelIteration:
                 if model_tol <= LEAST_MODEL_TOL:
                     return self._outcome(point, tol, StopReason.PRECISION)
                 model_tol *= MODEL_TOL  # one feature of a large scale may have hidden the others
-            # The first step with an old model answers a new regulariser, and judges no model.
-            judged = fresh or k > 0
-            if step is None or (judged and self._is_slow(step, point, expected, tol)):
+            # The first step with an old model answers a new regularizer: it says nothing about the
+            # model's quality.
+            counts = fresh or k > 0
+            if step is None or (counts and self._is_slow(step, point, expected, tol)):
                 self._model = None
                 self._disappointments = self._disappointments + 1 if fresh else 0
                 if step is None:
@@ -264,18 +225,18 @@ class ModelIteration:
         return self._outcome(point, tol, StopReason.MAX_ITER)
 
     def learn(self, start: Point, end: Point) -> None:
-        """Correct the model by all of a run: along a path, the next one goes on much like it."""
+        """Correct the model by a whole run, because the next one along a path is similar."""
         if self._model:
             self._model.correct(end.w - start.w, end.gradient - start.gradient)
 
     def _outcome(self, point: L1Point, tol: float, otherwise: StopReason) -> ProximalOutcome:
-        """Return the point where a run ends, for another reason if it cannot be certified."""
+        # `otherwise` is the reason to stop if the point cannot be certified.
         if self._tightens and not point.is_solved(tol):
             tighten(point)
         return ProximalOutcome(point, StopReason.CERTIFIED if point.is_solved(tol) else otherwise)
 
     def _expected_gap(self, point: L1Point, estimate: float) -> float:
-        """Guess the closer gap of a point that is estimated to be that far from the optimum."""
+        # Guess the closer gap from the estimated distance to the optimum.
         useful = self._tightens and has_parabolas(point.composite)
         return self._looseness * max(estimate, 0.0) if useful else np.inf
 
@@ -287,10 +248,8 @@ class ModelIteration:
         return point.is_solved(tol)
 
     def _is_slow(self, step: L1Point, before: L1Point, expected: float, tol: float) -> bool:
-        """Whether a new model would save more sweeps than it costs.
-
-        The scaled gap tells the pace. The closer gap, which falls twice as fast, may end the run.
-        """
+        # Whether a new model would save more sweeps than it costs. The scaled gap shows the pace;
+        # the closer gap falls twice as fast, and may end the run.
         if step.is_solved(tol):
             return False
         enough = tol * max(step.value, np.finfo(float).tiny)
@@ -302,29 +261,27 @@ class ModelIteration:
         return bool(rest > with_new_model * rate)
 
     def _build(self, point: L1Point) -> QuadraticModel:
-        """Return the model at a point: of all documents, or of a sample where there are many."""
+        # The model of all documents, or of a sample if there are many.
         objective = point.objective
         growth = SAMPLE_GROWTH ** max(self._disappointments - PATIENCE + 1, 0)
         size = growth * max(SMALL_SAMPLE, SAMPLE_PER_FEATURE * objective.n_features)
         self._model_cost = objective.n_features / 8
         share = size / objective.n_active_documents
-        if share >= 0.5 or share > objective.largest_sample:
+        if share >= 0.5 or share > objective.matrix.largest_sample:
             return _complete_model(point)
         self._model_cost *= share
         sample = objective.sample(share, self._seed + 1)
         hessian = sample.at(point.w).hessian()
         check_overflow(hessian, objective)
-        if np.any((np.diag(hessian) <= 0) & (point.base.gradient != 0)):  # a rare feature
+        # A feature too rare for the sample has no curvature there.
+        if np.any((np.diag(hessian) <= 0) & (point.base.gradient != 0)):
             return _complete_model(point)
         return QuadraticModel(hessian, complete=False)
 
 
 def _complete_model(point: L1Point) -> QuadraticModel:
-    """Return the model of all documents.
-
-    A feature none of whose pairs is curved here has no curvature. It gets a part of what it has at
-    zero, where every pair is curved: else a weight of it would have nowhere to go.
-    """
+    # A feature without curvature here gets a part of its curvature at zero, where every pair is
+    # curved: otherwise its weight could move without limit.
     hessian = point.base.hessian()
     check_overflow(hessian, point.objective)
     diagonal = np.diag(hessian)
@@ -335,10 +292,8 @@ def _complete_model(point: L1Point) -> QuadraticModel:
 
 
 def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point | None:
-    """Move to u, or to the best point on the way there if u does not gain enough.
-
-    A sweep, or two if the bound is likely to be tightened there.
-    """
+    # Move to u, or to the best point on the way if u does not gain enough. A sweep, or two if the
+    # bound is likely to be tightened there.
     regularizer = point.composite.regularizer
     direction = u - point.w
     slope = float(point.base.gradient @ direction)
@@ -346,8 +301,10 @@ def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point 
     rounding = 1e-12 * abs(point.value)
     if not slope <= rounding or not direction.any():
         return None
-    trial = near(point, u, to_tighten=to_tighten)
-    if abs(slope) <= rounding:  # the certificate still tells which point is better
+    trial = point.near(u, only_scores=to_tighten)
+    if to_tighten:  # also computes the gradient
+        trial.by_group(GROUPS_PER_FEATURE * u.size)
+    if abs(slope) <= rounding:  # values differ by rounding only, but certificates still compare
         return trial if trial.gap < point.gap else None
     if trial.value <= point.value + SUFFICIENT * slope:
         return trial
@@ -356,21 +313,14 @@ def _advance(point: L1Point, u: Floats, *, to_tighten: bool = False) -> L1Point 
 
 
 class WorkingSets:
-    """Solves on a few features, adds those that the others call for, and so on.
-
-    Attributes
-    ----------
-    point : L1Point or None
-        The best point so far.
-    """
+    """Solves on a few features, adds the features that violate optimality most, and repeats."""
 
     def __init__(self, max_iter: int, seed: int) -> None:
-        self.point: L1Point | None = None
+        self.point: L1Point | None = None  # the best one so far
         self._max_iter = max_iter
         self._seed = seed
 
     def run(self, point: L1Point, tol: float, progress: Progress | None) -> ProximalOutcome:
-        """Minimise from a point on."""
         self.point = point
         size = SMALL_WORKING_SET
         for _ in range(self._max_iter):
@@ -379,8 +329,9 @@ class WorkingSets:
             features = _choose(point, size)
             if features.size > LARGEST_WORKING_SET:
                 return self._run_on_faces(point, tol, progress)
-            part = _restrict(point, features)
-            # A closer certificate of a part says little about the whole.
+            loss = point.base.through(features)
+            part = Composite(loss.objective, point.composite.regularizer).wrap(loss)
+            # A closer certificate on some features says little about all of them.
             iteration = ModelIteration(self._max_iter, self._seed, tightens=False)
             solved = iteration.run(part, max(0.3 * tol, 0.1 * point.gap / point.value), None)
             w = np.zeros_like(point.w)
@@ -400,7 +351,7 @@ class WorkingSets:
     def _run_on_faces(
         self, point: L1Point, tol: float, progress: Progress | None
     ) -> ProximalOutcome:
-        """Minimise without a Hessian, where more weights are not zero than it could be made for."""
+        # Without a Hessian, which would not fit for so many non-zero weights.
         for _ in range(self._max_iter):
             if point.is_solved(tol):
                 return ProximalOutcome(point, StopReason.CERTIFIED)
@@ -416,15 +367,9 @@ class WorkingSets:
 
 
 def _choose(point: L1Point, size: int) -> Integers:
-    """Return the features in use, and up to `size` in all of those with the strongest pull."""
+    # All features with a non-zero weight and, up to `size` in all, those with the strongest pull.
     pull = point.composite.regularizer.pull(point.base.gradient)
     pull[point.w != 0] = np.inf
     size = min(max(size, int(np.count_nonzero(point.w))), pull.size)
     strongest = places_of_largest(pull, size)
     return strongest[pull[strongest] > 0]
-
-
-def _restrict(point: L1Point, features: Integers) -> L1Point:
-    """Look at the same point through some features alone, which hold all its non-zero weights."""
-    loss = point.base.through(features)
-    return Composite(loss.objective, point.composite.regularizer).wrap(loss)

@@ -1,10 +1,10 @@
-"""A quadratic model of the loss with an explicit Hessian, minimised together with a regulariser.
+"""A quadratic model of the loss with an explicit Hessian, minimized together with a regularizer.
 
 q(u) = ⟨g, u − w⟩ + ½ (u − w)ᵀ H (u − w)
 
-For a penalty, q + Ω is minimised by coordinate descent, which finds the support, in turns with
-direct solutions on the support, which find the weights where features are nearly collinear. For the
-l1 ball the same is done with an l1 penalty whose weight is moved until ‖u‖₁ is the radius.
+For a penalty, q + Ω is minimized by coordinate descent, which finds the support, alternating with
+direct solutions on the support, which find the weights of nearly collinear features. For the l1
+ball the same is done with an l1 penalty whose weight is changed until ‖u‖₁ is the radius.
 """
 
 from typing import NamedTuple
@@ -16,11 +16,11 @@ from marginrank import _core
 from marginrank._utils.types import Floats, Integers
 from marginrank.objective.regularizers import L1Ball, L1Regularizer
 
-RIDGE = 1e-10  # relative: keeps the minimiser unique and continuous in the penalty
+RIDGE = 1e-10  # relative: keeps the minimizer unique and continuous in the penalty
 PASSES = 10  # of coordinate descent before a direct solution
-ROUNDS = 100
+ROUNDS = 100  # of both
 MULTIPLIERS = 60
-FAILURES = 5  # to minimise for a multiplier; ill-conditioned, but what comes out may be of use
+FAILURES = 5  # to minimize for a multiplier; ill-conditioned, but the result may still help
 
 
 class Penalty(NamedTuple):
@@ -34,17 +34,7 @@ class Penalty(NamedTuple):
 class QuadraticModel:
     """The curvature of a loss, kept from step to step.
 
-    Parameters
-    ----------
-    hessian : ndarray of shape (n_features, n_features)
-        The Hessian of the loss, or that of a sample; it is changed.
-    complete : bool
-        Whether it is that of all documents.
-
-    Attributes
-    ----------
-    passes : int
-        Passes of coordinate descent so far.
+    `hessian` is modified; it is `complete` if all documents were used, not a sample.
     """
 
     def __init__(self, hessian: Floats, *, complete: bool) -> None:
@@ -57,10 +47,7 @@ class QuadraticModel:
     def minimize(
         self, w: Floats, gradient: Floats, regularizer: L1Regularizer, tol: float
     ) -> Floats:
-        """Return the u that minimises q(u) + Ω(u).
-
-        Every condition of optimality is met up to `tol`, in units of the gradient.
-        """
+        """Return the u that minimizes q(u) + Ω(u), to within `tol` in units of the gradient."""
         problem = _Problem(self._hessian, w, gradient, tol)
         if isinstance(regularizer, L1Ball):
             guess = self._multiplier
@@ -74,22 +61,22 @@ class QuadraticModel:
         return regularizer.inside(problem.u)
 
     def decrease(self, w: Floats, gradient: Floats, u: Floats, regularizer: L1Regularizer) -> float:
-        """Return by how much q + Ω falls from w to u."""
         step = u - w
         change = float(gradient @ step) + 0.5 * float(step @ (self._hessian @ step))
         return regularizer.value(w) - regularizer.value(u) - change
 
     def correct(self, step: Floats, gradient_change: Floats) -> None:
-        """Make H agree with what a step has shown: H · step = gradient_change (BFGS)."""
+        """Update H so that H · step = gradient_change (BFGS)."""
         image = self._hessian @ step
         expected, seen = float(step @ image), float(step @ gradient_change)
+        # A smaller ratio would make H nearly singular.
         if seen > 1e-8 * expected > 0:
             self._hessian += np.outer(gradient_change / seen, gradient_change)
             self._hessian -= np.outer(image / expected, image)
 
 
 class _Problem:
-    """½uᵀHu − bᵀu + penalty, from u = w on; b = Hw − g."""
+    """½uᵀHu − bᵀu + penalty, from u = w; b = Hw − g."""
 
     def __init__(self, hessian: Floats, w: Floats, gradient: Floats, tol: float) -> None:
         self._hessian = hessian
@@ -105,14 +92,10 @@ class _Problem:
         return float(np.max(np.abs(self._b)))
 
     def restart(self, u: Floats) -> None:
-        """Go on from u."""
         self.u, self._residual = u, self._b - self._hessian @ u
 
     def minimize(self, penalty: Penalty, *, exactly: bool = False) -> bool:
-        """Minimise over u, starting from the last one; `exactly` on the support that is found.
-
-        Returns whether it was found.
-        """
+        """Minimize from the last u; `exactly` on the support. Return True if it converged."""
         for _ in range(ROUNDS):
             self.u, self._residual, passes, violation = _core.coordinate_descent(
                 self._hessian, self.u, self._residual, *penalty, PASSES, self.tol
@@ -126,18 +109,18 @@ class _Problem:
         return False
 
     def shrinkage(self) -> float:
-        """Return −d‖u‖₁/d l1 at the minimiser for l2 = 0, as long as the support stays."""
+        """Return −d‖u‖₁/d l1 at the minimizer for l2 = 0, as long as the support stays."""
         support = np.flatnonzero(self.u)
-        factor = _factorise(self._hessian, support, 0.0)
+        factor = _factorize(self._hessian, support, 0.0)
         if factor is None:
             return 0.0
         sign = np.sign(self.u[support])
         return float(sign @ factor.solve(sign))
 
     def _solve_on_support(self, penalty: Penalty) -> None:
-        """Minimise over the support with its signs kept, as far as that leads down."""
+        # With signs kept, as far as that leads down.
         support = np.flatnonzero(self.u)
-        factor = _factorise(self._hessian, support, penalty.l2)
+        factor = _factorize(self._hessian, support, penalty.l2)
         if factor is None:
             return
         u = self.u[support]
@@ -149,7 +132,7 @@ class _Problem:
         before = _value(self.u, self._b, self._residual, penalty)
         for size in dict.fromkeys((1.0, first)):
             trial = u + size * step
-            # A weight that would change its sign, or is the first to get to zero, becomes zero.
+            # A weight that would change its sign, or reaches zero first, becomes zero.
             keeps_sign = trial * sign > 1e-14 * np.abs(u)
             full = np.zeros_like(self.u)
             full[support] = np.where(keeps_sign, trial, 0.0)
@@ -160,7 +143,7 @@ class _Problem:
 
 
 def _value(u: Floats, b: Floats, residual: Floats, penalty: Penalty) -> float:
-    """½uᵀHu − bᵀu + penalty, with Hu = b − residual."""
+    # ½uᵀHu − bᵀu + penalty, with Hu = b − residual.
     quadratic = -0.5 * float(u @ (b + residual))
     return quadratic + penalty.l1 * float(np.sum(np.abs(u))) + 0.5 * penalty.l2 * float(u @ u)
 
@@ -176,8 +159,8 @@ class _Factor(NamedTuple):
         return solution
 
 
-def _factorise(hessian: Floats, support: Integers, l2: float) -> _Factor | None:
-    """Factorise the rows and columns of the support; None if they are not positive definite."""
+def _factorize(hessian: Floats, support: Integers, l2: float) -> _Factor | None:
+    # None if the rows and columns of the support are not positive definite.
     if not support.size:
         return None
     block = hessian[np.ix_(support, support)]
@@ -194,18 +177,18 @@ def _factorise(hessian: Floats, support: Integers, l2: float) -> _Factor | None:
 
 
 def _first_multiplier(w: Floats, gradient: Floats) -> float | None:
-    """Return the multiplier of ‖u‖₁ ≤ radius for which w is optimal, as far as it can be."""
+    # The multiplier of ‖u‖₁ ≤ radius for which w is closest to optimal.
     size = float(np.sum(np.abs(w)))
     return max(-float(gradient @ w) / size, 0.0) if size > 0 else None
 
 
 def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None) -> float:
-    """Minimise over the ball from a guess at the multiplier of ‖u‖₁ ≤ radius on; return that one.
+    """Minimize over the ball, and return the multiplier of ‖u‖₁ ≤ radius.
 
     ‖u‖₁ falls continuously as the multiplier grows, linearly as long as the support stays. So
     Newton's method, kept inside the bracket found so far, ends in a few steps. Without a guess it
-    comes from above, where the support is small. Where the ball seems not to be active, 0 is tried
-    at once; if that is too ill-conditioned, the multiplier goes there in steps.
+    starts from above, where the support is small. If the ball seems to be inactive, 0 is tried at
+    once; if that is too ill-conditioned, the multiplier goes there in steps.
     """
     largest = problem.largest_multiplier
     if largest == 0.0:
@@ -236,7 +219,7 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
             high, smaller = multiplier, problem.u
         if high - low <= 1e-3 * problem.tol and larger is not None:
             break
-        slope = problem.shrinkage() if multiplier > 0 else 0.0  # at 0 it says little
+        slope = problem.shrinkage() if multiplier > 0 else 0.0  # at 0 it may be ill-conditioned
         newton = multiplier + excess / slope if slope > 0 else 0.0
         if larger is None:
             inactive = newton <= 0.0 and multiplier < 0.1 * largest and not (in_steps or failures)
@@ -246,12 +229,8 @@ def _minimize_in_ball(problem: _Problem, ball: L1Ball, multiplier: float | None)
             middle = np.sqrt(low * high) if low > 0 else 0.1 * high
             multiplier = newton if low < newton < high else middle
     if larger is not None:
-        problem.restart(_on_sphere(larger, smaller, ball.radius))
+        # Both minimize for nearly the same multiplier, and so does the point between them.
+        outside, inside = float(np.sum(np.abs(larger))), float(np.sum(np.abs(smaller)))
+        share = (ball.radius - inside) / (outside - inside)
+        problem.restart(share * larger + (1.0 - share) * smaller)
     return multiplier
-
-
-def _on_sphere(larger: Floats, smaller: Floats, radius: float) -> Floats:
-    """Return a point between two that minimise for nearly the same multiplier, as it does then."""
-    outside, inside = float(np.sum(np.abs(larger))), float(np.sum(np.abs(smaller)))
-    share = (radius - inside) / (outside - inside)
-    return share * larger + (1.0 - share) * smaller

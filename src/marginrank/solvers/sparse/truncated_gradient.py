@@ -1,12 +1,12 @@
 """Truncated gradient descent: the baselines TGRank and RSRank of paper 3.
 
-Truncated gradient (Langford, Li and Zhang, 2009) takes a gradient step and then pulls every weight
-towards zero by step · l1, not beyond it. TGRank is this on the mean of squared hinges (paper 3,
-section 8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with a weight for
-each pair; here these are the loss "huber" and the parameter `pair_cost`. The original weights
-also depend on the current ranks; these depend on the labels alone.
+Truncated gradient (Langford, Li and Zhang, 2009) takes a gradient step and then shrinks every
+weight towards zero by step · l1. TGRank is this on the mean of squared hinges (paper 3, section
+8.5). RSRank (Sun, Qin, Tao and Wang, 2009) is this on a Huber-type loss with one weight per pair;
+here, the loss "huber" and the parameter `pair_cost`. The original weights also depend on the
+current ranks; these depend on the labels only.
 
-A sweep a step; the steps are those of a gradient method, so that many are needed.
+Each step takes one sweep, and a gradient method needs many steps.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from marginrank.solvers.progress import Progress, start_inside
 from marginrank.solvers.result import Callback, SolverResult
 
 POWER_STEPS = 30
-SAFETY = 1.05  # the power method comes from below
+SAFETY = 1.05  # the power method approaches the largest eigenvalue from below
 
 
 def truncated_gradient(
@@ -37,21 +37,12 @@ def truncated_gradient(
     seed: int = 0,
     callback: Callback | None = None,
 ) -> SolverResult:
-    """Minimise a smooth loss plus a penalty; stops on the certificate, if it gets there.
+    """Minimize a smooth loss plus a penalty; stops on the certificate, if it gets there.
 
-    Parameters
-    ----------
-    objective : Objective
-        The loss, without a ridge.
-    regularizer : Regularizer
-        What is added to it; only its proximal operator is used.
-    batch : float
-        Share of the documents, in whole queries, that a step looks at. With less than 1 the steps
-        become shorter like 1/√t, and the result is the last point, not the best one.
-    w0, scores0, tol, max_iter, callback
-        As in :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
-    seed : int
-        For the batches.
+    `regularizer` needs only a proximal operator. `batch` is the share of the documents, in whole
+    queries, that a step uses; with less than 1 the steps shrink like 1/√t, and the result is the
+    last point, not the best one. The other parameters are those of
+    :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     check_number("batch", batch)
     progress = Progress(objective, callback)
@@ -79,7 +70,7 @@ def truncated_gradient(
 
 
 def _largest_curvature(objective: Objective, seed: int) -> float:
-    """Return a bound on the eigenvalues of all Hessians, from that at zero: there t = 0."""
+    # A bound on the eigenvalues of all Hessians, from the one at w = 0, where every t is 0.
     n = objective.n_features
     zero = objective.at_zero()
     v = np.random.default_rng(seed).standard_normal(n)

@@ -5,15 +5,14 @@ With u the weight of all pairs, F(w) / (C u) is a mean over pairs, λ/2 ‖w‖�
 
     w ← w − min(γ_t / ū, f_B / g_Bᵀ P g_B) · P g_B,
 
-where f_B and g_B are value and gradient of the batch, ū the mean weight of a batch, and P the
-inverse of the mean Hessian: γ = 1 would be a Newton step as far as the batch can tell. The second
-bound is Polyak's: it keeps a batch of outliers from throwing the weights away.
+where f_B and g_B are value and gradient of the batch, ū is the mean weight of a batch, and P the
+inverse of the mean Hessian: γ = 1 would be a Newton step on the batch. The second bound, Polyak's,
+keeps a batch of outliers from moving the weights far away.
 
-Features that are divided by a scale σ stay as they are: ½ Σ σ_j² w_j² takes the place of ½‖w‖², and
-everything else follows. Weights are those of the features as they are.
+Features are not divided by their scale σ; ½ Σ σ_j² w_j² replaces ½‖w‖² instead, which is the same.
 
-Steps work on native pairs and arrays in memory, not on an objective: they are the one solver for
-which a query at a time is all there is.
+Steps work on native pairs and arrays in memory, not on an objective, because each step needs a few
+queries only.
 """
 
 from collections.abc import Iterator
@@ -29,27 +28,26 @@ from marginrank.objective.level_pairs import LevelPairs
 from marginrank.objective.losses import Loss, Piece
 from marginrank.objective.pair_sampling import PairDrawer
 from marginrank.objective.pair_sets import PairSet
+from marginrank.solvers.progress import overflow_error
 
 FULL_FEATURES = 512  # with more, P is diagonal
-FIRST_BATCH = 16  # documents for each feature before the first step,
-LARGEST_FIRST_BATCH = 4096  # but no more than so many
-WINDOW = 48  # documents for each feature whose Hessians are added up,
-SMALLEST_WINDOW, LARGEST_WINDOW = 1024, 16384
-GROWTH = 1.5  # of the documents in the first window between two inversions
-MEMORY = (
-    0.25  # share of the older Hessians that a new window keeps: rare outliers are not forgotten
-)
+FIRST_BATCH = 16  # documents per feature before the first step, so P is not mostly noise,
+LARGEST_FIRST_BATCH = 4096  # but no more documents than this
+WINDOW = 48  # documents per feature whose Hessians are summed,
+SMALLEST_WINDOW, LARGEST_WINDOW = 1024, 16384  # within these limits
+GROWTH = 1.5  # of the documents between two inversions in a window: O(log) inversions in all
+MEMORY = 0.25  # weight of the older Hessians in a new window: rare outliers are not forgotten
 LONG_QUERY = 512  # documents; longer queries are cut, or a pass would have too few steps
-RUN_DOCUMENTS = 1 << 16  # between two looks at the keyboard
-DRAWN_PAIRS = 1 << 18  # pairs drawn at a time
-# What the gain that P promises is multiplied by, to be no less than the distance to the optimum in
-# most cases: a diagonal knows less of it.
+RUN_DOCUMENTS = 1 << 16  # between checks for KeyboardInterrupt
+DRAWN_PAIRS = 1 << 18  # pairs drawn at a time, which bounds memory
+# The gain that P predicts times this is an upper bound on the distance to the optimum in most
+# cases; a diagonal predicts less well.
 FULL_SLACK, DIAGONAL_SLACK = 2.0, 10.0
 
 
 @dataclass(frozen=True)
 class Rate:
-    """The rate γ_t = rate · (offset + t)^−power of step t = 1, 2, and so on."""
+    """The rate γ_t = rate · (offset + t)^−power of step t = 1, 2 and so on."""
 
     rate: float
     offset: float
@@ -58,9 +56,9 @@ class Rate:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What steps need to know beside the data.
+    """The rate and the regularization of steps.
 
-    λ is ridge / total, or ridge over the weight of the pairs so far where the total is 0.
+    λ is ridge / total; if total is 0, ridge over the weight of the pairs so far.
     """
 
     ridge: float
@@ -68,29 +66,20 @@ class Schedule:
     rate: Rate
 
     def native(self) -> _core.SgdOptions:
-        """Return what the kernels take."""
-        return _core.SgdOptions(
-            ridge=self.ridge,
-            total=self.total,
-            rate=self.rate.rate,
-            offset=self.rate.offset,
-            power=self.rate.power,
-        )
+        return _core.SgdOptions(ridge=self.ridge, total=self.total, **vars(self.rate))
 
 
 def automatic_rate(n_features: int) -> Rate:
-    """Return the rate that needs no tuning.
-
-    In the metric of the Hessian the best rate falls as 1/t; 2/(t + 1) forgets the start sooner. A
-    diagonal leaves directions of small curvature, in which that would stop too early.
-    """
+    """Return a rate that needs no tuning."""
+    # In the metric of the Hessian the best rate falls as 1/t; 2/(t + 1) forgets the start sooner.
+    # With a diagonal, directions of small curvature remain, in which 1/t would stop too early.
     return Rate(2.0, 1.0, 1.0) if n_features <= FULL_FEATURES else Rate(1.0, 1.0, 0.5)
 
 
 def curved(loss: Loss) -> Loss:
     """Return a loss with each kink made a parabola from θ − 1 to θ + 1.
 
-    A hinge has no Hessian; this is what stands for it in the metric.
+    It stands for the hinge in the metric, because a hinge has no Hessian.
     """
     pieces: list[Piece] = []
     for p in loss.pieces:
@@ -103,37 +92,20 @@ def curved(loss: Loss) -> Loss:
 
 
 class StepProblem:
-    """Queries to take steps over.
-
-    Parameters
-    ----------
-    matrix : _core.Matrix
-        X.
-    pair_set : PairSet
-        The pairs of the queries.
-    loss : Loss
-        The loss on a pair.
-
-    Attributes
-    ----------
-    weight : ndarray of shape (n_queries,)
-        Weight of all pairs of each query.
-    sizes : ndarray of int64, shape (n_queries,)
-        Number of documents of each query.
-    """
+    """Queries to take steps over."""
 
     def __init__(self, matrix: _core.Matrix, pair_set: PairSet, loss: Loss) -> None:
         self.matrix = matrix
         self.pair_set = pair_set
         self.loss = loss
-        self.weight = pair_set.weights
-        self.sizes = pair_set.documents.sizes
+        self.weight = pair_set.weights  # of the pairs of each query
+        self.sizes = pair_set.documents.sizes  # number of documents of each query
         self.pairs = pair_set.native(loss)
         self.curved = self.pairs if loss.smooth else pair_set.native(curved(loss))
 
     @property
     def active(self) -> Integers:
-        """The queries that have pairs that count."""
+        """The numbers of the queries that have pairs with a positive weight."""
         return np.flatnonzero(self.weight > 0)
 
     def cut_long_queries(self, seed: int, first: int) -> "StepProblem":
@@ -151,7 +123,7 @@ class StepProblem:
         return self.pair_set.drawer(self.active)
 
     def draw(self, rng: np.random.Generator) -> Iterator["StepProblem"]:
-        """Yield drawn pairs as queries of two documents: half as many as active documents."""
+        """Yield drawn pairs as queries of two documents: half as many pairs as active documents."""
         drawer = self._drawer
         n_pairs = max(1, int(self.sizes[self.active].sum()) // 2)
         for first in range(0, n_pairs, DRAWN_PAIRS):
@@ -160,22 +132,14 @@ class StepProblem:
             yield StepProblem(self.matrix, drawn, self.loss)
 
     def value_and_gradient(self, w: Floats, threads: int) -> tuple[float, Floats]:
-        """Return the loss of all pairs at w, and its gradient."""
         losses, _, gradient, _, _ = _core.evaluate(self.matrix, self.pairs, w, None, threads)
         return float(np.sum(losses[:, 0])), gradient
 
 
 class Sgd:
-    """The state of a stochastic gradient run; all of it depends on the queries so far alone.
+    """The state of a stochastic gradient run, which depends only on the queries so far.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of features.
-    w : ndarray of shape (n_features,), optional
-        Weights to start from.
-    scale : ndarray of shape (n_features,), optional
-        σ.
+    `w` are the initial weights, and `scale` the standard deviations σ of the features.
     """
 
     def __init__(
@@ -194,32 +158,30 @@ class Sgd:
 
     @property
     def w(self) -> Floats:
-        """The weights."""
         return self._state.w
 
     @property
     def average(self) -> Floats:
-        """The average of the weights over the steps, with weights that grow as t³."""
+        """The average of the weights over the steps, weighted by t³."""
         return self._state.average
 
     @property
     def steps(self) -> int:
-        """Number of steps."""
         return self._state.steps
 
     @property
     def value(self) -> float:
-        """Sum of the values of all batches, each at the weights before its step."""
+        """Sum of the losses of all batches, each at the weights before its step."""
         return self._state.value
 
     @property
     def weight(self) -> float:
-        """Weight of all pairs in these batches."""
+        """Total weight of the pairs in these batches."""
         return self._state.weight
 
     @property
     def seen(self) -> float:
-        """Weight of the pairs that stand for the total where none is given."""
+        """Weight of the pairs that replaces the total, if none is given."""
         return self._state.seen
 
     @seen.setter
@@ -229,7 +191,7 @@ class Sgd:
     def run(self, problem: StepProblem, order: Integers, schedule: Schedule, threads: int) -> None:
         """Take steps over the queries in this order.
 
-        Sets: w, average, steps, value, weight, seen.
+        Sets: w, average, steps, value, weight, seen
         """
         state, options = self._state, schedule.native()
         data = problem.matrix, problem.pairs, problem.curved, problem.weight
@@ -239,11 +201,11 @@ class Sgd:
                 part = part[done:]
                 if not state.event_is_due:
                     break
-                self._turn(schedule)  # and then the step that waited for it
+                self._on_event(schedule)  # the step that waited for it comes next
         self._check_finite()
 
     def flushed(self, schedule: Schedule) -> "Sgd":
-        """Return what the state would be if a step over the open batch were taken now."""
+        """Return the state after a step over the open batch."""
         result = copy(self)
         result._state = self._state.copy()
         if self._state.batch_weight > 0:
@@ -254,9 +216,9 @@ class Sgd:
         return result
 
     def promised_gain(self, gradient: Floats) -> float:
-        """Estimate how far the mean over pairs with this gradient is above its optimum.
+        """Return ½ gᵀPg times a safety factor, an estimate of the distance to the optimum.
 
-        ½ gᵀPg is what a Newton step would gain; infinite as long as there is no P.
+        Infinite before the first step, because there is no P.
         """
         if self.steps == 0:
             return np.inf
@@ -265,12 +227,9 @@ class Sgd:
         slack = FULL_SLACK if self._state.full else DIAGONAL_SLACK
         return slack * 0.5 * float(gradient @ step)
 
-    def _turn(self, schedule: Schedule) -> None:
-        """Renew P from the Hessians of the current window, or open another window.
-
-        Windows open when the documents have doubled since the last one, as the Hessian changes with
-        the weights, but less and less.
-        """
+    def _on_event(self, schedule: Schedule) -> None:
+        # Renew P from the Hessians of the current window, or open another window. Windows open when
+        # the number of documents has doubled: the Hessian changes with the weights, but ever less.
         state = self._state
         if not state.collecting:
             state.fade(MEMORY)
@@ -285,12 +244,12 @@ class Sgd:
             state.next_event = min(GROWTH * state.documents, self._window_end)
 
     def _invert(self, schedule: Schedule) -> None:
-        """Set P to the inverse of the mean Hessian so far, drawn towards its diagonal."""
+        # P is the inverse of the mean Hessian so far, shrunk towards its diagonal.
         state = self._state
         total = schedule.total or state.seen + state.batch_weight
         mean = state.curvature / state.curvature_weight
         penalty = state.penalty
-        # Only where all features have one unit do their curvatures compare.
+        # Curvatures can be compared only if all features have the same unit.
         scaled = _floored((np.diag(mean) if state.full else mean) / penalty)
         diagonal = (scaled + schedule.ridge / total) * penalty
         if not state.full:
@@ -307,23 +266,18 @@ class Sgd:
     def _check_finite(self) -> None:
         bad = np.flatnonzero(~np.isfinite(self.w))
         if bad.size:
-            raise ValueError(
-                f"X[:, {bad[0]}] has values so large that sums overflow; scale the feature."
-            )
+            raise overflow_error(int(bad[0]))
 
 
 def _in_runs(problem: StepProblem, order: Integers) -> Iterator[Integers]:
-    """Cut an order of queries into runs of about RUN_DOCUMENTS documents."""
     run = np.cumsum(problem.sizes[order]) // RUN_DOCUMENTS
     yield from np.split(order, np.flatnonzero(np.diff(run)) + 1)
 
 
 def _floored(diagonal: Floats) -> Floats:
-    """Give features that were the same in all documents so far a curvature like the others'."""
+    # A feature that was constant in all documents so far gets the median curvature.
     overflow = np.flatnonzero(~np.isfinite(diagonal))
     if overflow.size:
-        raise ValueError(
-            f"X[:, {overflow[0]}] has values so large that sums overflow; scale the feature."
-        )
+        raise overflow_error(int(overflow[0]))
     positive = diagonal > 0
     return np.where(positive, diagonal, np.median(diagonal[positive]) if positive.any() else 0.0)

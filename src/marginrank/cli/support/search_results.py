@@ -3,24 +3,21 @@
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from marginrank.cli.support.flags import flag
-from marginrank.cli.support.options import Reading, Training
-from marginrank.cli.support.output import plus_minus, print_line, print_table
+from marginrank.cli.flags.declaration import flag
+from marginrank.cli.flags.shared import Reading, Training
+from marginrank.cli.support.output import EVIDENCE, plus_minus, print_line, print_table
 from marginrank.cli.support.streams import write_err
+from marginrank.fit.linear import RidgeParameters
 from marginrank.models.parameters import AdditiveDeclaration, LinearDeclaration
+from marginrank.selection.results import SearchProgress, SearchResult
 
-if TYPE_CHECKING:
-    from marginrank.fit.linear import RidgeParameters
-    from marginrank.selection.results import NestedEstimate, SearchProgress, SearchResult
-
-MOST_ROWS = 30  # of the table of candidates; more are cut to what is near the choice
-EVIDENCE = 0.05  # p below which a difference is called one
+MOST_ROWS = 30  # of the table of candidates
 
 
-def called(values: Mapping[str, Any], varied: Sequence[str]) -> str:
-    """Return C, and the other parameters of which several values are tried."""
+def parameters_text(values: Mapping[str, Any], varied: Sequence[str]) -> str:
+    """Return C and the other varied parameters as text: "C=0.01, scale=none"."""
     others = [f", {name}={_word(values[name])}" for name in varied]
     return f"C={values['C']:.4g}" + "".join(others)
 
@@ -32,16 +29,10 @@ def _word(value: str | float | None) -> str:
 
 
 class Reporter:
-    """Shows progress: by a bar on a terminal, else by one line per combination or outer fold.
+    """Shows progress: a bar on a terminal, else one line per combination or outer fold.
 
-    Parameters
-    ----------
-    bar : callable or None
-        Shows fits done and planned, and the best so far.
-    varied : sequence of str
-        Names of the parameters beside C that candidates differ in.
-    verbose : bool
-        Whether every candidate gets a line.
+    `varied` are the parameters besides C in which candidates differ. If `verbose`, every candidate
+    gets a line.
     """
 
     def __init__(self, bar: Any, varied: Sequence[str], *, verbose: bool) -> None:
@@ -51,51 +42,42 @@ class Reporter:
         self._stretch: tuple[int | None, int] | None = None
         self._last: SearchProgress | None = None
 
-    def __call__(self, progress: "SearchProgress") -> None:
+    def __call__(self, progress: SearchProgress) -> None:
         """Show one more fit."""
+        candidate, fold = progress.candidate, progress.outer_fold
         if self._bar is not None:
             self._bar(progress.done, progress.planned, self._best(progress))
         elif not self._verbose:
-            fold = progress.outer_fold
-            stretch = fold, progress.candidate.combination if fold is None else 0
-            if self._last is not None and stretch != self._stretch:
-                self._tell(self._last)
+            stretch = fold, candidate.combination if fold is None else 0
+            if stretch != self._stretch:
+                self.end()
             self._stretch = stretch
-        if self._verbose and progress.candidate.is_complete:
-            self._tell_candidate(progress)
+        if self._verbose and candidate.is_complete:
+            mean = f"{candidate.mean:.4f}" if candidate.mean == candidate.mean else "-"
+            where = "" if fold is None else f"without fold {fold}: "
+            values = parameters_text(vars(candidate.parameters), self._varied)
+            write_err(f"{where}{values}: {progress.metric} {mean} ({_models_done(progress)})")
         self._last = progress
 
     def end(self) -> None:
-        """Show the end of the search."""
+        """Print the state after the last fit, unless that was shown already."""
         if self._last is not None and self._bar is None and not self._verbose:
-            self._tell(self._last)
+            write_err(f"{_models_done(self._last)}; {self._best(self._last)}")
 
-    def _tell(self, progress: "SearchProgress") -> None:
-        write_err(f"{_models_done(progress)}; {self._best(progress)}")
-
-    def _best(self, progress: "SearchProgress") -> str:
+    def _best(self, progress: SearchProgress) -> str:
         if progress.best is None:
             return ""
-        best = called(vars(progress.best.parameters), self._varied)
+        best = parameters_text(vars(progress.best.parameters), self._varied)
         return f"best so far: {best}, {progress.metric} {progress.mean:.4f}"
 
-    def _tell_candidate(self, progress: "SearchProgress") -> None:
-        candidate, fold = progress.candidate, progress.outer_fold
-        mean = f"{candidate.mean:.4f}" if candidate.mean == candidate.mean else "-"
-        where = "" if fold is None else f"without fold {fold}: "
-        told = (
-            f"{where}{called(vars(candidate.parameters), self._varied)}: {progress.metric} {mean}"
-        )
-        write_err(f"{told} ({_models_done(progress)})")
 
-
-def _models_done(progress: "SearchProgress") -> str:
+def _models_done(progress: SearchProgress) -> str:
     if progress.planned is None:
         return f"{progress.done} models"
     return f"{progress.done} of {progress.planned} models"
 
 
-def describe(found: "SearchResult") -> dict[str, Any]:
+def describe(found: SearchResult) -> dict[str, Any]:
     """Return the search for --json."""
     candidates = [
         {
@@ -109,6 +91,11 @@ def describe(found: "SearchResult") -> dict[str, Any]:
             found.params, found.candidates, found.mean, found.error, strict=True
         )
     ]
+    nested = None
+    if found.nested is not None:
+        chosen = [{n: getattr(one, n) for n in found.names} for one in found.nested.parameters]
+        nested = {name: getattr(found.nested, name) for name in ("mean", "error", "scores")}
+        nested["chosen"] = chosen
     return {
         "metric": found.metric,
         "rule": found.rule,
@@ -117,7 +104,7 @@ def describe(found: "SearchResult") -> dict[str, Any]:
         "runner_up": found.runner_up,
         "candidates": candidates,
         "comparison": None if found.comparison is None else asdict(found.comparison),
-        "nested": None if found.nested is None else _describe_nested(found.nested, found.names),
+        "nested": nested,
         "combinations": found.n_combinations,
         "combinations_tried": found.n_tried,
         "candidates_untried": found.n_untried,
@@ -126,18 +113,15 @@ def describe(found: "SearchResult") -> dict[str, Any]:
     }
 
 
-def _describe_nested(nested: "NestedEstimate", names: Sequence[str]) -> dict[str, Any]:
-    return {
-        "mean": nested.mean,
-        "error": nested.error,
-        "scores": nested.scores,
-        "chosen": [{name: getattr(one, name) for name in names} for one in nested.parameters],
-    }
-
-
 def print_tuning(described: Mapping[str, Any]) -> None:
-    """Print candidates, the choice against the runner-up, and the estimate without its bias."""
+    """Print the selected candidate, how it compares to others, and a table of candidates."""
     candidates, varied = described["candidates"], described["varied"]
+    chosen, metric = candidates[described["chosen"]], described["metric"]
+    mean = plus_minus(chosen["mean"], chosen["error"])
+    print_line(f"Selected {parameters_text(chosen, varied[1:])}: {metric} {mean}")
+    for sentence in sentences(described):
+        print_line(sentence)
+    print_line("")
     shown = shown_candidates(described)
     marks = {_highest(candidates, range(len(candidates))): "best", described["chosen"]: "chosen"}
     if described["rule"] == "best":
@@ -154,15 +138,13 @@ def print_tuning(described: Mapping[str, Any]) -> None:
     title = "Candidates"
     if len(shown) < len(candidates):
         title += f" ({len(shown)} of {len(candidates)})"
-    print_table(title, rows, header=(*varied, described["metric"], ""))
-    for sentence in sentences(described):
-        print_line(sentence)
+    print_table(title, rows, header=(*varied, metric, ""))
 
 
 def shown_candidates(described: Mapping[str, Any]) -> list[int]:
     """Return the candidates for a table, by combination and C.
 
-    If there are many: those of the chosen combination, and the best of each other one.
+    If there are many: all of the selected combination, and the best of each other combination.
     """
     candidates = described["candidates"]
     order = sorted(
@@ -175,70 +157,58 @@ def shown_candidates(described: Mapping[str, Any]) -> list[int]:
     for k in order:
         number = candidates[k]["combination"]
         best[number] = _highest(candidates, [best.get(number, k), k])
-    return [
-        k
-        for k in order
-        if candidates[k]["combination"] == own or best[candidates[k]["combination"]] == k
-    ]
+    return [k for k in order if candidates[k]["combination"] == own or k in best.values()]
 
 
 def _highest(candidates: Sequence[Mapping[str, Any]], numbers: Iterable[int]) -> int:
-    """Return the first with the highest mean; nan, where the metric has no value, is below all."""
+    """Return the first candidate with the highest mean; nan (no value) is below all numbers."""
 
-    def place(k: int) -> tuple[bool, float]:
+    def key(k: int) -> tuple[bool, float]:
         mean = candidates[k]["mean"]
         return mean == mean, mean
 
-    return max(numbers, key=place)
+    return max(numbers, key=key)
 
 
 def sentences(described: Mapping[str, Any]) -> list[str]:
-    """Return what is to be said of the choice."""
-    told = []
+    """Return sentences about the runner-up, nested folds, and candidates that were not tried."""
+    lines = []
     if described["comparison"] is not None:
-        told.append(_against_runner_up(described))
+        lines.append(_against_runner_up(described))
     if described["nested"] is not None:
-        told.append(_by_nested_folds(described))
+        lines.append(_by_nested_folds(described))
     if described["candidates_untried"]:
-        told.append(_untried(described))
-    return told
+        lines.append(_untried(described))
+    return lines
 
 
 def _by_nested_folds(described: Mapping[str, Any]) -> str:
-    """Tell the estimate without the bias of a choice beside that of the chosen candidate."""
     chosen, nested = described["candidates"][described["chosen"]], described["nested"]
-    known = (
-        "is optimistic, as it decided"
-        if nested["mean"] < chosen["mean"]
-        else "is no higher here, though it decided"
-    )
+    bias = "is optimistic" if nested["mean"] < chosen["mean"] else "is not higher here"
     return (
-        f"{described['metric']} to expect on other queries, by nested folds: "
-        f"{plus_minus(nested['mean'], nested['error'])}; that of the chosen candidate, "
-        f"{plus_minus(chosen['mean'], chosen['error'])}, {known}."
+        f"Expected {described['metric']} on new queries (nested folds): "
+        f"{plus_minus(nested['mean'], nested['error'])}. The mean of the selected candidate, "
+        f"{plus_minus(chosen['mean'], chosen['error'])}, {bias}."
     )
 
 
 def _untried(described: Mapping[str, Any]) -> str:
-    """Tell of the candidates that the search did not come to."""
     untried, n_tried = described["candidates_untried"], len(described["candidates"])
-    told = f"{untried} of {untried + n_tried} candidates were not tried"
+    sentence = f"{untried} of {untried + n_tried} candidates were not tried"
     combinations = described["combinations"] - described["combinations_tried"]
     if combinations:
-        told += f", among them all of {combinations} of {described['combinations']} combinations"
-    return f"{told}: {'time was up' if described['out_of_time'] else 'it was interrupted'}."
+        sentence += f", including all of {combinations} of {described['combinations']} combinations"
+    reason = "the budget was used up" if described["out_of_time"] else "it was interrupted"
+    return f"{sentence}: {reason}."
 
 
 def _against_runner_up(described: Mapping[str, Any]) -> str:
-    """Tell the chosen candidate's lead, and whether it is more than luck.
-
-    By the test that the interval comes from, so that both say the same. Where there are few
-    queries, the other test has no p below 0.05: 5 of them can be swapped in 32 ways only.
-    """
     candidates, comparison = described["candidates"], described["comparison"]
     chosen, other = (candidates[described[k]] for k in ("chosen", "runner_up"))
     differ = [name for name in described["varied"][1:] if chosen[name] != other[name]]
-    a, b = called(chosen, differ), called(other, differ)
+    a, b = parameters_text(chosen, differ), parameters_text(other, differ)
+    # The t-test, which the interval comes from. With few queries, the randomization test has no p
+    # below 0.05: 5 queries can be swapped in 32 ways only.
     difference, p = comparison["difference"], comparison["t_test_p"]
     low, high = comparison["interval"]
     metric = described["metric"]
@@ -250,7 +220,7 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
         lead = f"{a} {verb} {b} by {abs(difference):.4f} {metric}"
     else:
         side = "above" if difference > 0 else "below"
-        lead = f"The mean {metric} of {a} is {abs(difference):.4f} {side} that of {b}"
+        lead = f"The mean {metric} of {a} is {abs(difference):.4f} {side} {b}"
     verdict = "." if is_evident else ", which is no evidence of a difference."
     return (
         f"{lead} (p = {p:.2g}, {comparison['confidence']:.0%} confidence interval {low:.4f} … "
@@ -259,7 +229,7 @@ def _against_runner_up(described: Mapping[str, Any]) -> str:
 
 
 def train_command(
-    files: Sequence[str], reading: Reading, parameters: "RidgeParameters", training: Training
+    files: Sequence[str], reading: Reading, parameters: RidgeParameters, training: Training
 ) -> str:
     """Return the command that fits the same model, bit by bit."""
     is_additive = isinstance(parameters, AdditiveDeclaration)
@@ -280,7 +250,7 @@ def train_command(
 
 
 def _spelled(values: Mapping[str, Any]) -> list[str]:
-    """Return flags with their values, such that numbers are read back exactly."""
+    """Return flags with their values; numbers are read back exactly."""
     words = []
     for name, value in values.items():
         words.append(flag(name))

@@ -1,0 +1,278 @@
+"""Flags, help and examples of the commands that do not train."""
+
+from typing import Annotated
+
+from marginrank._utils.parameters import TEXT, Mention, Parameter, ParameterError, check_integer
+from marginrank.cli.flags.declaration import CommandFlags, Flags
+from marginrank.cli.flags.shared import (
+    DATA,
+    EVALUATION,
+    OUTPUT,
+    DataFiles,
+    Metrics,
+    ModelFile,
+    OneMetric,
+    Reading,
+    argument,
+    count,
+    json_flag,
+    switch,
+    text,
+)
+from marginrank.export.registry import TARGETS
+from marginrank.models.parameters import RANDOM_STATE, LinearDeclaration
+
+CURVE = "Curve"
+PROGRAMS = ("svm_rank_learn", "svm_rank_classify", "train", "predict")
+
+
+class PredictFlags(CommandFlags):
+    """Print the score of each document, one per line, in the order of DATA.
+
+    Higher scores rank first within a query.
+    """
+
+    example = """\
+predict model.json test.txt --out scores.txt
+predict model.json test.txt --ranks
+predict - test.txt < model.json"""
+    first = ("out", "ranks")
+
+    model: ModelFile
+    data: DataFiles
+    reading: Reading
+    out: str | None = text("File to write to; default: stdout.", OUTPUT)
+    ranks: bool = switch("Print ranks within the query (1 is best) instead of scores.")
+    json: bool = json_flag()
+
+
+class EvaluateFlags(CommandFlags):
+    """Evaluate a model, or scores of any origin, on labeled data."""
+
+    example = """\
+evaluate model.json test.txt --metrics ndcg@10,average_precision
+evaluate --scores scores.txt test.txt --per-query by_query.tsv"""
+    first = ("metrics", "scores", "per_query")
+
+    files: Annotated[
+        list[str], argument("[MODEL] DATA", "A model and data, or only data with --scores.")
+    ]
+    reading: Reading
+    metrics: Metrics
+    scores: str | None = text("File with one score per line, instead of a model.", EVALUATION)
+    per_query: str | None = text("File for the values of each query, .tsv or .csv.", OUTPUT)
+    json: bool = json_flag()
+
+
+class CompareFlags(CommandFlags):
+    """Test whether one ranking is better than another, with paired tests over the queries.
+
+    Each side, a and b, is a model or a file of scores.
+    """
+
+    example = """\
+compare test.txt --model-a old.json --model-b new.json --metric ndcg@10
+compare test.txt --scores-a old.txt --scores-b new.txt"""
+    first = ("model_a", "scores_a", "model_b", "scores_b", "metric")
+
+    data: DataFiles
+    reading: Reading
+    metric: OneMetric
+    model_a: str | None = text("Model a.", EVALUATION)
+    scores_a: str | None = text("Scores of a, one per line, instead of a model.", EVALUATION)
+    model_b: str | None = text("Model b.", EVALUATION)
+    scores_b: str | None = text("Scores of b, one per line, instead of a model.", EVALUATION)
+    json: bool = json_flag()
+
+
+class ConvertFlags(CommandFlags):
+    """Convert data between text, store and table.
+
+    A store is the fastest to read, and can be larger than memory. Its documents are grouped by
+    query. Text, .parquet and stores of any size are converted to a store in blocks.
+
+    No digit of text is lost: a store or .parquet file has float32 features if that is exact,
+    otherwise float64. --dtype sets one of them.
+    """
+
+    example = """\
+convert train.txt.gz train.store
+convert train.store train.parquet
+convert train.txt train.store --query-scale minmax"""
+    first = ("to", "query_scale", "overwrite")
+
+    data: DataFiles
+    out: Annotated[
+        str,
+        argument(
+            "OUT",
+            "A store (name without ending, or .store), a .parquet, .csv or .tsv table, or "
+            "text, optionally compressed (.gz, .bz2, .xz, .zst).",
+        ),
+    ]
+    reading: Reading
+    to: str | None = text("text, store or table; default: by the ending of OUT.", OUTPUT)
+    query_scale: str | None = text(
+        "Scale each feature within each query: minmax (0 to 1, as LETOR's QueryLevelNorm), "
+        "standard (mean 0, standard deviation 1) or rank (0 to 1).",
+        OUTPUT,
+    )
+    overwrite: bool = switch("Replace OUT if it exists.")
+    json: bool = json_flag()
+
+
+class ExportFlags(CommandFlags):
+    """Write a model for a search engine, a database or another language."""
+
+    example = """\
+export model.json --to elasticsearch --out ranker.json
+export model.json --to sqlite --out ranker.sql --verify test.txt
+export model.json --to lucene --out ranker.txt --offset auto --verify test.txt"""
+    first = ("to", "out", "verify", "names", "offset")
+
+    model: ModelFile
+    reading: Reading
+    to: str = Parameter(
+        TEXT, f"Target: {', '.join(TARGETS)} (with a dialect: sql:mysql).", OUTPUT
+    ).field()
+    out: str = Parameter(
+        TEXT, "File to write to; further files of a target are written next to it.", OUTPUT
+    ).field()
+    name: str | None = text("Name of the model there; default: from OUT.", OUTPUT)
+    names: str | None = text(
+        "JSON file of feature names there: a list, or an object from the model's names to others; "
+        "default: the model's, or f1, f2, ...",
+        OUTPUT,
+    )
+    offset: str = text(
+        'Number to add to every score, or "auto": the smallest that makes the scores of --verify '
+        "positive, for engines that reject negative scores.",
+        OUTPUT,
+        default="0",
+    )
+    verify: str | None = text(
+        "Data to score with the export, in the engine or a reference implementation, and to "
+        "compare with the model.",
+        OUTPUT,
+    )
+    json: bool = json_flag()
+
+
+class InspectFlags(CommandFlags):
+    """Show a summary of data (queries, labels, pairs) or of a model (weights, curves)."""
+
+    example = """\
+inspect train.txt
+inspect model.json --top 20"""
+    first = ("top",)
+
+    files: Annotated[list[str], argument("FILE", "A model, or data of any kind.")]
+    reading: Reading
+    top: int = count("Number of weights or curves of a model to show.", OUTPUT, 10)
+    json: bool = json_flag()
+
+
+class FeaturesFlags(CommandFlags):
+    """Evaluate every feature as a ranking of its own, ascending and descending."""
+
+    example = """\
+features train.txt
+features train.txt --metric average_precision --top 20 --plot features.png"""
+    first = ("metric", "top", "plot")
+
+    files: DataFiles
+    reading: Reading
+    metric: OneMetric
+    top: int = count("Number of features to show, best first.", OUTPUT, 10)
+    plot: str | None = text("File to plot them to, such as features.png or .pdf.", OUTPUT)
+    json: bool = json_flag()
+
+
+class CurveOptions(Flags):
+    """Sizes and splits of the curve."""
+
+    sizes: str | None = text(
+        "Numbers of training queries separated by commas, or fractions up to 1; default: at most "
+        "six, doubling up to all queries.",
+        CURVE,
+    )
+    folds: int = count(
+        "Number of folds of whole queries; with --valid, of random orders of queries.", CURVE, 5
+    )
+    random_state: int = RANDOM_STATE._replace(panel=CURVE).field(0)
+    valid: str | None = text("Data to score the models on, instead of folds.", EVALUATION)
+    valid_group: str | None = text("File of query sizes for --valid (see --group).", EVALUATION)
+    plot: str | None = text("File to plot the curve to, such as curve.png.", EVALUATION)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an invalid value, or a single fold."""
+        super().__post_init__()
+        if self.valid is None:
+            check_integer("folds", self.folds, at_least=2)
+
+    def numbers(self) -> list[float] | None:
+        """Return the sizes as numbers."""
+        if self.sizes is None:
+            return None
+        try:
+            return [float(size) for size in self.sizes.split(",")]
+        except ValueError:
+            raise ParameterError(
+                Mention("sizes", self.sizes),
+                " must be numbers separated by commas, such as 50,100,200.",
+            ) from None
+
+
+class LearningCurveFlags(CommandFlags):
+    """Estimate whether more training queries would make a linear model better.
+
+    Models are trained on more and more of the queries and scored on others. C is held per pair, so
+    it has the same meaning as in a fit to all data.
+    """
+
+    example = """\
+learning-curve train.txt
+learning-curve train.txt -C 0.01 --valid valid.txt --plot curve.png"""
+    first = ("C", "metric", "valid", "sizes", "plot")
+
+    files: DataFiles
+    reading: Reading
+    parameters: LinearDeclaration
+    curve: CurveOptions
+    metric: OneMetric
+    json: bool = json_flag()
+
+
+class CompatFlags(CommandFlags):
+    """Run as svm_rank_learn, svm_rank_classify, or train or predict of LIBLINEAR-ranksvm.
+
+    Flags, files and the meaning of -c are the same as in these programs. An unsupported flag is an
+    error.
+    """
+
+    example = """\
+compat svm_rank_learn -c 20.0 train.dat model.dat
+compat svm_rank_classify test.dat model.dat predictions
+compat train -s 8 -c 1 train.txt train.txt.model
+compat predict test.txt train.txt.model output"""
+
+    program: Annotated[str, argument("PROGRAM", f"One of {', '.join(PROGRAMS)}.")]
+    words: Annotated[
+        list[str] | None,
+        argument("[FLAGS] FILES", "Flags and files of that program; -? lists its flags."),
+    ] = None
+
+
+class DemoFlags(CommandFlags):
+    """Train models on synthetic data, and compare them with baselines on other queries.
+
+    Takes a few seconds and needs no files. If LightGBM or XGBoost is installed, its ranker is one
+    of the baselines.
+    """
+
+    example = "demo --plot curves.png"
+
+    n_queries: int = count("Number of training queries.", DATA, 400, at_least=2, at_most=10**5)
+    random_state: int = RANDOM_STATE._replace(panel=DATA).field(0)
+    plot: str | None = text("File to plot the curves to, such as curves.png.", OUTPUT)
+    json: bool = json_flag()

@@ -1,0 +1,135 @@
+"""Flags: declared as fields of dataclasses, parsed by typer, and named in messages."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from itertools import chain
+from typing import Annotated, Any, ClassVar, dataclass_transform
+
+import typer
+
+from marginrank._utils.parameters import DECLARATION, Mention, Parameter, check_parameters, declared
+
+COMMANDS = {"RankSVM": "marginrank train"}  # commands for learners that messages recommend
+
+
+def flag(name: str) -> str:
+    """Return the spelling of a parameter on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def as_flag(mention: Mention) -> str:
+    """Return a parameter in a message as a flag: "C=-1" as "--C -1"; a learner as its command."""
+    if mention.name in COMMANDS:
+        return COMMANDS[mention.name]
+    spelled = flag(mention.name)
+    if mention.code in (None, "", "True"):
+        return spelled
+    value = '""' if mention.code == "None" else mention.code
+    return f"{spelled} {value}"
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Flags:
+    """Base of dataclasses whose fields are flags; values are checked when an object is made."""
+
+    def __init_subclass__(cls) -> None:
+        """Turn the subclass into a dataclass, without methods that nobody calls."""
+        dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an invalid value."""
+        check_parameters(self)
+
+
+class CommandFlags:
+    """Base of the flags of one command; the docstring is the text of its help.
+
+    An annotated attribute is a flag, an argument in typer's notation, or a dataclass of flags. The
+    subclasses are not dataclasses themselves, because all of them are imported for every command.
+    """
+
+    example: ClassVar[str]
+    first: ClassVar[tuple[str, ...]] = ()  # flags at the top of the help
+    without: ClassVar[tuple[str, ...]] = ()  # shared flags that the command does not have
+
+    def __init__(self, **values: Any) -> None:
+        for name, value in values.items():
+            if isinstance(field := getattr(type(self), name, None), Field):
+                field.metadata[DECLARATION].constraint.check(name, value)
+        vars(self).update(values)
+
+
+def typer_function(
+    kind: type[CommandFlags], run: Callable[[Any], None]
+) -> Callable[[typer.Context], None]:
+    """Return a function for typer that calls `run` with an object of `kind`.
+
+    If a dataclass among the attributes has a field ``given``, it is set to the names of all flags
+    on the command line.
+    """
+    groups: dict[str, Any] = {n: a for n, a in kind.__annotations__.items() if is_dataclass(a)}
+    parsed = {
+        name: _group_flags(annotation, kind.without)
+        if name in groups
+        else [_own_flag(name, annotation, getattr(kind, name, inspect.Parameter.empty))]
+        for name, annotation in kind.__annotations__.items()
+    }
+
+    def function(context: typer.Context, **values: Any) -> None:
+        given = frozenset(name for name in values if _is_given(context, name))
+        for name, group in groups.items():
+            arguments = {p.name: values.pop(p.name) for p in parsed[name]}
+            if any(field.name == "given" for field in fields(group)):
+                arguments["given"] = given
+            values[name] = group(**arguments)
+        run(kind(**values))
+
+    shown = [_keyword("context", typer.Context), *chain.from_iterable(parsed.values())]
+    function.__doc__ = kind.__doc__
+    function.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    function.__annotations__ = {p.name: p.annotation for p in shown}
+    return function
+
+
+def _own_flag(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    if isinstance(default, Field):
+        return _option(name, default.metadata[DECLARATION], default.default)
+    return _keyword(name, annotation, default)
+
+
+def _group_flags(group: Any, without: tuple[str, ...]) -> list[inspect.Parameter]:
+    defaults = {field.name: field.default for field in fields(group)}
+    return [
+        _option(name, parameter, defaults[name])
+        for name, parameter in declared(group).items()
+        if parameter.has_flag and name not in without
+    ]
+
+
+def _option(name: str, parameter: Parameter, default: Any) -> inspect.Parameter:
+    spellings = [flag(name)] if parameter.letter is None else [flag(name), parameter.letter]
+    kind: Any = parameter.constraint.kind
+    if kind is bool and default is True:
+        spellings = [f"{flag(name)}/{flag(f'no_{name}')}"]
+    if default is None:
+        kind = kind | None
+    required = default is MISSING
+    option = typer.Option(
+        *spellings, help=parameter.help, rich_help_panel=parameter.panel, show_default=not required
+    )
+    annotation: Any = Annotated[kind, option]
+    return _keyword(name, annotation, inspect.Parameter.empty if required else default)
+
+
+def _keyword(
+    name: str, annotation: Any, default: Any = inspect.Parameter.empty
+) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+    )
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -1,0 +1,116 @@
+"""Flags of tune: the candidates, and how they are scored."""
+
+from dataclasses import fields
+from typing import Any
+
+from marginrank._utils.parameters import (
+    TEXT,
+    Mention,
+    Parameter,
+    ParameterError,
+    choice,
+    declared,
+    number,
+    or_none,
+)
+from marginrank.cli.flags.declaration import Flags
+from marginrank.cli.flags.shared import EVALUATION, OUTPUT, count, switch, text
+from marginrank.models.parameters import (
+    BINS_TRIED,
+    LOSS_WEIGHT,
+    SMOOTHNESS_TRIED,
+    AdditiveDeclaration,
+)
+
+LISTS = "Model (several values with commas)"
+SEARCH = "Search"
+NONE = "none"  # spelling of None on the command line
+
+OF_TRAIN = declared(AdditiveDeclaration)
+DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(AdditiveDeclaration)}
+
+
+def _listed(name: str, more: str = ".", default: Any = "") -> Any:
+    """Return a field for several values of a parameter of train or train-additive."""
+    if default == "":
+        default = NONE if DEFAULTS[name] is None else DEFAULTS[name]
+    constraint = or_none(TEXT) if default is None else TEXT
+    return Parameter(constraint, f"{OF_TRAIN[name].help[:-1]}{more}", LISTS).field(default)
+
+
+def _shared(name: str, more: str = ".") -> Any:
+    """Return a field for a parameter that all candidates share."""
+    parameter = OF_TRAIN[name]
+    return parameter._replace(help=f"{parameter.help[:-1]}{more}").field(DEFAULTS[name])
+
+
+class SearchOptions(Flags):
+    """The candidates: all combinations of the values that are listed."""
+
+    C: str | None = Parameter(
+        or_none(TEXT), f"{LOSS_WEIGHT.help[:-1]}; default: a grid from the data.", LISTS, "-C"
+    ).field(None)
+    loss: str = _listed("loss")
+    pair_selection: str = _listed("pair_selection")
+    pair_cost: str = _listed("pair_cost")
+    margin: str = _listed("margin")
+    normalization: str | None = _listed(
+        "normalization", "; default: none,query, or none with -C, or pairs with --additive.", None
+    )
+    scale: str | None = _listed(
+        "scale", "; default: none,query, or none with -C, or standard with --additive.", None
+    )
+    additive: bool = switch(
+        "Search additive models (one curve per feature, see train-additive).", LISTS
+    )
+    smoothness: str = _listed(
+        "smoothness", ", with --additive.", ",".join(f"{s:g}" for s in SMOOTHNESS_TRIED)
+    )
+    max_bins: str = _listed("max_bins", ", with --additive.", str(BINS_TRIED))
+    categorical_features: str | None = _shared("categorical_features")
+    interactions: int = _shared("interactions")
+    group_l1: float = _shared("group_l1")
+    monotonic_cst: str | None = _shared("monotonic_cst")
+    solver: str = _shared("solver")
+    tol: float = _shared(
+        "tol", "; candidates use 1e-5, additive candidates 1e-3, or this value if it is larger."
+    )
+    max_iter: int = _shared("max_iter")
+    points: int | None = count(
+        "Number of values of C in the grid from the data; default: 21, or 11 with --budget. With "
+        "--additive: 3, and the grid is extended while its first or last value is the best.",
+        SEARCH,
+        at_most=1000,
+    )
+    budget: float | None = Parameter(
+        or_none(number()),
+        "Seconds for the search: a coarse grid of C for all combinations, then finer grids around "
+        "the best; with -C, only the given values.",
+        SEARCH,
+    ).field(None)
+
+
+class ScoringOptions(Flags):
+    """Data and rule to score candidates by, and data to evaluate the selected model on."""
+
+    valid: str | None = text("Data to score candidates on, instead of folds.", EVALUATION)
+    valid_group: str | None = text("File of query sizes for --valid (see --group).", EVALUATION)
+    folds: int = count("Number of folds of whole queries.", EVALUATION, 5, at_least=2, at_most=1000)
+    rule: str = Parameter(
+        choice(("best", "one_se")),
+        "Select the highest mean (best), or the smallest C within one standard error (one_se).",
+        EVALUATION,
+    ).field("best")
+    nested: bool = switch(
+        "Repeat the search without each fold, for an unbiased estimate on new queries.", EVALUATION
+    )
+    test: str | None = text("Test data to evaluate the selected model on.", EVALUATION)
+    test_group: str | None = text("File of query sizes for --test (see --group).", EVALUATION)
+    plot: str | None = text("File to plot the metric against C to, such as tune.png.", OUTPUT)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an invalid value, or for a rule that needs folds."""
+        super().__post_init__()
+        if self.rule == "one_se" and self.valid is not None:
+            message = " needs the standard error over folds; drop --valid."
+            raise ParameterError(Mention("rule", self.rule), message)

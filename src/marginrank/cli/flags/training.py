@@ -1,0 +1,185 @@
+"""Flags, help and examples of the commands that train."""
+
+from typing import Annotated
+
+from marginrank._utils.parameters import Mention, Parameter, ParameterError, choice
+from marginrank.cli.flags.declaration import CommandFlags, Flags
+from marginrank.cli.flags.search import ScoringOptions, SearchOptions
+from marginrank.cli.flags.shared import (
+    DATA,
+    DataFiles,
+    OneMetric,
+    Reading,
+    Resources,
+    Training,
+    ValidationFlags,
+    argument,
+    count,
+    text,
+)
+from marginrank.models.parameters import (
+    AdditiveDeclaration,
+    DeviceDeclaration,
+    LinearDeclaration,
+    OnlineDeclaration,
+    SparseDeclaration,
+)
+
+PATH = "Path"
+
+
+class TrainFlags(CommandFlags):
+    """Train a linear ranking model and write it to a file.
+
+    The model is a RankSVM: it minimizes a convex loss over pairs of documents of the same query.
+    To choose C by cross-validation, use tune. For sparse models use train-sparse, for data that are
+    larger than memory convert them to a store first. Flags are named like the parameters of
+    marginrank.RankSVM and marginrank.load_letor.
+    """
+
+    example = """\
+train train.txt --model model.json -C 0.01 --valid valid.txt
+train train.txt --model model.json -C 0.01 --objective ndcg@10
+train clicks.txt --pairs clicks.pairs --model model.json
+train large.store --memory-limit 2GB --model model.json
+train a.store b.store --dask tcp://scheduler:8786 --model model.json"""
+    first = ("model", "C", "valid", "metrics", "scale")
+
+    data: DataFiles
+    reading: Reading
+    resources: Resources
+    parameters: LinearDeclaration
+    device: DeviceDeclaration
+    validation: ValidationFlags
+    training: Training
+    pairs: str | None = text(
+        "File of pairs to learn from instead of labels: preferred row, other row (from 0) and, "
+        "optionally, a weight."
+    )
+
+
+class PathOptions(Flags):
+    """A path of sparse models to select from."""
+
+    path: int | None = count(
+        "Fit this many values of C or the radius (tol 1e-4), and keep the best on --valid by the "
+        "first of --metrics; default metric: ndcg@10.",
+        PATH,
+        at_most=10_000,
+    )
+    parameter: str = Parameter(
+        choice(("C", "radius")), "Parameter of the path: C or radius.", PATH
+    ).field("C")
+    plot: str | None = text("File to plot the path to, such as path.png.", PATH)
+
+    def check_penalty(self, l1_ratio: float) -> None:
+        """Raise ValueError if the path has no default grid with this penalty."""
+        if self.path is None:
+            return
+        if self.parameter == "radius" and l1_ratio != 1:
+            raise ParameterError(
+                Mention("l1_ratio"), " cannot be combined with a path of radii; drop one of them."
+            )
+        if l1_ratio == 0:
+            raise ParameterError(
+                Mention("l1_ratio", "0"), " has no default path; use a positive value."
+            )
+
+
+class TrainSparseFlags(CommandFlags):
+    """Train a sparse linear ranking model and write it to a file.
+
+    An l1 penalty sets most weights to zero, so few features have to be computed. Use --path to
+    choose the penalty on validation data. Flags are named like the parameters of
+    marginrank.SparseRankSVM and marginrank.load_letor.
+    """
+
+    example = """\
+train-sparse train.txt --model model.json --radius 4
+train-sparse train.txt --model model.json --path 50 --valid valid.txt --plot path.png"""
+    first = ("model", "C", "radius", "path", "valid")
+
+    data: DataFiles
+    reading: Reading
+    resources: Resources
+    parameters: SparseDeclaration
+    device: DeviceDeclaration
+    path: PathOptions
+    validation: ValidationFlags
+    training: Training
+
+
+class TrainAdditiveFlags(CommandFlags):
+    """Train an additive ranking model, one curve per feature, and write it to a file.
+
+    Curves are as easy to read as weights, and fit effects that are not linear. To choose C and the
+    smoothness by cross-validation, use tune --additive. Flags are named like the parameters of
+    marginrank.AdditiveRankSVM and marginrank.load_letor.
+    """
+
+    example = """\
+train-additive train.txt --model model.json -C 0.01 --valid valid.txt
+train-additive train.csv --model model.json --categorical-features country_id,device_id
+train-additive train.csv --model model.json --monotonic-cst bm25:+1,age:-1"""
+    first = ("model", "C", "smoothness", "max_bins", "valid")
+
+    data: DataFiles
+    reading: Reading
+    parameters: AdditiveDeclaration
+    validation: ValidationFlags
+    training: Training
+
+
+class TrainOnlineFlags(CommandFlags):
+    """Train a linear ranking model by stochastic gradient descent and write it to a file.
+
+    Use it for a quick approximate model, or for text that does not fit in memory: text is read in
+    chunks and needs a qid on every line, a store is mapped into memory. With --early-stopping,
+    training stops by the first of --metrics on --valid. Flags are named like the parameters of
+    marginrank.SGDRankSVM and marginrank.iter_letor.
+    """
+
+    example = """\
+train-online larger-than-memory.txt --model model.json
+train-online train.txt --model model.json --valid valid.txt --early-stopping --metrics ndcg@10"""
+    first = ("model", "C", "max_iter", "valid", "early_stopping")
+    without = ("group",)  # query sizes do not end at chunks
+
+    data: Annotated[
+        list[str],
+        argument(
+            "DATA",
+            "LETOR text (plain, .gz, .bz2, .xz, .zst; several files are read as one), or the "
+            "folder of a store.",
+        ),
+    ]
+    reading: Reading
+    parameters: OnlineDeclaration
+    validation: ValidationFlags
+    training: Training
+    chunk_documents: int | None = count(
+        "Documents of text in memory at a time; default: 65536.", DATA
+    )
+
+
+class TuneFlags(CommandFlags):
+    """Choose C and other parameters by cross-validation, train a model and write it to a file.
+
+    Candidates are scored on folds of whole queries, or on --valid. The selected parameters are then
+    trained on all data, as train (or with --additive, train-additive) does. Ctrl-C ends the search
+    and keeps the best candidate so far.
+    """
+
+    example = """\
+tune train.txt --model model.json
+tune train.txt --model model.json --valid valid.txt --test test.txt
+tune train.txt --model model.json --loss squared_hinge,logistic --scale none,query --budget 60
+tune train.txt --model model.json --additive --smoothness 0.03,0.3,3 --max-bins 16,32"""
+    first = ("model", "metric", "valid", "test", "additive", "budget")
+
+    data: DataFiles
+    reading: Reading
+    options: SearchOptions
+    scoring: ScoringOptions
+    metric: OneMetric
+    training: Training
