@@ -229,11 +229,11 @@ def test_a_solver_that_cannot_do_one_of_the_losses(invoke, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ("--folds 31", "31 folds need as many queries, and there are 30; take fewer folds."),
+        ("--folds 31", "31 folds need as many queries, and there are 30; use fewer folds."),
         (
             "--folds 30 --nested",
             "--nested divides the training rows of fold 1 again: 30 folds need as many queries, "
-            "and there are 29; take fewer folds.",
+            "and there are 29; use fewer folds.",
         ),
     ],
 )
@@ -259,9 +259,8 @@ def test_test_data_are_read_before_the_search(tune, tmp_path, monkeypatch):
 
 def test_a_C_at_the_end_of_its_grid_is_a_warning(tune, train_txt):
     flags = f"--valid {train_txt} --metric pairwise_accuracy -C"
-    assert (
-        "warning: the best C, 0.01, is the largest that was tried; try larger ones with --C."
-        in (tune(flags, "1e-9,0.01").stderr)
+    assert "warning: the best C, 0.01, is the largest value tried; try larger values of --C." in (
+        tune(flags, "1e-9,0.01").stderr
     )
     assert "warning" not in tune(flags, "0.01").stderr
 

@@ -142,12 +142,12 @@ FIRST, REST = np.flatnonzero(QID == 0), np.flatnonzero(QID != 0)
         ("kfold", "cv='kfold' must be a number of folds, a splitter"),
         (None, "cv=None must be a number of folds, a splitter"),
         ([], "cv has no folds"),
-        ([REST], "cv must hold pairs .train, test. of rows; check fold 1"),
-        ([(REST, FIRST), (REST * 1.0, FIRST)], "lists of row numbers; check those of fold 2"),
-        ([(REST, QID == 0)], "lists of row numbers; check those of fold 1"),
-        ([(REST, [len(Y)])], f"cv has row {len(Y)} in fold 1, but X has the rows 0 … "),
+        ([REST], "cv .*train, test.*fold 1"),
+        ([(REST, FIRST), (REST * 1.0, FIRST)], "cv .*row numbers.* fold 2"),
+        ([(REST, QID == 0)], "cv .*row numbers.* fold 1"),
+        ([(REST, [len(Y)])], f"cv has row {len(Y)} in fold 1, "),
         ([(REST, [-1])], "cv has row -1 in fold 1"),
-        ([(REST, [0, 1, 0])], "cv has row 0 twice in a part of fold 1"),
+        ([(REST, [0, 1, 0])], "cv has row 0 twice .* fold 1"),
         ([(REST, [])], "fold 1 has no rows to test"),
         ([(REST, FIRST), ([], FIRST)], "fold 2 has no rows to train"),
         ([(np.arange(len(Y)), FIRST)], "query 0 is in the training rows and in the test rows"),
@@ -253,5 +253,5 @@ def test_pairs_are_of_one_query_and_different_labels():
 
 def test_a_fold_that_is_there_twice_is_refused():
     folds = [(fold.train, fold.test) for fold in query_folds(DATA, 3)]
-    with pytest.raises(ValueError, match="fold 4 is the same as fold 2; drop one of them"):
+    with pytest.raises(ValueError, match="fold 4 is the same as fold 2"):
         folds_of(DATA, [*folds, folds[1]])

@@ -124,9 +124,9 @@ def test_queries_without_a_pair_are_not_counted():
     n = np.count_nonzero(RankingData(X, labels, QID).queries.n_pairs)
     assert curve.sizes[-1] == n < 20
     assert curve.n_pairs[-1, 0] == RankingData(X, labels, QID).n_pairs
-    with pytest.raises(ValueError, match="over queries, and there is 1 to train on that has pairs"):
+    with pytest.raises(ValueError, match="queries with pairs, got 1"):
         learning_curve_ranking(X, np.where(QID == 3, Y, 1), qid=QID, validation=(X, Y, QID))
-    with pytest.raises(ValueError, match="over queries, and there is 1 to train on"):
+    with pytest.raises(ValueError, match="queries with pairs, got 1"):
         learning_curve_ranking(X, Y)
 
 
@@ -150,9 +150,9 @@ def test_sizes_double_by_default(n_queries, expected):
         ([], "must be a list of positive numbers"),
         ([0, 5], "must be a list of positive numbers"),
         (["many"], "must be a list of positive numbers"),
-        ([2.5, 5], "must be whole numbers of queries, up to 18 that have pairs in every fold"),
-        ([5, 21], "must be whole numbers of queries, up to 18 that have pairs in every fold"),
-        ([1.0], "is one size; a curve needs two or more"),
+        ([2.5, 5], "sizes .*up to 18 "),
+        ([5, 21], "sizes .*up to 18 "),
+        ([1.0], "sizes .*one size"),
     ],
 )
 def test_wrong_sizes_are_refused(sizes, message):
@@ -300,7 +300,7 @@ def test_a_fold_without_pairs_to_judge_by_is_left_out():
 
 
 def test_features_that_tell_nothing_are_refused():
-    with pytest.raises(ValueError, match="no feature of X tells documents with different labels"):
+    with pytest.raises(ValueError, match="no feature of X"):
         learning_curve_ranking(np.ones_like(X), Y, qid=QID)
 
 

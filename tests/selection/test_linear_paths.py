@@ -127,18 +127,20 @@ def test_a_grid_is_wider_where_features_differ_in_scale():
     assert grid[-1] / grid[0] > 2.0**40
 
 
-@pytest.mark.parametrize(("factor", "words"), [(1e200, "so large that"), (1e-200, "so small that")])
+@pytest.mark.parametrize(
+    ("factor", "words"), [(1e200, r"X\[:, 0\].* large"), (1e-200, "X.* small")]
+)
 def test_values_that_cannot_be_squared_have_no_grid(factor, words):
     with pytest.raises(ValueError, match=words):
         LINEAR.default_grid(RankingData(factor * X, Y, QID), Parameters(), 5)
 
 
 def test_features_that_tell_nothing_have_no_grid():
-    with pytest.raises(ValueError, match="no feature of X tells"):
+    with pytest.raises(ValueError, match="no feature of X"):
         LINEAR.default_grid(RankingData(np.ones((4, 2)), [0, 1, 0, 1]), Parameters(), 5)
 
 
 def test_a_C_without_an_inverse_is_refused():
     grid = np.array([1e-320, 1.0])
-    with pytest.raises(ValueError, match="C=1e-320 is too small for a path, which divides by it"):
+    with pytest.raises(ValueError, match="C=1e-320 "):
         next(LINEAR.fit_paths(data_of(), Parameters(), grid, [None]))

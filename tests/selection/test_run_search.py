@@ -82,11 +82,11 @@ def test_the_simplest_within_an_error_of_the_best():
     ("options", "message"),
     [
         ({"rule": "two_se"}, "rule='two_se' must be one of 'best', 'one_se'"),
-        ({"cv": 31}, "31 folds need as many queries, and there are 30; take fewer folds"),
+        ({"cv": 31}, "31 folds need as many queries, and there are 30"),
         ({"cv": 30, "nested": True}, "nested divides the training rows of fold 1 again: 30"),
         ({"budget": 0.0}, "budget=0.0 must be a finite number, more than 0"),
-        ({"validation": DATA, "rule": "one_se"}, "rule='one_se' needs folds"),
-        ({"validation": DATA, "nested": True}, "nested needs folds"),
+        ({"validation": DATA, "rule": "one_se"}, "rule='one_se' .*folds"),
+        ({"validation": DATA, "nested": True}, "nested .*folds"),
         ({"validation": RankingData(X[:, :4], Y, QID)}, "validation has 4 features, but X has 5"),
         ({"metric": "ndgc"}, "metric 'ndgc' is not known"),
     ],
@@ -281,8 +281,7 @@ def test_a_best_C_at_the_end_of_its_grid_is_told():
     ).edge_message()
     side, more = ("largest", "larger") if top > worst else ("smallest", "smaller")
     assert (
-        str(message)
-        == f"the best C, {top:g}, is the {side} that was tried; try {more} ones with C."
+        str(message) == f"the best C, {top:g}, is the {side} value tried; try {more} values of C."
     )
     alone = run_search(DATA, SearchSpace(Parameters(), {}, [top]), validation=held_out)
     assert alone.edge_message() is None

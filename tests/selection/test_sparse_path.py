@@ -135,7 +135,7 @@ def test_many_features():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"Cs": [1.0], "radii": [1.0]}, "give one of them"),
+        ({"Cs": [1.0], "radii": [1.0]}, "Cs and radii"),
         ({"Cs": []}, "^Cs must be a list of numbers with at least one entry"),
         ({"Cs": [[1.0]]}, "^Cs must be a list of numbers with at least one entry"),
         ({"radii": ["wide"]}, "^radii must be a list of numbers with at least one entry"),

@@ -1,7 +1,7 @@
-"""Arrays at addresses that the kernels may read.
+"""Alignment of arrays for the kernels.
 
-An array that arrives in a message, as between workers of a cluster, is a view of the message and
-may begin at any byte. Compiled code must not read float64 from an odd address.
+An array received by a worker of a cluster is a view of the message and may begin at any byte.
+Compiled code must not read float64 from an odd address.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 
 def aligned(value: Any) -> Any:
-    """Return a value whose arrays are aligned; only those that are not are copied."""
+    """Return a value whose arrays are aligned; unaligned arrays are copied."""
     if isinstance(value, np.ndarray):
         return value if value.flags.aligned else value.copy()
     if sp.issparse(value) and value.format == "csr":
@@ -21,7 +21,7 @@ def aligned(value: Any) -> Any:
 
 
 class AlignedWhenUnpickled:
-    """A base for objects with arrays that the kernels read."""
+    """Base class of objects with arrays that the kernels read."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update({name: aligned(value) for name, value in state.items()})

@@ -1,4 +1,4 @@
-"""Files and folders that appear complete or not at all."""
+"""Files and folders that are written completely or not at all."""
 
 import errno
 import fcntl
@@ -20,21 +20,12 @@ CANNOT_WRITE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing that takes the place of `path` only when the block ends well.
+    """Open a binary file for writing that replaces `path` only if the block succeeds.
 
-    It is written under a temporary name in the same folder, made durable and renamed. If the block
-    raises, the temporary file is removed and `path` is what it was; if the process is killed, the
-    next write to `path` removes it. Links are followed and the permissions of an existing file
-    kept; a device or a pipe, such as /dev/stdout, is written as it is.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
-    Yields
-    ------
-    binary file object
+    The file is written under a temporary name in the same folder, synced and renamed. If the block
+    raises, the temporary file is removed; if the process is killed, the next write to `path`
+    removes it. Links are followed, and an existing file keeps its permissions. A device or a pipe,
+    such as /dev/stdout, is written directly.
     """
     if _is_special(path):
         with _naming_writes(path), open(path, "wb") as file:
@@ -62,22 +53,11 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[str]:
-    """Make a folder that takes the place of `path` only when the block ends well.
+    """Yield a temporary folder that replaces `path` only if the block succeeds.
 
-    The block fills a temporary folder beside `path`. It changes names with a folder that is already
-    there, in one step where the system can, and the old one is removed. The new folder has the
-    permissions of the old one, and so have files of the same names. What a killed process left is
-    removed by the next call.
-
-    Parameters
-    ----------
-    path : str or path
-        The folder.
-
-    Yields
-    ------
-    str
-        The temporary folder.
+    It is exchanged with an existing folder in one step if the system supports that, and the old one
+    is removed. The new folder, and files of the same names in it, keep the permissions. Leftovers
+    of a killed process are removed by the next call.
     """
     target = os.path.realpath(path)
     _remove_leftovers(target)
@@ -91,8 +71,10 @@ def atomic_folder(path: Path) -> Iterator[str]:
             yield temporary
         for name in os.listdir(temporary):
             _sync(os.path.join(temporary, name))
-        if replaces:
-            _keep_permissions(target, temporary)
+        for name in (*os.listdir(temporary), "") if replaces else ():
+            with suppress(FileNotFoundError):
+                mode = os.stat(os.path.join(target, name)).st_mode
+                os.chmod(os.path.join(temporary, name), stat.S_IMODE(mode))
         _sync(temporary)
         _move_folder(temporary, target)
         _sync(os.path.dirname(target))
@@ -101,36 +83,16 @@ def atomic_folder(path: Path) -> Iterator[str]:
         os.close(descriptor)
 
 
-def _keep_permissions(old: str, new: str) -> None:
-    """Give a folder, and the files in it, the permissions of another one and its files."""
-    for name in (*os.listdir(new), ""):
-        with suppress(FileNotFoundError):
-            mode = os.stat(os.path.join(old, name)).st_mode
-            os.chmod(os.path.join(new, name), stat.S_IMODE(mode))
-
-
 class FolderReplaced(Exception):
-    """Another folder took the place of one while that was being read."""
+    """A folder was replaced while it was being read."""
 
 
 @contextmanager
 def open_folder(path: Path) -> Iterator[int]:
-    """Open a folder for reading: what is opened below it belongs together, whatever gets its name.
+    """Yield a descriptor of a folder, for the parameter `dir_fd` of :func:`os.open`.
 
-    Parameters
-    ----------
-    path : str or path
-        The folder.
-
-    Yields
-    ------
-    int
-        A descriptor, for the parameter `dir_fd` of :func:`os.open`.
-
-    Raises
-    ------
-    FolderReplaced
-        If the folder is being replaced, instead of the error that this causes in the block.
+    Files opened with it belong together, even if the folder is replaced. If the block fails because
+    of that, FolderReplaced is raised instead of its error.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -151,7 +113,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether there is something at `path` that is no file; raise if it is a folder."""
+    """Whether `path` is a device or a pipe; raise if it is a folder."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -162,10 +124,10 @@ def _is_special(path: Path) -> bool:
 
 
 def _move_folder(temporary: str, target: str) -> None:
-    """Give a folder its name; a folder that had it is then at `temporary`, or gone."""
+    """Rename a folder; an existing `target` is then at `temporary`, or removed."""
     if not os.path.lexists(target):
         os.rename(temporary, target)
-    elif not _exchange(temporary, target):  # two renames: for a moment, there is none
+    elif not _exchange(temporary, target):  # two renames: for a moment, there is no target
         old = _hidden_name(target, "old")
         os.rename(target, old)
         try:
@@ -177,7 +139,7 @@ def _move_folder(temporary: str, target: str) -> None:
 
 
 def _exchange(one: str, other: str) -> bool:
-    """Exchange two names in one step; return False where that cannot be done."""
+    """Exchange two names in one step; return False if that is not supported."""
     import ctypes  # takes longer to import than most files to write
 
     libc = ctypes.CDLL(None)
@@ -190,7 +152,7 @@ def _exchange(one: str, other: str) -> bool:
 
 
 def _create(target: str, make: Callable[[str], int]) -> tuple[str, int]:
-    """Make something under a hidden name; return the name and a descriptor that holds its lock."""
+    """Create a hidden file or folder; return its name and a descriptor that holds its lock."""
     while True:
         name = _hidden_name(target, "tmp")
         descriptor = make(name)
@@ -198,7 +160,7 @@ def _create(target: str, make: Callable[[str], int]) -> tuple[str, int]:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.path.lexists(name):
             return name, descriptor
-        os.close(descriptor)  # another process took it for a leftover before it was locked
+        os.close(descriptor)  # another process removed it as a leftover before it was locked
 
 
 def _new_file(name: str) -> int:
@@ -211,7 +173,7 @@ def _new_folder(name: str) -> int:
 
 
 def _hidden_name(target: str, ending: str) -> str:
-    """Return a new name in the same folder, by which a later process knows what it was for."""
+    """Return a new name in the same folder, from which a later process knows the target."""
     return f"{_hidden_prefix(target)}{secrets.token_hex(6)}.{ending}"
 
 
@@ -220,56 +182,50 @@ def _hidden_prefix(target: str) -> str:
     return os.path.join(folder, f".marginrank-{zlib.crc32(os.fsencode(name)):08x}-")
 
 
-def _hidden(target: str, ending: str) -> list[str]:
-    """Return what there is under such names."""
-    folder, prefix = os.path.split(_hidden_prefix(target))
-    with suppress(OSError):
-        names = [n for n in os.listdir(folder) if n.startswith(prefix) and n.endswith(ending)]
-        return [os.path.join(folder, name) for name in sorted(names)]
-    return []
-
-
 def _remove_leftovers(target: str) -> None:
-    """Remove what processes that were killed have left of earlier attempts to write `target`."""
-    for ending in ("tmp", "old") if os.path.lexists(target) else ("tmp",):
-        for leftover in _hidden(target, ending):
-            with _locked(leftover) as abandoned:
-                if abandoned and os.path.isdir(leftover):
-                    shutil.rmtree(leftover, ignore_errors=True)
-                elif abandoned:
-                    with suppress(OSError):
-                        os.unlink(leftover)
+    """Remove leftovers of killed processes that were writing `target`."""
+    folder, prefix = os.path.split(_hidden_prefix(target))
+    # Without a target, an "old" folder is the only copy.
+    endings = ("tmp", "old") if os.path.lexists(target) else ("tmp",)
+    names: list[str] = []
+    with suppress(OSError):
+        names = sorted(os.listdir(folder))
+    for name in names:
+        if not (name.startswith(prefix) and name.endswith(endings)):
+            continue
+        leftover = os.path.join(folder, name)
+        with _locked(leftover) as abandoned:
+            if abandoned and os.path.isdir(leftover):
+                shutil.rmtree(leftover, ignore_errors=True)
+            elif abandoned:
+                with suppress(OSError):
+                    os.unlink(leftover)
 
 
 @contextmanager
 def _locked(path: str) -> Iterator[bool]:
-    """Yield whether no process is at work on a file or folder, and let none begin.
-
-    A process at work holds a lock, which the system takes from it however it ends.
-    """
-    try:  # a pipe, which would block, or a link is none of ours
+    """Yield True if no other process is writing a file or folder, and lock it."""
+    # A process that writes holds a lock, which the system releases however the process ends.
+    try:  # a pipe, which would block, or a link is not ours
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:  # gone, or somebody else's
+    except OSError:  # gone, or another user's
         yield False
         return
     try:
         mode = os.fstat(descriptor).st_mode
-        yield (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and _lock(descriptor)
+        is_free = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # locked, or the file system has no locks
+            is_free = False
+        yield is_free
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody has it, or the file system has no locks
-        return False
-    return True
-
-
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Let errors name what the user asked for, not the temporary name."""
+    """Name `path` in errors, not the temporary name."""
     try:
         yield
     except OSError as error:
@@ -278,7 +234,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _naming_writes(path: Path) -> Iterator[None]:
-    """Let errors of writing, which know no name, name the file."""
+    """Name `path` in errors of writing, which have no file name."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The name of a feature that was given none, the same everywhere.
+"""Default names of features.
 
-Column k of X, counted from 0, is called f(k + 1): f1 is the first column of an array, and feature 1
-of LETOR text. Names that the user gave come first.
+Column k of X, counted from 0, is f(k + 1): f1 is the first column of an array, and feature 1 of
+LETOR text.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,6 @@ def names_of_all(names: Sequence[str] | None, n_features: int) -> list[str]:
 
 
 def column_of_name(name: str) -> int:
-    """Return the column of a feature that has no name: of f39, or of 39; −1 if it is neither."""
+    """Return the column of a default name, f39 or 39; −1 for other names."""
     number = name.removeprefix("f")
     return int(number) - 1 if number.isdecimal() else -1

@@ -1,5 +1,6 @@
-"""What memory a process can have, so that absurd sizes are refused before they are asked for."""
+"""Memory available to the process, and checks of sizes before anything is allocated."""
 
+import math
 import numbers
 import os
 import re
@@ -20,11 +21,11 @@ UNITS = {"": 1, "B": 1} | {
 }
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:e\d+)?"
 SIZE = re.compile(rf"({NUMBER})\s*({'|'.join(UNITS)})", re.IGNORECASE)
-FIT_VECTORS = 8  # of an entry a feature, that any fit needs at once
+FIT_VECTORS = 8  # with one entry per feature, that any fit needs at once
 
 
 def require_memory(n_bytes: int, what: str, fix: str) -> None:
-    """Raise ValueError for what needs more memory than there can be."""
+    """Raise ValueError if `n_bytes` exceed the available memory."""
     available = available_memory()
     if n_bytes > available:
         raise ValueError(
@@ -34,7 +35,7 @@ def require_memory(n_bytes: int, what: str, fix: str) -> None:
 
 
 def require_vectors(n_features: int) -> None:
-    """Raise ValueError for so many features that the vectors of a fit cannot be had."""
+    """Raise ValueError if there is not enough memory for the vectors of a fit."""
     require_memory(
         8 * FIT_VECTORS * n_features,
         f"X has {n_features} features, and a fit to them",
@@ -43,19 +44,17 @@ def require_vectors(n_features: int) -> None:
 
 
 def gigabytes(n_bytes: int) -> str:
-    """Return a size for people."""
+    """Return a size in gigabytes as text, without the unit."""
     return f"{n_bytes / 1e9:,.1f}"
 
 
 def readable(n_bytes: int) -> str:
-    """Return a size with its unit."""
-    if n_bytes >= 1_000_000_000:
-        return f"{gigabytes(n_bytes)} GB"
-    return f"{n_bytes / 1e6:,.0f} MB"
+    """Return a size as text, in GB or MB."""
+    return f"{gigabytes(n_bytes)} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"
 
 
 def available_memory() -> int:
-    """Return the least of what the system, the control group and the limits leave, in bytes."""
+    """Return the bytes that the system, the control group and the limits allow."""
     return min(_limits())
 
 
@@ -64,17 +63,15 @@ def _limits() -> Iterator[int]:
     for path in CONTROL_GROUPS:
         with suppress(OSError, ValueError), open(path, encoding="ascii") as file:
             yield int(file.read())  # "max" if there is none
-    for kind, used in (
-        (resource.RLIMIT_AS, mapped_memory),
-        (resource.RLIMIT_DATA, reserved_memory),
-    ):
+    limits = (resource.RLIMIT_AS, _mapped_memory), (resource.RLIMIT_DATA, reserved_memory)
+    for kind, used in limits:
         limit = resource.getrlimit(kind)[0]
         if limit != resource.RLIM_INFINITY:
             yield max(limit - used(), 0)
 
 
 def _system_memory() -> int:
-    """Return what is free or can be freed, or all there is where the system does not tell."""
+    """Return the free or reclaimable memory, or the physical memory if that is unknown."""
     fields = {}
     with suppress(OSError), open("/proc/meminfo", encoding="ascii") as file:
         fields = dict(line.split(":", 1) for line in file)
@@ -85,18 +82,13 @@ def _system_memory() -> int:
 
 
 def private_memory() -> int:
-    """Return the memory in use by this process alone, in bytes: pages in memory and in swap.
-
-    Files, and addresses that are reserved without being used, do not count.
-    """
+    """Return the private memory in use by this process, in bytes, without files."""
     fields = _process_fields()
-    if "RssAnon" in fields:
-        return fields["RssAnon"] + fields.get("VmSwap", 0)
-    return _peak_memory()
+    return fields.get("RssAnon", _peak_memory()) + fields.get("VmSwap", 0)
 
 
 def reserved_memory() -> int:
-    """Return the bytes of private addresses, used or not, which a limit on data counts."""
+    """Return the bytes of private addresses, used or not, which RLIMIT_DATA limits."""
     return _process_fields().get("VmData", _peak_memory())
 
 
@@ -112,27 +104,22 @@ def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if IS_MAC else 1024)
 
 
-def parse_bytes(name: str, value: Any) -> int:
-    """Return a number of bytes, given as one or as text such as "2GB" or "512 MiB"."""
-    match = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    number, unit = value, 1
-    if match is not None:
-        number, unit = float(match[1]), UNITS[match[2].upper()]
-    elif not isinstance(value, numbers.Real) or isinstance(value, bool):
-        raise _no_size(name, value)
-    if not 0 < number * unit < 2**63:
-        raise _no_size(name, value)
-    return int(number * unit)
-
-
-def _no_size(name: str, value: object) -> ParameterError:
-    return ParameterError(
-        given(name, value), " must be a number of bytes, or a size such as '2GB' or '512MB'."
-    )
-
-
-def mapped_memory() -> int:
-    """Return the address space this process has taken, in bytes; 0 if the system does not tell."""
+def _mapped_memory() -> int:
     with suppress(OSError), open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     return 0
+
+
+def parse_bytes(name: str, value: Any) -> int:
+    """Return a number of bytes, given as one or as text such as "2GB" or "512 MiB"."""
+    match = SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    number: Any = math.nan
+    if match is not None:
+        number = float(match[1]) * UNITS[match[2].upper()]
+    elif isinstance(value, numbers.Real) and not isinstance(value, bool):
+        number = value
+    if not 0 < number < 2**63:
+        raise ParameterError(
+            given(name, value), " must be a number of bytes, or a size such as '2GB' or '512MB'."
+        )
+    return int(number)

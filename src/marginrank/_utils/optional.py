@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-# Extras of which one library alone is not enough.
+# Extras that need more than one library.
 TOGETHER = {"cli": "typer rich", "dask": "'dask[dataframe,distributed]'"}
 
 

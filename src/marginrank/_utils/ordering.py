@@ -1,4 +1,4 @@
-"""The largest of many values, chosen alike on every machine."""
+"""The largest of many values, the same on every machine."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from marginrank._utils.types import Floats, Integers
 
 
 def places_of_largest(values: Floats, k: int) -> Integers:
-    """Return where the k largest values are, in ascending order; of equal ones, the first.
+    """Return the positions of the k largest values, ascending; of equal values, the first.
 
-    ``numpy.argpartition`` is free to choose among equal ones, and does so by version and processor.
+    ``numpy.argpartition`` selects among equal values differently by version and processor.
     """
     n = values.size
     if k >= n:

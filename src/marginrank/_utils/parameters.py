@@ -1,8 +1,8 @@
-"""Parameters: how one is declared, checked, and named in messages.
+"""Declarations of parameters, their checks, and messages that mention them.
 
-The parameters of a learner are the fields of a dataclass, each declared once: what values it takes,
-its default, and what it is for. Checks, flags of the command line, model files and messages derive
-from that. NumPy is not imported, as the help of the command line does not wait for it.
+The parameters of a learner are the fields of a dataclass, each declared once: constraint, default
+and help. Checks, flags of the command line, model files and messages derive from that. NumPy is not
+imported, because the command line's help should not wait for it.
 """
 
 import dataclasses
@@ -19,27 +19,25 @@ DECLARATION = "parameter"  # key of a field's metadata
 
 
 class Mention(NamedTuple):
-    """A parameter in a message: ``C``, or ``C=1.0`` with the code of a value; or a learner.
+    """A parameter or a learner in a message: ``C``, or ``C=1.0`` with the code of a value.
 
-    Python spells it so; the command line spells it as its flag or its command.
+    The command line shows it as a flag or a command.
     """
 
     name: str
     code: str | None = None
 
     def __str__(self) -> str:
-        """Spell it as Python does."""
         return self.name if self.code is None else f"{self.name}={self.code}"
 
 
 class Wording(NamedTuple):
-    """What Python says with names and objects of its own, and how surfaces without them say it."""
+    """Text with separate wordings for Python and for the command line."""
 
     python: str
     plain: str = ""
 
     def __str__(self) -> str:
-        """Say it as Python does."""
         return self.python
 
 
@@ -54,7 +52,7 @@ def given(name: str, value: Any) -> Mention:
 
 
 class Message(str):
-    """Text with mentions of parameters; as text, it is in the words of Python.
+    """Text with mentions of parameters; as a str, it has Python's wording.
 
     Examples
     --------
@@ -69,28 +67,19 @@ class Message(str):
     parts: tuple[Part, ...]
 
     def __new__(cls, *parts: Part) -> "Message":
-        """Put the parts together, which may be messages themselves."""
         message = super().__new__(cls, "".join(map(str, parts)))
-        message.parts = tuple(chain.from_iterable(map(_split, parts)))
+        split = (part.parts if isinstance(part, Message) else (part,) for part in parts)
+        message.parts = tuple(chain.from_iterable(split))
         return message
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
-        """Return the text with parameters in the words of another surface."""
-        return "".join(_spelled(part, spell) for part in self.parts)
-
-
-def _spelled(part: Part, spell: Callable[[Mention], str]) -> str:
-    if isinstance(part, Mention):
-        return spell(part)
-    return part.plain if isinstance(part, Wording) else part
-
-
-def _split(part: Part) -> tuple[Part, ...]:
-    return part.parts if isinstance(part, Message) else (part,)
+        """Return the text for a surface other than Python, with `spell` applied to mentions."""
+        plain = (part.plain if isinstance(part, Wording) else part for part in self.parts)
+        return "".join(spell(part) if isinstance(part, Mention) else part for part in plain)
 
 
 class ParameterError(ValueError):
-    """A wrong parameter; the message is made of text and of mentions of parameters.
+    """An invalid parameter; the message consists of text and mentions of parameters.
 
     Examples
     --------
@@ -107,12 +96,10 @@ class ParameterError(ValueError):
         self.message = Message(*parts)
 
     def __str__(self) -> str:
-        """Return the message in the words of Python."""
         return str(self.message)
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What the message is made of."""
         return self.message.parts
 
     @property
@@ -121,13 +108,12 @@ class ParameterError(ValueError):
         return next((part.name for part in self.parts if isinstance(part, Mention)), None)
 
     def spelled(self, spell: Callable[[Mention], str]) -> str:
-        """Return the message with parameters in the words of another surface."""
         return self.message.spelled(spell)
 
 
 @contextmanager
 def calling(name: str, other: str) -> Iterator[None]:
-    """Let errors call a parameter by another name, that which it has where the block is."""
+    """Rename a parameter in errors of the block."""
     try:
         yield
     except ParameterError as error:
@@ -139,7 +125,7 @@ def calling(name: str, other: str) -> Iterator[None]:
 
 
 def check_number(name: str, value: Any, *, above: float = 0.0, allow_equal: bool = False) -> float:
-    """Return a finite number above a bound."""
+    """Return `value` as a float; raise unless it is finite and above a bound."""
     if not (_is_finite(value) and (value > above or (allow_equal and value == above))):
         relation = "at least" if allow_equal else "more than"
         raise ParameterError(given(name, value), f" must be a finite number, {relation} {above:g}.")
@@ -147,7 +133,7 @@ def check_number(name: str, value: Any, *, above: float = 0.0, allow_equal: bool
 
 
 def check_integer(name: str, value: Any, *, at_least: int, at_most: float = math.inf) -> int:
-    """Return an integer inside of bounds."""
+    """Return `value` as an int; raise unless it is an integer within bounds."""
     valid = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not (valid and at_least <= value <= at_most):
         bounds = (
@@ -158,7 +144,7 @@ def check_integer(name: str, value: Any, *, at_least: int, at_most: float = math
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """Return one of the allowed names."""
+    """Return `value`; raise unless it is one of the allowed names."""
     allowed = list(choices)
     if not isinstance(value, str) or value not in allowed:
         names = ", ".join(map(repr, allowed))
@@ -176,76 +162,64 @@ def _is_finite(value: Any) -> bool:
 
 
 def check_share(name: str, value: Any, *, allow_ends: bool = True) -> float:
-    """Return a number from 0 to 1, which may be these or not."""
+    """Return `value` as a float; raise unless it is between 0 and 1."""
     if not (_is_finite(value) and (0 <= value <= 1 if allow_ends else 0 < value < 1)):
         bounds = "from 0 to 1" if allow_ends else "above 0 and below 1"
         raise ParameterError(given(name, value), f" must be a number {bounds}.")
     return float(value)
 
 
-def check_flag(name: str, value: Any) -> bool:
-    """Return True or False."""
+def check_flag(name: str, value: Any) -> None:
+    """Raise ValueError unless `value` is True or False."""
     if not isinstance(value, bool):
         import numpy as np
 
         if not isinstance(value, np.bool_):
             raise ParameterError(given(name, value), " must be True or False.")
-    return bool(value)
 
 
-def check_text(name: str, value: Any) -> str:
-    """Return text."""
+def check_text(name: str, value: Any) -> None:
+    """Raise ValueError unless `value` is text."""
     if not isinstance(value, str):
         raise ParameterError(given(name, value), " must be text.")
-    return value
 
 
 class Constraint(NamedTuple):
-    """What values a parameter takes.
+    """The values that a parameter accepts."""
 
-    Attributes
-    ----------
-    kind : type
-        What the command line makes of a word: bool, int, float or str.
-    check : callable
-        Refuses a wrong value, given the name of the parameter and the value.
-    names : callable
-        Returns the names to choose from, if it is a choice.
-    """
-
-    kind: type
-    check: Callable[[str, Any], object]
-    names: Callable[[], Iterable[str]] = tuple
+    kind: type  # of a value on the command line: bool, int, float or str
+    check: Callable[[str, Any], object]  # raises ParameterError, given name and value
+    names: Callable[[], Iterable[str]] = tuple  # the choices, if it is a choice
 
 
 def number(*, above: float = 0.0, allow_equal: bool = False) -> Constraint:
-    """Take finite numbers above a bound, or also at it."""
+    """Accept finite numbers above a bound, or at it with `allow_equal`."""
     return Constraint(float, partial(check_number, above=above, allow_equal=allow_equal))
 
 
 def share(*, allow_ends: bool = True) -> Constraint:
-    """Take numbers from 0 to 1."""
+    """Accept numbers from 0 to 1."""
     return Constraint(float, partial(check_share, allow_ends=allow_ends))
 
 
 def integer(*, at_least: int, at_most: float = math.inf) -> Constraint:
-    """Take integers inside of bounds."""
+    """Accept integers within bounds."""
     return Constraint(int, partial(check_integer, at_least=at_least, at_most=at_most))
 
 
 def choice(names: Sequence[str] | Callable[[], Iterable[str]]) -> Constraint:
-    """Take one of some names, or of those that a function returns when they are needed."""
+    """Accept one of some names, or of the names that a function returns when called."""
     find = names if callable(names) else lambda: names
     return Constraint(str, lambda name, value: check_choice(name, value, find()), find)
 
 
 def accepted_by(function: Callable[[Any], object], kind: type = str) -> Constraint:
-    """Take what a function takes without an error; it knows the name of the parameter."""
+    """Accept the values for which a function raises no error."""
     return Constraint(kind, lambda name, value: function(value))
 
 
 def or_none(other: Constraint) -> Constraint:
-    """Take None, and what another constraint does."""
+    """Accept None, and the values of another constraint."""
 
     def check(name: str, value: Any) -> None:
         if value is not None:
@@ -259,27 +233,13 @@ TEXT = Constraint(str, check_text)
 
 
 class Parameter(NamedTuple):
-    """The declaration of a parameter, but for its name and default, which a field adds.
-
-    Attributes
-    ----------
-    constraint : Constraint
-        What values it takes.
-    help : str
-        What it is for, in a sentence; a choice names what there is to choose from.
-    panel : str
-        Heading under which the help of a command lists it.
-    letter : str or None
-        A short flag, such as "-C".
-    has_flag : bool
-        Whether a command that learns takes it as a flag.
-    """
+    """The declaration of a parameter, without its name and default, which a field adds."""
 
     constraint: Constraint
-    help: str
-    panel: str
-    letter: str | None = None
-    has_flag: bool = True
+    help: str  # one sentence
+    panel: str  # heading under which the help of a command lists it
+    letter: str | None = None  # short flag, such as "-C"
+    has_flag: bool = True  # whether commands that train have a flag for it
 
     def field(self, default: Any = dataclasses.MISSING) -> Any:
         """Return a field of a dataclass; without a default it is required."""
@@ -296,6 +256,6 @@ def declared(kind: Any) -> dict[str, Parameter]:
 
 
 def check_parameters(parameters: Any) -> None:
-    """Raise ValueError for values that are not as declared, one by one."""
+    """Raise ValueError if a value is not as declared."""
     for name, parameter in declared(parameters).items():
         parameter.constraint.check(name, getattr(parameters, name))

@@ -11,17 +11,14 @@ MOST_ROWS = 50  # of an HTML table; to_frame has all
 
 
 class ResultTable:
-    """Base class of results that have rows.
-
-    Subclasses define `_columns` and `_summary`.
-    """
+    """Base class of results with rows, which have a data frame, HTML and a short repr."""
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         """Return the columns by name, all of one length."""
         raise NotImplementedError
 
     def _summary(self) -> str:
-        """Return the result in a few words."""
+        """Return a short description for the repr."""
         raise NotImplementedError
 
     def to_frame(self) -> Any:
@@ -48,7 +45,6 @@ class ResultTable:
         return require("pandas").DataFrame(dict(self._columns()))
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the first rows."""
         columns = self._columns()
         n_rows = len(next(iter(columns.values())))
         rows = islice(zip(*columns.values(), strict=True), MOST_ROWS)
@@ -62,7 +58,6 @@ class ResultTable:
         )
 
     def __repr__(self) -> str:
-        """Return the name of the class and the summary."""
         return f"{type(self).__name__}({self._summary()})"
 
 
@@ -71,5 +66,4 @@ def _html_row(tag: str, cells: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return the value of a cell, floats with a few digits."""
     return f"{value:.5g}" if isinstance(value, float) else str(value)

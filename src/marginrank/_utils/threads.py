@@ -1,4 +1,4 @@
-"""Threads: how many the kernels and BLAS use, and attributes that no lock guards."""
+"""Numbers of threads of the kernels and of BLAS, and a cached_property without a lock."""
 
 import numbers
 import os
@@ -14,7 +14,7 @@ from marginrank._utils.parameters import ParameterError, Wording, given
 
 T = TypeVar("T")
 
-MOST_THREADS = 256  # asking for more than there are cores is harmless, for thousands is not
+MOST_THREADS = 256  # more threads than cores are harmless, thousands are not
 
 
 def effective_threads(n_jobs: int | None) -> int:
@@ -35,10 +35,8 @@ def effective_threads(n_jobs: int | None) -> int:
 
 
 def available_threads() -> int:
-    """Return how many threads "all" are: OMP_NUM_THREADS, or the cores this process may run on.
-
-    The variable is not ours, but it is the one that joblib and clusters set to share a machine.
-    """
+    """Return OMP_NUM_THREADS, or the number of cores that this process may run on."""
+    # joblib and clusters set the variable to share a machine.
     wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if wanted.isdecimal() and int(wanted) > 0:
         return int(wanted)
@@ -46,28 +44,20 @@ def available_threads() -> int:
 
 
 class _Libraries(NamedTuple):
-    """The BLAS libraries of this process, as threadpoolctl controls them.
+    """The BLAS libraries of this process, as threadpoolctl controls them."""
 
-    Attributes
-    ----------
-    shared : list
-        Libraries with one number of threads per process.
-    local : list
-        Libraries with one number of threads per calling thread.
-    """
-
-    shared: list[Any]
-    local: list[Any]
+    shared: list[Any]  # with one number of threads per process
+    local: list[Any]  # with one number of threads per calling thread
 
 
 class _SharedLimit:
-    """Limits the shared libraries to one thread while anybody wants that; the last one restores."""
+    """Limits the shared libraries to one thread until the last holder leaves."""
 
     def __init__(self) -> None:
         self._holders: list[int] = []  # threads
         self._before: list[tuple[Any, int]] = []  # libraries and their numbers of threads
-        # Held during a fork, so that the child never sees it half done. A fork may come out of a
-        # signal handler that interrupted its owner: hence an RLock.
+        # Held during a fork, so that the child never sees a half-done change. An RLock, because a
+        # signal handler that interrupted its owner may fork.
         self._lock = threading.RLock()
         os.register_at_fork(
             before=self._lock.acquire,
@@ -90,8 +80,7 @@ class _SharedLimit:
             self._restore_if_unused()
 
     def _after_fork(self) -> None:
-        """Forget the holders that do not exist in the child: all threads but this one."""
-        this = threading.get_ident()
+        this = threading.get_ident()  # the only thread that exists in the child
         self._holders = [holder for holder in self._holders if holder == this]
         self._restore_if_unused()
         self._lock.release()
@@ -109,9 +98,8 @@ class _SharedLimit:
 def serial_blas() -> Iterator[None]:
     """Limit BLAS to one thread.
 
-    Its vectors are short here, its threads would compete with those of the kernels for the cores,
-    and its sums would depend on their number. Fits may overlap, in any threads: the last one to end
-    restores the number of threads.
+    With more, sums would depend on the number of threads, which would also compete with the threads
+    of the kernels. Fits may overlap, in any threads: the last one restores the number of threads.
     """
     local = [(library, library.num_threads) for library in _libraries().local]
     _shared_limit.enter()
@@ -133,17 +121,14 @@ def _libraries() -> _Libraries:
 
 
 def _is_shared(library: Any) -> bool:
-    """Whether a thread that sets the number of threads of a library sets it for all others."""
+    """Whether the number of threads of a library is the same for all calling threads."""
     openmp = getattr(library, "threading_layer", None) == "openmp"
     return library.internal_api in ("openblas", "flexiblas") and not openmp
 
 
 def _drop_owner(library: Any) -> None:
-    """Let this thread set the number of threads of a shared library.
-
-    Since 3.8, threadpoolctl ignores every thread but the first one to set it, even a thread that is
-    done with it.
-    """
+    """Let this thread set the number of threads of a shared library."""
+    # Since 3.8, threadpoolctl ignores all threads except the first one that set the number.
     drop = getattr(library, "clear_controlling_thread", None)
     if drop is not None:
         drop(force=True)
@@ -153,10 +138,10 @@ _shared_limit = _SharedLimit()
 
 
 class cached_property(Generic[T]):
-    """Like that of functools since Python 3.12: without a lock.
+    """functools.cached_property of Python 3.12, without a lock.
 
-    Before, one lock served all instances of a class: threads waited for each other's sweeps, and a
-    process forked meanwhile waited forever. Two threads that ask at once both compute the value.
+    Before 3.12, one lock served all instances of a class: threads waited for each other's sweeps,
+    and a process forked meanwhile waited forever. Two concurrent threads both compute the value.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -164,7 +149,6 @@ class cached_property(Generic[T]):
         self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Remember the name of the attribute."""
         self._name = name
 
     @overload
@@ -172,7 +156,6 @@ class cached_property(Generic[T]):
     @overload
     def __get__(self, instance: object, owner: type) -> T: ...
     def __get__(self, instance: object | None, owner: type) -> "cached_property[T] | T":
-        """Compute the value and put it where Python finds it before it comes here again."""
         if instance is None:
             return self
         value = self._compute(instance)

@@ -19,11 +19,10 @@ from marginrank.metrics.ranking import Ranking
 Value = float | Any  # a float, or with per_query=True an array: Any spares users a cast
 
 ROUNDING = 1e-12  # relative; values that differ by less may do so by the order of the rows
-CONVENTIONS = {"ties": "order", "no_relevant": 0.0}
 
 
 class RankingMetric(Protocol):
-    """Signature of a metric; `options` are its own."""
+    """Type of a metric; `options` are its own."""
 
     __name__: str
 
@@ -46,8 +45,8 @@ def ranking_metric(
 ) -> Callable[[Callable[..., Floats]], RankingMetric]:
     """Make a metric from a function of a Ranking that returns one value per query.
 
-    The metric takes the arguments of :class:`RankingMetric` and the options of the function, which
-    returns nan for a query without a value.
+    The function returns nan for a query without a value. The metric takes data, `per_query` and
+    `n_jobs` in addition to the options of the function.
 
     Parameters
     ----------
@@ -70,24 +69,27 @@ def ranking_metric(
             n_jobs: int | None = None,
             **options: Any,
         ) -> Value:
-            ties, no_relevant = "order", "skip"
-            if conventions:
-                ties, no_relevant = (options.pop(*default) for default in CONVENTIONS.items())
-                check_choice("ties", ties, ("order", "average"))
+            ties = options.pop("ties", "order") if conventions else "order"
+            no_relevant = options.pop("no_relevant", 0.0) if conventions else "skip"
+            check_choice("ties", ties, ("order", "average"))
             ranking = Ranking.of(
                 y, scores, qid, group, n_jobs, ordinal=ordinal, average_ties=ties == "average"
             )
             return average(_fill(values_of(ranking, **options), no_relevant), per_query)
 
-        shared = [*inspect.signature(RankingMetric.__call__).parameters.values()]
+        shared = [*inspect.signature(RankingMetric.__call__).parameters.values()][1:]
         own = [*inspect.signature(values_of).parameters.values()][1:]
-        for name, default in CONVENTIONS.items() if conventions else ():
-            own.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
-        signature = inspect.Signature([*shared[1:5], *own, *shared[5:7]], return_annotation=Value)
+        if conventions:
+            own += [*inspect.signature(_conventions).parameters.values()]
+        signature = inspect.Signature([*shared[:4], *own, *shared[4:6]], return_annotation=Value)
         metric.__signature__ = signature  # type: ignore[attr-defined]
         return metric
 
     return decorate
+
+
+def _conventions(*, ties: str = "order", no_relevant: float | str = 0.0) -> None:
+    """Declare the options that most metrics share."""
 
 
 def check_cutoff(k: Any) -> int | None:

@@ -1,10 +1,9 @@
-"""Folds of whole queries: documents to train on, and documents to test.
+"""Folds of whole queries: rows to train on, and rows to test.
 
-It does not import scikit-learn; its splitters are called like any other.
+scikit-learn is not imported; its splitters are called through their `split` method.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -18,59 +17,26 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.data.validation import in_order
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """A division of the documents.
+class Fold(NamedTuple):
+    """A division of the documents into rows to train on and rows to test, both ascending."""
 
-    Attributes
-    ----------
-    number : int
-        Number of the fold, from 1.
-    train, test : ndarray of int64
-        Rows to train on, and rows to test, ascending.
-    """
-
-    number: int
+    number: int  # from 1
     train: Integers
     test: Integers
-
-
-class FoldMean(NamedTuple):
-    """Mean of scores over the folds that have one, and its standard error (nan for one fold)."""
-
-    mean: Floats
-    error: Floats
 
 
 def query_folds(
     data: RankingData, n_folds: int = 5, *, seed: int = 0, rows: Integers | None = None
 ) -> list[Fold]:
-    """Divide the queries into folds at random.
+    """Divide the queries into folds at random; every document is in `test` of one fold.
 
-    Metrics are means over queries, so folds are equal in queries, up to one: else a huge query
-    would be a fold of its own, and count as much as all queries of another fold. Queries are
-    dealt by size, the largest first, one to each fold in random order. So no fold has more
-    documents than another by more than the size of the largest query.
+    Folds have equally many queries, up to one, because metrics are means over queries. Queries are
+    dealt by descending size, one to each fold in random order, so the numbers of documents differ
+    by at most the size of the largest query. The fold of a query depends on the ids and sizes of
+    all queries and on the seed, not on the order of the rows. For data with `group`, the ids are
+    the positions of the queries. The rows of a single query are divided at random.
 
-    What fold a query is in depends on the ids and sizes of all queries and on the seed, not on the
-    order of the rows. Data that were given by the sizes of their queries have their positions as
-    ids.
-
-    Parameters
-    ----------
-    data : RankingData
-        The documents. Those of a single query are divided at random.
-    n_folds : int, default=5
-        Number of folds, at most that of the queries.
-    seed : int, default=0
-        Seed of the division.
-    rows : ndarray of int64, optional
-        The documents to divide, ascending; all by default. The others are in no fold.
-
-    Returns
-    -------
-    list of Fold
-        Every document is in `test` of one fold, and in `train` of all others.
+    With `rows`, ascending, only these documents are divided; the others are in no fold.
 
     Examples
     --------
@@ -87,19 +53,18 @@ def query_folds(
     query_of_row = data.qid[rows]
     sizes = np.bincount(query_of_row, minlength=data.n_queries)
     present = np.flatnonzero(sizes)
-    if present.size == 1:
-        if rows.size < n_folds:
-            raise ValueError(
-                f"{n_folds} folds need as many documents, and the only query has {rows.size} "
-                "sample(s); take fewer folds."
-            )
+    is_single = present.size == 1
+    if n_folds > (rows.size if is_single else present.size):
+        raise ValueError(
+            f"{n_folds} folds need as many documents, and the only query has {rows.size} "
+            "sample(s); use fewer folds."
+            if is_single
+            else f"{n_folds} folds need as many queries, and there are {present.size}; use fewer "
+            "folds."
+        )
+    if is_single:
         fold_of_row = rng.permutation(np.arange(rows.size) % n_folds)
     else:
-        if present.size < n_folds:
-            raise ValueError(
-                f"{n_folds} folds need as many queries, and there are {present.size}; take fewer "
-                "folds."
-            )
         fold_of_query = np.empty(data.n_queries, dtype=np.int64)
         fold_of_query[present] = _deal(data.query_ids[present], sizes[present], n_folds, rng)
         fold_of_row = fold_of_query[query_of_row]
@@ -107,22 +72,11 @@ def query_folds(
 
 
 def folds_of(data: RankingData, cv: Any, seed: int = 0) -> list[Fold]:
-    """Return the folds that `cv` stands for, checked.
+    """Return the folds given by `cv`, checked by :func:`check_folds`.
 
-    Parameters
-    ----------
-    data : RankingData
-        The documents.
-    cv : int, splitter or iterable of (train, test)
-        Number of folds of :func:`query_folds`; or what has a method ``split(X, y, groups)``, as
-        splitters of scikit-learn have, which gets the queries as groups; or the rows of each fold.
-    seed : int, default=0
-        Seed of :func:`query_folds`.
-
-    Returns
-    -------
-    list of Fold
-        See :func:`check_folds`.
+    `cv` is the number of folds of :func:`query_folds`, or an object with a method
+    ``split(X, y, groups)`` such as a splitter of scikit-learn, which gets the queries as groups, or
+    an iterable of (train, test) rows.
     """
     if isinstance(cv, Integral):
         check_integer("cv", cv, at_least=2)
@@ -134,15 +88,15 @@ def folds_of(data: RankingData, cv: Any, seed: int = 0) -> list[Fold]:
 
 
 def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
-    """Raise ValueError if a fold has nothing to learn from, or shares queries between its parts.
+    """Raise ValueError if a fold cannot be trained or tested.
 
-    Both parts of a fold must have documents, training must have a pair, and no query may be in
-    both. The documents of a single query may be divided. No fold may be there twice: it would count
-    twice, and make the standard error too small.
+    Both sides of a fold must have documents, the training side must have a pair, and no query may
+    be on both sides, unless it is the only one. A repeated fold would count twice and make the
+    standard error too small.
     """
     labels = in_order(data.y)
     query_of_row = data.qid
-    seen: dict[int, int] = {}  # numbers by hash, as the rows of all folds may be large
+    seen: dict[int, int] = {}  # numbers by hash, because the rows of all folds may be large
     for fold in folds:
         rows_hash = hash((fold.train.tobytes(), fold.test.tobytes()))
         first = seen.setdefault(rows_hash, fold.number)
@@ -151,32 +105,39 @@ def check_folds(data: RankingData, folds: Iterable[Fold]) -> None:
         for name, rows in (("train", fold.train), ("test", fold.test)):
             if not rows.size:
                 raise ValueError(f"fold {fold.number} has no rows to {name}; check cv.")
-        _check_shared(data, query_of_row, fold)
+        # Query, or row of the only query, of each row.
+        units = query_of_row if data.n_queries > 1 else np.arange(data.n_documents)
+        shared = np.intersect1d(units[fold.train], units[fold.test])
+        if shared.size:
+            unit = (
+                f"query {data.query_ids[shared[0]]!s}" if data.n_queries > 1 else f"row {shared[0]}"
+            )
+            raise ValueError(
+                f"{unit} is in the training rows and in the test rows of fold {fold.number}; keep "
+                "whole queries on one side, as a number of folds or GroupKFold does."
+            )
         if not has_pairs(labels[fold.train], query_of_row[fold.train]):
             raise ValueError(
                 f"fold {fold.number} has no pair to learn from: in its training rows, no query has "
-                "documents with different labels; check y and qid, or take other folds."
+                "documents with different labels; check y and qid, or use other folds."
             )
 
 
 def queries_by_id(ids: NDArray[Any]) -> Integers:
-    """Return the order of the queries by their ids, which does not depend on that of the rows."""
+    """Return the order of the queries by their ids, independent of the order of the rows."""
     if ids.dtype.kind != "O":
         return np.argsort(ids, kind="stable")
     return np.array(sorted(range(ids.size), key=lambda k: _sort_key(ids[k])), dtype=np.int64)
 
 
 def numbers_by_id(data: RankingData) -> Integers:
-    """Return the query of each document as a number, in the order of the ids.
-
-    Folds by these numbers are those by the ids.
-    """
+    """Return the query of each document as a number, so that folds are the same as by the ids."""
     numbers: Integers = np.argsort(queries_by_id(data.query_ids))[data.qid]
     return numbers
 
 
 def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> RankingData:
-    """Return some of the documents, with their queries, weights and names of features."""
+    """Return some of the documents, with their queries, weights and feature names."""
     query_of_row = data.qid[rows]
     weight, query_weight, cost = data.sample_weight, data.query_weight, data.cost
     return RankingData(
@@ -193,19 +154,19 @@ def rows_of(data: RankingData, rows: Integers, *, n_jobs: int | None = None) -> 
 
 
 def cost_by_label(cost: Any, y: NDArray[Any]) -> Any:
-    """Return a matrix of costs as a function: it is of all labels, and a fold may lack some."""
+    """Return a cost matrix as a function of labels, because a fold may lack some labels."""
     if cost is None or isinstance(cost, str) or callable(cost):
         return cost
     matrix = np.asarray(cost)
-    place = {label: k for k, label in enumerate(np.unique(y).tolist())}
-    return lambda preferred, other: matrix[place[preferred], place[other]]
+    position = {label: k for k, label in enumerate(np.unique(y).tolist())}
+    return lambda preferred, other: matrix[position[preferred], position[other]]
 
 
 def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
     """Whether a query has documents with different labels.
 
-    Where none has, any ranking is as good as any other: a metric that has a value there, as NDCG
-    has 0 without a relevant document, says nothing about a model.
+    If none has, all rankings are equally good, and a metric that has a value nevertheless, such as
+    NDCG, cannot evaluate a model.
     """
     if not y.size:
         return False
@@ -217,36 +178,33 @@ def has_pairs(y: NDArray[Any], query_of_row: Integers) -> bool:
     return bool((lowest < highest).any())
 
 
+class FoldMean(NamedTuple):
+    """Mean of scores over the folds that have one, and its standard error (nan for one fold)."""
+
+    mean: Floats
+    error: Floats
+
+
 def over_folds(scores: Floats, metric: str) -> FoldMean:
     """Return mean and standard error of scores over folds, which are the last axis.
 
-    Folds on which the metric has no value at all are left out, with a warning that names them.
+    Folds on which the metric has no value are excluded, with a warning that names them.
     """
-    used = scores[..., _scored(scores, metric)]
+    has_score: Booleans = np.any(~np.isnan(scores.reshape(-1, scores.shape[-1])), axis=0)
+    if not has_score.any():
+        raise ValueError(f"{metric} has no value on any fold; check y and qid, or use fewer folds.")
+    if not has_score.all():
+        numbers = [str(k + 1) for k in np.flatnonzero(~has_score)]
+        which, are = ("folds", "are") if len(numbers) > 1 else ("fold", "is")
+        warn_caller(
+            f"{metric} has no value on {which} {', '.join(numbers)} of {has_score.size}, which "
+            f"{are} left out: there may be no query with different labels. Check y and qid, or use "
+            "fewer folds."
+        )
+    used = scores[..., has_score]
     n_used = used.shape[-1]
     deviation = used.std(axis=-1, ddof=1) if n_used > 1 else np.full(used.shape[:-1], np.nan)
     return FoldMean(used.mean(axis=-1), deviation / np.sqrt(n_used))
-
-
-def _scored(scores: Floats, metric: str) -> Booleans:
-    """Return which folds have a score; warn of those that have none."""
-    scored: Booleans = np.any(~np.isnan(scores.reshape(-1, scores.shape[-1])), axis=0)
-    if not scored.any():
-        raise ValueError(
-            f"{metric} has no value on any fold; check y and qid, or take fewer folds."
-        )
-    if not scored.all():
-        left_out = [str(k + 1) for k in np.flatnonzero(~scored)]
-        which, are = (
-            (f"fold {left_out[0]}", "is")
-            if len(left_out) == 1
-            else (f"folds {', '.join(left_out)}", "are")
-        )
-        warn_caller(
-            f"{metric} has no value on {which} of {scored.size}, which {are} left out: there may "
-            "be no query with different labels; check y and qid, or take fewer folds."
-        )
-    return scored
 
 
 def _deal(ids: NDArray[Any], sizes: Integers, n_folds: int, rng: np.random.Generator) -> Integers:
@@ -261,7 +219,7 @@ def _deal(ids: NDArray[Any], sizes: Integers, n_folds: int, rng: np.random.Gener
 
 
 def _sort_key(value: Any) -> tuple[Any, ...]:
-    """Return what any two ids can be compared by; equal ids have equal keys."""
+    """Return a key by which any two ids can be compared; equal ids have equal keys."""
     if isinstance(value, Real):
         return ("", value)
     if isinstance(value, tuple):
@@ -270,11 +228,9 @@ def _sort_key(value: Any) -> tuple[Any, ...]:
 
 
 def _splits(data: RankingData, cv: Any) -> Iterable[Any]:
-    """Return the rows of each fold as they were given."""
     if hasattr(cv, "split") and not isinstance(cv, str):
-        groups = None
-        if data.n_queries > 1:
-            groups = numbers_by_id(data)  # some splitters depend on the order of groups
+        # Some splitters depend on the order of groups.
+        groups = numbers_by_id(data) if data.n_queries > 1 else None
         splits: Iterable[Any] = cv.split(data.X, data.y, groups)
         return splits
     if isinstance(cv, str) or not isinstance(cv, Iterable):
@@ -291,45 +247,29 @@ def _given_folds(data: RankingData, splits: Iterable[Any]) -> Iterator[Fold]:
     for number, split in enumerate(splits, 1):
         if not isinstance(split, (tuple, list)) or len(split) != 2:
             raise ParameterError(
-                Mention("cv"), f" must hold pairs (train, test) of rows; check fold {number}."
+                Mention("cv"), f" must contain pairs (train, test) of rows; check fold {number}."
             )
         train, test = (_check_rows(rows, data.n_documents, number) for rows in split)
         yield Fold(number, train, test)
     if not number:
-        raise ParameterError(Mention("cv"), " has no folds; give at least one.")
+        raise ParameterError(Mention("cv"), " has no folds; pass at least one.")
 
 
 def _check_rows(rows: Any, n: int, number: int) -> Integers:
-    """Return rows of a fold, ascending."""
     array = np.asarray(rows)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ParameterError(
-            Mention("cv"), f" must hold lists of row numbers; check those of fold {number}."
+            Mention("cv"), f" must contain lists of row numbers; check fold {number}."
         )
     ascending = np.sort(array.astype(np.int64))
     if ascending.size and not 0 <= ascending[0] <= ascending[-1] < n:
         outside = ascending[0] if ascending[0] < 0 else ascending[-1]
         raise ParameterError(
-            Mention("cv"), f" has row {outside} in fold {number}, but X has the rows 0 … {n - 1}."
+            Mention("cv"), f" has row {outside} in fold {number}, but X has rows 0 … {n - 1}."
         )
     repeated = np.flatnonzero(ascending[1:] == ascending[:-1])
     if repeated.size:
         raise ParameterError(
-            Mention("cv"), f" has row {ascending[repeated[0]]} twice in a part of fold {number}."
+            Mention("cv"), f" has row {ascending[repeated[0]]} twice on one side of fold {number}."
         )
     return ascending
-
-
-def _check_shared(data: RankingData, query_of_row: Integers, fold: Fold) -> None:
-    """Raise ValueError if a query, or a document of the only query, is in both parts of a fold."""
-    if data.n_queries == 1:
-        shared = np.intersect1d(fold.train, fold.test)
-        what = f"row {shared[0]} is" if shared.size else ""
-    else:
-        shared = np.intersect1d(query_of_row[fold.train], query_of_row[fold.test])
-        what = f"query {data.query_ids[shared[0]]!s} is" if shared.size else ""
-    if shared.size:
-        raise ValueError(
-            f"{what} in the training rows and in the test rows of fold {fold.number}; keep whole "
-            "queries on one side, as a number of folds or GroupKFold does."
-        )

@@ -12,46 +12,23 @@ from marginrank.models.fit_report import Closeness
 
 
 class PathModel(NamedTuple):
-    """The model of one set of rows for one value of the parameter.
+    """The model of one set of rows for one value of the parameter."""
 
-    Attributes
-    ----------
-    part, step : int
-        Index of the set of rows, and of the value on the grid.
-    result : SolverResult or FitReport
-        The end of the fit; objective and gap are those of a fit with this value alone.
-    model : object
-        What the learner predicts scores with.
-    scale : Scale or None
-        What the features were divided by.
-    """
-
-    part: int
-    step: int
-    result: Closeness
-    model: Any
-    scale: Scale | None = None
+    part: int  # index of the set of rows
+    step: int  # index of the value on the grid
+    result: Closeness  # objective and gap are the same as in a fit with this value alone
+    model: Any  # what `predict` takes
+    scale: Scale | None = None  # of the features
 
 
 class PathLearner(ABC):
-    """Fits models for all values of one parameter, and scores documents with them.
-
-    Attributes
-    ----------
-    parameter : str
-        Name of the parameter.
-    search_tol : float
-        Smallest `tol` that candidates need: closer fits would not change the selection.
-    n_points : int
-        Length of the default grid.
-    room : tuple of float or None
-        Factors by which a default grid may go on below its lower and above its upper end, where
-        that is the best; then one parameter is searched at a time. None if grids are tried in full.
-    """
+    """Fits models for all values of one parameter, and predicts scores with them."""
 
     parameter = "C"
-    search_tol: float
-    n_points: int
+    search_tol: float  # smallest useful `tol`: more precise fits would not change the selection
+    n_points: int  # length of the default grid
+    # Factors by which a default grid may be extended below and above while an end is the best; then
+    # one parameter is searched at a time. None if all grids are tried in full.
     room: tuple[float, float] | None = None
 
     @abstractmethod
@@ -66,29 +43,20 @@ class PathLearner(ABC):
     ) -> Iterator[PathModel]:
         """Fit a model to each part for each value, and yield models as they are found.
 
-        Parameters
-        ----------
-        data : RankingData
-            The documents.
-        parameters : object
-            All parameters but the one of the grid.
-        values : ndarray
-            The grid, ascending. The models of one part come in its order.
-        parts : sequence of ndarray or None
-            Rows to train on; None for all.
-        seed : int
-            Seed of the samples that speed up the fits.
+        `parameters` has all parameters except the one of the grid. `values` are ascending, and the
+        models of one part come in their order. `parts` are rows to train on, None for all. `seed`
+        is for the samples that speed up the fits.
         """
 
     @abstractmethod
     def default_grid(
         self, data: RankingData, parameters: Any, n_points: int, rows: Integers | None = None
     ) -> Floats:
-        """Return a grid for all documents, or for those in some rows."""
+        """Return a grid for all documents, or for some rows."""
 
     @abstractmethod
     def predict(self, data: RankingData, model: Any, rows: Integers | None, threads: int) -> Floats:
-        """Return the scores of all documents, or of those in some rows."""
+        """Return the scores of all documents, or of some rows."""
 
     def with_value(self, parameters: Any, value: float) -> Any:
         """Return parameters with one value of the grid."""

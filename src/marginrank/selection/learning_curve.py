@@ -33,9 +33,9 @@ from marginrank.selection.scoring import Split, SplitScorer
 from marginrank.selection.search import Search
 from marginrank.selection.space import SearchSpace
 
-MOST_SIZES = 6  # of the default: from 1/32 of the queries on
-CLEAR = 2.0  # standard errors that a gain must exceed
-LITTLE = 0.005  # share of the score; who has less to gain need not gather queries
+MOST_SIZES = 6  # by default: from 1/32 of the queries on
+CLEAR = 2.0  # standard errors that a significant gain exceeds
+LITTLE = 0.005  # share of the score; a smaller gain is not worth gathering queries
 
 
 class Gain(NamedTuple):
@@ -51,8 +51,7 @@ class Gain(NamedTuple):
 class LearningCurve(ResultTable):
     """Scores by the number of training queries.
 
-    All are over queries with pairs: others teach nothing, and a score that counts them cannot be
-    held against that of the training queries.
+    All scores are over queries with pairs, so that training and validation scores are comparable.
 
     Attributes
     ----------
@@ -63,10 +62,10 @@ class LearningCurve(ResultTable):
     n_pairs : ndarray of int64, shape (n_sizes, n_folds)
         Pairs that the models were trained on.
     train_scores, valid_scores : ndarray of shape (n_sizes, n_folds)
-        The metric on the queries that a model was trained on, and on those held out.
+        The metric on the training queries of a model, and on the queries held out.
     train_mean, train_error, valid_mean, valid_error : ndarray of shape (n_sizes,)
-        Means over the folds, and their standard errors. With validation data there are orders
-        instead of folds, and the last error is 0, because all of them end with all queries.
+        Means over the folds, and their standard errors. With validation data, the means are over
+        orders of the queries, and the last error is 0, because all orders end with all queries.
     valid_by_query : ndarray of shape (n_sizes, n_queries), or None
         With validation data, the metric on each of its queries, averaged over the orders.
     """
@@ -84,34 +83,34 @@ class LearningCurve(ResultTable):
 
     @property
     def gain(self) -> Gain:
-        """Change by the last doubling, on the queries held out.
-
-        Its error is over the folds, or over the queries of validation data: the orders in which
-        training queries are taken say nothing about other queries to score.
-        """
+        """Change of the validation score by the last doubling of the queries."""
         halves = np.flatnonzero(2 * self.sizes <= self.sizes[-1] + 1)  # half of 25 is 13
         before = int(halves[-1]) if halves.size else 0
         mean = float(np.nanmean(self.valid_scores[-1] - self.valid_scores[before]))
+        # The error is over folds or validation queries; orders of the training queries do not
+        # measure how scores vary over other queries.
         units = self.valid_scores if self.valid_by_query is None else self.valid_by_query
-        error = _standard_error(units[-1] - units[before])
+        gains = units[-1] - units[before]
+        gains = gains[~np.isnan(gains)]
+        error = float(gains.std(ddof=1) / np.sqrt(gains.size)) if gains.size > 1 else np.nan
         return Gain(int(self.sizes[before]), int(self.sizes[-1]), mean, error)
 
     @property
     def verdict(self) -> str:
         """Whether more data would help, in one sentence."""
         before, after, mean, error = self.gain
-        told = f"from {before:,} to {after:,} queries, {self.metric} changed by {mean:+.4f}"
+        change = f"from {before:,} to {after:,} queries, {self.metric} changed by {mean:+.4f}"
         if np.isnan(error):
             unit = "fold" if self.valid_by_query is None else "query"
-            return f"One {unit} cannot tell whether more queries would help: {told}."
-        told += f" ± {error:.4f}"
+            return f"One {unit} cannot tell whether more queries would help: {change}."
+        change += f" ± {error:.4f}"
         if mean > CLEAR * error:
-            return f"More queries would likely help: {told}."
+            return f"More queries would likely help: {change}."
         if mean < -CLEAR * error:
-            return f"More queries made it worse, so that some may be of another kind: {told}."
+            return f"More queries made it worse, so that some may be of another kind: {change}."
         if mean + CLEAR * error < LITTLE * abs(self.valid_mean[-1]):
-            return f"More queries would likely not help: {told}."
-        return f"It cannot be told whether more queries would help: {told}, which may be chance."
+            return f"More queries would likely not help: {change}."
+        return f"It cannot be told whether more queries would help: {change}, which may be chance."
 
     def _columns(self) -> dict[str, Any]:
         return {
@@ -131,12 +130,6 @@ class LearningCurve(ResultTable):
         )
 
 
-def _standard_error(values: Floats) -> float:
-    """Return the standard error of the mean of those that there are; nan if there is but one."""
-    values = values[~np.isnan(values)]
-    return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else np.nan
-
-
 def learning_curve_ranking(
     X: Any,
     y: ArrayLike | None = None,
@@ -152,16 +145,14 @@ def learning_curve_ranking(
 ) -> LearningCurve:
     """Train linear models on more and more queries, and score them on others.
 
-    The queries of a smaller size are among those of the larger ones. C is held per pair: with
-    ``normalization="none"`` the loss is a sum over pairs, so that the same C would regularise small
-    samples more. A model of some queries has C times the weight of all pairs of the data over the
-    weight of its own, so that C means what it means in a fit of all data. Queries without a pair
-    count neither in training nor in scores.
+    The queries of a smaller size are among the queries of the larger ones. Queries without a pair
+    are ignored, in training and in scores.
 
-    So the last size of a fold is not a plain fit of the fold with the same C: that regularizes
-    more, because the fold has fewer pairs than the data. With `validation` the last size is the
-    plain fit of the queries that have pairs; a `scale` is that of their documents. Scores are lower
-    where a metric counts queries without a relevant document as 0.
+    C has the meaning that it has in a fit of all data. With ``normalization="none"`` the loss is a
+    sum over pairs, so the same C would regularize small samples more; a sample is trained with C
+    times the total pair weight of the data over its own. So the last size of a fold is not the
+    plain fit of the fold with the same C. With `validation`, the last size is the plain fit of all
+    queries that have pairs.
 
     Parameters
     ----------
@@ -171,7 +162,7 @@ def learning_curve_ranking(
         Labels and queries, if X is a matrix.
     sizes : array-like, optional
         Numbers of training queries, or shares of them if none is above 1. By default they double up
-        to all, six of them at most.
+        to all queries, with at most six sizes.
     cv : int, splitter or iterable of (train, test), default=5
         As in :class:`~marginrank.SparseRankSVMCV`. With `validation` it is the number of random
         orders in which queries are taken.
@@ -182,9 +173,9 @@ def learning_curve_ranking(
     random_state : int, default=0
         Seed of folds, orders and samples.
     progress : callable, optional
-        Called after each fit with the numbers of fits that are done, and that there are.
+        Called after each fit with the number of fits so far and the number of all fits.
     **parameters
-        Those of :class:`~marginrank.RankSVM`, such as C and loss.
+        Parameters of :class:`~marginrank.RankSVM`, such as C and loss.
 
     Returns
     -------
@@ -198,7 +189,7 @@ def learning_curve_ranking(
     >>> curve.sizes.tolist(), curve.valid_scores.shape
     ([3, 5, 10, 19, 38, 75], (6, 4))
     """
-    check_names(parameters)
+    _check_names(parameters)
     settings = Parameters(**parameters)
     n_jobs = settings.n_jobs
     data = as_ranking_data(X, y, qid, n_jobs=n_jobs)
@@ -206,7 +197,7 @@ def learning_curve_ranking(
     check_same_features(held_out, data.n_features, data.feature_names)
     seed = seed_from(random_state)
     metric = metric_of(metric)
-    LINEAR.default_grid(data, settings, n_points=1)  # raises for features that tell nothing
+    LINEAR.default_grid(data, settings, n_points=1)  # raises if no feature is informative
     samples = list(_samples(data, held_out, cv, seed))
     steps = _sizes(sizes, min(sample.order.size for sample in samples))
     learner = SampleLearner([sample.order for sample in samples], order_free(metric))
@@ -244,31 +235,20 @@ def learning_curve_ranking(
     )
 
 
-def check_names(parameters: Mapping[str, Any]) -> None:
-    """Raise TypeError if a name is not that of a parameter of a fit, as Python does."""
+def _check_names(parameters: Mapping[str, Any]) -> None:
     known = [field.name for field in fields(Parameters)]
     for name in parameters:
         if name not in known:
             raise TypeError(
-                f"learning_curve_ranking has no parameter {name!r}; beside its own it has "
-                f"{', '.join(known)}."
+                f"learning_curve_ranking has no parameter {name!r}; available parameters of the "
+                f"fit: {', '.join(known)}."
             )
 
 
 class SampleLearner(LinearLearner):
-    """Linear models along the number of training queries, each from the weights of the last.
+    """Linear models along the number of training queries, each warm-started from the previous one.
 
-    Parameters
-    ----------
-    orders : sequence of ndarray
-        For each split, its training queries in the order in which they are taken.
-    evaluate : callable
-        The metric on training queries.
-
-    Attributes
-    ----------
-    n_pairs, train_scores : list
-        Number of training pairs, and the metric on the training queries, of each fit so far.
+    `orders` has the training queries of each split in the order in which they are added.
     """
 
     parameter = "queries"
@@ -277,8 +257,8 @@ class SampleLearner(LinearLearner):
     def __init__(self, orders: Sequence[Integers], evaluate: Metric) -> None:
         self._orders = orders
         self._evaluate = evaluate
-        self.n_pairs: list[int] = []
-        self.train_scores: list[float] = []
+        self.n_pairs: list[int] = []  # of each fit so far
+        self.train_scores: list[float] = []  # of each fit so far
 
     def fit_paths(
         self,
@@ -289,7 +269,7 @@ class SampleLearner(LinearLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Train on the first queries of each order, for each of the sizes."""
+        """Train on the first queries of each order, for each size."""
         for part, order in enumerate(self._orders):
             position = np.full(data.n_queries, data.n_queries)
             position[order] = np.arange(order.size)
@@ -309,12 +289,12 @@ class SampleLearner(LinearLearner):
                 yield PathModel(part, step, report, w)
 
     def with_value(self, parameters: Parameters, value: float) -> Parameters:
-        """Return the parameters, which are the same for all sizes."""
+        """Return the parameters unchanged."""
         return parameters
 
 
 class QuerySample(NamedTuple):
-    """Queries to train on, in the order in which they are taken, and documents to score."""
+    """Queries to train on, in the order in which they are added, and documents to score."""
 
     order: Integers
     split: Split
@@ -323,7 +303,7 @@ class QuerySample(NamedTuple):
 def _samples(
     data: RankingData, held_out: RankingData | None, cv: Any, seed: int
 ) -> Iterator[QuerySample]:
-    """Yield a sample for each fold, or for each of `cv` orders of all queries."""
+    """Yield one sample per fold, or per order if there is held-out data."""
     if held_out is not None:
         check_integer("cv", cv, at_least=1)
         split = Split(None, held_out, _with_pairs(held_out, np.arange(held_out.n_documents)))
@@ -337,12 +317,12 @@ def _samples(
 
 
 def _with_pairs(data: RankingData, rows: Integers) -> Integers:
-    """Return those of some documents whose queries have pairs."""
+    """Return the rows whose queries have pairs."""
     return rows[data.queries.n_pairs[data.qid[rows]] > 0]
 
 
 def _order(data: RankingData, queries: Integers, seed: list[int]) -> Integers:
-    """Return those of the queries that have pairs, in an order that does not depend on the rows."""
+    """Return the queries that have pairs, in a random order that does not depend on the rows."""
     by_id = queries_by_id(data.query_ids)
     chosen = np.isin(by_id, queries) & (data.queries.n_pairs[by_id] > 0)
     _check_queries(int(chosen.sum()))
@@ -352,8 +332,8 @@ def _order(data: RankingData, queries: Integers, seed: list[int]) -> Integers:
 def _check_queries(n_queries: int) -> None:
     if n_queries < 2:
         raise ValueError(
-            f"a learning curve is over queries, and there is {n_queries} to train on that has "
-            "pairs; give more queries, or check y and qid."
+            "a learning curve needs at least 2 training queries with pairs, got "
+            f"{n_queries}; pass more queries, or check y and qid."
         )
 
 
@@ -374,16 +354,16 @@ def _sizes(sizes: ArrayLike | None, n_queries: int) -> Integers:
     if counts[-1] > n_queries or (asked != np.floor(asked)).any():
         raise ParameterError(
             Mention("sizes"),
-            f" must be whole numbers of queries, up to {n_queries} that have pairs in every fold, "
-            "or shares up to 1.",
+            f" must be whole numbers of queries, up to {n_queries} (queries with pairs in every "
+            "fold), or shares up to 1.",
         )
     if counts.size < 2:
-        raise ParameterError(Mention("sizes"), " is one size; a curve needs two or more.")
+        raise ParameterError(Mention("sizes"), " has one size; a curve needs at least two.")
     return counts
 
 
 def _per_pair(parameters: Parameters, data: RankingData) -> Parameters:
-    """Return parameters that weigh the loss against the regulariser as a fit of all data does."""
+    """Return parameters with which C has the meaning that it has in a fit of all data."""
     cost = cost_by_label(parameters.pair_cost, data.y)
     parameters = replace(parameters, lam=None, C=parameters.loss_weight, pair_cost=cost)
     if parameters.normalization != "none":

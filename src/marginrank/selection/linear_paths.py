@@ -1,8 +1,8 @@
 """Linear models over a grid of C, fitted to all documents or to parts of them, side by side.
 
-C times the loss plus ½‖w‖² has the optimum of the loss plus 1/C times ½‖w‖². So all values of C are
-ridges of one objective. Parts of whole queries, such as the folds of a cross validation, are the
-same objective with a weight of zero on the other queries: they share X, and every pass over it.
+C times the loss plus ½‖w‖² has the same optimum as the loss plus 1/C times ½‖w‖², so each C is a
+ridge of one objective. Parts of whole queries, such as folds, are the same objective with
+weight zero on the other queries: they share X, and every pass over it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,15 +35,17 @@ from marginrank.solvers.result import SolverResult
 from marginrank.solvers.smooth.newton import newton
 from marginrank.solvers.smooth.newton_paths import PathSolution, newton_paths
 
-BELOW, ABOVE = -6.0, 14.0  # octaves of C, from where loss and regularizer have equal curvature
-SMALLEST_C = 1e-300  # whose inverse is finite
-GRID_SAMPLE = 20_000  # documents to estimate that curvature from
+# Octaves of C below and above the C at which loss and regularizer have equal curvature. There are
+# more above, because correlated features have directions of far less curvature.
+BELOW, ABOVE = -6.0, 14.0
+SMALLEST_C = 1e-300  # its inverse is finite
+GRID_SAMPLE = 20_000  # documents from which that curvature is estimated
 SIDE_BY_SIDE = 10  # problems: each takes about a hundred bytes per document while it is solved
 CHUNK_ENTRIES = 1 << 22  # of X, copied at a time to find a scale
 
 
 class LinearLearner(PathLearner):
-    """Linear models, each of which is its weights, along C."""
+    """Linear models along C; a model is its weights."""
 
     search_tol = 1e-5  # at 1e-4, metrics of a few queries still move
     n_points = 21
@@ -57,10 +59,7 @@ class LinearLearner(PathLearner):
         *,
         seed: int = 0,
     ) -> Iterator[PathModel]:
-        """Fit all side by side.
-
-        Parts with all or no documents of each query share X; of others, the documents are copied.
-        """
+        """Fit all parts side by side; the documents of parts that cut queries are copied."""
         parameters = replace(parameters, pair_cost=cost_by_label(parameters.pair_cost, data.y))
         asked = [QueryPart.of(data, number, rows) for number, rows in enumerate(parts)]
         whole = [part for part in asked if not part.cuts_queries]
@@ -80,17 +79,14 @@ class LinearLearner(PathLearner):
         n_points: int,
         rows: Integers | None = None,
     ) -> Floats:
-        """Return a grid of C, from where the regularizer outweighs the loss to where it is weak.
+        """Return a grid of C, from a dominant to a weak regularizer.
 
-        Where both have the same curvature at w = 0, the loss begins to matter. For a feature, that
-        is at a C that depends on its scale; the middle half of the features counts, so that a few
-        of very large or small values do not decide. The grid goes further up than down, because
-        correlated features have directions of far less curvature. The curvature is that of the
-        squared hinge for all losses, because some have none.
+        The loss starts to matter at the C where it has the curvature of the regularizer at w = 0.
         """
         check_integer("n_points", n_points, at_least=1)
         with serial_blas():
             problems = SharedProblems(data, parameters, [QueryPart.of(data, 0, rows)])
+            # The squared hinge stands in for all losses, because some have no curvature.
             objective = replace(problems.objective(0, 1.0), loss=LOSSES["squared_hinge"], ridge=0.0)
             share = GRID_SAMPLE / objective.n_active_documents
             objective = objective.sample(share, seed=0) if share < 1.0 else objective
@@ -102,9 +98,10 @@ class LinearLearner(PathLearner):
             )
         if not np.any(curvature > 0):
             raise ValueError(
-                "no feature of X tells documents with different labels apart, or all values are so "
-                "small that squares of them are zero; check X."
+                "no feature of X differs between documents with different labels, or values are so "
+                "small that their squares are zero; check X."
             )
+        # The middle half of the features: a few of very large or small scale must not decide.
         weakest, strongest = np.round(np.log2(np.quantile(curvature[curvature > 0], (0.25, 0.75))))
         lowest, highest = BELOW - strongest, ABOVE - weakest
         if n_points == 1:
@@ -123,16 +120,16 @@ LINEAR = LinearLearner()
 
 
 class QueryPart(NamedTuple):
-    """Rows to train on (None for all), by the queries without any of them."""
+    """Rows to train on."""
 
     number: int
-    rows: Integers | None
-    left_out: Booleans
+    rows: Integers | None  # None for all
+    left_out: Booleans  # the queries without any of these rows
     cuts_queries: bool  # whether it has some documents of a query and lacks others
 
     @classmethod
     def of(cls, data: RankingData, number: int, rows: Integers | None) -> "QueryPart":
-        """Return a part of the data."""
+        """Return the part of the data with these rows."""
         if rows is None:
             return cls(number, None, np.zeros(data.n_queries, dtype=bool), cuts_queries=False)
         count = np.bincount(data.qid[rows], minlength=data.n_queries)
@@ -141,7 +138,7 @@ class QueryPart(NamedTuple):
 
 
 class SharedProblems:
-    """One objective for each part of whole queries, all on one X."""
+    """Objectives of parts of whole queries, all on one X."""
 
     def __init__(
         self, data: RankingData, parameters: Parameters, parts: Sequence[QueryPart]
@@ -163,10 +160,10 @@ class SharedProblems:
         for C in (Cs[0], Cs[-1]):
             self._pairs.weighted(float(C), self._parameters.normalization)  # may be too large
         if Cs[0] < SMALLEST_C:
-            told = f" is too small for a path, which divides by it; take at least {SMALLEST_C:g}."
-            raise ParameterError(given("C", float(Cs[0])), told)
-        minimise = find_solver(self._parameters.solver, self._reference.loss)
-        found = self._together(Cs, seed) if minimise is newton else self._apart(minimise, Cs, seed)
+            least = f" is too small for a path; use at least {SMALLEST_C:g}."
+            raise ParameterError(given("C", float(Cs[0])), least)
+        minimize = find_solver(self._parameters.solver, self._reference.loss)
+        found = self._together(Cs, seed) if minimize is newton else self._apart(minimize, Cs, seed)
         for k, step, result in found:
             scale = self._scales[k]
             raw = replace(result, w=to_raw(result.w, scale))
@@ -178,13 +175,13 @@ class SharedProblems:
         if not pairs.has_weight:
             raise ValueError(
                 f"fold {self._parts[k].number + 1} has no pair to learn from; check y and qid, or "
-                "take other folds."
+                "use other folds."
             )
         pairs = pairs.weighted(C, self._parameters.normalization)
         return with_scale(self._unscaled.on(pairs=pairs), self._scales[k])
 
     def _together(self, Cs: Floats, seed: int) -> Iterator[PathSolution]:
-        """Solve all at once, or as many at a time as there is room for."""
+        """Solve `SIDE_BY_SIDE` parts at a time."""
         for first in range(0, len(self._parts), SIDE_BY_SIDE):
             some = range(first, min(first + SIDE_BY_SIDE, len(self._parts)))
             found = newton_paths(
@@ -200,16 +197,14 @@ class SharedProblems:
                 yield PathSolution(first + one.problem, one.step, result)
 
     def _apart(
-        self, minimise: Callable[..., SolverResult], Cs: Floats, seed: int
+        self, minimize: Callable[..., SolverResult], Cs: Floats, seed: int
     ) -> Iterator[PathSolution]:
-        """Solve one after another, each from the weights of its part for the last C.
-
-        All parts come before the next C, so that whoever stops here has some C for all parts.
-        """
+        """Solve one problem after another, each from the weights of its part for the previous C."""
+        # All parts come before the next C, so that an interrupted search has complete candidates.
         starts: list[Floats | None] = [None] * len(self._parts)
         for step, C in enumerate(Cs):
             for k, w in enumerate(starts):
-                result = minimise(
+                result = minimize(
                     self.objective(k, float(C)),
                     w0=w,
                     tol=self._parameters.tol,
@@ -223,7 +218,6 @@ class SharedProblems:
 
 
 def _scale_of(data: RankingData, rows: Integers | None, scale: object) -> Scale | None:
-    """Return the scale of some rows, which are copied a few queries at a time."""
     if rows is None or no_scale(scale):
         return find_linear_scale(data, scale)
     search = ScaleSearch(scale)

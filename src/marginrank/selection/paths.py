@@ -1,11 +1,10 @@
-"""Paths of linear and sparse models over the strength of their regularization."""
+"""Regularization paths of linear and sparse models."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from time import perf_counter
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,11 +21,12 @@ from marginrank.fit.scaling import Scale, effect_message, values_of, without_eff
 from marginrank.fit.sparse import SparseParameters
 from marginrank.metrics.names import Metric
 from marginrank.metrics.options import exceeds
-from marginrank.models.fit_report import StopReason, is_close, unfinished_message
+from marginrank.models.fit_report import StopReason, unfinished_message
 from marginrank.selection.learner import PathLearner
 from marginrank.selection.linear_paths import LINEAR
 from marginrank.selection.scoring import Split, SplitScorer
-from marginrank.selection.space import check_grid
+from marginrank.selection.search import Search
+from marginrank.selection.space import SearchSpace, check_grid
 from marginrank.selection.sparse_paths import PATH_TOL, SparseLearner
 from marginrank.solvers.result import Callback
 
@@ -38,23 +38,23 @@ class ModelPath(ResultTable):
     Attributes
     ----------
     parameter : {"C", "radius"}
-        What the grid is of.
+        Name of the parameter.
     values : ndarray of shape (n_points,)
         The grid, ascending.
     coefs : ndarray or scipy.sparse.csr_array of shape (n_points, n_features)
-        The weights, one row per model, of the features as they are: not scaled.
+        The weights of the unscaled features, one row per model.
     objectives, gaps : ndarray of shape (n_points,)
-        Objective of each model, as a fit with its value alone has it, and the certified bound on
-        its distance to the optimum.
+        Objective of each model, and the certified bound on its distance to the optimum, as in a fit
+        with this value alone.
     seconds : ndarray of shape (n_points,)
-        Time that each model took. Where neighbours on a linear path are within `tol` of each other,
-        one serves both.
+        Time of each fit. If neighbors on a linear path are within `tol` of each other, they share
+        one fit.
     stop_reasons : list of StopReason
-        Why the solver stopped at each.
+        Why the solver stopped at each model.
     n_unfinished : int
         Number of models that did not reach `tol`.
     scale : ndarray of shape (n_features,), or None
-        What features were divided by.
+        Divisors of the features.
     metric : str or None
         Name of the metric.
     scores : ndarray of shape (n_points,), or None
@@ -121,28 +121,23 @@ class LinearPath(ModelPath):
     @property
     def norms(self) -> Floats:
         """‖w‖ of each model."""
-        norms: Floats = np.linalg.norm(self.coefs, axis=1)
-        return norms
+        return np.asarray(np.linalg.norm(self.coefs, axis=1))
 
 
 class SparsePath(ModelPath):
-    """Sparse models over a grid of C or of the radius; see :func:`sparse_path`.
-
-    Its attributes are those of :class:`ModelPath` and `sparsity`.
-    """
+    """Sparse models over a grid of C or radius; see :func:`sparse_path` and :class:`ModelPath`."""
 
     @property
     def norms(self) -> Floats:
-        """‖w‖₁ of each model, or Σ scale |w|: the radius that a C stands for."""
+        """‖w‖₁ of each model, or Σ scale |w|: the radius that corresponds to C."""
         sizes = abs(self.coefs)
         norms = sizes.sum(axis=1) if self.scale is None else sizes @ self.scale
         return np.asarray(norms, dtype=np.float64)
 
     @property
     def sparsity(self) -> Floats:
-        """Share of the weights that are not zero, for each model."""
-        shares: Floats = np.diff(self.coefs.indptr) / self.coefs.shape[1]
-        return shares
+        """Share of nonzero weights of each model."""
+        return np.asarray(np.diff(self.coefs.indptr) / self.coefs.shape[1])
 
     def _columns(self) -> dict[str, Any]:
         return super()._columns() | {"sparsity": self.sparsity}
@@ -172,7 +167,7 @@ def linear_path(
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> LinearPath:
-    """Fit linear models over a grid of C, each from the last one's solution.
+    """Fit linear models over a grid of C, each warm-started from the previous one.
 
     Parameters
     ----------
@@ -181,9 +176,9 @@ def linear_path(
     y, qid : array-like of shape (n_documents,), optional
         Labels and queries, if X is a matrix.
     Cs : array-like, optional
-        The grid. By default it has `n_points` values, evenly spaced on a logarithmic scale, from
-        1/64 to 16,384 times the C for which loss and regularizer have the same curvature at
-        w = 0, along a feature of the upper quartile and of the lower quartile of curvatures.
+        The grid. By default it has `n_points` values, evenly spaced on a logarithmic scale, around
+        the C at which loss and regularizer have the same curvature at w = 0: from 1/64 of this C
+        for the upper quartile of the features to 16,384 times this C for the lower quartile.
     n_points : int, default=21
         Length of the default grid.
     loss, solver, max_iter, pair_selection, pair_cost, margin, normalization, scale, n_jobs
@@ -193,8 +188,7 @@ def linear_path(
     validation : (X, y), (X, y, qid) or RankingData, optional
         Data to score each model on.
     metric : str or callable, default="ndcg@10"
-        The score, as :func:`~marginrank.metrics.get_metric` takes it. Tied scores count as in
-        random order.
+        The score, as in :func:`~marginrank.metrics.get_metric`, with ``ties="average"`` by default.
     random_state : int, default=0
         Seed of the samples that speed up the fits.
 
@@ -260,7 +254,7 @@ def sparse_path(
     random_state: int = 0,
     callback: Callback | None = None,
 ) -> SparsePath:
-    """Fit sparse models over a grid, each from the last one's solution.
+    """Fit sparse models over a grid of C or radius, each warm-started from the previous one.
 
     Parameters
     ----------
@@ -269,13 +263,13 @@ def sparse_path(
     y, qid : array-like of shape (n_documents,), optional
         Labels and queries, if X is a matrix.
     Cs, radii : array-like, optional
-        The grid, of either form. By default it has `n_points` values, evenly spaced on a
-        logarithmic scale, from the smallest at which it matters up to 1,000 times that: the C above
-        which a weight is not zero, or the radius above which more than one is not zero.
+        The grid, of one of the two parameters. By default it has `n_points` values, evenly spaced
+        on a logarithmic scale, from the smallest useful value up to 1,000 times that: the C above
+        which a weight is not zero, or the radius above which more than one weight is not zero.
     n_points : int, default=50
         Length of the default grid.
     parameter : {"C", "radius"}, default="C"
-        What the default grid is of.
+        Parameter of the default grid.
     l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, scale, n_jobs
         As in :class:`~marginrank.SparseRankSVM`.
     tol : float, default=1e-4
@@ -283,9 +277,8 @@ def sparse_path(
     validation : (X, y), (X, y, qid) or RankingData, optional
         Data to score each model on.
     metric : str or callable, default="ndcg@10"
-        The score, as :func:`~marginrank.metrics.get_metric` takes it. Tied scores count as in
-        random order, unless the metric was made with ``ties="order"``: a model of zeros must not
-        win because the rows are sorted. A function of your own decides for itself.
+        The score, as in :func:`~marginrank.metrics.get_metric`, with ``ties="average"`` by default:
+        a model of zeros must not win because the rows are sorted by label.
     random_state : int, default=0
         Seed of the samples that speed up the fits.
     callback : callable, optional
@@ -342,7 +335,7 @@ def _path_of(
     n_points: int,
     random_state: int,
 ) -> Path:
-    """Return a path, and warn of its features without effect and its unfinished models."""
+    """Return a path; warn about features without effect and unfinished models."""
     held_out = validation_data(validation, n_jobs=parameters.n_jobs)
     check_same_features(held_out, data.n_features, data.feature_names)
     seed = seed_from(random_state)
@@ -370,66 +363,39 @@ def fit_path(
     n_points: int,
     seed: int,
 ) -> tuple[Path, Scale | None]:
-    """Return a path and its scale, without warnings.
+    """Return a path of the given class and its scale, without warnings.
 
-    Parameters
-    ----------
-    kind : type
-        Class of the path.
-    learner : PathLearner
-        Fits the models.
-    data : RankingData
-        The training data.
-    parameters : Parameters or SparseParameters
-        All parameters but the one of the grid.
-    held_out : RankingData, optional
-        Data to score each model on, with the features of the training data.
-    metric : str or callable
-        The score.
-    grid : ndarray or None
-        The grid, ascending; None for the default one of `n_points`.
-    seed : int
-        Seed of the samples that speed up the fits.
+    `held_out`, with the features of `data`, is scored with each model. `grid` is ascending; None
+    for the learner's default grid of `n_points`.
     """
-    splits = [] if held_out is None else [Split(None, held_out)]
-    scorer = SplitScorer(splits, metric, parameters.n_jobs, learner)
-    if grid is None:
-        grid = learner.default_grid(data, parameters, n_points)
-    begin = perf_counter()
-    models, results, ends = [], [], []
-    scale, unfinished = None, 0
-    for one in learner.fit_paths(data, parameters, grid, [None], seed=seed):
-        models.append(one.model)
-        found, scale = one.result, one.scale
-        # Without the scores of all documents.
-        results.append((found.objective, found.gap, found.stop_reason))
-        ends.append(perf_counter() - begin)
-        unfinished += not is_close(found, parameters.tol)
-    objectives, gaps, stop_reasons = zip(*results, strict=True)
+    space = SearchSpace(parameters, {}, grid, n_points, learner, search_tol=parameters.tol)
+    scorer = SplitScorer([Split(None, held_out)], metric, parameters.n_jobs, learner)
+    search = Search(data, space, scorer, seed)
+    fits = [search.fits(candidate)[0] for candidate in search.run()]
+    models = [fit.model for fit in fits]
     path = kind(
         parameter=learner.parameter,
-        values=grid,
+        values=np.array([candidate.value for candidate in search.candidates]),
         coefs=sp.csr_array(sp.vstack(models)) if sp.issparse(models[0]) else np.array(models),
-        objectives=np.array(objectives),
-        gaps=np.array(gaps),
-        seconds=np.diff(ends, prepend=0.0),
-        stop_reasons=list(stop_reasons),
-        n_unfinished=unfinished,
-        scale=values_of(scale),
+        objectives=np.array([fit.objective for fit in fits]),
+        gaps=np.array([fit.gap for fit in fits]),
+        seconds=np.array([fit.seconds for fit in fits]),
+        stop_reasons=[fit.stop_reason for fit in fits],
+        n_unfinished=search.count.unfinished,
+        scale=values_of(fits[-1].scale),
+        metric=None if held_out is None else scorer.metric,
+        scores=None if held_out is None else np.ravel([one.scores for one in search.candidates]),
     )
-    if held_out is None:
-        return path, scale
-    scores = np.array([scorer.score(0, model) for model in models])
-    return replace(path, metric=scorer.metric, scores=scores), scale
+    return path, fits[-1].scale
 
 
 def given_grid(
     Cs: ArrayLike | None, radii: ArrayLike | None, parameter: str
 ) -> tuple[str, Floats | None]:
-    """Return what the grid of a sparse path is of, and the grid unless it is the default one."""
+    """Return the parameter of the grid of a sparse path, and the grid, None for the default."""
     check_choice("parameter", parameter, ("C", "radius"))
     if Cs is not None and radii is not None:
-        raise ValueError("Cs and radii are two forms of one grid; give one of them.")
+        raise ValueError("Cs and radii cannot be combined; pass one of them.")
     if Cs is not None:
         return "C", check_grid("Cs", Cs)
     if radii is not None:

@@ -18,31 +18,17 @@ RULES = ("best", "one_se")
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Parameters that are tried, and their scores so far; the search alone has the models.
+    """Parameters that are tried, and their scores so far."""
 
-    Attributes
-    ----------
-    combination : int
-        Shared by all candidates that differ in `value` alone.
-    parameters : RidgeParameters or SparseParameters
-        All parameters.
-    value : float
-        The value of the learner's parameter, such as C.
-    scores : ndarray of shape (n_splits,)
-        The metric on each split; nan if it has no value there, or was not computed yet.
-    tried : ndarray of bool, shape (n_splits,)
-        The splits on which it was computed.
-    """
-
-    combination: int
+    combination: int  # shared by all candidates that differ in `value` alone
     parameters: Any
-    value: float
-    scores: Floats
-    tried: Booleans
+    value: float  # of the learner's parameter, such as C
+    scores: Floats  # on each split; nan if undefined or not computed yet
+    tried: Booleans  # the splits on which they were computed
 
     @property
     def position(self) -> tuple[int, float]:
-        """The key among equals: the first combination, and the smallest value."""
+        """Sort key: of candidates with equal scores, the first one is selected."""
         return self.combination, self.value
 
     @property
@@ -58,113 +44,52 @@ class Candidate:
 
 
 class SearchProgress(NamedTuple):
-    """The state of a search after one more fit.
+    """The state of a search after one more fit."""
 
-    Attributes
-    ----------
-    done : int
-        Number of fits.
-    planned : int or None
-        How many there will be; None with a time limit.
-    candidate : Candidate
-        What was fitted last.
-    best : Candidate or None
-        The complete candidate with the highest mean so far; nested searches do not count.
-    mean : float
-        Its mean.
-    metric : str
-        Name of the metric.
-    outer_fold : int or None
-        The fold that a nested search leaves out.
-    """
-
-    done: int
-    planned: int | None
-    candidate: Candidate
-    best: Candidate | None
-    mean: float
+    done: int  # fits
+    planned: int | None  # fits; None with a time limit
+    candidate: Candidate  # fitted last
+    best: Candidate | None  # complete, of the main search
+    mean: float  # of the best
     metric: str
-    outer_fold: int | None
+    outer_fold: int | None  # excluded from a nested search
 
 
 @dataclass(frozen=True)
 class NestedEstimate:
-    """The score of the whole search on queries that had no part in it.
+    """Scores of the whole search on queries that it did not use."""
 
-    Attributes
-    ----------
-    parameters : list
-        What was selected without the queries of each fold.
-    scores : ndarray of shape (n_folds,)
-        The metric of its model on these queries; nan if it has no value.
-    mean, error : float
-        Mean over the folds, and its standard error.
-    """
-
-    parameters: list[Any]
-    scores: Floats
-    mean: float
-    error: float
+    parameters: list[Any]  # selected without the queries of each fold
+    scores: Floats  # of their models on these queries; nan if the metric has no value
+    mean: float  # over the folds
+    error: float  # standard error of the mean
 
 
 @dataclass(frozen=True, repr=False)
 class SearchResult(ResultTable):
-    """The candidates that were scored on all splits, and the selected one.
+    """The candidates that were scored on all splits, and the selected one."""
 
-    Attributes
-    ----------
-    metric : str
-        Name of the metric.
-    rule : {"best", "one_se"}
-        How the candidate was selected.
-    parameter : str
-        Name of the parameter that grids are of, such as "C".
-    varied : tuple of str
-        Names of the other parameters of which several values were tried.
-    candidates : list of Candidate
-        In the order in which they were tried.
-    incomplete : list of Candidate
-        Candidates that were begun, but not scored on all splits.
-    scores : ndarray of shape (n_candidates, n_splits)
-        The metric of each candidate on each split.
-    mean, error : ndarray of shape (n_candidates,)
-        Means over the splits that have a value, and their standard errors.
-    best_index : int
-        The selected candidate.
-    parameters : RidgeParameters or SparseParameters
-        Parameters to fit all data with.
-    comparison : Comparison or None
-        The selected candidate against the runner-up, query by query; None if there is none, or if
-        fewer than two queries have a value of the metric.
-    nested : NestedEstimate or None
-        The estimate by nested folds, if it was asked for and not interrupted.
-    n_combinations, n_candidates : int
-        How many there are to try, without finer grids.
-    n_fits, n_unfinished : int
-        Fits, and those of them that did not reach `tol`.
-    is_out_of_time, is_interrupted : bool
-        Whether the time limit, or Ctrl-C, ended the search.
-    """
-
-    metric: str
-    rule: str
-    parameter: str
-    varied: tuple[str, ...]
-    candidates: list[Candidate]
-    incomplete: list[Candidate]
-    scores: Floats
-    mean: Floats
-    error: Floats
-    best_index: int
-    parameters: Any
-    n_combinations: int
-    n_candidates: int
+    metric: str  # its name
+    rule: str  # of the selection: "best" or "one_se"
+    parameter: str  # of the grids, such as "C"
+    varied: tuple[str, ...]  # the other parameters with several values
+    candidates: list[Candidate]  # in the order of the search
+    incomplete: list[Candidate]  # not scored on all splits
+    scores: Floats  # of shape (n_candidates, n_splits)
+    mean: Floats  # of each candidate, over the splits that have a value
+    error: Floats  # standard errors of the means
+    best_index: int  # of the selected candidate
+    parameters: Any  # selected, for a fit of all data
+    n_combinations: int  # to try
+    n_candidates: int  # to try, without finer grids
     n_fits: int
-    n_unfinished: int
+    n_unfinished: int  # fits that did not reach tol
+    # Selected candidate against runner-up by query. None without a runner-up, or if fewer than two
+    # queries have a value.
     comparison: Comparison | None = None
-    nested: NestedEstimate | None = None
-    is_out_of_time: bool = False
-    is_interrupted: bool = False
+    nested: NestedEstimate | None = None  # unless interrupted
+    is_out_of_time: bool = False  # whether the time limit ended the search
+    is_interrupted: bool = False  # whether Ctrl-C ended the search
 
     @property
     def values(self) -> Floats:
@@ -173,12 +98,12 @@ class SearchResult(ResultTable):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all parameters that candidates differ in."""
+        """Names of all parameters in which candidates differ."""
         return (self.parameter, *self.varied)
 
     @property
     def params(self) -> list[dict[str, Any]]:
-        """These parameters of each candidate."""
+        """The parameters of each candidate in which candidates differ."""
         return [
             {name: getattr(candidate.parameters, name) for name in self.names}
             for candidate in self.candidates
@@ -186,7 +111,7 @@ class SearchResult(ResultTable):
 
     @property
     def best_params(self) -> dict[str, Any]:
-        """These parameters of the selected candidate."""
+        """`params` of the selected candidate."""
         return self.params[self.best_index]
 
     @property
@@ -198,25 +123,25 @@ class SearchResult(ResultTable):
     def cv_results(self) -> dict[str, Any]:
         """The candidates and scores, named as in scikit-learn's GridSearchCV."""
         params = self.params
-        splits = {f"split{k}_test_score": scores for k, scores in enumerate(self.scores.T)}
-        has_score = ~np.isnan(self.scores).all(axis=0)  # as the mean is over these splits
+        has_score = ~np.isnan(self.scores).all(axis=0)  # the mean is over these splits
+        mean = np.where(np.isnan(self.mean), -np.inf, self.mean)
         return {
-            **{f"param_{name}": _column(name, params) for name in self.names},
+            **{f"param_{name}": _masked([one[name] for one in params]) for name in self.names},
             "params": params,
-            **splits,
+            **{f"split{k}_test_score": scores for k, scores in enumerate(self.scores.T)},
             "mean_test_score": self.mean,
             "std_test_score": np.std(self.scores[:, has_score], axis=1),
-            "rank_test_score": _ranks(self.mean),
+            "rank_test_score": 1 + np.sum(mean[None, :] > mean[:, None], axis=1),
         }
 
     @property
     def runner_up(self) -> int | None:
-        """The candidate with the highest mean beside the selected one, if another has a mean."""
+        """Index of the candidate with the highest mean after the selected one, or None."""
         return find_runner_up(self.mean, self.best_index)
 
     @property
     def n_tried(self) -> int:
-        """Number of combinations with a complete candidate."""
+        """Number of combinations that have a complete candidate."""
         return len({candidate.combination for candidate in self.candidates})
 
     @property
@@ -225,7 +150,7 @@ class SearchResult(ResultTable):
         return max(self.n_candidates - len(self.candidates), 0)
 
     def label(self, k: int) -> str:
-        """Return the parameters that set a candidate apart from other combinations."""
+        """Return the parameters that distinguish a candidate from other combinations."""
         return short_params(self.candidates[k].parameters, self.varied) or "mean ± standard error"
 
     def convergence_message(self) -> Message | None:
@@ -233,7 +158,7 @@ class SearchResult(ResultTable):
         return unfinished_message(self.n_unfinished, self.n_fits, "fits of the search")
 
     def edge_message(self) -> Message | None:
-        """Return the warning that values beyond those of the grid may be better, or None."""
+        """Return the warning that values beyond the grid may be better, or None."""
         best = int(np.nanargmax(self.mean))
         combination, value = self.candidates[best].position
         members = [k for k, one in enumerate(self.candidates) if one.combination == combination]
@@ -245,14 +170,16 @@ class SearchResult(ResultTable):
         ):
             is_best = is_end and len(ends) == 2 and ends[0] == best
             if is_best and _is_better(*self.scores[ends]):
-                told = f"the best {self.parameter}, {value:.4g}, is the {name} that was tried; try "
-                return Message(told, f"{name[:-2]}r ones with ", Mention(self.parameter), ".")
+                return Message(
+                    f"the best {self.parameter}, {value:.4g}, is the {name} value tried; try "
+                    f"{name[:-2]}r values of ",
+                    Mention(self.parameter),
+                    ".",
+                )
         return None
 
     def _columns(self) -> dict[str, Any]:
-        params = {
-            name: [getattr(one.parameters, name) for one in self.candidates] for name in self.names
-        }
+        params = {name: [one[name] for one in self.params] for name in self.names}
         folds = {f"fold{k}": scores for k, scores in enumerate(self.scores.T, 1)}
         return {**params, "mean": self.mean, "error": self.error, **folds}
 
@@ -264,11 +191,11 @@ class SearchResult(ResultTable):
 
 
 def find_best(candidates: Sequence[Candidate], mean: Floats, error: Floats, rule: str) -> int:
-    """Return the selected candidate.
+    """Return the index of the selected candidate.
 
-    By the rule "best", that is the highest mean, and of equals up to rounding the first combination
-    and its smallest value. By "one_se", the smallest value of that combination whose mean is not
-    lower by more than one standard error of the best one's mean.
+    The rule "best" selects the highest mean, and of equals up to rounding the first combination and
+    its smallest value. The rule "one_se" selects the smallest value of that combination whose mean
+    is within one standard error of the best mean.
     """
     equals = np.flatnonzero(~(exceeds(np.nanmax(mean), mean) | np.isnan(mean)))
     best = min(equals.tolist(), key=lambda k: candidates[k].position)
@@ -277,7 +204,7 @@ def find_best(candidates: Sequence[Candidate], mean: Floats, error: Floats, rule
     if np.isnan(error[best]):
         raise ParameterError(
             given("rule", rule),
-            " needs a standard error, and there is one fold only; take more folds.",
+            " requires a standard error, but there is only one fold; use more folds.",
         )
     near = [
         k
@@ -289,7 +216,7 @@ def find_best(candidates: Sequence[Candidate], mean: Floats, error: Floats, rule
 
 
 def find_runner_up(mean: Floats, best: int) -> int | None:
-    """Return the highest mean beside the selected candidate, if another has a mean."""
+    """Return the index of the highest mean after the selected candidate, or None."""
     others = mean.copy()
     others[best] = np.nan
     return None if np.isnan(others).all() else int(np.nanargmax(others))
@@ -317,15 +244,7 @@ def _is_better(scores: Floats, others: Floats) -> bool:
     return bool(exceeds(scores, others).any() and gains.mean() > error)
 
 
-def _column(name: str, params: list[dict[str, Any]]) -> Any:
-    """Return the values of a parameter, as GridSearchCV has them: none is masked."""
-    listed = [one[name] for one in params]
-    kind = float if all(isinstance(value, float) for value in listed) else object
-    values = np.array(listed, dtype=kind)
-    return np.ma.MaskedArray(values, mask=np.zeros(len(params), dtype=bool))
-
-
-def _ranks(mean: Floats) -> Any:
-    """Return 1 for the highest mean, the same rank for equals, and the last one for nan."""
-    known = np.where(np.isnan(mean), -np.inf, mean)
-    return 1 + np.sum(known[None, :] > known[:, None], axis=1)
+def _masked(values: list[Any]) -> Any:
+    """Return a masked array without masked entries, as GridSearchCV has them."""
+    kind = float if all(isinstance(value, float) for value in values) else object
+    return np.ma.MaskedArray(np.array(values, dtype=kind), mask=np.zeros(len(values), dtype=bool))

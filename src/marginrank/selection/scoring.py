@@ -1,4 +1,4 @@
-"""Scores of models on other documents than their training data: folds, or held-out data."""
+"""Scores of models on documents that they were not trained on: folds, or held-out data."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -20,11 +20,11 @@ RESAMPLES = 2000  # more would take longer than the fits of a small grid
 
 
 class Split(NamedTuple):
-    """Rows to train on (None for all), and the documents to score: rows of some data, or all."""
+    """Rows to train on, and documents to score."""
 
-    train: Integers | None
-    data: RankingData
-    test: Integers | None = None
+    train: Integers | None  # None for all
+    data: RankingData | None  # to score; None for no scores
+    test: Integers | None = None  # rows of `data`; None for all
 
 
 def fold_splits(data: RankingData, folds: Sequence[Fold]) -> list[Split]:
@@ -33,24 +33,14 @@ def fold_splits(data: RankingData, folds: Sequence[Fold]) -> list[Split]:
 
 
 class SplitScorer:
-    """Scores models by a metric; tied documents count as in random order.
-
-    Parameters
-    ----------
-    splits : sequence of Split
-        One for each model of a candidate.
-    metric : str or callable
-        As :func:`~marginrank.metrics.get_metric` takes it, or a scorer of
-        :func:`~marginrank.metrics.make_ranking_scorer`.
-    n_jobs : int, optional
-        Number of threads.
-    learner : PathLearner
-        Predicts the scores of documents.
+    """Scores models by a metric, or by a RankingScorer; ties count as in random order.
 
     Attributes
     ----------
     metric : str
         Name of the metric.
+    parts : list of ndarray or None
+        The rows to train on, one entry per split.
     """
 
     def __init__(
@@ -63,47 +53,37 @@ class SplitScorer:
         found = metric_of(metric)
         self.metric = metric_name(found)
         self._evaluate = order_free(found)
-        self._splits = splits
         self._threads = effective_threads(n_jobs)
         self._learner = learner
-        self._with_pairs: dict[int, bool] = {}
-
-    @property
-    def parts(self) -> list[Integers | None]:
-        """The rows to train on, for each split."""
-        return [split.train for split in self._splits]
+        self.parts = [split.train for split in splits]
+        self._tests = [_test_documents(k, split) for k, split in enumerate(splits)]
 
     def score(self, k: int, model: Any) -> float:
         """Return the metric of a model on the test documents of split k.
 
         It is nan if the metric has no value, or if no query has documents with different labels.
         """
-        y, qid = self._labels(k)
-        if not self._has_pairs(k):
-            return np.nan
-        return float(self._evaluate(y, self._predict(k, model), qid=qid))
+        test = self._tests[k]
+        return np.nan if test is None else float(self._apply(test, model))
 
     def score_queries(self, k: int, models: Sequence[Any]) -> tuple[NDArray[Any], ...]:
         """Return the test queries of split k, and the metric of each model on each of them."""
-        y, qid = self._labels(k)
-        if not self._has_pairs(k):
+        test = self._tests[k]
+        if test is None:
             return (np.empty(0, dtype=np.int64), *(np.empty(0) for _ in models))
-        first = np.unique(qid, return_index=True)[1]
-        values = (
-            self._evaluate(y, self._predict(k, model), qid=qid, per_query=True) for model in models
-        )
-        return (qid[np.sort(first)], *(np.asarray(one, dtype=np.float64) for one in values))
+        first = np.unique(test.qid, return_index=True)[1]
+        values = (self._apply(test, model, per_query=True) for model in models)
+        return (test.qid[np.sort(first)], *(np.asarray(one, dtype=np.float64) for one in values))
 
     def compare(self, a: Sequence[Any], b: Sequence[Any]) -> Comparison | None:
-        """Compare two candidates, with one model for each split, query by query.
+        """Compare two candidates, with one model per split, query by query.
 
-        A query that is in several splits has the mean of its values. None if fewer than two queries
-        have a value of the metric.
+        Return None if fewer than two queries have a value of the metric.
         """
         parts = [self.score_queries(k, models) for k, models in enumerate(zip(a, b, strict=True))]
         query, of_a, of_b = (np.concatenate(column) for column in zip(*parts, strict=True))
         known = ~(np.isnan(of_a) | np.isnan(of_b))
-        # A query is one observation, however many folds it is tested in.
+        # A query is one observation: if it is in several folds, the mean of its values.
         queries, inverse = np.unique(query[known], return_inverse=True)
         if queries.size < 2:
             return None
@@ -111,19 +91,25 @@ class SplitScorer:
         means = (np.bincount(inverse, values[known]) / n_folds for values in (of_a, of_b))
         return compare_values(self.metric, *means, n_resamples=RESAMPLES)
 
-    def _labels(self, k: int) -> tuple[NDArray[Any], Integers]:
-        """Return labels and queries of the test documents."""
-        _, data, test = self._splits[k]
-        if test is None:
-            return data.y, data.qid
+    def _apply(self, test: "_TestDocuments", model: Any, **options: Any) -> Any:
+        scores = self._learner.predict(test.data, model, test.rows, self._threads)
+        return self._evaluate(test.y, scores, qid=test.qid, **options)
+
+
+class _TestDocuments(NamedTuple):
+    data: RankingData
+    rows: Integers | None
+    y: NDArray[Any]
+    qid: Integers
+
+
+def _test_documents(k: int, split: Split) -> _TestDocuments | None:
+    """Return the documents to score of split k, None if there are no pairs."""
+    _, data, rows = split
+    if data is None:
+        return None
+    y, qid = data.y, data.qid
+    if rows is not None:
         # The test rows of the only query count as a query of their own.
-        return data.y[test], data.qid[test] if data.n_queries > 1 else np.full(test.size, k)
-
-    def _predict(self, k: int, model: Any) -> Any:
-        _, data, test = self._splits[k]
-        return self._learner.predict(data, model, test, self._threads)
-
-    def _has_pairs(self, k: int) -> bool:
-        if k not in self._with_pairs:
-            self._with_pairs[k] = has_pairs(*self._labels(k))
-        return self._with_pairs[k]
+        y, qid = y[rows], qid[rows] if data.n_queries > 1 else np.full(rows.size, k)
+    return _TestDocuments(data, rows, y, qid) if has_pairs(y, qid) else None

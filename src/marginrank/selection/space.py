@@ -15,12 +15,12 @@ from marginrank.data.ranking_data import RankingData
 from marginrank.selection.learner import PathLearner
 from marginrank.selection.linear_paths import LINEAR
 
-FARTHER = 10.0  # from a value that is alone on its grid to the next
-FINEST = 0.25  # octaves between neighbours: closer ones differ by less than folds do
+FARTHER = 10.0  # factor from the only value of a grid to the next
+FINEST = 0.25  # octaves between neighbors: closer ones differ by less than folds do
 
 
 class PathGrid(NamedTuple):
-    """Candidates that differ in one parameter alone; the others are a combination."""
+    """Candidates that differ in one parameter; the others are a combination."""
 
     combination: int
     parameters: Any
@@ -29,32 +29,18 @@ class PathGrid(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """All combinations of some values, each on a grid of the learner's parameter.
+    """All combinations of some values, each on a grid of the learner's parameter."""
 
-    Attributes
-    ----------
-    base : RidgeParameters or SparseParameters
-        Parameters of all candidates; `tol` is that of the last fit.
-    axes : mapping
-        Names of parameters other than the learner's, and the values to try.
-    values : sequence of float, optional
-        The grid; by default one from the data for each combination, because what C means depends
-        on normalization, scale and loss.
-    n_points : int, optional
-        Length of the default grid; by default that of the learner, or about half of it if finer
-        grids follow. They do with a time limit, unless `values` are given.
-    learner : PathLearner
-        Fits the models.
-    search_tol : float, optional
-        `tol` of all candidates; by default that of `base`, but at least the learner's.
-    """
-
-    base: Any
-    axes: Mapping[str, Sequence[Any]]
+    base: Any  # parameters of all candidates; its `tol` is for the last fit
+    axes: Mapping[str, Sequence[Any]]  # values of parameters other than the learner's, by name
+    # The grid. By default one from the data for each combination, because the meaning of C depends
+    # on normalization, scale and loss.
     values: Sequence[float] | Floats | Integers | None = None
+    # Length of the default grid. By default the learner's, or about half of it with a time limit,
+    # because finer grids follow.
     n_points: int | None = None
     learner: PathLearner = LINEAR
-    search_tol: float | None = None
+    search_tol: float | None = None  # of all candidates; by default base.tol or the learner's
 
     def __post_init__(self) -> None:
         """Raise ValueError if a value is wrong, or if no solver supports a combination."""
@@ -66,12 +52,12 @@ class SearchSpace:
 
     @property
     def varied(self) -> list[str]:
-        """Names of the parameters beside the learner's of which there are several values."""
+        """Names of the parameters with several values, except the learner's."""
         return [name for name, values in self.axes.items() if len(values) > 1]
 
     @cached_property
     def combinations(self) -> list[Any]:
-        """The parameters of each combination; the last axis varies first."""
+        """The parameters of each combination; the last axis varies fastest."""
         tol = self.search_tol
         if tol is None:
             tol = max(self.base.tol, self.learner.search_tol)
@@ -96,13 +82,13 @@ class SearchSpace:
 
     @property
     def room(self) -> tuple[float, float] | None:
-        """How far grids may go on at their ends; None for values that were given."""
+        """Factors by which grids may be extended at their ends; None for given values."""
         return self.learner.room if self.values is None else None
 
     def grids(
         self, data: RankingData, rows: Integers | None, *, coarse: bool
     ) -> Iterator[PathGrid]:
-        """Yield one grid for each combination; default grids depend on the rows."""
+        """Yield one grid per combination; default grids depend on the rows."""
         for number, parameters in enumerate(self.combinations):
             if self.values is None:
                 n_points = self.points(coarse=coarse)
@@ -113,12 +99,12 @@ class SearchSpace:
 
 
 def check_grid(name: str, values: ArrayLike) -> Floats:
-    """Return the values of a grid, ascending; raise ValueError if they are not positive numbers."""
+    """Return the values of a grid, ascending; raise ValueError unless they are positive."""
     try:
         grid = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         grid = np.empty(0)
-    if grid.ndim != 1 or not grid.size:  # a number alone may be meant as a number of points
+    if grid.ndim != 1 or not grid.size:  # a scalar may be meant as a number of points
         raise ParameterError(Mention(name), " must be a list of numbers with at least one entry.")
     for value in grid:
         check_number(name, float(value))
@@ -128,7 +114,7 @@ def check_grid(name: str, values: ArrayLike) -> Floats:
 def beyond(
     values: Floats, value: float, ends: tuple[float, float], room: tuple[float, float]
 ) -> float | None:
-    """Return the next value beyond the end of a grid where one value is; None without room."""
+    """Return the next value beyond the end of a grid at which a value is, None if out of room."""
     lowest, highest = ends[0] * room[0], ends[1] * room[1]
     step = values[1] / values[0] if values.size > 1 else FARTHER
     rounding = 1.0 + 1e-9
@@ -140,15 +126,12 @@ def beyond(
 
 
 def without_noise(value: float) -> float:
-    """Return a value without its last digits, which are rounding errors where a grid goes on."""
+    """Return a value rounded to 12 digits: extending a grid accumulates rounding errors."""
     return float(f"{value:.12g}")
 
 
 def midpoints(values: Floats, value: float) -> Floats:
-    """Return the geometric means of one value and its neighbours on a grid.
-
-    Neighbours that are as close as `FINEST` have none.
-    """
+    """Return the geometric means of a value and its neighbors, unless as close as `FINEST`."""
     octaves = np.log2(values)
     k = int(np.searchsorted(values, value))
     around = octaves[max(k - 1, 0) : k + 2]

@@ -1,4 +1,4 @@
-"""Sparse models over a grid of C or of the radius, each from the last one's solution."""
+"""Sparse models over a grid of C or radius, each warm-started from the previous one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,19 +21,14 @@ from marginrank.selection.learner import PathLearner, PathModel
 from marginrank.solvers.result import Callback, SolverResult
 from marginrank.solvers.sparse.proximal_newton import ProximalNewton
 
-PATH_TOL = 1e-4  # neighbours on a grid differ by more
+PATH_TOL = 1e-4  # neighbors on a grid differ by more
 SPAN = 1000.0  # from the first value of a grid to the last
 
 
 class SparseLearner(PathLearner):
-    """Sparse models, each of which is a row of a CSR matrix, along C or the radius.
+    """Sparse models along C or the radius; a model is a row of a CSR matrix.
 
-    Parameters
-    ----------
-    parameter : {"C", "radius"}
-        What the grid is of.
-    callback : callable, optional
-        Called with each iteration of each fit.
+    `callback` is called with each iteration of each fit.
     """
 
     search_tol = PATH_TOL
@@ -73,11 +68,7 @@ class SparseLearner(PathLearner):
         n_points: int,
         rows: Integers | None = None,
     ) -> Floats:
-        """Return a grid that starts at the smallest value that has an effect.
-
-        That is the C above which a weight is not zero, or the radius above which more than one is
-        not zero.
-        """
+        """Return a grid from the smallest C with a nonzero weight, or radius with more than one."""
         check_integer("n_points", n_points, at_least=1)
         train = data if rows is None else rows_of(data, rows, n_jobs=parameters.n_jobs)
         with serial_blas():
@@ -92,7 +83,7 @@ class SparseLearner(PathLearner):
             raise ValueError("l1_ratio=0 has no default grid; pass Cs.")
         if not np.isfinite(first):
             raise ValueError(
-                "no feature of X tells documents with different labels apart; check X."
+                "no feature of X differs between documents with different labels; check X."
             )
         return np.geomspace(first, SPAN * first, n_points)
 
@@ -119,7 +110,7 @@ class SparseLearner(PathLearner):
             if result.stop is StopReason.INTERRUPTED or solver.point is None:
                 raise KeyboardInterrupt
             point = solver.point.base
-            # The penalized objective was divided by C, so that points can be shared.
+            # The penalized objective was divided by C, so that values of C can share points.
             yield result if self.parameter == "radius" else result.times(value)
 
     def _objective(
