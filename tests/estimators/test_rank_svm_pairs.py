@@ -120,7 +120,7 @@ def test_any_number_of_threads_gives_bitwise_the_same(kind, solver):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pairs": [[0, len(Y)]]}, rf"pairs\[0\] names row {len(Y)}"),
+        ({"pairs": [[0, len(Y)]]}, rf"pairs\[0\] has row {len(Y)}"),
         ({"pairs": [[0, 1], [3, 3]]}, r"pairs\[1\] pairs row 3 with itself"),
         ({"pairs": []}, "pairs is empty"),
         ({"pairs": PAIRS, "pair_weight": [1.0]}, "pair_weight has 1 entries"),

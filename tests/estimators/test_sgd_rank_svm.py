@@ -523,7 +523,7 @@ def test_validation_data_with_other_names_is_refused(tmp_path):
     train = RankingData(X, Y, QID, feature_names=[*"abcdef"])
     train.save(tmp_path / "store")
     frame = pd.DataFrame(VALID[0], columns=[*"abcdfe"])
-    message = "feature 5 of eval_set is 'f', but 'e' in X; give the same features"
+    message = "feature 5 of eval_set is 'f', but 'e' in X"
     for given in (
         {"eval_set": [(frame, VALID[1])], "eval_qid": [VALID[2]]},
         {"eval_set": [RankingData(*VALID, feature_names=[*"abcdfe"])]},

@@ -229,7 +229,7 @@ def test_files_keep_the_choice_of_pairs(tmp_path):
         ({"pair_selection": "adjacent"}, {"pairs": PAIRS}, r"'adjacent'.*\bpairs"),
         ({}, {"y": Y, "pair_weight": WEIGHT}, r"pair_weight.*\bpairs"),
         ({}, {"pairs": PAIRS, "pair_weight": [1.0]}, "pair_weight has 1 entries"),
-        ({}, {"pairs": [[0, len(Y)]]}, rf"pairs\[0\] names row {len(Y)}"),
+        ({}, {"pairs": [[0, len(Y)]]}, rf"pairs\[0\] has row {len(Y)}"),
         ({}, {"pairs": PAIRS, "qid": np.arange(len(Y))}, r"pairs\[0\] joins row \d+ of query"),
         ({}, {"y": Y, "propensity": np.zeros(len(Y))}, r"propensity\[0\] is 0"),
         ({"pair_cost": "ndcg"}, {"y": -Y}, "labels are zero or more"),

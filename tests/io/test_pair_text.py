@@ -62,7 +62,7 @@ def test_lines_of_many_chunks(monkeypatch):
 @each(
     ("text", "message"),
     [
-        (b"winner,loser\n1,2\n", r"f:1: 'winner' is not a row number.* no header"),
+        (b"winner,loser\n1,2\n", r"f:1: 'winner' is not a row number.* header"),
         (b"1 2\n1.0 2\n", r"f:2: '1\.0' is not a row number"),
         (b"1 2\n3 -4\n", r"f:2: '-4' is not a row number"),
         (b"1 2\n3 4e2\n", r"f:2: '4e2' is not a row number"),
