@@ -155,7 +155,7 @@ def test_empty_data_is_refused_as_in_memory(refused, tmp_path, name):
 def test_an_interrupted_convert_leaves_nothing_and_what_was_there(
     invoke, tmp_path, monkeypatch, moment
 ):
-    from marginrank.io import store_builder, store_sources
+    from marginrank.io import store_builder
 
     ending = "parquet" if moment == "table" else "txt"
     (tmp_path / "in.txt").write_text("1 qid:a 1:0.5\n0 qid:a 1:2\n")
@@ -174,8 +174,8 @@ def test_an_interrupted_convert_leaves_nothing_and_what_was_there(
         monkeypatch.setattr(store_builder, "write_parts", stop)
     else:
         source = {"text": "parsed_blocks", "table": "read_batches"}[moment]
-        original = getattr(store_sources, source)
-        monkeypatch.setattr(store_sources, source, after_the_first)
+        original = getattr(store_builder, source)
+        monkeypatch.setattr(store_builder, source, after_the_first)
     done = invoke("convert", tmp_path / f"in.{ending}", tmp_path / "t.store", "--overwrite")
     assert done.returncode == 130
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

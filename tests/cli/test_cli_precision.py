@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marginrank import RankingData, load_letor
-from marginrank.io.precision import float32_holds
+from marginrank.io.letor import float32_holds
 
 SHORT = "2 qid:1 1:0.1 2:123456 3:1e-5\n0 qid:1 1:-0.337 2:16777216 3:0.999999\n"
 LONG = "2 qid:1 1:0.1 2:123456789\n0 qid:1 1:0.123456789 2:16777217\n"

@@ -66,8 +66,8 @@ def test_neither_queries_nor_labels_are_needed(run, tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("1\t0\n0\tx\n", ":2: 'x' is not a row number; write integers, counted from 0, and no"),
-        ("1 0\n999999 0\n", ":2 names row 999999, but there are only the rows 0 to"),
+        ("1\t0\n0\tx\n", ":2: 'x' is not a row number; write integers from 0 on"),
+        ("1 0\n999999 0\n", ":2 has row 999999, but rows are numbered from 0 to"),
         ("1 0\n3 3\n", ":2 pairs row 3 with itself; drop it."),
         ("0 1\n0 100\n", ":2 joins row 0 of query 0 and row 100 of query"),
         ("", " has no pairs: it is empty."),

@@ -301,11 +301,11 @@ FEATURES = {
     "bytes": (np.array([[b"1"]] * 3), r"b'1' is a string"),
     "strings in a column": (
         np.array([[1, "de"]] * 3, dtype=object),
-        r"'de' is a string, in column 1; .* number names of categories, as OrdinalEncoder",
+        r"'de' is a string, in column 1; .* OrdinalEncoder",
     ),
     "strings in a frame": (
         pd.DataFrame({"age": [1, 2, 3], "country": ["de", "fr", "de"]}),
-        r"'de' is a string, in the column 'country'; .* as OrdinalEncoder",
+        r"'de' is a string, in the column 'country'; .*OrdinalEncoder",
     ),
     "None": (np.array([[1, 2], [3, None], [5, 6]], dtype=object), r"X\[1, 1\] is missing \(None\)"),
     "pandas.NA": (
@@ -563,7 +563,7 @@ def test_other_features_of_the_same_documents():
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (np.zeros((4, 2)), r"X has 4 rows and needs 5, one a document"),
+        (np.zeros((4, 2)), r"X has 4 rows and needs 5, one per document"),
         (np.full((5, 2), np.nan), r"X\[0, 0\] is NaN"),
         (np.zeros(5), r"X has 1 dimension"),
     ],
@@ -580,9 +580,9 @@ def test_other_features_are_checked(X, message):
         ([1, "b"], r"feature_names\[0\] is 1, not a string"),
         (["a", None], r"feature_names\[1\] is None, not a string"),
         (np.arange(2), r"feature_names\[0\] is .*0.*, not a string"),
-        ("ab", r"feature_names='ab' must be a list of strings, one name a feature"),
+        ("ab", r"feature_names='ab' must be a list of strings, one name per feature"),
         ({"a": 0, "b": 1}.keys(), r"must be a list of strings"),
-        (["a"], r"feature_names has 1 entries and needs 2, one name a feature"),
+        (["a"], r"feature_names has 1 entries and needs 2, one name per feature"),
     ],
 )
 def test_names_that_are_no_strings_are_refused(names, message):

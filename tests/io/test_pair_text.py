@@ -62,7 +62,7 @@ def test_lines_of_many_chunks(monkeypatch):
 @each(
     ("text", "message"),
     [
-        (b"winner,loser\n1,2\n", r"f:1: 'winner' is not a row number.* no header"),
+        (b"winner,loser\n1,2\n", r"f:1: 'winner' is not a row number.* header"),
         (b"1 2\n1.0 2\n", r"f:2: '1\.0' is not a row number"),
         (b"1 2\n3 -4\n", r"f:2: '-4' is not a row number"),
         (b"1 2\n3 4e2\n", r"f:2: '4e2' is not a row number"),
@@ -70,7 +70,7 @@ def test_lines_of_many_chunks(monkeypatch):
         (b"1 2\n3 \x1b[2J\n", r"f:2: '\\x1b\[2J' is not a row number"),
         (b"1 2\n3 4\xff\n", r"f:2: '4\\xff' is not a row number"),
         (b"1 2\n3\n", r"f:2: 1 column"),
-        (b"1 2 3 4\n", r"f:1: 4 columns; write the preferred row"),
+        (b"1 2 3 4\n", r"f:1: 4 columns"),
         (b"1 2\n3 4 1\n", r"f:2: 3 columns, but the first line has 2"),
         (b"1 2 1\n3 4\n", r"f:2: 2 columns, but the first line has 3"),
         (b"1,,2\n", r"f:1: '' is not a row number"),

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,9 +17,8 @@ from marginrank.data.store import feature_rows
 from marginrank.data.store.feature_rows import Entries, FeatureRows
 from marginrank.data.stored_data import open_stored
 from marginrank.io import store_builder, text_sources
-from marginrank.io.precision import narrowed
-from marginrank.io.store_builder import DocumentBlock, build_store
-from marginrank.io.store_sources import table_blocks, text_blocks
+from marginrank.io.letor import narrowed
+from marginrank.io.store_builder import DocumentBlock, build_store, table_blocks, text_blocks
 
 
 def letor_text(n=300, n_queries=20, sparse=False, grouped=False, ids="q{}", seed=0):
@@ -213,7 +213,7 @@ def test_rows_of_csr_are_taken_as_scipy_takes_them(monkeypatch):
     monkeypatch.setattr(feature_rows, "BLOCK", 64)
     X = sp.random_array((50, 30), density=0.2, format="csr", random_state=np.random.default_rng(0))
     order = np.random.default_rng(1).permutation(50)
-    rows = FeatureRows.of(X).ordered(order)
+    rows = replace(FeatureRows.of(X), order=order)
     blocks = list(rows.blocks())
     assert len(blocks) > 5
     assert all(isinstance(block, Entries) for block in blocks)
@@ -267,7 +267,7 @@ def test_random_text_is_bit_by_bit_what_it_is_read_as(tmp_path, small_blocks, se
     ("column", "values", "said"),
     [
         ("w", [1.0, 1.0, -2.0], r"sample_weight\[2\] is -2; weights must be zero or more"),
-        ("v", [1.0, 1.0, 2.0], r"query_weight\[2\] differs from another document's"),
+        ("v", [1.0, 1.0, 2.0], r"query_weight\[2\] differs from another document"),
         ("qid", [[1], [1], [2]], "qid must hold hashable values"),
     ],
 )
@@ -349,7 +349,6 @@ import resource, sys
 import scipy.sparse, pyarrow.parquet
 from marginrank.cli import main
 from marginrank.io import store_builder
-from marginrank.io import store_sources
 from marginrank.io import text_sources
 text_sources.CHUNK = 1 << 20
 with open("/proc/self/status") as status:

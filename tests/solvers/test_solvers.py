@@ -222,7 +222,7 @@ def test_more_features_than_pairs_with_a_loss_take_few_steps_with_the_diagonal(
 
     # How many sweeps depends on the data, but what levelling saves on the same data does not: the
     # more features there are beyond the rank, which is 900 at most, the more.
-    monkeypatch.setattr(preconditioner, "_levelled", lambda diagonal, rank: diagonal)
+    monkeypatch.setattr(preconditioner, "_leveled", lambda diagonal, rank: diagonal)
     plain = make_objective(data, SQUARED_HINGE, C=1e4)
     newton(plain)
     assert sweeps < share * plain.sweeps
@@ -237,7 +237,7 @@ def test_the_diagonal_is_levelled_below_its_rank_largest_entries():
         4: diagonal,
         7: diagonal,
     }.items():
-        np.testing.assert_array_equal(preconditioner._levelled(diagonal, rank), expected)
+        np.testing.assert_array_equal(preconditioner._leveled(diagonal, rank), expected)
 
 
 def test_the_number_of_threads_does_not_change_the_bits_of_wide_fits(wide):

@@ -1,10 +1,8 @@
-"""Categorical columns of pandas as numbers."""
+"""Categorical columns of pandas frames as numbers."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
-
-Categories = Sequence[str]
 
 
 def categorical_columns(X: Any) -> dict[int, list[Any]]:
@@ -19,9 +17,9 @@ def categorical_columns(X: Any) -> dict[int, list[Any]]:
 
 
 def text_categories(X: Any) -> dict[int, list[str]]:
-    """Return the categories of the categorical columns that hold text.
+    """Return the categories of categorical columns with text, by column number.
 
-    Categories that are numbers stay what they are, and other ones raise ValueError.
+    Categories that are neither all text nor all numbers raise ValueError.
     """
     texts = {}
     for k, values in categorical_columns(X).items():
@@ -29,17 +27,16 @@ def text_categories(X: Any) -> dict[int, list[str]]:
             texts[k] = values
         elif not all(isinstance(value, Real) for value in values):
             raise ValueError(
-                f"the column {X.columns[k]!r} has categories that are neither all text nor all "
+                f"Column {X.columns[k]!r} has categories that are neither all text nor all "
                 "numbers; convert them to text."
             )
     return texts
 
 
-def with_numbers(X: Any, texts: Mapping[int, Categories]) -> Any:
-    """Return a pandas frame with numbers instead of categories; anything else as it is.
+def with_numbers(X: Any, texts: Mapping[int, Sequence[str]]) -> Any:
+    """Return a pandas frame with numbers instead of categories; other X unchanged.
 
-    Text becomes its place among the categories of the fit, from 0; text that was not among them
-    becomes NaN.
+    Text becomes its position among the categories of the fit, or NaN if it is not among them.
     """
     if not hasattr(X, "isetitem"):
         return X
@@ -47,18 +44,13 @@ def with_numbers(X: Any, texts: Mapping[int, Categories]) -> Any:
     for k in {*texts, *categorical_columns(X)} & {*range(X.shape[1])}:
         column = X.iloc[:, k]
         if k in texts:
-            _check_text(column, X.columns[k], texts[k])
-            number = {text: float(place) for place, text in enumerate(texts[k])}
+            values = column.dropna()
+            if len(values) and not isinstance(values.iloc[0], str):
+                raise ValueError(
+                    f"Column {X.columns[k]!r} has {values.iloc[0]!r}, but the fit had text, such "
+                    f"as {texts[k][0]!r}; pass text."
+                )
+            number = {text: float(position) for position, text in enumerate(texts[k])}
             column = column.astype(object).map(number)
         X.isetitem(k, column.astype("float64"))
     return X
-
-
-def _check_text(column: Any, name: Any, categories: Categories) -> None:
-    """Raise ValueError if a column has numbers where the fit had text."""
-    values = column.dropna()
-    if len(values) and not isinstance(values.iloc[0], str):
-        raise ValueError(
-            f"the column {name!r} has {values.iloc[0]!r}, but its categories were text in the fit, "
-            f"such as {categories[0]!r}; pass the same kind of values."
-        )

@@ -1,4 +1,4 @@
-"""Features that a parameter lists, by name or by number: some of them, or a sign for each."""
+"""Parameters that list features by name or number, or give each a sign."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -10,27 +10,22 @@ from marginrank._utils.parameters import Mention, ParameterError, Wording, given
 
 Feature = int | str
 MONOTONIC = "monotonic_cst"  # the parameter
-FROM_DTYPE = "from_dtype"  # no features but those that a data frame has as categories
-
-
-def check_listed_features(parameter: str, chosen: Any) -> None:
-    """Raise ParameterError if the value is not a list of names and numbers, or a mask."""
-    _listed(parameter, chosen)
+FROM_DTYPE = "from_dtype"  # only the categorical columns of a data frame
 
 
 def columns_of(
     parameter: str, chosen: Any, names: Sequence[str] | None, n_features: int
 ) -> list[int]:
-    """Return the columns of all features that a parameter lists, or marks in a boolean mask."""
-    features = _listed(parameter, chosen)
+    """Return the columns of the features that a parameter lists or marks in a boolean mask."""
+    features = check_listed_features(parameter, chosen)
     if features and isinstance(features[0], bool):
         _check_length(parameter, chosen, len(features), n_features)
         return np.flatnonzero(features).tolist()
     return [column_of(parameter, one, names, n_features) for one in features]
 
 
-def _listed(parameter: str, chosen: Any) -> list[Feature]:
-    """Return the listed names and numbers, text with commas as a list, or a mask."""
+def check_listed_features(parameter: str, chosen: Any) -> list[Feature]:
+    """Return names and numbers (perhaps from text with commas), or a mask, as a list."""
     if chosen is None or (isinstance(chosen, str) and chosen == FROM_DTYPE):
         return []
     if isinstance(chosen, str):
@@ -53,7 +48,6 @@ def _listed(parameter: str, chosen: Any) -> list[Feature]:
 
 
 def _whole(number: Any) -> int:
-    """Return a number as an integer; raise ValueError if it has a fraction."""
     if isinstance(number, bool | np.bool_) or int(number) != number:
         raise ValueError
     return int(number)
@@ -70,10 +64,9 @@ def _check_length(parameter: str, chosen: Any, length: int, n_features: int) -> 
 def column_of(
     parameter: str, feature: Feature, names: Sequence[str] | None, n_features: int
 ) -> int:
-    """Return the column of a feature.
+    """Return the column of a feature, given by column number (from 0) or by name.
 
-    A number is that of a column, from 0. Text is a name; where features were given none, "f39" or
-    "39" is the feature that has the number 39 in LETOR text, which counts from 1.
+    Without names, "f39" or "39" is the feature with index 39 in LETOR text, which counts from 1.
     """
     if isinstance(feature, str):
         if names is not None:
@@ -91,13 +84,8 @@ def column_of(
     return column
 
 
-def check_monotonic(chosen: Any) -> None:
-    """Raise ParameterError if the value does not give features a sign."""
-    directions(chosen)
-
-
 def directions(chosen: Any) -> dict[Feature, int]:
-    """Return features, by name or number, that rise (1) or fall (−1).
+    """Return features, by name or number, that increase (1) or decrease (−1).
 
     The value is a mapping, an array of one sign per feature, or text such as "bm25:+1,age:-1".
     """
@@ -117,7 +105,7 @@ def directions(chosen: Any) -> dict[Feature, int]:
             ),
         ) from None
     if len(signs) < len(pairs):
-        raise ParameterError(given(MONOTONIC, chosen), " has a feature twice; list each once.")
+        raise ParameterError(given(MONOTONIC, chosen), " lists a feature twice.")
     return {feature: sign for feature, sign in signs.items() if sign}
 
 
@@ -133,12 +121,9 @@ def _pairs(chosen: Any) -> list[tuple[Any, Any]]:
 
 
 def signs_of(
-    chosen: Any,
-    names: Sequence[str] | None,
-    n_features: int,
-    categorical: Collection[int] = (),
+    chosen: Any, names: Sequence[str] | None, n_features: int, categorical: Collection[int] = ()
 ) -> dict[int, int]:
-    """Return the columns of features that rise (1) or fall (−1)."""
+    """Return the columns of features that increase (1) or decrease (−1)."""
     if not (chosen is None or isinstance(chosen, str | Mapping)):
         _check_length(MONOTONIC, chosen, len(chosen), n_features)
     signs: dict[int, int] = {}
@@ -150,7 +135,6 @@ def signs_of(
             )
         if signs.setdefault(column, sign) != sign:
             raise ParameterError(
-                Mention(MONOTONIC, repr(feature)),
-                " rises by one name and falls by another; list each feature once.",
+                Mention(MONOTONIC, repr(feature)), " is listed twice with different signs."
             )
     return signs

@@ -1,4 +1,7 @@
-"""Which columns of a data frame are what."""
+"""Labels, queries, weights and features from the columns of a data frame.
+
+Frames of pandas, polars and pyarrow are recognized without importing these libraries.
+"""
 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,47 +12,159 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginrank._utils.parameters import Mention, ParameterError, given
+from marginrank._utils.types import Booleans
 from marginrank._utils.user_warnings import warn_caller
-from marginrank.data.tables import Table, as_table
 from marginrank.data.validation import check_exact, find_bad, not_finite
 
-INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # as pandas and pyarrow call an index
-BLOCK = 1 << 20  # entries copied at a time: columns become rows while they are in cache
+INDEX_COLUMNS = ("", "Unnamed: 0", "__index_level_0__")  # of pandas and pyarrow
+BLOCK = 1 << 20  # entries copied at a time: columns become rows within the cache
 
 Data = TypeVar("Data")
+
+
+class Table:
+    """The columns of a frame by position; one subclass per library."""
+
+    def __init__(self, names: Sequence[Any], columns: Sequence[Any], n_rows: int) -> None:
+        self.names = list(names)
+        self.columns = columns
+        self.n_rows = n_rows
+        self.first_row = 0  # number of the first row, if this is part of a larger table
+        self.positions: dict[Any, list[int]] = {}
+        for at, name in enumerate(self.names):
+            self.positions.setdefault(name, []).append(at)
+
+    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:
+        """Return some rows of a column, unconverted."""
+        raise NotImplementedError
+
+    def is_null(self, at: int) -> Booleans | None:
+        """Return which rows of a column are null; None if there are none, or nulls are NaN."""
+        raise NotImplementedError
+
+    def type_name(self, at: int) -> str:
+        """Return the library's name for the type of a column."""
+        return str(self.columns[at].dtype)
+
+    def block(self, first: int, last: int) -> NDArray[Any] | None:
+        """Return columns `first` … `last` if they are already stored in row order."""
+        return None
+
+    def dtype(self, at: int) -> np.dtype[Any] | None:
+        """Return the dtype of a column of numbers, else None."""
+        try:
+            empty = self.rows(at, 0, 0)
+        except Exception:  # a type that NumPy does not have; errors differ between libraries
+            return None
+        return empty.dtype if empty.ndim == 1 and empty.dtype.kind in "biuf" else None
+
+
+class PandasTable(Table):
+    """A pandas DataFrame."""
+
+    def __init__(self, frame: Any) -> None:
+        columns = [frame.iloc[:, at] for at in range(frame.shape[1])]
+        super().__init__(frame.columns, columns, frame.shape[0])
+        self._frame = frame
+        self._arrays: dict[int, NDArray[Any]] = {
+            at: column.to_numpy()
+            for at, column in enumerate(columns)
+            if isinstance(column.dtype, np.dtype)
+        }
+
+    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:
+        if at in self._arrays:
+            return self._arrays[at][first:last]
+        rows: NDArray[Any] = self.columns[at].iloc[first:last].to_numpy()
+        return rows
+
+    def is_null(self, at: int) -> Booleans | None:
+        has_nan = at in self._arrays and self._arrays[at].dtype.kind in "biuf"
+        return None if has_nan else self.columns[at].isna().to_numpy()
+
+    def block(self, first: int, last: int) -> NDArray[Any] | None:
+        if not all(at in self._arrays for at in range(first, last)):
+            return None
+        sample = self._frame.iloc[:2, first:last].to_numpy()
+        if sample.dtype not in (np.float32, np.float64) or sample.strides[1] != sample.itemsize:
+            return None
+        # It is not a copy if it shares memory with the first and the last column.
+        inside = (np.shares_memory(sample, self.rows(at, 0, 2)) for at in (first, last - 1))
+        if not all(inside):
+            return None
+        block: NDArray[Any] = self._frame.iloc[:, first:last].to_numpy()
+        return block
+
+
+class PolarsTable(Table):
+    """A polars DataFrame."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__(frame.columns, frame.get_columns(), frame.height)
+
+    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:
+        rows: NDArray[Any] = self.columns[at].slice(first, last - first).to_numpy()
+        return rows
+
+    def is_null(self, at: int) -> Booleans | None:
+        column = self.columns[at]
+        return column.is_null().to_numpy() if column.null_count() else None
+
+
+class ArrowTable(Table):
+    """A pyarrow Table or RecordBatch."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__(frame.column_names, frame.columns, frame.num_rows)
+
+    def rows(self, at: int, first: int, last: int) -> NDArray[Any]:
+        column = self.columns[at].slice(first, last - first)
+        rows: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        return rows
+
+    def is_null(self, at: int) -> Booleans | None:
+        column = self.columns[at]
+        return column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+
+    def type_name(self, at: int) -> str:
+        return str(self.columns[at].type)
+
+
+def as_table(frame: Any) -> Table:
+    """Return the columns of a frame of any supported library."""
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):
+        frame = frame.collect()
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        return PandasTable(frame)
+    if hasattr(frame, "get_columns") and hasattr(frame, "height"):
+        return PolarsTable(frame)
+    if hasattr(frame, "column_names") and hasattr(frame, "num_rows"):
+        return ArrowTable(frame)
+    raise TypeError(
+        f"frame is a {type(frame).__name__}; pass a pandas or polars DataFrame or a pyarrow Table."
+    )
 
 
 def from_frame(
     make: Callable[..., Data],
     frame: Any,
     *,
-    label: Any = "label",
-    qid: Any = "qid",
     features: Sequence[Any] | None = None,
-    sample_weight: Any = None,
-    query_weight: Any = None,
-    comments: Any = None,
     allow_nan: bool = False,
     n_jobs: int | None = None,
     first_row: int = 0,
+    **roles: Any,
 ) -> Data:
-    """Call `make` with the columns of a data frame, in the order of the rows.
+    """Return the result of `make` for the columns of a data frame.
 
-    See :meth:`marginrank.RankingData.from_frame`, which is the `make` that this is for. Rows that
-    are part of more are numbered from `first_row`.
+    `roles` maps label, qid, sample_weight, query_weight and comments to columns or None; see
+    :meth:`marginrank.RankingData.from_frame`. Messages number rows from `first_row`.
     """
     table = as_table(frame)
     table.first_row = first_row
-    roles = {
-        "label": label,
-        "qid": qid,
-        "sample_weight": sample_weight,
-        "query_weight": query_weight,
-        "comments": comments,
-    }
     used = {role: _find(table, name, role) for role, name in roles.items() if name is not None}
     if "label" not in used:
-        raise ParameterError(given("label", None), ": name the column of the labels.")
+        raise ParameterError(given("label", None), ": pass the name of the label column.")
     chosen = _choose_features(table, features, used)
     X = _feature_matrix(table, chosen, allow_nan)
     try:
@@ -57,37 +172,35 @@ def from_frame(
             X,
             _numbers(table, used["label"]),
             _ids(table, used["qid"]) if "qid" in used else None,
-            sample_weight=_optional_numbers(table, used.get("sample_weight")),
-            query_weight=_optional_numbers(table, used.get("query_weight")),
-            comments=_texts(table, used["comments"]) if "comments" in used else None,
+            sample_weight=_numbers(table, used.get("sample_weight")),
+            query_weight=_numbers(table, used.get("query_weight")),
+            comments=[*map(str, _objects(table, used["comments"]))] if "comments" in used else None,
             feature_names=[str(table.names[at]) for at in chosen],
             n_jobs=n_jobs,
         )
     except ValueError:
-        _name_bad_feature(table, chosen, X, allow_nan)
+        found = find_bad(X, np.isinf if allow_nan else not_finite)
+        if found is not None:  # name the column
+            row, k, value = found
+            raise _bad_value(table, chosen[k], row, _non_finite(value)) from None
         raise
 
 
 def split_columns(frame: Any, names: Mapping[str, str]) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return a frame without the named columns, and these columns as arrays, by role.
+    """Return a frame without the named columns, and these columns as arrays by role.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        One row per document.
-    names : dict of str to str
-        Column of each role: y, qid, and so on.
+    `names` maps the roles y, qid and so on to columns.
     """
     table = as_table(frame)
     at = {role: _find(table, name, role) for role, name in names.items()}
-    values = {
+    values: dict[str, Any] = {
         role: _ids(table, k) if role == "qid" else _numbers(table, k) for role, k in at.items()
     }
     return without_columns(frame, set(names.values())), values
 
 
 def without_columns(frame: Any, names: Collection[str]) -> Any:
-    """Return a frame of any library without the columns of these names that it has."""
+    """Return a frame without the columns of these names; names that it lacks are ignored."""
     there = [name for name in getattr(frame, "column_names", frame.columns) if name in names]
     if not there:
         return frame
@@ -97,14 +210,13 @@ def without_columns(frame: Any, names: Collection[str]) -> Any:
 
 
 def _find(table: Table, name: Any, role: str) -> int:
-    """Return the position of a column."""
     matches = table.positions.get(name, [])
     if len(matches) > 1:
-        raise ValueError(f"the frame has {len(matches)} columns {name!r}; rename all but one.")
+        raise ValueError(f"The frame has {len(matches)} columns {name!r}; rename all but one.")
     if not matches:
-        one_query = (" or give ", given("qid", None), " if all rows are one query")
+        one_query = (" or pass ", given("qid", None), " if all rows are one query")
         raise ParameterError(
-            f"the frame has no column {name!r} for {role}; {_nearest(table, name)}; set ",
+            f"The frame has no column {name!r} for {role}; {_nearest(table, name)}; set ",
             Mention(role, ""),
             " to the right name",
             *(one_query if role == "qid" else ()),
@@ -123,14 +235,13 @@ def _nearest(table: Table, name: Any) -> str:
 
 
 def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[int]:
-    """Return the positions of the features."""
     if isinstance(features, str):
         raise ParameterError(given("features", features), " must be a list of column names.")
     features = _usual_features(table, used) if features is None else list(features)
     chosen = [_find(table, name, "features") for name in features]
     if not chosen:
         raise ParameterError(
-            "the frame has no column left for the features; name some in ",
+            "The frame has no column left for the features; list them in ",
             Mention("features", ""),
             ".",
         )
@@ -144,25 +255,25 @@ def _choose_features(table: Table, features: Any, used: dict[str, int]) -> list[
 
 
 def _usual_features(table: Table, used: dict[str, int]) -> list[Any]:
-    """Return the columns without another use; the index of a pandas frame is left out."""
+    """Return the columns without another role, without the index of a pandas frame."""
     names = [name for at, name in enumerate(table.names) if at not in used.values()]
     index = [name for name in names if name in INDEX_COLUMNS]
     if index and table.first_row == 0:
         listed = ", ".join(map(repr, index))
         warn_caller(
             f"The column {listed} looks like the index of a pandas frame and is not used as a "
-            "feature. Name the columns to use as features if it is one, or write the file without "
-            "it (index=False)."
+            "feature. List the features explicitly to use it, or write the file with index=False."
         )
     return [name for name in names if name not in INDEX_COLUMNS]
 
 
 def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray[Any]:
-    """Return documents × features, the frame's own memory where that is possible."""
+    """Return documents × features, without a copy if possible."""
     dtype = np.result_type(*(_feature_dtype(table, at) for at in chosen))
     null = {at: table.is_null(at) for at in chosen} if allow_nan else {}
-    for at in chosen if not allow_nan else ():
-        _check_no_nulls(table, at)
+    if not allow_nan:
+        for at in chosen:
+            _check_no_nulls(table, at)
     if chosen == list(range(chosen[0], chosen[-1] + 1)):
         block = table.block(chosen[0], chosen[-1] + 1)
         if block is not None:
@@ -174,20 +285,13 @@ def _feature_matrix(table: Table, chosen: list[int], allow_nan: bool) -> NDArray
         for k, at in enumerate(chosen):
             values = table.rows(at, first, first + len(rows))
             gone = null.get(at)
-            if gone is not None:
-                values = _with_nan(values, gone[first : first + len(rows)])
+            if gone is not None and (gone := gone[first : first + len(rows)]).any():
+                present = values[~gone]
+                values = np.full(len(rows), np.nan)
+                values[~gone] = present
             check_exact(values, partial(_place, table, at, first))
             rows[:, k] = values
     return X
-
-
-def _with_nan(values: NDArray[Any], null: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers with NaN where they are null; without nulls, as they are."""
-    if not null.any():
-        return values
-    filled = np.full(len(values), np.nan)
-    filled[~null] = values[~null]
-    return filled
 
 
 def _feature_dtype(table: Table, at: int) -> Any:
@@ -196,7 +300,7 @@ def _feature_dtype(table: Table, at: int) -> Any:
     if dtype is None:
         raise ParameterError(
             f"column {table.names[at]!r} holds {table.type_name(at)}, not numbers; convert it, or "
-            "name the columns to use in ",
+            "list the columns to use in ",
             Mention("features", ""),
             ".",
         )
@@ -217,20 +321,14 @@ def _bad_value(table: Table, at: int, row: int, what: str) -> ValueError:
     return ValueError(f"{_place(table, at, 0, row)} is {what}; drop the row or replace the value.")
 
 
-def _name_bad_feature(table: Table, chosen: list[int], X: NDArray[Any], allow_nan: bool) -> None:
-    """Raise ValueError if X has a NaN that is not allowed, or an infinity."""
-    found = find_bad(X, np.isinf if allow_nan else not_finite)
-    if found is not None:
-        row, k, value = found
-        raise _bad_value(table, chosen[k], row, _non_finite(value)) from None
-
-
 def _non_finite(value: float) -> str:
     return "NaN" if np.isnan(value) else "infinity (inf)"
 
 
-def _numbers(table: Table, at: int) -> NDArray[Any]:
-    """Return a column of finite numbers."""
+def _numbers(table: Table, at: int | None) -> NDArray[Any] | None:
+    """Return a column of finite numbers; None for None."""
+    if at is None:
+        return None
     _check_no_nulls(table, at)
     if table.dtype(at) is None:
         raise ValueError(
@@ -243,17 +341,9 @@ def _numbers(table: Table, at: int) -> NDArray[Any]:
     return values
 
 
-def _optional_numbers(table: Table, at: int | None) -> NDArray[Any] | None:
-    return None if at is None else _numbers(table, at)
-
-
-def _ids(table: Table, at: int) -> NDArray[Any]:
+def _ids(table: Table, at: int) -> NDArray[Any] | None:
     """Return a column of query ids of any type."""
     return _numbers(table, at) if table.dtype(at) is not None else _objects(table, at)
-
-
-def _texts(table: Table, at: int) -> list[str]:
-    return [str(text) for text in _objects(table, at)]
 
 
 def _objects(table: Table, at: int) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Validation data: built from the arguments of a fit, with the features of its X."""
+"""Validation data from the arguments of a fit."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ def validation_data(
     n_jobs: int | None,
     make: Callable[..., RankingData] = RankingData,
 ) -> RankingData | None:
-    """Return validation data, checked and grouped; a RankingData as it is."""
+    """Return validation data as a RankingData."""
     if validation is None or isinstance(validation, RankingData):
         return validation
     if not isinstance(validation, (tuple, list)) or len(validation) not in (2, 3):
@@ -28,10 +28,10 @@ def evaluation_data(
     n_jobs: int | None,
     make: Callable[..., RankingData],
 ) -> RankingData | None:
-    """Return validation data from arguments as LightGBM and XGBoost have them.
+    """Return validation data from the arguments of LightGBM and XGBoost.
 
-    `eval_set` is a list of one entry, (X, y) or a RankingData, or that entry itself; `eval_qid` and
-    `eval_group` are lists of one entry, too.
+    `eval_set` is a list of one entry, (X, y) or a RankingData, or that entry itself. `eval_qid` and
+    `eval_group` are lists of one entry.
     """
     queries = {"eval_qid": eval_qid, "eval_group": eval_group}
     if eval_set is None:
@@ -65,7 +65,7 @@ def check_same_features(
         return
     if validation.n_features != n_features:
         raise ValueError(
-            f"{what} has {validation.n_features} features, but X has {n_features}; give the same "
+            f"{what} has {validation.n_features} features, but X has {n_features}; pass the same "
             "features."
         )
     if validation.feature_names is not None and names is not None:
@@ -73,10 +73,10 @@ def check_same_features(
 
 
 def check_same_names(given: Sequence[str], expected: Sequence[str], what: str, where: str) -> None:
-    """Raise ValueError if names of features differ from the expected ones in their order."""
+    """Raise ValueError if feature names differ from the expected names or their order."""
     for k, (name, other) in enumerate(zip(given, expected, strict=True)):
         if name != other:
             raise ValueError(
-                f"feature {k + 1} of {what} is {name!r}, but {other!r} in {where}; give the same "
+                f"feature {k + 1} of {what} is {name!r}, but {other!r} in {where}; pass the same "
                 "features in the same order."
             )

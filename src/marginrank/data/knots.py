@@ -1,7 +1,6 @@
-"""Knots of features, at which curves may bend, and the sum of curves that are known there.
+"""Knots of the curves of features, and sums of curves from their values at the knots.
 
-Columns of a feature are those of the native hat functions: one for missing values, then one for
-each knot, or for each category of a feature that has no order.
+Each feature has one column for missing values, then one per knot, or one per category.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -16,33 +15,22 @@ from numpy.typing import NDArray
 from marginrank import _core
 from marginrank._utils.types import Booleans, Floats, Integers
 
-MOST_KNOTS = 255  # of a feature: with the column of missing values, as many as a byte can number
+MOST_KNOTS = 255  # per feature: with the column of missing values, column numbers fit in a byte
 LEAST_STEP = float(np.finfo(np.float64).tiny)  # between knots of a curve: 1 / step is finite
-BLOCK_ENTRIES = 1 << 22  # of X that are made dense at a time
+BLOCK_ENTRIES = 1 << 22  # of X made dense at a time
 
 
 @dataclass(frozen=True)
 class Knots:
-    """The knots of all features.
+    """The knots of all features."""
 
-    Attributes
-    ----------
-    at : ndarray of shape (n_columns,)
-        For each feature NaN, the column of missing values, and then its knots or categories,
-        ascending.
-    starts : ndarray of int64, shape (n_features + 1,)
-        The first column of each feature.
-    categorical : ndarray of uint8, shape (n_features,)
-        Which features have categories.
-    """
-
-    at: Floats
-    starts: Integers
-    categorical: NDArray[np.uint8]
+    at: Floats  # for each feature NaN (missing values), then its knots or categories, ascending
+    starts: Integers  # first column of each feature, and the number of columns
+    categorical: NDArray[np.uint8]  # whether a feature is categorical
 
     @classmethod
     def of_features(cls, knots: list[Floats], categorical: Collection[int] = ()) -> "Knots":
-        """Put together the knots of each feature."""
+        """Return the knots given as one array per feature."""
         missing = np.array([np.nan])
         sizes = [1 + of_feature.size for of_feature in knots]
         is_categorical = np.isin(np.arange(len(knots)), list(categorical))
@@ -54,16 +42,13 @@ class Knots:
 
     @property
     def n_features(self) -> int:
-        """Number of features."""
         return self.categorical.size
 
     @property
     def n_columns(self) -> int:
-        """Number of columns."""
         return self.at.size
 
     def columns(self, k: int) -> slice:
-        """Return the columns of a feature."""
         return slice(int(self.starts[k]), int(self.starts[k + 1]))
 
     def of(self, k: int) -> Floats:
@@ -71,14 +56,14 @@ class Knots:
         return self.at[self.columns(k)][1:]
 
     def categories(self) -> list[tuple[int, Floats]]:
-        """Return the features that have categories, and these."""
+        """Return the categorical features with their categories."""
         return [(k, self.of(k)) for k in np.flatnonzero(self.categorical).tolist()]
 
     def scores(self, X: Any, values: Floats, threads: int) -> Floats:
-        """Return the sum of the curves that have these values at the knots, for checked features.
+        """Return the sum of the curves with these values at the knots, for checked features.
 
-        Beyond its outer knots a curve goes on straight. An unknown category has the value of
-        missing ones. Infinity is refused.
+        Curves are extrapolated linearly. An unknown category counts as missing. Infinity raises
+        ValueError.
         """
         scores = np.empty(X.shape[0])
         categories = self.categories()
@@ -92,7 +77,7 @@ class Knots:
 
 
 def are_rising(knots: Floats, categorical: bool) -> bool:
-    """Whether knots ascend, those of a curve in steps that float64 can divide by."""
+    """Return True if knots ascend; the steps of a curve must also have a finite inverse."""
     with np.errstate(over="ignore"):
         steps = np.diff(knots)
     return bool(np.all(steps > 0 if categorical else (steps >= LEAST_STEP) & np.isfinite(steps)))
@@ -101,9 +86,9 @@ def are_rising(knots: Floats, categorical: bool) -> bool:
 def with_known_categories(
     block: NDArray[Any], categories: Iterable[tuple[int, Floats]]
 ) -> NDArray[Any]:
-    """Return rows of X whose categories are those learned, whatever precision they are given in.
+    """Return rows of X with categories of another precision replaced by the known ones.
 
-    0.1 as float32 and 0.1 as float64 are two numbers and one category.
+    0.1 as float32 and 0.1 as float64 are different numbers but the same category.
     """
     given = block
     for k, known in categories:
@@ -124,11 +109,11 @@ def with_known_categories(
 
 @lru_cache(maxsize=1024)
 def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
-    """Return categories in float32, ascending, which they are, and what they are there for.
+    """Return categories in float32 (ascending), their positions, and whether they match any digits.
 
-    A category that float32 holds, though it has not as few digits in float64, was learned from
-    float32 and stands for all that is rounded to it. One that float32 does not hold stands for
-    what it is rounded to. Two that float32 does not tell apart are compared exactly.
+    A category that float32 holds but that has more digits in float64 was learned from float32, and
+    matches all values that round to it. One that float32 does not hold matches its rounded value.
+    Two that float32 does not distinguish are compared exactly.
     """
     known = np.frombuffer(categories, dtype=np.float64)
     with np.errstate(over="ignore"):
@@ -141,7 +126,7 @@ def _rounded_categories(categories: bytes) -> tuple[Floats, Integers, Booleans]:
 
 
 def dense_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Yield rows of X as dense arrays, and which these are."""
+    """Yield slices of rows, and these rows of X as dense arrays."""
     height = max(BLOCK_ENTRIES // X.shape[1], 1)
     for first in range(0, X.shape[0], height):
         rows = slice(first, min(first + height, X.shape[0]))
@@ -155,6 +140,6 @@ def check_no_infinity(block: NDArray[Any], first: int = 0) -> None:
     if places.size:
         row, column = places[0].tolist()
         raise ValueError(
-            f"X[{first + row}, {column}] is infinity (inf); replace it, or let NaN stand for a "
-            "missing value."
+            f"X[{first + row}, {column}] is infinity (inf); replace it, or pass NaN if it is "
+            "missing."
         )

@@ -1,4 +1,4 @@
-"""Preference pairs that are listed one by one."""
+"""Explicit lists of preference pairs."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -14,70 +14,54 @@ from marginrank.data.validation import check_indices, check_weights
 
 @dataclass(frozen=True)
 class PairList:
-    """Preferences between documents.
+    """Preferences between documents."""
 
-    Attributes
-    ----------
-    pairs : ndarray of int64, shape (n_pairs, 2)
-        Row numbers, the preferred document first.
-    weight : ndarray of shape (n_pairs,), or None
-        Weights of the pairs; None where all weigh 1.
-    source : str or None
-        The file that the pairs come from, one a line.
-    """
-
-    pairs: Integers
-    weight: Floats | None = None
-    source: str | None = None
+    pairs: Integers  # n_pairs × 2 row numbers, the preferred document first
+    weight: Floats | None = None  # of each pair; None if all are 1
+    source: str | None = None  # the file with one pair per line that the pairs come from
 
     def __len__(self) -> int:
-        """Return the number of pairs."""
         return len(self.pairs)
 
     def place(self, k: int) -> str:
-        """Return what to call pair k in messages."""
+        """Return the name of pair k in messages."""
         return f"pairs[{k}]" if self.source is None else f"{self.source}:{k + 1}"
 
 
 def check_pairs(pairs: Any, pair_weight: ArrayLike | None, n_documents: int) -> PairList:
-    """Return a user's pairs of n_documents rows, checked; not copied where they already fit."""
+    """Return checked pairs of `n_documents` rows; arrays of the right type are not copied."""
     source = None
     if isinstance(pairs, PairList):
         if pair_weight is None:
             pair_weight = pairs.weight
         elif pairs.weight is not None:
-            raise ValueError("pair_weight was given, but the pairs have weights already; drop it.")
+            raise ValueError("pair_weight was given, but pairs has weights already; drop it.")
         pairs, source = pairs.pairs, pairs.source
     table = _from_pair_matrix(pairs, n_documents) if sp.issparse(pairs) else _from_array(pairs)
     _check_rows(PairList(table, None, source), n_documents)
     rows = np.ascontiguousarray(table, dtype=np.int64)
     if pair_weight is None:
         return PairList(rows, None, source)
-    weight = check_weights(pair_weight, "pair_weight", len(rows), "one weight a pair")
+    weight = check_weights(pair_weight, "pair_weight", len(rows), "one weight per pair")
     return PairList(rows, weight, source)
 
 
 def _from_array(pairs: Any) -> NDArray[Any]:
-    """Return rows of two whole numbers, of any type."""
     try:
         table = np.asarray(pairs)
     except ValueError as error:
-        raise ValueError(f"pairs must be rows of two row numbers: {error}.") from error
+        raise ValueError(f"pairs must have shape (n_pairs, 2): {error}.") from error
     if table.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if table.ndim != 2 or table.shape[1] != 2:
         hint = "; transpose it" if table.ndim == 2 and table.shape[0] == 2 else ""
         raise ValueError(
-            f"pairs has shape {table.shape} and needs (n_pairs, 2), the preferred row first{hint}."
+            f"pairs has shape {table.shape} instead of (n_pairs, 2), the preferred row first{hint}."
         )
     if table.dtype.kind not in "iufO":
-        raise ValueError(f"pairs holds {table.dtype} and must hold row numbers, integers.")
-    if table.dtype.kind in "fO":
-        _check_whole(table)
-    return table
-
-
-def _check_whole(table: NDArray[Any]) -> None:
+        raise ValueError(f"pairs has dtype {table.dtype}; pass row numbers, integers.")
+    if table.dtype.kind in "iu":
+        return table
     if table.dtype.kind == "f":
         whole = np.isfinite(table) & (np.floor(table) == table)
     else:
@@ -86,6 +70,7 @@ def _check_whole(table: NDArray[Any]) -> None:
     if bad.size:
         row = ", ".join(str(value) for value in table[bad[0]])
         raise ValueError(f"pairs[{bad[0]}] is ({row}); row numbers must be integers.")
+    return table
 
 
 def _is_whole(value: Any) -> bool:
@@ -93,11 +78,11 @@ def _is_whole(value: Any) -> bool:
 
 
 def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
-    """Return the columns of +1 and of −1 in each row of a sparse matrix."""
+    """Return the columns of +1 and −1 in each row of a sparse matrix."""
     if matrix.ndim != 2 or matrix.shape[1] != n_documents:
         raise ValueError(
-            f"pairs is a pair matrix of shape {matrix.shape} and needs {n_documents} columns, one "
-            "a row of X."
+            f"pairs is a sparse matrix of shape {matrix.shape}; it needs {n_documents} columns, "
+            "one per row of X."
         )
     check_indices(matrix, "pairs")
     entries = sp.coo_array(matrix, copy=True)
@@ -111,7 +96,7 @@ def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
     bad = np.flatnonzero(~fine)
     if bad.size:
         raise ValueError(
-            f"pairs[{bad[0]}] is a row of a pair matrix and must hold one 1, for the preferred "
+            f"pairs[{bad[0]}], a row of a sparse matrix, must have one 1, for the preferred "
             "document, and one -1."
         )
     return pairs
@@ -120,14 +105,13 @@ def _from_pair_matrix(matrix: Any, n_documents: int) -> Integers:
 def _check_rows(listed: PairList, n_documents: int) -> None:
     pairs = listed.pairs
     if len(pairs) == 0:
-        raise ValueError("pairs is empty; give at least one pair to learn from.")
+        raise ValueError("pairs is empty; pass at least one pair.")
     if pairs.min() < 0 or pairs.max() >= n_documents:
         outside = (pairs < 0) | (pairs >= n_documents)
         k = int(np.argmax(outside.any(axis=1)))
         row = int(pairs[k][outside[k]][0])
         raise ValueError(
-            f"{listed.place(k)} names row {row}, but there are only the rows 0 to "
-            f"{n_documents - 1}; correct it, counting from 0."
+            f"{listed.place(k)} has row {row}, but rows are numbered from 0 to {n_documents - 1}."
         )
     same = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
     if same.size:

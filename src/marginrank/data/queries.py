@@ -1,7 +1,7 @@
 """Documents grouped by query.
 
-This is the one place that knows the grouped order: query by query, and inside a query the order of
-the rows. Whatever has no order of its own here (features, labels, weights) is kept by row.
+Only this module knows the grouped order: query by query, and by row within a query. Features,
+labels and weights stay in the order of the rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,18 +17,18 @@ from marginrank._utils.types import Floats, Integers
 from marginrank._utils.user_warnings import warn_caller
 from marginrank.data.validation import in_order, is_missing
 
-MANY_DOCUMENTS = 2000  # a single query rarely has more
+MANY_DOCUMENTS = 2000  # a single query rarely has more; without qid, warn above this
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def exact_sum(counts: Integers) -> int:
-    """Sum non-negative integers as a Python integer, which cannot overflow."""
+    """Return the sum of non-negative integers as a Python integer, which cannot overflow."""
     low = int(np.sum(counts & 0xFFFFFFFF, dtype=np.int64))
     return (int(np.sum(counts >> 32, dtype=np.int64)) << 32) + low
 
 
 def bounded_ranges(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges (first, last) whose offsets differ by `most` at most, or of one entry."""
+    """Yield ranges (first, last) whose offsets differ by at most `most`, or of one entry."""
     first, n = 0, offsets.size - 1
     while first < n:
         last = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
@@ -39,41 +39,28 @@ def bounded_ranges(offsets: Integers, most: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Documents(AlignedWhenUnpickled):
-    """Documents grouped by query.
+    """Documents grouped by query."""
 
-    Attributes
-    ----------
-    offsets : ndarray of int64, shape (n_queries + 1,)
-        Query q has the documents ``offsets[q]`` … ``offsets[q + 1]``.
-    rows : ndarray of int64, shape (n_documents,), or None
-        Row of X of each document; None where documents and rows are the same.
-    """
-
-    offsets: Integers
-    rows: Integers | None
+    offsets: Integers  # query q has the documents offsets[q] … offsets[q + 1]
+    rows: Integers | None  # row of X of each document; None for the order of the rows
 
     @property
     def n_queries(self) -> int:
-        """Number of queries."""
         return self.offsets.size - 1
 
     @property
     def n_documents(self) -> int:
-        """Number of documents."""
         return int(self.offsets[-1])
 
     @property
     def sizes(self) -> Integers:
-        """Number of documents of each query."""
         return np.diff(self.offsets)
 
     @property
     def query_of_document(self) -> Integers:
-        """Number of each document's query."""
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
     def row(self, document: int) -> int:
-        """Return the row of a document."""
         return int(document if self.rows is None else self.rows[document])
 
     @overload
@@ -81,14 +68,11 @@ class Documents(AlignedWhenUnpickled):
     @overload
     def grouped(self, values: None) -> None: ...
     def grouped(self, values: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Bring what has an entry for each row of X into the order of the documents."""
+        """Return per-row values in the order of the documents."""
         return values if values is None or self.rows is None else values[self.rows]
 
     def by_row(self, values: NDArray[Scalar]) -> NDArray[Scalar]:
-        """Bring what has an entry for each document into the order of the rows of X.
-
-        Every row of X must be a document: this is the way back from :meth:`grouped`.
-        """
+        """Return per-document values in the order of the rows of X: the inverse of `grouped`."""
         if self.rows is None:
             return values
         result = np.empty_like(values)
@@ -96,7 +80,7 @@ class Documents(AlignedWhenUnpickled):
         return result
 
     def keep(self, documents: Integers, query_of_document: Integers) -> "Documents":
-        """Return the given documents only (ascending), and the queries that have any left."""
+        """Return the given documents (ascending), without queries that become empty."""
         sizes = np.diff(
             np.flatnonzero(np.diff(query_of_document, prepend=-1)), append=len(documents)
         )
@@ -106,32 +90,22 @@ class Documents(AlignedWhenUnpickled):
 
 @dataclass(frozen=True)
 class Queries(Documents):
-    """Documents grouped by query: everything about the pairs but the features.
+    """Documents grouped by query, with the levels of their labels and counts of pairs."""
 
-    Attributes
-    ----------
-    offsets, rows : ndarray of int64
-        See :class:`Documents`.
-    level, n_levels : ndarray of int32
-        Dense rank of each document's label inside its query; number of levels of each query.
-    n_pairs, n_adjacent_pairs : ndarray of int64, shape (n_queries,)
-        Pairs of each query, over all levels and over adjacent levels.
-    """
-
-    level: NDArray[np.int32]
-    n_levels: NDArray[np.int32]
-    n_pairs: Integers
-    n_adjacent_pairs: Integers
+    level: NDArray[np.int32]  # dense rank of each document's label within its query
+    n_levels: NDArray[np.int32]  # of each query
+    n_pairs: Integers  # of each query, over all levels
+    n_adjacent_pairs: Integers  # of each query, over adjacent levels
 
     @classmethod
     def from_labels(
         cls, labels: Floats, offsets: Integers, rows: Integers | None, threads: int
     ) -> "Queries":
-        """Rank `labels` (in document order) inside each query."""
+        """Rank `labels` (in document order) within each query."""
         return cls(offsets, rows, *_core.rank_labels(labels, offsets, threads))
 
     def between(self, first: int, last: int, first_row: int = 0) -> "Queries":
-        """Return neighbouring queries alone, on a matrix that begins with some row."""
+        """Return the queries from `first` to `last`, for a matrix that begins at `first_row`."""
         begin, end = self.offsets[first], self.offsets[last]
         documents, queries = slice(begin, end), slice(first, last)
         return Queries(
@@ -144,20 +118,20 @@ class Queries(Documents):
         )
 
     def take(self, documents: Integers, query_of_document: Integers, threads: int) -> "Queries":
-        """Return the given documents only (ascending), with levels ranked anew."""
+        """Return the given documents (ascending), with new levels."""
         kept = self.keep(documents, query_of_document)
         labels = self.level[documents].astype(np.float64)
         return Queries.from_labels(labels, kept.offsets, kept.rows, threads)
 
 
 def rank_labels(y: NDArray[Any], documents: Documents, threads: int) -> Queries:
-    """Rank labels that are in the order of the rows."""
+    """Rank labels (in the order of the rows) within each query."""
     labels = documents.grouped(in_order(y))
     return Queries.from_labels(labels, documents.offsets, documents.rows, threads)
 
 
 class Grouping(NamedTuple):
-    """Documents by query, and the ids of the queries, in the order in which they first appear."""
+    """Documents by query, and the query ids in order of first appearance."""
 
     documents: Documents
     query_ids: NDArray[Any]
@@ -166,7 +140,7 @@ class Grouping(NamedTuple):
 def group_rows(n: int, qid: ArrayLike | None, group: ArrayLike | None) -> Grouping:
     """Group n rows by `qid`, by `group` sizes, or into one query if neither is given.
 
-    Without either, many documents raise a warning: their queries were probably forgotten.
+    Without either, many documents raise a warning, because qid was probably forgotten.
     """
     if qid is not None and group is not None:
         raise ValueError("qid and group were both given; pass only one of them.")
@@ -186,7 +160,7 @@ def group_rows(n: int, qid: ArrayLike | None, group: ArrayLike | None) -> Groupi
 def _group_by_sizes(n: int, group: ArrayLike) -> Grouping:
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
-        raise ValueError("group must be a one-dimensional list of integer sizes, one a query.")
+        raise ValueError("group must be a one-dimensional list of integer sizes, one per query.")
     total = sum(int(s) for s in sizes)
     if total != n and sizes.size == n > 1:
         raise ValueError(
@@ -232,29 +206,27 @@ def _check_ids(n: int, qid: ArrayLike) -> NDArray[Any]:
     if np.ma.isMA(qid):
         missing |= np.ma.getmaskarray(qid).ravel()
     if missing.any():
-        raise ValueError(f"qid[{missing.argmax()}] is missing; give every document a query id.")
+        raise ValueError(f"qid[{missing.argmax()}] is missing; every document needs a query id.")
     return ids
 
 
 def _from_list(ids: Sequence[Any]) -> NDArray[Any]:
-    """Return ids as they are: NumPy would make one type of several, and drop NULs at the end."""
+    """Return an array of the ids as they are."""
     types = set(map(type, ids))
     if len(types) <= 1 and tuple not in types:
         array = np.asarray(ids)
+        # NumPy rounds large integers, and drops NULs at the end of text.
         rounded = types == {int} and array.dtype.kind == "f"
-        if not rounded and not (types <= {str, bytes} and any(map(_ends_in_nul, ids))):
+        cut = types <= {str, bytes} and any(text[-1:] in ("\0", b"\0") for text in ids)
+        if not rounded and not cut:
             return array
     array = np.empty(len(ids), dtype=object)
     array[:] = ids
     return array
 
 
-def _ends_in_nul(text: str | bytes) -> bool:
-    return text[-1:] in ("\0", b"\0")
-
-
 def numbered(ids: Iterable[Any], number_of: dict[Any, int]) -> Integers:
-    """Return the number of each id; a new one gets the next number."""
+    """Return the number of each id; a new id gets the next number."""
     try:
         return np.array([number_of.setdefault(i, len(number_of)) for i in ids], dtype=np.int64)
     except TypeError as error:
@@ -262,7 +234,7 @@ def numbered(ids: Iterable[Any], number_of: dict[Any, int]) -> Integers:
 
 
 def _factorize(ids: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
-    """Return the distinct ids by first appearance, and the number of each id in that list."""
+    """Return the distinct ids by first appearance, and the position of each id among them."""
     if ids.dtype.kind == "O":
         number: dict[Any, int] = {}
         codes = numbered(ids.tolist(), number)

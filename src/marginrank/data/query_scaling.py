@@ -1,13 +1,13 @@
-"""Features on a common scale inside each query.
+"""Features scaled within each query.
 
-Documents are taken in blocks of whole queries, and of some columns, so that what is made of them in
-float64 stays small beside X. A sparse matrix is scaled entry by entry and keeps its zeros: where a
-query has zeros in a feature, its values are moved by what zero would become, which no pair sees.
+Documents are scaled in blocks of whole queries and some columns, so the float64 copies stay small.
+A sparse matrix keeps its zeros: if a query has zeros in a feature, the scaled value of zero is
+subtracted from its values, which changes no pair.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,27 +17,13 @@ from marginrank._utils.types import Booleans, Floats, Integers
 from marginrank.data.queries import Documents, bounded_ranges
 from marginrank.data.ranking_data import RankingData
 
-BLOCK = 2**20  # entries of X that are scaled at a time, if a query has no more
+BLOCK = 2**20  # entries of X scaled at a time, unless a query has more
 METHODS = ("minmax", "standard", "rank")
 
 
 def scale_queries(data: RankingData, method: str) -> RankingData:
-    """Return the same documents with features scaled inside each query.
+    """Return the same documents with features scaled within each query.
 
-    Parameters
-    ----------
-    data : RankingData
-        The documents.
-    method : {"minmax", "standard", "rank"}
-        See :func:`scale_by_query`.
-
-    Returns
-    -------
-    RankingData
-        With all that `data` has.
-
-    Examples
-    --------
     >>> from marginrank import RankingData
     >>> from marginrank.data.query_scaling import scale_queries
     >>> data = RankingData([[1.0], [2.0], [10.0], [30.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
@@ -50,24 +36,12 @@ def scale_queries(data: RankingData, method: str) -> RankingData:
 
 
 def scale_by_query(X: Any, documents: Documents, method: str) -> Any:
-    """Return features scaled inside each query.
+    """Return features scaled within each query.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n_documents, n_features)
-        Features as :func:`~marginrank.data.validation.check_features` returns them, finite.
-    documents : Documents
-        Where the queries are.
-    method : {"minmax", "standard", "rank"}
-        (x − min) / (max − min), which is LETOR's QueryLevelNorm; (x − mean) / standard deviation;
-        or the rank, 0 for the least and 1 for the greatest value, equal values having the mean of
-        their ranks. Where all values are equal, the first two are 0 and ranks are ½.
-
-    Returns
-    -------
-    ndarray or CSR matrix
-        Of the type of X, computed in float64. In a CSR matrix zeros stay zeros: where a query has
-        zeros in a feature, its values are less by what zero would become.
+    X is an array or a CSR matrix of finite features; the result has its dtype, computed in float64.
+    Methods are "minmax", (x − min) / (max − min), which is LETOR's QueryLevelNorm; "standard",
+    (x − mean) / standard deviation; and "rank", from 0 for the least to 1 for the greatest value,
+    with mean ranks for ties. If all values are equal, the first two are 0 and ranks are ½.
     """
     check_choice("method", method, METHODS)
     if sp.issparse(X):
@@ -83,7 +57,7 @@ def scale_by_query(X: Any, documents: Documents, method: str) -> Any:
 
 
 def _blocks(documents: Documents, n_entries: Integers) -> Iterator[tuple[Documents, Any]]:
-    """Return runs of queries with about as many entries as a block has, and their rows."""
+    """Yield runs of queries with about `BLOCK` entries, and their rows."""
     until = np.concatenate([[0], np.cumsum(n_entries)])[documents.offsets]
     for first, last in bounded_ranges(until, BLOCK):
         begin, end = int(documents.offsets[first]), int(documents.offsets[last])
@@ -92,33 +66,27 @@ def _blocks(documents: Documents, n_entries: Integers) -> Iterator[tuple[Documen
         yield Documents(offsets, None), rows
 
 
-class _ValueRange(NamedTuple):
-    """Least value, and how far the others go; an entry a query or a group of entries."""
-
-    least: Floats
-    width: Floats
-
-
-def _spread(least: Floats, greatest: Floats) -> _ValueRange:
+def _range(least: Floats, greatest: Floats) -> tuple[Floats, Floats]:
+    """Return the least value and the width of each group."""
     with np.errstate(over="ignore"):
         width = greatest - least
     if not np.isfinite(width).all():
         raise ValueError(
             "X has values of one feature and query that differ by more than float64 holds; divide "
-            "the feature by a large number."
+            "the feature by a constant."
         )
-    return _ValueRange(least, width)
+    return least, width
 
 
 def _divided(values: Floats, by: Floats) -> Floats:
-    """Divide, and let 0 / 0 be 0."""
+    """Return values / by, with 0 / 0 = 0."""
     return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
 def _minmax(X: Floats, queries: Documents) -> Floats:
     starts, query = queries.offsets[:-1], queries.query_of_document
-    spread = _spread(np.minimum.reduceat(X, starts), np.maximum.reduceat(X, starts))
-    return _divided(X - spread.least[query], spread.width[query])
+    least, width = _range(np.minimum.reduceat(X, starts), np.maximum.reduceat(X, starts))
+    return _divided(X - least[query], width[query])
 
 
 def _standard(X: Floats, queries: Documents) -> Floats:
@@ -143,7 +111,7 @@ def _ranks(X: Floats, queries: Documents) -> Floats:
 
 
 def _mean_places(begins: Booleans) -> Floats:
-    """Return the mean place of each run of equals, along the first axis."""
+    """Return the mean position of each run of ties, along the first axis."""
     n = len(begins)
     places = np.arange(n).reshape(-1, *[1] * (begins.ndim - 1))
     first = np.maximum.accumulate(np.where(begins, places, 0), axis=0)
@@ -154,50 +122,35 @@ def _mean_places(begins: Booleans) -> Floats:
 
 
 def _as_shares(places: Floats, sizes: Integers) -> Floats:
-    """Return places 0 … size − 1 as numbers from 0 to 1; ½ where there is one place only."""
+    """Return positions 0 … size − 1 scaled to [0, 1]; ½ for a single position."""
     result: Floats = np.where(sizes > 1, places / np.maximum(sizes - 1, 1), 0.5)
     return result
 
 
 @dataclass(frozen=True, eq=False)
 class _GroupedEntries:
-    """Entries of some queries, sorted by query, feature and value; a group has the first two.
-
-    Attributes
-    ----------
-    values : ndarray
-        The entries.
-    begins : ndarray of bool
-        Where a group begins.
-    starts, group : ndarray of int64
-        Places where groups begin; group of each entry.
-    size, n_absent : ndarray of int64
-        Documents of the query of each group, and those of them that have no entry.
-    """
+    """Entries sorted by query, feature and value; a group has one query and feature."""
 
     values: Floats
-    begins: Booleans
-    starts: Integers
-    group: Integers
-    size: Integers
-    n_absent: Integers
+    begins: Booleans  # whether an entry is the first of its group
+    starts: Integers  # first entry of each group
+    group: Integers  # of each entry
+    size: Integers  # documents in the query of each group
+    n_absent: Integers  # documents without an entry, of each group
 
     @property
     def has_zero(self) -> Booleans:
-        """Whether a group has zeros, absent ones or others."""
         stored: Booleans = np.logical_or.reduceat(self.values == 0, self.starts)
         return stored | (self.n_absent > 0)
 
     def sum(self, values: Floats) -> Floats:
-        """Return the sum of each group."""
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def spread(self) -> _ValueRange:
-        """Return the spread of each group, absent zeros included."""
+    def range(self) -> tuple[Floats, Floats]:
         least = np.minimum.reduceat(self.values, self.starts)
         greatest = np.maximum.reduceat(self.values, self.starts)
         absent = self.n_absent > 0
-        return _spread(
+        return _range(
             np.where(absent, np.minimum(least, 0.0), least),
             np.where(absent, np.maximum(greatest, 0.0), greatest),
         )
@@ -211,12 +164,14 @@ def _scale_sparse(X: Any, documents: Documents, method: str) -> Any:
         places = _places_of_entries(X.indptr, rows)
         if places.size:
             entries, order = _sorted_entries(X, places, queries, n_entries[rows])
-            result.data[places[order]] = _with_zeros_kept(entries, scale[method])
+            values, zero = scale[method](entries)
+            values -= np.where(entries.has_zero, zero, 0.0)[entries.group]
+            result.data[places[order]] = np.where(entries.values == 0, 0.0, values)
     return result
 
 
 def _places_of_entries(indptr: Any, rows: Any) -> Integers:
-    """Return where the entries of rows are."""
+    """Return the positions of the entries of some rows."""
     starts, ends = (bounds[rows].astype(np.int64) for bounds in (indptr[:-1], indptr[1:]))
     lengths = ends - starts
     before = np.cumsum(lengths) - lengths
@@ -226,7 +181,7 @@ def _places_of_entries(indptr: Any, rows: Any) -> Integers:
 def _sorted_entries(
     X: Any, places: Integers, queries: Documents, n_entries: Integers
 ) -> tuple[_GroupedEntries, Integers]:
-    """Return the entries of a block, and the order in which they are."""
+    """Return the entries of a block sorted, and their order."""
     query = np.repeat(queries.query_of_document, n_entries)
     feature, values = X.indices[places], X.data[places].astype(np.float64)
     order = np.lexsort((values, feature, query))
@@ -240,25 +195,12 @@ def _sorted_entries(
     return _GroupedEntries(values, begins, starts, group, size, size - n_stored), order
 
 
-class _Scaled(NamedTuple):
-    """Scaled entries, and what zero becomes in each group."""
-
-    values: Floats
-    zero: Floats
-
-
-def _with_zeros_kept(
-    entries: _GroupedEntries, scale: Callable[[_GroupedEntries], _Scaled]
-) -> Floats:
-    values, zero = scale(entries)
-    moved = values - np.where(entries.has_zero, zero, 0.0)[entries.group]
-    return np.where(entries.values == 0, 0.0, moved)
+_Scaled = tuple[Floats, Floats]  # scaled entries, and the scaled zero of each group
 
 
 def _minmax_entries(entries: _GroupedEntries) -> _Scaled:
-    spread, group = entries.spread(), entries.group
-    values = _divided(entries.values - spread.least[group], spread.width[group])
-    return _Scaled(values, _divided(-spread.least, spread.width))
+    (least, width), group = entries.range(), entries.group
+    return _divided(entries.values - least[group], width[group]), _divided(-least, width)
 
 
 def _standard_entries(entries: _GroupedEntries) -> _Scaled:
@@ -267,7 +209,7 @@ def _standard_entries(entries: _GroupedEntries) -> _Scaled:
     mean = (entries.sum(values) + n_absent * zero) / n
     values, zero = values - mean[group], zero - mean
     deviation = np.sqrt((entries.sum(values * values) + n_absent * zero * zero) / n)
-    return _Scaled(_divided(values, deviation[group]), _divided(zero, deviation))
+    return _divided(values, deviation[group]), _divided(zero, deviation)
 
 
 def _rank_entries(entries: _GroupedEntries) -> _Scaled:
@@ -278,4 +220,4 @@ def _rank_entries(entries: _GroupedEntries) -> _Scaled:
     n_negative = entries.sum((values < 0).astype(np.float64))
     n_zeros = n_absent + entries.sum((values == 0).astype(np.float64))
     zero = n_negative + (n_zeros - 1) / 2.0
-    return _Scaled(_as_shares(places, entries.size[group]), _as_shares(zero, entries.size))
+    return _as_shares(places, entries.size[group]), _as_shares(zero, entries.size)

@@ -1,4 +1,4 @@
-"""RankingData: features, labels and queries, ready for an objective."""
+"""RankingData: features, labels and queries of documents."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from marginrank._utils.alignment import AlignedWhenUnpickled
 from marginrank._utils.threads import cached_property, effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.frames import from_frame
-from marginrank.data.parts import DataParts
 from marginrank.data.queries import exact_sum, group_rows, rank_labels
-from marginrank.data.store.store import open_store
+from marginrank.data.store.store import DataParts, open_store
 from marginrank.data.store.store_writer import save_store
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.validation import (
@@ -32,9 +31,8 @@ from marginrank.data.validation import (
 class RankingData(AlignedWhenUnpickled):
     """Documents with features, labels and queries.
 
-    Rows are grouped by query without copying X: where queries are not contiguous, the kernels visit
-    the rows in another order. All attributes stay in the order of the rows; the grouped order is
-    known to `queries` alone.
+    Rows are grouped by query without copying X. All attributes are in the order of the rows; only
+    `queries` has the grouped order.
 
     Parameters
     ----------
@@ -48,19 +46,19 @@ class RankingData(AlignedWhenUnpickled):
     group : array-like of shape (n_queries,), optional
         Sizes of contiguous queries, instead of `qid`. With neither, all documents are one query.
     sample_weight : array-like of shape (n_documents,), optional
-        Document weights; a pair weighs the product of its two, so that weight 2 equals a repeated
-        document.
+        Document weights. The weight of a pair is the product of its two, so weight 2 is the same as
+        repeating the document.
     query_weight : array-like of shape (n_queries,) or (n_documents,), optional
         Query weights, in the order in which queries first appear, or repeated for each document.
     cost : array-like of shape (n_documents,), optional
-        Multiplies the weight of the pairs in which a document is the preferred one: the inverse
-        propensity of a click, and what LETOR text has as ``cost:``.
+        Factor on the weights of the pairs in which a document is preferred, for example the inverse
+        propensity of a click. LETOR text has it as ``cost:``.
     feature_names : sequence of str, optional
-        Names of the features; those of its columns if X is a data frame whose columns have such.
+        Names of the features; by default the column names if X is a data frame.
     comments : sequence of str, optional
-        A comment for each document.
+        One comment per document.
     allow_nan : bool, default=False
-        Keep missing values of X as NaN, for estimators that take them, such as
+        Keep missing values of X as NaN, for estimators that accept NaN, such as
         :class:`~marginrank.AdditiveRankSVM`. By default they raise ValueError.
     n_jobs : int, optional
         Threads for the checks; all by default.
@@ -68,26 +66,20 @@ class RankingData(AlignedWhenUnpickled):
     Attributes
     ----------
     X, y, qid : as given, checked
-        `qid` holds numbers 0, 1, … by first appearance. `y` is float64, unless it was given as
-        integers that float64 cannot tell apart.
-    sample_weight, cost : ndarray of shape (n_documents,), or None
-        As given, checked.
-    query_weight : ndarray of shape (n_queries,), or None
-        Weight of each query, in the order of `query_ids`.
-    query_ids : ndarray of shape (n_queries,)
-        The id of each query, by first appearance.
+        `qid` has numbers 0, 1, … by first appearance. `y` is float64, or integers if float64 would
+        round them.
+    sample_weight, cost, feature_names, comments : as given, checked, or None
+        One entry per document or feature.
+    query_ids, query_weight : ndarray of shape (n_queries,)
+        The id of each query, by first appearance, and its weight (or None).
     queries : Queries
-        The grouped documents; its methods bring what is by row into their order and back.
-    feature_names : list of str or None
-        As given.
-    comments : sequence of str or None
-        As given.
+        The documents grouped by query.
     n_pairs : int
-        Number of pairs of documents of one query with different labels, exactly.
+        Number of pairs of documents of one query with different labels.
     stored : StoredFeatures or None
-        Where X is on disk, if this was opened from a store.
+        X on disk, if the data were opened from a store.
     has_nan : bool
-        Whether a value of X is missing.
+        Whether X has missing values.
 
     Examples
     --------
@@ -119,21 +111,24 @@ class RankingData(AlignedWhenUnpickled):
         documents, self.query_ids = group_rows(n, qid, group)
         self.has_nan = check_finite(self.X, self.matrix, threads, allow_nan=allow_nan)
         self.queries = rank_labels(self.y, documents, threads)
-        self.sample_weight = _check_document_weights(sample_weight, "sample_weight", n)
-        self.cost = _check_document_weights(cost, "cost", n)
+        meaning = "one weight per document"
+        self.sample_weight, self.cost = (
+            None if weights is None else check_weights(weights, name, n, meaning)
+            for name, weights in (("sample_weight", sample_weight), ("cost", cost))
+        )
         self.query_weight = self._by_query(query_weight)
         names = columns_of(X) if feature_names is None else feature_names
         self.feature_names = _check_texts(
-            names, "feature_names", self.n_features, "one name a feature"
+            names, "feature_names", self.n_features, "one name per feature"
         )
         self.comments: Sequence[str] | None = _check_texts(
-            comments, "comments", n, "one comment a document"
+            comments, "comments", n, "one comment per document"
         )
         self.stored: StoredFeatures | None = None
 
     @classmethod
     def _from_parts(cls, parts: DataParts) -> Self:
-        """Put together what another instance had checked and grouped."""
+        """Return an instance with parts that were checked before."""
         self = cls.__new__(cls)
         vars(self).update(parts._asdict())
         return self
@@ -142,7 +137,7 @@ class RankingData(AlignedWhenUnpickled):
         return DataParts(**{name: getattr(self, name) for name in DataParts._fields})
 
     def with_features(self, X: Any, *, n_jobs: int | None = None) -> Self:
-        """Return the same documents with other features, not grouped anew.
+        """Return the same documents with other features.
 
         Parameters
         ----------
@@ -154,7 +149,7 @@ class RankingData(AlignedWhenUnpickled):
         Returns
         -------
         RankingData
-            Without :attr:`feature_names`.
+            Without :attr:`feature_names`. The grouping by query is reused.
 
         Examples
         --------
@@ -166,7 +161,7 @@ class RankingData(AlignedWhenUnpickled):
         checked = check_features(X)
         if checked.shape[0] != self.n_documents:
             raise ValueError(
-                f"X has {checked.shape[0]} rows and needs {self.n_documents}, one a document."
+                f"X has {checked.shape[0]} rows and needs {self.n_documents}, one per document."
             )
         parts = self._parts()._replace(X=checked, feature_names=None, stored=None, has_nan=False)
         other = self._from_parts(parts)
@@ -187,18 +182,18 @@ class RankingData(AlignedWhenUnpickled):
         allow_nan: bool = False,
         n_jobs: int | None = None,
     ) -> Self:
-        """Take the columns of a data frame.
+        """Return the data in the columns of a data frame.
 
         Parameters
         ----------
         frame : pandas.DataFrame, polars.DataFrame, polars.LazyFrame or pyarrow.Table
-            One row a document.
+            One row per document.
         label, qid : str
-            Columns of the labels and of the query ids; ``qid=None`` makes one query of all rows.
+            Columns of the labels and of the query ids; with ``qid=None``, all rows are one query.
         features : sequence of str, optional
-            Columns of the features, in this order; by default all that have no other use. Those of
-            float32, small integers and booleans make X float32, others float64. X shares the
-            memory of a pandas frame that holds them in row order.
+            Columns of the features; by default all columns without another role. X is float32 if
+            all columns are float32, small integers or booleans, else float64. It shares the memory
+            of a pandas frame that is in row order.
         sample_weight, query_weight : str, optional
             Columns of the weights; a query's weight is repeated for each of its documents.
         comments : str, optional
@@ -243,54 +238,50 @@ class RankingData(AlignedWhenUnpickled):
         return data
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write a store: a folder that :meth:`open` maps into memory.
+        """Write a store, a folder that :meth:`open` maps into memory.
 
         The folder appears only when it is complete.
 
         Parameters
         ----------
         folder : str or path
-            The folder to make.
+            The folder to create.
         overwrite : bool, default=False
-            Replace the store that is there.
+            Replace an existing store.
         """
         if self.has_nan:
             raise ValueError(
-                "X has NaN, which a store cannot hold; fill the values in, or write a table with "
-                "marginrank convert."
+                "X has NaN, which a store cannot hold; impute the values, or write a table with "
+                "`marginrank convert`."
             )
         save_store(self._parts(), folder, overwrite=overwrite)
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """Open a store: X is mapped into memory, read-only.
+        """Return the data of a store, with X mapped into memory read-only.
 
         Parameters
         ----------
         folder : str or path
             A folder written by :meth:`save`.
         verify : bool, default=True
-            Read every file once to compare its checksum, and see that queries, labels and weights
-            make sense. Else only small files are read.
-
-        Returns
-        -------
-        RankingData
+            Compare the checksum of every file, and check queries, labels and weights. Otherwise
+            only small files are read.
 
         Raises
         ------
         ValueError
-            If the store is damaged, of a newer version, or no store.
+            If the store is damaged, of a newer version, or not a store.
         """
         return cls._from_parts(open_store(folder, verify=verify))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the view of X, which is made again when it is asked for."""
+        """Return the state without the cached view of X."""
         return {name: value for name, value in vars(self).items() if name != "matrix"}
 
     @cached_property
     def matrix(self) -> _core.Matrix:
-        """X for the kernels; indices of CSR are checked when it is first asked for."""
+        """X for the kernels; indices of CSR are checked on first access."""
         return as_matrix(self.X)
 
     def _by_query(self, weights: ArrayLike | None) -> Floats | None:
@@ -298,7 +289,7 @@ class RankingData(AlignedWhenUnpickled):
             return None
         per_document = np.size(weights) == self.n_documents != self.n_queries
         n = self.n_documents if per_document else self.n_queries
-        weights = check_weights(weights, "query_weight", n, "one weight a query")
+        weights = check_weights(weights, "query_weight", n, "one weight per query")
         if not per_document:
             return weights
         repeated = self.queries.grouped(weights)
@@ -308,8 +299,8 @@ class RankingData(AlignedWhenUnpickled):
         if not np.array_equal(least, most):
             differs = np.flatnonzero(repeated != np.repeat(per_query, self.queries.sizes))
             raise ValueError(
-                f"query_weight[{self.queries.row(differs[0])}] differs from another document's of "
-                "its query; give all documents of a query the same weight, or one weight a query."
+                f"query_weight[{self.queries.row(differs[0])}] differs from another document of "
+                "its query; pass one weight per query, or the same weight for all its documents."
             )
         return per_query
 
@@ -330,7 +321,7 @@ class RankingData(AlignedWhenUnpickled):
 
     @property
     def n_pairs(self) -> int:
-        """Number of pairs, exactly."""
+        """Number of pairs."""
         return exact_sum(self.queries.n_pairs)
 
     @property
@@ -343,7 +334,6 @@ class RankingData(AlignedWhenUnpickled):
         return iter((self.X, self.y, self.qid))
 
     def __repr__(self) -> str:
-        """Return the counts."""
         return (
             f"RankingData({self.n_documents} documents, {self.n_queries} queries, "
             f"{self.n_features} features, {self.n_pairs} pairs)"
@@ -362,10 +352,10 @@ def as_ranking_data(
     allow_nan: bool = False,
     n_jobs: int | None = None,
 ) -> RankingData:
-    """Return a RankingData as it is, or make one of features and all the rest.
+    """Return X if it is a RankingData, else a RankingData of all arguments.
 
-    This is what a function does that takes either: what a RankingData has already is not given
-    once more. Missing values raise ValueError unless they are allowed.
+    Raise ValueError if an argument is given in addition to a RankingData, or if values are missing
+    and `allow_nan` is False.
     """
     others: dict[str, Any] = {
         "qid": qid,
@@ -382,19 +372,19 @@ def as_ranking_data(
     check_not_path(X)
     if y is None:
         raise ValueError(
-            "y is None: a matrix X requires y to be passed, but the target y is None; give labels, "
-            "or a RankingData in the place of X."
+            "y is None: a matrix X requires y to be passed, but the target y is None; pass labels, "
+            "or a RankingData as X."
         )
     return RankingData(X, y, **others, allow_nan=allow_nan, n_jobs=n_jobs)
 
 
 def check_beside_data(what: str = "a RankingData", **given: Any) -> None:
-    """Raise ValueError if something is given that a RankingData, or a store, holds already."""
+    """Raise ValueError if an argument is given that a RankingData, or a store, already has."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"{name} was given beside {what}, which brings its own; drop {name}, or give X as "
-                "a matrix with all that belongs to it."
+                f"{name} cannot be combined with {what}, which has its own; drop {name}, or pass "
+                "X as a matrix with labels and queries."
             )
 
 
@@ -402,12 +392,6 @@ def columns_of(X: Any) -> list[str] | None:
     """Return the names of a data frame's columns, if all are strings."""
     names = list(getattr(X, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
-
-
-def _check_document_weights(weights: ArrayLike | None, name: str, n: int) -> Floats | None:
-    if weights is None:
-        return None
-    return check_weights(weights, name, n, "one weight a document")
 
 
 def _check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) -> list[str] | None:
@@ -420,4 +404,4 @@ def _check_texts(values: Sequence[str] | None, name: str, n: int, meaning: str) 
     for k, value in enumerate(values):
         if not isinstance(value, str):
             raise ValueError(f"{name}[{k}] is {value!r}, not a string; convert it with str.")
-    return [str(value) for value in values]  # those of numpy become plain ones
+    return [str(value) for value in values]  # numpy.str_ becomes str

@@ -1,4 +1,4 @@
-"""Data whose features stay on disk, and parts of them."""
+"""Data of a store with X on disk, and parts of it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,48 +11,45 @@ from marginrank.data.store.store import Path, open_store
 
 
 def open_stored(folder: Path, *, verify: bool = True) -> RankingData:
-    """Open a store and leave X on disk: it is a StoredFeatures, whose rows are read in blocks.
+    """Return the data of a store with X on disk, as :class:`StoredFeatures`.
 
-    Parameters
-    ----------
-    folder : str or path
-        A folder that :meth:`RankingData.save` or ``marginrank convert`` wrote.
-    verify : bool, default=True
-        Compare the checksums of all other files, and see that queries, labels and weights make
-        sense. Those of X are for those who read it.
+    With `verify`, the checksums of all files except X are compared, and queries, labels and weights
+    are checked.
     """
     return RankingData._from_parts(open_store(folder, verify=verify, map_features=False))
 
 
 def left_on_disk(data: RankingData) -> RankingData:
-    """Return data of a store with X left on disk."""
+    """Return data of a store with X on disk."""
     return RankingData._from_parts(data._parts()._replace(X=data.stored))
 
 
 def between(data: RankingData, first: int, last: int, X: Any) -> RankingData:
-    """Return neighbouring queries alone, whose rows are X.
+    """Return the queries from `first` to `last`, with the rows X.
 
-    The rows of each query are next to each other in the data.
+    The rows of each query must be contiguous.
     """
     queries, rows = slice(first, last), slice(*data.queries.offsets[[first, last]])
-    sample_weight, query_weight, cost = data.sample_weight, data.query_weight, data.cost
-    comments = data.comments
+
+    def part(values: Any, where: slice) -> Any:
+        return None if values is None else values[where]
+
     parts = data._parts()._replace(
         X=X,
         y=data.y[rows],
         queries=data.queries.between(first, last),
         query_ids=data.query_ids[queries],
-        sample_weight=None if sample_weight is None else sample_weight[rows],
-        query_weight=None if query_weight is None else query_weight[queries],
-        comments=None if comments is None else comments[rows],
-        cost=None if cost is None else cost[rows],
+        sample_weight=part(data.sample_weight, rows),
+        query_weight=part(data.query_weight, queries),
+        comments=part(data.comments, rows),
+        cost=part(data.cost, rows),
         stored=None,
     )
     return RankingData._from_parts(parts)
 
 
 def open_if_it_fits(folder: Path) -> RankingData:
-    """Open a store; X is left on disk if it has to be unpacked and that does not fit in memory."""
+    """Return the data of a store; X stays on disk if it is packed and does not fit in memory."""
     found = open_store(folder, verify=False, map_features=False)
     stored = found.stored
     assert stored is not None
@@ -63,7 +60,7 @@ def open_if_it_fits(folder: Path) -> RankingData:
 
 
 def whole_queries(data: RankingData, chunk_documents: int) -> Iterator[RankingData]:
-    """Yield data whose X is on disk in chunks of so many documents, or of one larger query."""
+    """Yield data with X on disk in chunks of up to `chunk_documents`, or of one larger query."""
     rows = FeatureRows.of(data.X)
     offsets = data.queries.offsets
     for first, last in bounded_ranges(offsets, chunk_documents):

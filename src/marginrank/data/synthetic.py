@@ -1,4 +1,4 @@
-"""Synthetic ranking problems with the difficulties of real ones, of any size."""
+"""Synthetic ranking problems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, get_index_dtype
 
 from marginrank._utils.parameters import (
     ParameterError,
@@ -20,15 +20,13 @@ from marginrank._utils.parameters import (
     given,
 )
 from marginrank._utils.types import Floats, Integers
+from marginrank.data.validation import check_float_dtype
 
-# Enough to amortise the interpreter, too few to matter for the peak memory.
-_BLOCK_ELEMENTS = 1 << 18
+_BLOCK_ELEMENTS = 1 << 18  # amortizes the interpreter, does not matter for peak memory
 _FEATURES_PER_FACTOR = 10
-# Bounds the memory of the factors when there are very many features.
-_MAX_FACTORS = 16
+_MAX_FACTORS = 16  # bounds the memory of the factors if there are very many features
 _QUERY_OFFSET = 0.5
-# expm1(10 * 7) * 1e3 is still far below the largest float32, so no feature overflows.
-_MAX_HEAVY_TAIL = 10.0
+_MAX_HEAVY_TAIL = 10.0  # expm1(10 * 7) * 1e3 is far below the largest float32: no overflow
 
 
 def make_ranking(
@@ -47,7 +45,7 @@ def make_ranking(
     return_coef: bool = False,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> tuple[Any, ...]:
-    r"""Draw a random ranking problem whose true linear model is known.
+    r"""Return a random ranking problem with a known linear model.
 
     A document :math:`i` of query :math:`q` has the latent features and the utility
 
@@ -58,11 +56,10 @@ def make_ranking(
         \qquad u_i = z_i^\top w + \text{noise} \cdot \varepsilon_i,
 
     with :math:`g, f, b, \varepsilon` standard normal, :math:`\sigma_j = \pm 1` and :math:`\rho` the
-    `correlation`. Every feature :math:`j` belongs to one of at most 16 factors :math:`k(j)`, about
-    ten features to a factor if there are at most 160. The offset :math:`b_q` is common to all
-    documents of a query. The true weights :math:`w` are scaled so that the part of
-    :math:`z_i^\top w` that differs between the documents of a query has about unit variance,
-    hence `noise` is relative to the signal. Labels are made from :math:`u`, features from
+    `correlation`. Every feature :math:`j` belongs to one of at most 16 factors :math:`k(j)` of
+    about ten features each. The offset :math:`b_q` is common to all documents of a query. The true
+    weights :math:`w` are scaled such that :math:`z_i^\top w` has about unit variance within a
+    query, so `noise` is relative to the signal. Labels are made from :math:`u`, features from
     :math:`z`.
 
     Parameters
@@ -70,41 +67,37 @@ def make_ranking(
     n_queries : int, default=100
         Number of queries.
     docs_per_query : int or (int, int), default=20
-        Documents in each query, or the smallest and largest number (both included) between
-        which the size of each query is drawn uniformly.
+        Documents per query, or the smallest and largest number (inclusive) of a uniform
+        distribution.
     n_features : int, default=20
         Number of features.
     n_levels : int or None, default=5
-        Labels are ``0, ..., n_levels - 1``, cut from the utility at quantiles over all documents,
-        such that each level is half as frequent as the one below it (for more than five levels the
-        ratio is closer to one, with the top level 1/20 as frequent as level 0). None gives the
-        utility itself as a real-valued label.
+        Labels are ``0, ..., n_levels - 1``, cut from the utility at quantiles over all documents.
+        Each level is half as frequent as the one below it; with more than five levels, the top
+        level is 1/20 as frequent as level 0. None returns the utility as a real-valued label.
     noise : float, default=0.5
         Standard deviation of the noise in the utility.
     informative : int or None, default=None
-        Number of features with a non-zero true weight, None for all. In sparse data popular
-        features are the more likely ones.
+        Number of features with a non-zero true weight, None for all. In sparse data frequent
+        features are more likely.
     correlation : float in [0, 1), default=0.0
-        Correlation of two features of the same factor, up to sign. The closer to one, the worse
-        the condition of the Hessian.
+        Correlation of two features of the same factor, up to sign. Close to one, the Hessian is
+        ill-conditioned.
     heavy_tail : float in [0, 10], default=0.0
         If positive, ``X[i, j] = c_j * sign(z) * expm1(heavy_tail * abs(z)) / heavy_tail`` with
         ``log10(c_j)`` uniform between plus and minus ``min(2 * heavy_tail, 3)``: columns of very
-        different scales with outliers, like raw web search features. Zero gives ``X = z``. The
-        labels do not depend on it.
+        different scales with outliers, like raw web search features. Labels do not depend on it.
     density : float in (0, 1], default=1.0
-        Expected fraction of stored entries. Below one, `X` is sparse and feature popularity
-        follows a power law: the feature of rank r occurs about 1/r times as often as the first.
-        An entry that is not stored counts as a zero of z, and a document may have no entry.
+        Expected fraction of stored entries. Below one, `X` is sparse, and the feature of rank r
+        occurs about 1/r times as often as the first. Entries that are not stored are zeros of z.
     dtype : {numpy.float32, numpy.float64}, default=numpy.float64
         Type of the values of `X`.
     shuffle : bool, default=False
-        If True, documents come in random order, so that queries are not contiguous.
+        If True, documents are in random order, so queries are not contiguous.
     return_coef : bool, default=False
         If True, also return the true weights.
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None, default=None
-        Source of randomness; an int gives the same data on every call and every machine, up to
-        rounding errors.
+        Random numbers; with an int, the data are the same on every machine up to rounding errors.
 
     Returns
     -------
@@ -115,12 +108,7 @@ def make_ranking(
     qid : ndarray of shape (n_documents,), int64
         The query of each document, from 0 to ``n_queries - 1``.
     coef : ndarray of shape (n_features,), float64
-        The true weights w. Only if `return_coef` is True.
-
-    Raises
-    ------
-    ValueError
-        If an argument is outside its range.
+        The true weights w, if `return_coef` is True.
 
     Examples
     --------
@@ -134,18 +122,14 @@ def make_ranking(
     >>> X, y, qid, coef = make_ranking(n_levels=None, noise=0, return_coef=True, random_state=0)
     >>> bool(abs(X @ coef - y).max() < 1e-12)
     True
-
-    Sparse data with many features:
-
-    >>> X, y, qid = make_ranking(n_features=100_000, density=1e-4, random_state=0)
-    >>> type(X).__name__, X.shape, 8 < X.nnz / 2000 < 12
-    ('csr_array', (2000, 100000), True)
     """
     _check_sizes(n_queries, docs_per_query, n_features, n_levels, informative)
     _check_shape_of_features(noise, correlation, heavy_tail, density)
-    value_type = _check_dtype(dtype)
+    value_type = check_float_dtype(dtype)
     rng = _generator(random_state)
-    qid = _draw_qid(rng, n_queries, docs_per_query)
+    low, high = np.broadcast_to(docs_per_query, 2)
+    sizes = rng.integers(low, high, size=n_queries, endpoint=True)
+    qid = np.repeat(np.arange(n_queries, dtype=np.int64), sizes)
     if shuffle:
         # Documents are exchangeable given their query, so this spares a permuted copy of X.
         rng.shuffle(qid)
@@ -160,26 +144,26 @@ def make_ranking(
 
 @dataclass(frozen=True)
 class _Model:
-    """What stays fixed from document to document."""
+    """The parameters of the distribution: one entry per feature, if not said otherwise."""
 
-    presence: Floats  # the probability that a feature is stored, by feature
-    factor: Integers  # by feature
-    sign: Floats  # by feature
-    scale: Floats  # by feature
-    coef: Floats  # by feature
-    offset: Floats  # by query and factor
+    presence: Floats  # the probability that a feature is stored
+    factor: Integers
+    sign: Floats
+    scale: Floats
+    coef: Floats
+    offset: Floats  # of each query and factor
     correlation: float
     heavy_tail: float
 
     def draw_factors(self, rng: np.random.Generator, qid: Integers, dtype: Any) -> NDArray[Any]:
-        """Factor values of some documents, the share of their queries included."""
+        """Return the factors of some documents, with the offsets of their queries."""
         factors = rng.standard_normal((qid.size, self.offset.shape[1]), dtype=dtype)
         factors *= math.sqrt(self.correlation)
         factors += self.offset[qid]
         return factors
 
     def stretch(self, z: NDArray[Any], scale: Floats) -> None:
-        """Give z heavy tails and its features their scales, in place."""
+        """Apply heavy tails and scales to z, in place."""
         if self.heavy_tail == 0:
             return
         size = np.abs(z)
@@ -202,34 +186,24 @@ def _draw_model(
     factor = rng.permutation(np.arange(n_features) % n_factors)
     sign = rng.choice([-1.0, 1.0], size=n_features)
     offset = _QUERY_OFFSET * rng.standard_normal((n_queries, n_factors))
-    scale = _draw_scale(rng, n_features, heavy_tail)
-    coef = _draw_coef(rng, n_features if informative is None else informative, presence)
+    # Drawn even if unused, so heavy_tail changes nothing else for a given random_state.
+    exponent = min(2 * heavy_tail, 3.0) * rng.uniform(-1, 1, size=n_features)
+    scale = np.asarray(10**exponent / (heavy_tail or 1.0), dtype=np.float64)
+    # The smallest exponential variables divided by weights are a weighted sample without
+    # replacement. With rare features most utilities would be zero.
+    key = rng.standard_exponential(n_features) / presence
+    # A stable sort: otherwise weights would depend on the version of NumPy and the processor.
+    chosen = np.argsort(key, kind="stable")[:informative]
+    coef = np.zeros(n_features)
+    coef[chosen] = rng.standard_normal(chosen.size)
     coef /= math.sqrt(_signal_variance(coef, presence, factor, sign, correlation))
     return _Model(presence, factor, sign, scale, coef, offset, correlation, heavy_tail)
-
-
-def _draw_scale(rng: np.random.Generator, n_features: int, heavy_tail: float) -> Floats:
-    """Column scales; they include the 1 / heavy_tail that makes expm1 tend to the identity."""
-    # Drawn even if unused, so that heavy_tail changes nothing else for a given random_state.
-    exponent = min(2 * heavy_tail, 3.0) * rng.uniform(-1, 1, size=n_features)
-    return np.asarray(10**exponent / (heavy_tail or 1.0), dtype=np.float64)
-
-
-def _draw_coef(rng: np.random.Generator, informative: int, presence: Floats) -> Floats:
-    # The smallest of exponential variables divided by weights are a weighted sample without
-    # replacement. Features that hardly ever occur would leave most utilities at zero.
-    key = rng.standard_exponential(presence.size) / presence
-    # In order, lest which weight a feature has depend on numpy's version and the processor.
-    chosen = np.argsort(key, kind="stable")[:informative]
-    coef = np.zeros(presence.size)
-    coef[chosen] = rng.standard_normal(informative)
-    return coef
 
 
 def _signal_variance(
     coef: Floats, presence: Floats, factor: Integers, sign: Floats, correlation: float
 ) -> float:
-    """Variance of coef @ z without the query offset; entries are stored independently."""
+    """Return the variance of coef @ z without the query offset."""
     by_factor = np.bincount(factor, weights=presence * sign * coef)
     own = (1 - correlation) * (presence @ coef**2)
     scattered = (presence * (1 - presence)) @ coef**2
@@ -237,13 +211,13 @@ def _signal_variance(
 
 
 def _draw_presence(rng: np.random.Generator, n_features: int, density: float) -> Floats:
-    """Probabilities p_j = min(ceiling, c * popularity_j) in random order with mean density."""
+    """Return p_j = min(ceiling, c * popularity_j) in random order, with mean `density`."""
     if density == 1:
         return np.ones(n_features)
-    # Short of one: a sure feature would need infinitely many draws in _draw_sparse_block.
+    # Below one: probability one would need infinitely many draws in _draw_sparse_block.
     ceiling = max(0.9, (1 + density) / 2)
     popularity = 1 / np.arange(1, n_features + 1)
-    # Candidate m puts the m most popular features at the ceiling; the first consistent one holds.
+    # Candidate m has the m most popular features at the ceiling; take the first consistent one.
     tail = np.cumsum(popularity[::-1])[::-1]
     c = (density * n_features - ceiling * np.arange(n_features)) / tail
     first = np.argmax(c * popularity <= ceiling)
@@ -262,7 +236,7 @@ def _draw_dense(
         common = model.draw_factors(rng, qid[rows], dtype).take(model.factor, axis=1)
         common *= model.sign.astype(dtype)
         z += common
-        # In float64 even when X is not, lest documents tie by rounding.
+        # In float64 even if X is not, because rounding would cause ties.
         utility[rows] = z @ model.coef
         model.stretch(z, model.scale)
     return X, utility
@@ -279,32 +253,28 @@ def _draw_sparse(
     ]
     values, columns, counts, utility = (np.concatenate(part) for part in zip(*blocks, strict=True))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    index_type = _index_type(max(indptr[-1], *shape))
+    index_type = get_index_dtype(maxval=max(indptr[-1], *shape))
     indices = columns.astype(index_type, copy=False)
     return csr_array((values, indices, indptr.astype(index_type)), shape=shape), utility
-
-
-def _index_type(largest: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
 
 
 def _draw_sparse_block(
     rng: np.random.Generator, model: _Model, hits: Floats, qid: Integers, dtype: Any
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Values, columns, stored entries by row and utility of some documents."""
-    # Poisson hits of mean -log(1 - p_j) strike a cell at least once with probability p_j, so that
-    # merging the duplicates yields independent entries without a visit to any empty cell.
+    """Return values, columns, number of entries per row, and utility of some documents."""
+    # Poisson hits of mean -log(1 - p_j) hit a cell at least once with probability p_j, so merging
+    # duplicates yields independent entries without visiting empty cells.
     row = np.repeat(np.arange(qid.size), rng.poisson(hits[-1], size=qid.size))
     column = np.searchsorted(hits, hits[-1] * rng.random(row.size), side="right")
     row, column = np.divmod(np.unique(row * hits.size + column), hits.size)
-    column = column.astype(_index_type(hits.size))
+    column = column.astype(get_index_dtype(maxval=hits.size))
     z = rng.standard_normal(row.size, dtype=dtype)
     z *= math.sqrt(1 - model.correlation)
     factors = model.draw_factors(rng, qid, dtype)
     z += model.sign[column] * factors[row, model.factor[column]]
     utility = np.bincount(row, weights=z * model.coef[column], minlength=qid.size)
     model.stretch(z, model.scale[column])
-    # Without any entry bincount ignores its weights and counts in integers.
+    # Without entries, bincount ignores its weights and returns integers.
     utility = utility.astype(np.float64, copy=False)
     return z, column, np.bincount(row, minlength=qid.size), utility
 
@@ -314,16 +284,8 @@ def _blocks(n_rows: int, elements_per_row: int) -> Iterator[slice]:
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
-def _draw_qid(
-    rng: np.random.Generator, n_queries: int, docs_per_query: int | tuple[int, int]
-) -> Integers:
-    low, high = np.broadcast_to(docs_per_query, 2)
-    sizes = rng.integers(low, high, size=n_queries, endpoint=True)
-    return np.repeat(np.arange(n_queries, dtype=np.int64), sizes)
-
-
 def _cut_into_levels(utility: Floats, n_levels: int) -> Floats:
-    # A fixed ratio of 1/2 would leave the top ones of many levels empty.
+    # With a fixed ratio of 1/2, the top levels of many would be empty.
     ratio = max(0.5, 0.05 ** (1 / max(1, n_levels - 1)))
     share = np.cumsum(ratio ** np.arange(n_levels))
     cuts = np.quantile(utility, share[:-1] / share[-1])
@@ -331,13 +293,11 @@ def _cut_into_levels(utility: Floats, n_levels: int) -> Floats:
 
 
 def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.Generator):
-        return random_state
     if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
-    if random_state is None:
-        return np.random.default_rng()
-    return np.random.default_rng(check_integer("random_state", random_state, at_least=0))
+        random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
+    elif random_state is not None and not isinstance(random_state, np.random.Generator):
+        check_integer("random_state", random_state, at_least=0)
+    return np.random.default_rng(random_state)
 
 
 def _check_sizes(
@@ -374,13 +334,3 @@ def _check_shape_of_features(
     ):
         if not valid:
             raise ParameterError(given(name, value), f" must be {allowed}.")
-
-
-def _check_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    try:
-        result = np.dtype(dtype)
-    except TypeError:
-        result = None
-    if result is None or result not in (np.float32, np.float64):
-        raise ParameterError(given("dtype", dtype), " must be float32 or float64.")
-    return result

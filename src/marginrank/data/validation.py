@@ -1,35 +1,36 @@
-"""Checks of user input: a failure is one sentence that names the argument, the place, the fix."""
+"""Validation of user input; error messages name the argument, the position and the fix."""
 
 import datetime
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from marginrank import _core
+from marginrank._utils.parameters import ParameterError, given
 from marginrank._utils.types import Floats
 
 DATES = (np.datetime64, np.timedelta64, datetime.date, datetime.time, datetime.timedelta)
-EXACT_INTEGERS = 2**53  # larger integers do not all have a float64
+EXACT_INTEGERS = 2**53  # float64 does not represent all larger integers
 
 
 def check_features(X: Any, *, missing: bool = False) -> Any:
-    """Return X as something the kernels read, without a copy where it already is.
+    """Return X in a form that the kernels read, without a copy if it has that form.
 
     Dense: float32 or float64 with contiguous rows. Sparse: CSR with sorted, unique indices. NaN is
-    for the caller to judge. With `missing`, so is what else stands for a missing value, such as
-    None, pandas.NA or a masked entry: it becomes NaN. Without, it is refused.
+    left to the caller. Other missing values, such as None, pandas.NA or masked entries, become NaN
+    with `missing` and otherwise raise ValueError.
     """
     if sp.issparse(X):
         return _check_sparse(X)
     check_not_path(X)
     check_not_lazy(X, "X")
     _check_no_dates(X)
-    # The type of errors is what scikit-learn's checks want.
+    # scikit-learn's checks expect a TypeError.
     X = real_array(X, "X", wrong_type=TypeError, missing=missing)
     if X.ndim != 2:
         raise ValueError(
@@ -40,22 +41,22 @@ def check_features(X: Any, *, missing: bool = False) -> Any:
     if X.dtype not in (np.float32, np.float64):
         check_exact(X.ravel(), lambda at: _place("X", divmod(at, X.shape[1])))
         X = X.astype(np.float64)
-    if X.strides[1] != X.itemsize or not _is_plain(X):
-        X = _plain(X)
-    return X
+    if X.strides[1] == X.itemsize and X.dtype.isnative and X.flags.aligned:
+        return X
+    return _plain(X)
 
 
 def check_not_path(X: Any) -> None:
-    """Raise TypeError if X is the name of a file."""
+    """Raise TypeError if X is a path."""
     if isinstance(X, (str, os.PathLike)):
         raise TypeError(
-            f"X={os.fspath(X)!r} is a path; give its content: RankingData.open of a store, or "
-            "load_letor of text."
+            f"X={os.fspath(X)!r} is a path; open it with RankingData.open (a store) or load_letor "
+            "(text)."
         )
 
 
 def check_not_lazy(values: Any, name: str) -> None:
-    """Raise TypeError if these are a query of polars that was not run."""
+    """Raise TypeError if `values` is a lazy frame of polars."""
     if hasattr(values, "collect_schema") and hasattr(values, "collect"):
         raise TypeError(
             f"{name} is a {type(values).__name__}, which holds no values yet; pass "
@@ -64,7 +65,7 @@ def check_not_lazy(values: Any, name: str) -> None:
 
 
 def _check_no_dates(X: Any) -> None:
-    """Raise ValueError if a column of a frame holds dates, of which polars makes numbers."""
+    """Raise ValueError if a column of a frame holds dates; polars would convert them to numbers."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
         return
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
@@ -78,9 +79,9 @@ def _check_no_dates(X: Any) -> None:
 def real_array(
     values: Any, name: str, wrong_type: type[Exception] = ValueError, *, missing: bool = False
 ) -> NDArray[Any]:
-    """Return an array of real numbers of any type, perhaps Python's.
+    """Return an array of real numbers of any type, perhaps Python objects.
 
-    A value that is missing and no NaN is refused, or becomes one with `missing`.
+    Missing values other than NaN become NaN with `missing` and otherwise raise ValueError.
     """
     if missing and np.ma.is_masked(values):
         values = _unmasked(values)
@@ -106,7 +107,7 @@ def real_array(
 
 
 def _unmasked(values: Any) -> NDArray[Any]:
-    """Return an array with NaN in the place of masked entries; integers stay what they are."""
+    """Return an array with NaN for masked entries; integers stay exact."""
     array = np.ma.getdata(values)
     array = array.astype(array.dtype if array.dtype.kind == "f" else object)
     array[np.ma.getmaskarray(values)] = np.nan
@@ -114,7 +115,7 @@ def _unmasked(values: Any) -> NDArray[Any]:
 
 
 def _with_nan(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of objects with NaN in the place of None, pandas.NA and the like."""
+    """Return an array of objects with NaN for None, pandas.NA and the like."""
     gone = [
         not isinstance(value, (Real, str, bytes)) and is_missing(value)
         for value in array.ravel().tolist()
@@ -125,7 +126,9 @@ def _with_nan(array: NDArray[Any]) -> NDArray[Any]:
 def _check_objects(array: NDArray[Any], name: str, columns: Any) -> None:
     for at, value in enumerate(array.ravel().tolist()):
         if isinstance(value, (str, bytes)):
-            raise ValueError(_string_found(value, at, array.shape, columns))
+            where = _column_of(at, array.shape, columns)
+            advice = ", for example with OrdinalEncoder of scikit-learn" if where else ""
+            raise ValueError(f"{value!r} is a string{where}; convert strings to numbers{advice}")
         if array.ndim > 0 and not isinstance(value, Real) and is_missing(value):
             place = _place(name, np.unravel_index(at, array.shape))
             raise ValueError(f"{place} is missing ({value!r}); replace or impute such values")
@@ -134,18 +137,8 @@ def _check_objects(array: NDArray[Any], name: str, columns: Any) -> None:
             raise ValueError(f"{value!s} is a date or a duration{where}; convert it to a number")
 
 
-def _string_found(value: str | bytes, at: int, shape: tuple[int, ...], columns: Any) -> str:
-    """Return what to do about a string, and the column of a matrix or data frame it is in."""
-    if len(shape) != 2:
-        return f"{value!r} is a string; convert the strings to numbers"
-    return (
-        f"{value!r} is a string{_column_of(at, shape, columns)}; convert the strings to numbers, "
-        "and number names of categories, as OrdinalEncoder of scikit-learn does"
-    )
-
-
 def _column_of(at: int, shape: tuple[int, ...], columns: Any) -> str:
-    """Return the column of an entry of a matrix or data frame as part of a message."""
+    """Return the column of an entry of a matrix or data frame, as part of a message."""
     if len(shape) != 2:
         return ""
     column = at % shape[1]
@@ -153,10 +146,10 @@ def _column_of(at: int, shape: tuple[int, ...], columns: Any) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether this is None, NaN, NaT or another value that does not equal itself."""
+    """Return True for None, NaN, NaT and other values that do not equal themselves."""
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA is neither
+    except TypeError:  # pandas.NA has no truth value
         return True
 
 
@@ -165,7 +158,7 @@ def _place(name: str, index: Iterable[Any]) -> str:
 
 
 def check_exact(entries: NDArray[Any], place: Callable[[int], str]) -> None:
-    """Raise ValueError for integers that float64 would round, which mostly are ids."""
+    """Raise ValueError for integers that float64 would round, which are mostly ids."""
     if entries.dtype.kind == "O":
         entries = np.array([v if isinstance(v, Integral) else 0 for v in entries], dtype=object)
     elif entries.dtype.kind not in "iu" or entries.size == 0:
@@ -174,18 +167,15 @@ def check_exact(entries: NDArray[Any], place: Callable[[int], str]) -> None:
         large = (entries > EXACT_INTEGERS) | (entries < -EXACT_INTEGERS)
         at = int(large.argmax())
         raise ValueError(
-            f"{place(at)} is {entries[at]}, an integer too large for a feature, which is a "
-            "float64; if it is an id, drop the column, else cast it."
+            f"{place(at)} is {entries[at]}, an integer too large for float64; if it is an id, drop "
+            "the column, else cast it."
         )
 
 
-def _is_plain(array: NDArray[Any]) -> bool:
-    """Whether the kernels can read the numbers where they are."""
-    return bool(array.dtype.isnative and array.flags.aligned)
-
-
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the numbers where the kernels can read them; ascontiguousarray keeps odd addresses."""
+    if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
+        return array
+    # ascontiguousarray would keep unaligned addresses
     return np.require(array, array.dtype.newbyteorder("="), ["C_CONTIGUOUS", "ALIGNED"])
 
 
@@ -212,27 +202,27 @@ def _check_sparse(X: Any) -> Any:
 
 
 def _is_canonical(X: Any) -> bool:
-    """Whether the indices of a CSR matrix are sorted and unique; its flags may be wrong."""
+    """Return True if CSR indices are sorted and unique, whatever the flags of the matrix say."""
     unmarked = sp.csr_array(X.shape, dtype=X.dtype)
     unmarked.data, unmarked.indices, unmarked.indptr = X.data, X.indices, X.indptr
     return bool(unmarked.has_canonical_format)
 
 
 def _with_plain_parts(X: Any) -> Any:
-    """Return a CSR matrix whose three arrays the kernels can read."""
+    """Return a CSR matrix with arrays that the kernels can read."""
     names = ("data", "indices", "indptr")
-    parts = {name: getattr(X, name) for name in names}
-    if all(part.flags.c_contiguous and _is_plain(part) for part in parts.values()):
+    parts = {name: _plain(getattr(X, name)) for name in names}
+    if all(parts[name] is getattr(X, name) for name in names):
         return X
     plain = sp.csr_array(X.shape, dtype=X.dtype)
     for name, part in parts.items():
-        setattr(plain, name, _plain(part))
+        setattr(plain, name, part)
     plain.has_sorted_indices = plain.has_canonical_format = True
     return plain
 
 
 def check_indices(X: Any, name: str) -> None:
-    """Raise ValueError if indices are outside the matrix, on which scipy itself would crash."""
+    """Raise ValueError if indices are out of range; scipy itself would crash on them."""
     try:
         if hasattr(X, "check_format"):
             X.check_format(full_check=True)
@@ -242,32 +232,29 @@ def check_indices(X: Any, name: str) -> None:
                     coordinates.size
                     and not 0 <= coordinates.min() <= coordinates.max() < X.shape[axis]
                 ):
-                    raise ValueError(f"a coordinate of axis {axis} lies outside the matrix")
+                    raise ValueError(f"a coordinate of axis {axis} is out of range")
     except ValueError as error:
         raise ValueError(f"{name} is not a valid sparse matrix: {error}; rebuild it.") from error
 
 
 def check_not_empty(shape: tuple[int, ...]) -> None:
-    """Raise ValueError if features have no rows or columns."""
+    """Raise ValueError if X has no rows or no columns."""
     for axis, name in enumerate(("sample", "feature")):
         if shape[axis] == 0:
             raise ValueError(f"X has 0 {name}(s) (shape={shape}) while a minimum of 1 is required.")
 
 
 def as_matrix(X: Any) -> _core.Matrix:
-    """Wrap checked features for the kernels."""
+    """Return checked features as a matrix of the kernels."""
     if sp.issparse(X):
         return _core.Matrix.csr(X.data, X.indices, X.indptr, X.shape[1])
     return _core.Matrix.dense(X)
 
 
 def check_finite(X: Any, matrix: _core.Matrix, threads: int, *, allow_nan: bool = False) -> bool:
-    """Raise if X has a NaN or an infinity; one sweep if it has not.
-
-    With `allow_nan`, only an infinity is an error. Return True if X has a NaN.
-    """
-    # The magnitudes of the features are kept for the fit. Where there are more features than
-    # entries, they could take any amount of memory.
+    """Return True if X has NaN; raise ValueError if NaN is not allowed, or X has infinity."""
+    # The magnitudes of the features are cached for the fit. With more features than entries, they
+    # could take any amount of memory.
     wide = sp.issparse(X) and matrix.n_columns > matrix.n_entries
     if np.isfinite(X.data[: X.indptr[-1]] if wide else matrix.magnitudes(threads)).all():
         return False
@@ -280,7 +267,7 @@ def check_finite(X: Any, matrix: _core.Matrix, threads: int, *, allow_nan: bool 
 
 
 def not_finite(values: NDArray[Any]) -> Any:
-    """Return where values are NaN or infinite."""
+    """Return a mask of the values that are NaN or infinite."""
     return ~np.isfinite(values)
 
 
@@ -299,19 +286,18 @@ def find_bad(X: Any, is_bad: Callable[[NDArray[Any]], Any]) -> tuple[int, int, f
 
 
 def _index_of_entry(X: Any, at: int) -> tuple[int, int]:
-    """Return row and column of an entry of a CSR matrix."""
     return int(np.searchsorted(X.indptr, at, side="right")) - 1, int(X.indices[at])
 
 
 def check_vector(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
-    """Return `values` as n finite float64."""
+    """Return `values` as n finite float64; `meaning` explains n in messages."""
     array = _one_dimensional(real_array(values, name), name, n, meaning)
     array = array.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         what = "NaN" if np.isnan(array[bad[0]]) else "infinity (inf)"
         raise ValueError(f"{name}[{bad[0]}] is {what}; drop or replace it, {meaning}.")
-    return array if array.flags.c_contiguous and _is_plain(array) else _plain(array)
+    return _plain(array)
 
 
 def _one_dimensional(array: NDArray[Any], name: str, n: int, meaning: str) -> NDArray[Any]:
@@ -338,56 +324,54 @@ def check_weights(values: ArrayLike, name: str, n: int, meaning: str) -> Floats:
 
 
 def check_exact_labels(y: Any, n: int) -> NDArray[Any]:
-    """Return n finite labels: float64, or integers where float64 cannot tell them apart."""
+    """Return n finite labels: float64, or integers if float64 would round them.
+
+    Integers are int64 or uint64, or Python integers if these do not hold all values.
+    """
     if y is None:
         raise ValueError("y is None: data requires y to be passed, but the target y is None.")
     labels = real_array(y, "y")
-    if isinstance(y, (list, tuple)) and labels.dtype.kind == "f":
-        labels = _unrounded(y, labels)
-    labels = _one_dimensional(labels, "y", n, "one label a document")
-    if _has_inexact_integers(labels):
-        return _as_integers(labels)
-    return check_vector(labels, "y", n, "one label a document")
-
-
-def _unrounded(values: Sequence[Any], rounded: NDArray[Any]) -> NDArray[Any]:
-    """Return a list of integers of which NumPy has made floats, as no type of its own holds all."""
-    if not (rounded.ndim == 1 and all(isinstance(value, Integral) for value in values)):
-        return rounded
-    return np.array([*values, None], dtype=object)[:-1]
-
-
-def _has_inexact_integers(values: NDArray[Any]) -> bool:
-    """Whether these are integers that float64 cannot tell apart."""
-    kind = values.dtype.kind
-    integers = kind in "iu" or (kind == "O" and all(isinstance(v, Integral) for v in values))
-    return bool(
-        integers and values.size and max(-int(values.min()), int(values.max())) > EXACT_INTEGERS
-    )
-
-
-def _as_integers(values: NDArray[Any]) -> NDArray[Any]:
-    """Return integers of 64 bits, or Python's where these do not hold all."""
+    is_list = isinstance(y, (list, tuple)) and labels.dtype.kind == "f" and labels.ndim == 1
+    if is_list and all(isinstance(value, Integral) for value in y):  # rounded by NumPy
+        labels = np.array([*y, None], dtype=object)[:-1]
+    labels = _one_dimensional(labels, "y", n, "one label per document")
+    kind = labels.dtype.kind
+    integers = kind in "iu" or (kind == "O" and all(isinstance(v, Integral) for v in labels))
+    if not integers or not labels.size:
+        return check_vector(labels, "y", n, "one label per document")
+    least, most = int(labels.min()), int(labels.max())
+    if max(-least, most) <= EXACT_INTEGERS:
+        return check_vector(labels, "y", n, "one label per document")
     for dtype in (np.int64, np.uint64):
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-        if least <= int(values.min()) and int(values.max()) <= most:
-            return np.ascontiguousarray(values.astype(dtype))
-    return values
+        if np.iinfo(dtype).min <= least and most <= np.iinfo(dtype).max:
+            return np.ascontiguousarray(labels.astype(dtype))
+    return labels
 
 
 def in_order(labels: NDArray[Any]) -> Floats:
-    """Return checked labels as float64 of the same order."""
+    """Return checked labels as float64, integers as their ranks."""
     if labels.dtype == np.float64:
         return labels
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)
 
 
+def check_float_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return float32 or float64; raise ParameterError for other types."""
+    try:
+        result = np.dtype(dtype)
+    except TypeError:
+        result = np.dtype(object)
+    if result not in (np.float32, np.float64):
+        raise ParameterError(given("dtype", dtype), " must be float32 or float64.")
+    return result
+
+
 def check_label_width(labels: NDArray[Any], path: str) -> None:
-    """Raise ValueError if labels are integers that no type of NumPy holds."""
+    """Raise ValueError if labels exceed 64 bits."""
     if labels.dtype.kind == "O":
         raise ValueError(f"{path}: labels beyond 64 bits cannot be written; use their ranks.")
 
 
 def check_labels(y: ArrayLike, n: int) -> Floats:
-    """Return labels as n finite float64; large integers are replaced by their ranks, in order."""
+    """Return labels as n finite float64; large integers become their ranks."""
     return in_order(check_exact_labels(y, n))

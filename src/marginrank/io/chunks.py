@@ -1,4 +1,4 @@
-"""Data in chunks of whole queries, for what need not fit in memory."""
+"""Data in chunks of whole queries, which need not fit in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from marginrank import _core
 from marginrank._utils.parameters import check_integer
 from marginrank._utils.threads import effective_threads
-from marginrank._utils.types import Floats, Integers
+from marginrank._utils.types import Integers
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import open_if_it_fits, whole_queries
@@ -52,14 +52,14 @@ def iter_letor(
     Parameters
     ----------
     source : path, binary file object, or a list of them
-        As in :func:`load_letor`; every line has a qid, and those of a query are adjacent.
+        As in :func:`load_letor`. Every line needs a qid, and lines of a query must be adjacent.
     chunk_documents : int, default=65536
-        A chunk ends with the query that makes it so long; the last one may be shorter.
+        A chunk ends with the query that reaches this number of documents.
     n_features : int, optional
-        Number of features. By default a chunk has as many as the text that was read up to then,
-        some of which may come after it: a later chunk may have more, never fewer.
+        Number of features. By default a chunk has the number of features read so far, so later
+        chunks may have more.
     zero_based, missing, layout, dtype, n_jobs
-        As in :func:`load_letor`; layout "auto" decides for all chunks by the first text read.
+        As in :func:`load_letor`. The first chunk determines the layout "auto".
 
     Yields
     ------
@@ -68,8 +68,7 @@ def iter_letor(
     Raises
     ------
     ValueError
-        As in :func:`load_letor`, if a line has no qid, and if a query comes again after others; the
-        ids of all queries are kept in memory to find that.
+        As in :func:`load_letor`, if a line has no qid, or if the lines of a query are not adjacent.
 
     Examples
     --------
@@ -81,7 +80,6 @@ def iter_letor(
     """
     check_integer("chunk_documents", chunk_documents, at_least=1)
     threads = effective_threads(n_jobs)
-
     begin = partial(
         new_reader,
         n_features=n_features,
@@ -90,7 +88,7 @@ def iter_letor(
         layout=layout,
         dtype=dtype,
     )
-    begin()  # refuses bad options before the first chunk is asked for
+    begin()  # raises for bad options before the first chunk is requested
     sources = as_list(source)
     take = _chunk_taker(name_all(sources), layout, threads)
     blocks = parsed_blocks(sources, begin, take, chunk_documents, threads)
@@ -105,7 +103,7 @@ def parsed_blocks(
     threads: int,
     progress: Progress | None = None,
 ) -> Iterator[Parsed]:
-    """Yield what `take` makes of the documents as they come, in blocks that may cut queries."""
+    """Yield `take(reader)` for blocks of documents, which may split queries."""
     reader, n_blocks = begin(), 0
     has_qid: bool | None = None  # in earlier blocks
     for source in sources:
@@ -116,7 +114,8 @@ def parsed_blocks(
             n_documents, _, _, with_qid = reader.shape()
             if has_qid not in (None, with_qid) and n_documents > 0:
                 line = earlier + current + _line_of_document(text, first)
-                raise ValueError(f"{source_name(source)}:{line}:1: {_odd_line(with_qid)}.")
+                what = "a qid:, but others have none" if with_qid else "no qid:, but others have"
+                raise ValueError(f"{source_name(source)}:{line}:1: this line has {what}.")
             current += text.count(b"\n", first, last)
             if n_documents < block_documents:
                 continue
@@ -132,27 +131,18 @@ def parsed_blocks(
 
 def _line_of_document(text: bytes, first: int) -> int:
     """Return the number of the first line, from 1, that is neither empty nor a comment."""
-    for number, line in enumerate(io.BytesIO(text[first:]), 1):
-        if line.strip() and not line.lstrip().startswith(b"#"):
-            return number
-    raise AssertionError("there is a document")
-
-
-def _odd_line(with_qid: bool) -> str:
-    """Say what the parser says of a line inside one block."""
-    if with_qid:
-        return "this line has a qid:, but others have none"
-    return "this line has no qid:, but others have"
+    lines = enumerate(io.BytesIO(text[first:]), 1)
+    return next(k for k, line in lines if line.strip() and not line.lstrip().startswith(b"#"))
 
 
 def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorReader], LetorText]:
-    """Return what takes blocks out of readers, all in the layout of the first."""
+    """Return a function that returns the documents of a reader, in the layout of the first."""
 
     def take(reader: _core.LetorReader) -> LetorText:
         nonlocal layout
         block = assemble(reader, name, layout, False, None, threads)
         if block.qid is None:
-            raise ValueError(f"{name} has lines without qid: chunks must know where queries end.")
+            raise ValueError(f"{name} has lines without qid, which chunks of queries require.")
         layout = "csr" if sp.issparse(block.X) else "dense"
         return block
 
@@ -162,13 +152,15 @@ def _chunk_taker(name: str, layout: str, threads: int) -> Callable[[_core.LetorR
 def _whole_queries(
     blocks: Iterator[LetorText], chunk_documents: int, n_jobs: int | None
 ) -> Iterator[RankingData]:
-    """Cut blocks where queries end; what is left of one begins the next."""
+    """Yield chunks that end with a query; the rest of a block begins the next chunk."""
     seen: set[str] = set()
     rest: LetorText | None = None
     for block in blocks:
         joined = block if rest is None else _join(rest, block)
-        starts = query_starts(np.asarray(joined.qid))
-        cuts = _cuts(starts, chunk_documents)
+        cuts = [0]
+        for start in query_starts(np.asarray(joined.qid)).tolist():
+            if start - cuts[-1] >= chunk_documents:
+                cuts.append(start)
         for first, last in pairwise(cuts):
             yield _chunk(joined, first, last, seen, n_jobs)
         rest = _rows(joined, cuts[-1], len(joined.y))
@@ -177,17 +169,8 @@ def _whole_queries(
 
 
 def query_starts(qid: NDArray[Any]) -> Integers:
-    """Return the rows whose query is not that of the row above."""
+    """Return the rows whose query differs from the row above."""
     return np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]])[: qid.size])
-
-
-def _cuts(starts: Integers, chunk_documents: int) -> list[int]:
-    """Return 0 and starts of queries at least `chunk_documents` apart."""
-    cuts = [0]
-    for start in starts.tolist():
-        if start - cuts[-1] >= chunk_documents:
-            cuts.append(start)
-    return cuts
 
 
 def _rows(text: LetorText, first: int, last: int) -> LetorText:
@@ -201,40 +184,30 @@ def _chunk(
     text: LetorText, first: int, last: int, seen: set[str], n_jobs: int | None
 ) -> RankingData:
     chunk = _rows(text, first, last)
-    assert chunk.qid is not None
-    for query in chunk.qid[query_starts(chunk.qid)].tolist():
+    qid = np.asarray(chunk.qid)
+    for query in qid[query_starts(qid)].tolist():
         if str(query) in seen:
             raise ValueError(
-                f"query {query!r} comes again after other queries; sort the text by qid."
+                f"query {query!r} appears again after other queries; sort the text by qid."
             )
         seen.add(str(query))
     return chunk.to_data(n_jobs)
 
 
 def _join(above: LetorText, below: LetorText) -> LetorText:
-    qids = [np.asarray(above.qid), np.asarray(below.qid)]
-    if qids[0].dtype != qids[1].dtype:  # ids are integers only where all of a block's are
+    both = (above, below)
+    qids = [np.asarray(text.qid) for text in both]
+    if qids[0].dtype != qids[1].dtype:  # ids are integers only if all ids of a block are
         qids = [np.array([str(i) for i in ids], dtype=object) for ids in qids]
-    return LetorText(
-        _stack(above.X, below.X),
-        np.concatenate([above.y, below.y]),
-        np.concatenate(qids),
-        None,
-        None,
-        _join_costs(above, below),
-    )
-
-
-def _join_costs(above: LetorText, below: LetorText) -> Floats | None:
-    """Return all costs, if a line has one; they are 1 in a block without."""
-    if above.cost is None and below.cost is None:
-        return None
-    blocks = ((text.cost, text.y) for text in (above, below))
-    return np.concatenate([np.ones(y.size) if cost is None else cost for cost, y in blocks])
+    cost = None
+    if above.cost is not None or below.cost is not None:  # a block without costs has costs of 1
+        cost = np.concatenate([np.ones(t.y.size) if t.cost is None else t.cost for t in both])
+    y = np.concatenate([above.y, below.y])
+    return LetorText(_stack(above.X, below.X), y, np.concatenate(qids), None, None, cost)
 
 
 def _stack(above: Any, below: Any) -> Any:
-    """Put one matrix on the other; the narrower one gets columns of zeros."""
+    """Stack two matrices; the narrower one is padded with zero columns."""
     width = max(above.shape[1], below.shape[1])
     if sp.issparse(above):
         parts = [part.copy() for part in (above, below)]
@@ -246,17 +219,7 @@ def _stack(above: Any, below: Any) -> Any:
 
 
 class ChunkSource:
-    """Files to be read again and again.
-
-    Parameters
-    ----------
-    source : path or list of paths
-        LETOR text, or the folder of a store.
-    chunk_documents : int
-        Documents of a chunk of text.
-    **reading
-        Options of :func:`iter_letor`.
-    """
+    """LETOR text or a store, read in chunks several times; `reading` is as in `iter_letor`."""
 
     def __init__(
         self, source: Path | Sequence[Path], *, chunk_documents: int, **reading: Any
@@ -265,30 +228,22 @@ class ChunkSource:
         for one in sources:
             if one == "-" or not isinstance(one, (str, os.PathLike)):
                 raise ValueError(
-                    f"{source_name(one)} can be read only once; give files, or call partial_fit "
+                    f"{source_name(one)} can be read only once; pass files, or call partial_fit "
                     "for each chunk of iter_letor."
                 )
-        self._store = len(sources) == 1 and os.path.isdir(str(sources[0]))
         self._sources = sources
         self._reading = reading | {"chunk_documents": chunk_documents}
-        if self._store:
-            self._data = open_if_it_fits(sources[0])  # type: ignore[arg-type]
+        self.is_text = len(sources) > 1 or not os.path.isdir(str(sources[0]))
+        self.feature_names: list[str] | None = None
+        if self.is_text:
+            iter_letor(sources, **self._reading)  # checks the options
         else:
-            iter_letor(sources, **self._reading)
-
-    @property
-    def is_text(self) -> bool:
-        """Whether this is text, of which only chunks are in memory."""
-        return not self._store
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the features of a store that has them."""
-        return self._data.feature_names if self._store else None
+            self._data = open_if_it_fits(sources[0])  # type: ignore[arg-type]
+            self.feature_names = self._data.feature_names
 
     def __call__(self) -> Iterator[RankingData]:
-        """Read all chunks; from the second time on, they have the same features."""
-        if self._store:
+        """Yield all chunks; from the second time on, they have the same number of features."""
+        if not self.is_text:
             if isinstance(self._data.X, StoredFeatures):
                 yield from whole_queries(self._data, self._reading["chunk_documents"])
             else:

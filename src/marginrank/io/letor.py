@@ -1,10 +1,9 @@
-"""LETOR / SVMlight text files."""
+"""Reading and writing of LETOR / SVMlight text."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,17 +13,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from marginrank import _core
 from marginrank._utils.atomic_files import atomic_write
 from marginrank._utils.memory import require_memory
-from marginrank._utils.parameters import (
-    Mention,
-    ParameterError,
-    check_choice,
-    check_integer,
-    given,
-)
+from marginrank._utils.parameters import Mention, ParameterError, check_choice, check_integer, given
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
 from marginrank.data.ranking_data import RankingData
-from marginrank.data.validation import as_matrix
+from marginrank.data.validation import as_matrix, check_float_dtype
 from marginrank.io.text_sources import (
     Path,
     Progress,
@@ -40,6 +33,8 @@ from marginrank.io.text_sources import (
 MOST_FEATURES = 2**31 - 1
 MOST_DIGITS = 18  # of a group size
 LAYOUTS = ("auto", "dense", "csr")
+BLOCK = 1 << 18  # entries whose digits are checked at a time, to stay in cache
+DIGITS = (6, 7, 8, 9)  # 6 always survive float32, and 9 distinguish any two of its numbers
 
 
 def load_letor(
@@ -57,8 +52,8 @@ def load_letor(
 ) -> RankingData:
     r"""Read LETOR / SVMlight text: ``<label> qid:<id> <index>:<value> … # comment``.
 
-    Beside ``qid:`` a line may have ``cost:<number>``, which becomes `cost` of the data, 1 where it
-    is absent, and ``sid:<integer>``, which is checked and not used.
+    A line may also have ``cost:<number>``, which becomes `cost` of the data (default 1), and
+    ``sid:<integer>``, which is checked and ignored.
 
     Parameters
     ----------
@@ -68,23 +63,23 @@ def load_letor(
     n_features : int, optional
         Number of features, to align test data with training data; a larger index is an error.
     zero_based : bool, default=False
-        Indices start at 0, not 1.
+        Whether indices start at 0 instead of 1.
     missing : "error" or float, default="error"
-        What to put where the file says NULL or nan; NaN keeps these values missing, for
-        :class:`~marginrank.AdditiveRankSVM`. An index that is absent is 0.
+        Replaces NULL and nan. NaN keeps these values missing, for
+        :class:`~marginrank.AdditiveRankSVM`. The value of an absent index is 0.
     layout : {"auto", "dense", "csr"}, default="auto"
-        "auto" takes the smaller.
+        Layout of X; "auto" takes the smaller.
     dtype : {float32, float64}, default=float32
-        Type of the features; numbers are rounded correctly to it.
+        Type of the features.
     comments : bool, default=False
         Keep the comment of each document in ``data.comments``.
     group : array-like or path, optional
-        Group sizes, or a file with one a line, for text without qid. Without either, all documents
-        are one query.
+        Group sizes, or a file with one size per line, for text without qid. Without both, all
+        documents are one query.
     n_jobs : int, optional
         Number of threads; all by default.
     progress : callable, optional
-        Called with the bytes read so far and in all, where that is known.
+        Called with the number of bytes read and the total, if known.
 
     Returns
     -------
@@ -123,7 +118,7 @@ def load_letor(
 
 
 class LetorText(NamedTuple):
-    """What LETOR text holds, not yet grouped by query."""
+    """The content of LETOR text, not yet grouped by query."""
 
     X: Any
     y: Floats
@@ -141,7 +136,7 @@ class LetorText(NamedTuple):
             self.group,
             cost=self.cost,
             comments=self.comments,
-            allow_nan=True,  # which text has only if `missing` is NaN
+            allow_nan=True,  # text has NaN only if `missing` is NaN
             n_jobs=n_jobs,
         )
 
@@ -156,12 +151,14 @@ def read_letor(
     progress: Progress | None = None,
     **reading: Any,
 ) -> LetorText:
-    """Do the first half of :func:`load_letor`: parse, and leave the grouping to later."""
+    """Parse text as :func:`load_letor` does, without grouping it by query."""
     threads = effective_threads(n_jobs)
     reader = new_reader(layout=layout, comments=comments, allow_nan=True, **reading)
     sources = as_list(source)
     for one in sources:
-        _read_source(reader, one, threads, progress)
+        reader.begin_source()
+        for text, first, last in texts_of(one, progress):
+            feed(reader, source_name(one), text, first, last, threads)
     return assemble(reader, name_all(sources), layout, comments, group, threads)
 
 
@@ -176,45 +173,22 @@ def new_reader(
     allow_nan: bool = False,
 ) -> _core.LetorReader:
     """Check the options of :func:`load_letor` and return a reader of text."""
-    float64 = _check_dtype(dtype)
-    if (
-        n_features is not None
-        and check_integer("n_features", n_features, at_least=1) > MOST_FEATURES
-    ):
-        raise ParameterError(given("n_features", n_features), f" must be at most {MOST_FEATURES}.")
+    float64 = check_float_dtype(dtype) == np.float64
+    if n_features is not None:
+        check_integer("n_features", n_features, at_least=1, at_most=MOST_FEATURES)
     check_choice("layout", layout, LAYOUTS)
+    value = None
+    if missing != "error":
+        if isinstance(missing, str) or np.isinf(missing) or (np.isnan(missing) and not allow_nan):
+            raise ParameterError(given("missing", missing), " must be 'error' or a finite number.")
+        value = float(missing)
     return _core.LetorReader(
         float64,
         0 if zero_based else 1,
         -1 if n_features is None else n_features,
-        _check_missing(missing, allow_nan),
+        value,
         comments,
     )
-
-
-def _check_dtype(dtype: DTypeLike) -> bool:
-    """Return whether it is float64."""
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ParameterError(given("dtype", dtype), " must be float32 or float64.")
-    return np.dtype(dtype) == np.float64
-
-
-def _check_missing(missing: float | str, allow_nan: bool) -> float | None:
-    if missing == "error":
-        return None
-    if allow_nan and not isinstance(missing, str) and np.isnan(missing):
-        return float("nan")
-    if isinstance(missing, str) or not np.isfinite(missing):
-        raise ParameterError(given("missing", missing), " must be 'error' or a finite number.")
-    return float(missing)
-
-
-def _read_source(
-    reader: _core.LetorReader, source: Source, threads: int, progress: Progress | None
-) -> None:
-    reader.begin_source()
-    for text, first, last in texts_of(source, progress):
-        feed(reader, source_name(source), text, first, last, threads)
 
 
 def feed(
@@ -226,7 +200,7 @@ def feed(
     threads: int,
     lines_before: int = 0,
 ) -> None:
-    """Parse whole lines; a malformed one is an error that names its place."""
+    """Parse whole lines; raise an error with the position of a malformed line."""
     fault = reader.feed(text, first, last, threads)
     if fault is not None:
         line, column, what = fault
@@ -235,9 +209,9 @@ def feed(
 
 
 def _with_mentions(what: str) -> tuple[str | Mention, ...]:
-    """Return a message of the native parser with the parameter that it advises on, if any.
+    """Return a message of the native parser, split around the parameter that it mentions.
 
-    It is a word of its own, so that no text of the user is taken for one.
+    Parameters are separate words in it, so quoted text is never mistaken for one.
     """
     for name in ("zero_based", "n_features", "missing"):
         before, found, after = what.rpartition(f" {name}=")
@@ -255,13 +229,10 @@ def assemble(
     group: ArrayLike | Path | None,
     threads: int,
 ) -> LetorText:
-    """Take the documents out of a reader."""
+    """Return the documents of a reader."""
+    check_documents(reader, name, group is not None)
     labels, lengths, ids, texts = reader.documents()
     n_rows, n_columns, n_entries, has_qid = reader.shape()
-    if n_rows == 0:
-        raise no_documents(name)
-    if has_qid and group is not None:
-        raise two_groupings()
     if isinstance(group, (str, os.PathLike)):
         group = read_all_sizes(group, name, n_rows)
     return LetorText(
@@ -269,24 +240,18 @@ def assemble(
         labels,
         np.repeat(ids_of_text(decode_ids(ids)), lengths) if has_qid else None,
         group,
-        decode_comments(texts) if comments else None,
+        [text.decode("utf-8", "replace") for text in texts] if comments else None,
         reader.costs(),
     )
 
 
-def no_documents(name: str) -> ValueError:
-    """Return the error to raise for text without documents."""
-    return ValueError(f"{name} has no documents: it is empty or holds only comments.")
-
-
-def two_groupings() -> ValueError:
-    """Return the error to raise for text with query ids and group sizes."""
-    return ValueError("group was given, but the lines have a qid already; drop one of them.")
-
-
-def decode_comments(texts: list[bytes]) -> list[str]:
-    """Return comments as strings."""
-    return [text.decode("utf-8", "replace") for text in texts]
+def check_documents(reader: _core.LetorReader, name: str, has_group: bool) -> None:
+    """Raise ValueError if there are no documents, or both query ids and group sizes."""
+    n_rows, _, _, has_qid = reader.shape()
+    if n_rows == 0:
+        raise ValueError(f"{name} has no documents: it is empty or holds only comments.")
+    if has_qid and has_group:
+        raise ValueError("group was given, but the lines have a qid already; drop one of them.")
 
 
 def _features(
@@ -298,7 +263,7 @@ def _features(
         require_memory(
             4 * n_rows * n_columns,
             f"{name} as a dense table of {n_rows} × {n_columns}",
-            "let layout be 'auto' or 'csr', and check the largest index",
+            "use layout 'auto' or 'csr', and check the largest index",
         )
     if (smaller if layout == "auto" else layout) == "dense":
         return reader.dense(threads)
@@ -306,7 +271,7 @@ def _features(
 
 
 def sparse_features(reader: _core.LetorReader) -> Any:
-    """Return the features that were read as CSR."""
+    """Return the features of a reader as CSR."""
     n_rows, n_columns, *_ = reader.shape()
     values, columns, indptr = reader.csr()
     used = int(indptr[-1])
@@ -318,7 +283,7 @@ def sparse_features(reader: _core.LetorReader) -> Any:
 
 
 def smaller_layout(n_rows: int, n_columns: int, n_entries: int) -> str:
-    """Return what takes less room; a stored entry takes an index beside its value."""
+    """Return the layout of less memory; an entry of CSR has an index and a value."""
     return "dense" if n_rows * n_columns <= 2 * n_entries else "csr"
 
 
@@ -328,7 +293,7 @@ def decode_ids(ids: list[bytes]) -> list[str]:
 
 
 def ids_of_text(texts: list[str]) -> NDArray[Any]:
-    """Return integers if all ids are, written plainly; else strings."""
+    """Return integers if all ids are plain decimal integers, else strings."""
     try:
         numbers = [int(t) for t in texts]
         if all(str(n) == t for n, t in zip(numbers, texts, strict=True)):
@@ -341,19 +306,7 @@ def ids_of_text(texts: list[str]) -> NDArray[Any]:
 
 
 def read_all_sizes(path: Path, name: str, n_documents: int) -> Integers:
-    """Read the group sizes of a text of so many documents."""
-    sizes = read_group_sizes(path)
-    total = sum(sizes.tolist())
-    if total != n_documents:
-        raise ValueError(
-            f"{os.fspath(path)}: the group sizes sum to {total}, but {name} has {n_documents} "
-            "documents."
-        )
-    return sizes
-
-
-def read_group_sizes(path: Path) -> Integers:
-    """Read a file of group sizes, one a line."""
+    """Read a file of one group size per line; raise ValueError if their sum is not n_documents."""
     sizes = []
     with open(path, encoding="utf-8", errors="backslashreplace") as file:
         for number, line in enumerate(file, 1):
@@ -363,23 +316,39 @@ def read_group_sizes(path: Path) -> Integers:
             if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
                 raise ValueError(f"{path}:{number}:1: {text[:40]!r} is not a group size.")
             sizes.append(int(text))
+    if sum(sizes) != n_documents:
+        raise ValueError(
+            f"{os.fspath(path)}: the group sizes sum to {sum(sizes)}, but {name} has {n_documents} "
+            "documents."
+        )
     return np.array(sizes, dtype=np.int64)
 
 
 def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> None:
-    """Write a data set as LETOR text, from which :func:`load_letor` reads the same again.
+    """Write a data set as LETOR text.
 
-    Numbers are written with the fewest digits that read back exactly. Names that end in .gz, .bz2,
-    .xz and .zst are compressed. The file appears only when it is complete.
+    Numbers have the fewest digits that :func:`load_letor` reads back exactly. Names that end in
+    .gz, .bz2, .xz and .zst are compressed. The file appears only when it is complete.
 
     Parameters
     ----------
     data : RankingData
-        What to write; comments and costs are written if it has them. Weights are refused.
+        The data set, with its comments and costs. Weights raise ValueError.
     path : str or path
         The file.
     zero_based : bool, default=False
-        Number the features from 0, not 1.
+        Number the features from 0 instead of 1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from marginrank import RankingData, dump_letor
+    >>> data = RankingData([[0.5], [2.0]], [1, 0], qid=["a", "a"])
+    >>> with tempfile.NamedTemporaryFile(suffix=".txt") as file:
+    ...     dump_letor(data, file.name)
+    ...     print(open(file.name).read(), end="")
+    1 qid:a 1:0.5
+    0 qid:a 1:2
     """
     if data.sample_weight is not None or data.query_weight is not None:
         raise ValueError(
@@ -390,9 +359,7 @@ def dump_letor(data: RankingData, path: Path, *, zero_based: bool = False) -> No
             f"{os.fspath(path)}: text cannot hold labels as large as {np.max(data.y)} exactly; "
             "use their ranks, or convert to a store or a table."
         )
-    with atomic_write(path) as file, ExitStack() as stack:
-        out = compressed(os.fspath(path), file)
-        out = file if out is None else stack.enter_context(out)
+    with atomic_write(path) as file, compressed(os.fspath(path), file) as out:
         for text in _formatted(data, 0 if zero_based else 1):
             out.write(text)
 
@@ -402,14 +369,15 @@ def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
     ids = [b" qid:" + str(i).encode("utf-8", "surrogateescape") for i in data.query_ids.tolist()]
     for name, text in zip(data.query_ids.tolist(), ids, strict=True):
         if len(text) == 5 or any(c in b" \t\n\r#" for c in text[1:]):
-            raise ValueError(f"the query id {name!r} cannot be written as text; rename it.")
+            raise ValueError(f"Query id {name!r} cannot be written as text; rename it.")
     qid = data.qid
     step = 4096
     for first in range(0, data.n_documents, step):
         last = min(first + step, data.n_documents)
         suffixes = [b""] * (last - first)
         if data.comments is not None:
-            suffixes = [_comment(c) for c in data.comments[first:last]]
+            lines = (" ".join(text.splitlines()) for text in data.comments[first:last])
+            suffixes = [b" # " + line.encode("utf-8") if line else b"" for line in lines]
         prefixes = [ids[q] for q in qid[first:last]]
         if data.cost is not None:
             costs = data.cost[first:last].tolist()
@@ -417,5 +385,43 @@ def _formatted(data: RankingData, first_index: int) -> Iterator[bytes]:
         yield _core.format_letor(matrix, data.y, first, last, prefixes, suffixes, first_index)
 
 
-def _comment(text: str) -> bytes:
-    return b" # " + " ".join(text.splitlines()).encode("utf-8") if text else b""
+def narrowed(X: Any) -> Any:
+    """Return float64 features as float32 if no digit is lost, else unchanged."""
+    entries = X.data if hasattr(X, "nnz") else X.reshape(-1)
+    return X.astype(np.float32) if float32_holds_all(entries) else X
+
+
+def float32_holds_all(values: Floats) -> bool:
+    """Return :func:`float32_holds` for any number of values, in blocks."""
+    firsts = range(0, values.size, BLOCK)
+    return all(float32_holds(values[first : first + BLOCK]) for first in firsts)
+
+
+def float32_holds(values: Floats) -> bool:
+    """Return True if the shortest decimals of the nearest float32 numbers equal the values.
+
+    float32 holds 0.1 in this sense, but not 123456789.
+    """
+    with np.errstate(over="ignore"):
+        nearest = values.astype(np.float32)
+    inexact = nearest != values
+    values, nearest = values[inexact], nearest[inexact]
+    if not np.isfinite(nearest).all() or not nearest.all():
+        return False
+    for digits in DIGITS:
+        shortest = _rounded(nearest.astype(np.float64), digits)
+        found = shortest.astype(np.float32) == nearest
+        if not np.array_equal(shortest[found], values[found]):
+            return False
+        values, nearest = values[~found], nearest[~found]
+    return values.size == 0
+
+
+def _rounded(values: Floats, digits: int) -> Floats:
+    """Return non-zero `values` rounded to a number of significant digits."""
+    places = digits - 1 - np.floor(np.log10(np.abs(values)))
+    scale = 10.0 ** np.abs(places)  # exact up to 10²²; beyond, a digit may seem to be lost
+    tall = places < 0
+    whole = np.rint(np.where(tall, values / scale, values * scale))
+    rounded: Floats = np.where(tall, whole * scale, whole / scale)
+    return rounded

@@ -1,23 +1,15 @@
-"""Text files of preference pairs, one a line."""
+"""Text files with one preference pair per line."""
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import numpy as np
 
 from marginrank._utils.types import Floats
 from marginrank.data.pair_lists import PairList
-from marginrank.io.text_sources import (
-    Source,
-    open_source,
-    printable,
-    source_name,
-    undamaged,
-    whole_lines,
-)
+from marginrank.io.text_sources import Source, printable, source_name, texts_of
 
-# A line, and any number of them; possessive, as there is one way only to read it.
+# Patterns of lines; possessive, because there is only one way to match them.
 _GAP = rb"(?:[ \t]*+,[ \t]*+|[ \t]++)"
 _ROW = rb"\d{1,15}+"
 _WEIGHT = rb"\+?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+"
@@ -25,23 +17,24 @@ _PAIR = rb"[ \t]*+" + _ROW + _GAP + _ROW
 _END = rb"[ \t]*+\r?+(?:\n|\Z)"
 LINE = {2: _PAIR + _END, 3: _PAIR + _GAP + _WEIGHT + _END}
 LINES = {width: re.compile(rb"(?:" + line + rb")*+") for width, line in LINE.items()}
+EMPTY = "the line is empty; drop it"
 SPACES = bytes.maketrans(b",\t\r\n", b"    ")
 
 
 def load_pairs(source: Source) -> PairList:
-    r"""Read preference pairs: a line for each, with two row numbers and perhaps a weight.
+    r"""Read preference pairs from text with two row numbers and perhaps a weight per line.
 
     Parameters
     ----------
     source : path or binary file object
         Columns are separated by tabs, spaces or commas: the preferred row, the other row and, in
-        all lines or in none, a weight. Rows are counted from 0. There is no header. Names that end
+        all lines or in none, a weight. Rows are numbered from 0. There is no header. Names that end
         in .gz, .bz2, .xz and .zst are decompressed; "-" is standard input.
 
     Returns
     -------
     PairList
-        With ``pairs`` and ``weight``; :meth:`marginrank.RankSVM.fit` takes it as `pairs`.
+        With ``pairs`` and ``weight``, for the argument `pairs` of :meth:`marginrank.RankSVM.fit`.
 
     Raises
     ------
@@ -69,23 +62,19 @@ def load_pairs(source: Source) -> PairList:
 
 
 def _tables(source: Source, name: str) -> Iterator[Floats]:
-    """Yield the numbers of a file, chunk by chunk."""
     n_lines = n_pairs = width = 0
-    with ExitStack() as stack:
-        stream, _ = open_source(source, stack)
-        stack.enter_context(undamaged(name))
-        for chunk, first, last in whole_lines(stream, ahead=False):
-            text = chunk[first:last]
-            lines = text.rstrip()  # empty lines are fine at the end of the file, but only there
-            if lines and n_lines > n_pairs:
-                raise ValueError(f"{name}:{n_pairs + 1}: {EMPTY}.")
-            width = width or (3 if len(_columns(lines.partition(b"\n")[0])) == 3 else 2)
-            table = _parse(lines, width)
-            if table is None:
-                raise ValueError(f"{name}:{_first_fault(lines, width, n_lines + 1)}.")
-            yield table
-            n_pairs += len(table)
-            n_lines += text.count(b"\n")
+    for chunk, first, last in texts_of(source, None):
+        text = chunk[first:last]
+        lines = text.rstrip()  # empty lines are allowed only at the end of the file
+        if lines and n_lines > n_pairs:
+            raise ValueError(f"{name}:{n_pairs + 1}: {EMPTY}.")
+        width = width or (3 if len(_columns(lines.partition(b"\n")[0])) == 3 else 2)
+        table = _parse(lines, width)
+        if table is None:
+            raise ValueError(f"{name}:{_first_fault(lines, width, n_lines + 1)}.")
+        yield table
+        n_pairs += len(table)
+        n_lines += text.count(b"\n")
 
 
 def _columns(line: bytes) -> list[bytes]:
@@ -93,7 +82,7 @@ def _columns(line: bytes) -> list[bytes]:
 
 
 def _parse(lines: bytes, width: int) -> Floats | None:
-    """Return the numbers of well-formed lines; None if one is not."""
+    """Return the numbers of well-formed lines; None if a line is malformed."""
     match = LINES[width].match(lines)
     if match is None or match.end() < len(lines):
         return None
@@ -101,11 +90,8 @@ def _parse(lines: bytes, width: int) -> Floats | None:
     return table if np.isfinite(table).all() else None
 
 
-EMPTY = "the line is empty; drop it"
-
-
 def _first_fault(lines: bytes, width: int, number: int) -> str:
-    """Return the number of the first malformed line and what is wrong with it."""
+    """Return the number of the first malformed line and its error."""
     for line in lines.split(b"\n"):
         if _parse(line, width) is None or not line.strip():
             break
@@ -118,13 +104,13 @@ def _fault(line: bytes, width: int) -> str:
     if fields == [b""]:
         return EMPTY
     if len(fields) not in (2, 3):
-        return f"{len(fields)} columns; write the preferred row, the other row and maybe a weight"
+        return f"{len(fields)} columns; write two row numbers and optionally a weight"
     for field in fields[:2]:
         if not re.fullmatch(_ROW, field):
             return (
-                f"'{printable(field[:40])}' is not a row number; write integers, counted from 0, "
-                "and no header"
+                f"'{printable(field[:40])}' is not a row number; write integers from 0 on, "
+                "without a header"
             )
     if len(fields) != width:
-        return f"{len(fields)} columns, but the first line has {width}; give all a weight, or none"
-    return f"'{printable(fields[-1][:40])}' is not a weight; write a finite number of zero or more"
+        return f"{len(fields)} columns, but the first line has {width}; weight all lines or none"
+    return f"'{printable(fields[-1][:40])}' is not a weight; write a finite, non-negative number"

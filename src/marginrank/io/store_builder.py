@@ -1,56 +1,61 @@
-"""Makes a store of documents as they come, of which only some are in memory at a time."""
+"""Builds a store from text or tables, with only some documents in memory at a time."""
 
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from marginrank import _core
 from marginrank._utils.memory import gigabytes
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.parts import DataParts
+from marginrank.data.frames import from_frame
 from marginrank.data.queries import Documents, Grouping, Queries, group_rows, numbered
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.store.feature_rows import Entries, FeatureRows
-from marginrank.data.store.store import Path, increases, ranked_ranges
+from marginrank.data.store.store import (
+    DataParts,
+    Path,
+    StoredText,
+    encode_texts,
+    increases,
+    ranked_ranges,
+)
 from marginrank.data.store.store_writer import new_store, write_parts
-from marginrank.data.store.stored_text import StoredText, encode_texts
 from marginrank.data.validation import check_exact_labels, check_not_empty, check_weights
-from marginrank.io.chunks import query_starts
-from marginrank.io.letor import ids_of_text, smaller_layout
-from marginrank.io.precision import float32_holds_all
+from marginrank.io.chunks import parsed_blocks, query_starts
+from marginrank.io.letor import (
+    check_documents,
+    decode_ids,
+    float32_holds_all,
+    ids_of_text,
+    new_reader,
+    smaller_layout,
+    sparse_features,
+)
+from marginrank.io.table_files import read_batches
+from marginrank.io.text_sources import Progress, Source, as_list, name_all
 
-SPILLED = "spilled"  # the folder, inside that of the store, of what is read and not yet in order
+SPILLED = "spilled"  # folder inside the store for data that are not yet in order
 WEIGHTS = ("sample_weight", "query_weight")
 AT_A_TIME = 1 << 18  # documents that are counted and ranked at a time
-DOCUMENT_BYTES = 64  # at most, of labels, levels and offsets, beside features and comments
+DOCUMENT_BYTES = 64  # upper bound for labels, levels and offsets, without features and comments
 
 
 class DocumentBlock(NamedTuple):
-    """Some documents; a query may go on in another block.
+    """Some documents, with fields as in :class:`RankingData`; queries may span blocks.
 
-    All blocks of a data set have the same type of X, and the same of the others or None; only
-    costs may be missing in some of them.
-
-    Attributes
-    ----------
-    X : ndarray or csr_array
-        The features; columns that a block of CSR lacks are zeros.
-    y, qid, sample_weight, query_weight, cost, comments
-        As in :class:`RankingData`, with an entry for each document.
-    feature_names : list of str or None
-        Names of the features.
-    n_given : int or None
-        Entries that the source had, zeros included; by default as many as X stores.
+    All blocks of a data set have the same types of fields. Only costs may be absent from some.
     """
 
-    X: Any
+    X: Any  # array or CSR; columns that a CSR block lacks are zeros
     y: NDArray[Any]
     qid: NDArray[Any] | None = None
     sample_weight: NDArray[Any] | None = None
@@ -58,22 +63,63 @@ class DocumentBlock(NamedTuple):
     cost: NDArray[Any] | None = None
     comments: list[str] | None = None
     feature_names: list[str] | None = None
-    n_given: int | None = None
+    n_given: int | None = None  # entries in the source, including zeros; default: entries of X
 
 
 class StoreSummary(NamedTuple):
-    """What became of documents.
+    """The result of :func:`build_store`."""
 
-    Attributes
-    ----------
-    dtype : dtype
-        Type of the features, as they are in memory.
-    moved : bool
-        Whether documents have moved, so that those of a query are together.
+    dtype: np.dtype[Any]  # of the features in memory
+    moved: bool  # whether documents were reordered to make queries contiguous
+
+
+def text_blocks(
+    source: Source | Sequence[Source],
+    *,
+    has_group: bool = False,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+    dtype: DTypeLike = np.float64,
+    **reading: Any,
+) -> Iterator[DocumentBlock]:
+    """Read LETOR text in blocks, with features in CSR and query ids as strings.
+
+    With `has_group`, group sizes are known, and lines with qid raise ValueError. Other options
+    are as in :func:`load_letor`.
     """
+    sources = as_list(source)
 
-    dtype: np.dtype[Any]
-    moved: bool
+    def take(reader: _core.LetorReader) -> DocumentBlock:
+        check_documents(reader, name_all(sources), has_group)
+        labels, lengths, ids, texts = reader.documents()
+        _, _, n_entries, has_qid = reader.shape()
+        return DocumentBlock(
+            sparse_features(reader),
+            labels,
+            np.repeat(np.array(decode_ids(ids), dtype=object), lengths) if has_qid else None,
+            cost=reader.costs(),
+            comments=[text.decode("utf-8", "replace") for text in texts],
+            n_given=n_entries,
+        )
+
+    begin = partial(new_reader, dtype=dtype, comments=True, **reading)
+    return parsed_blocks(sources, begin, take, 1, effective_threads(n_jobs), progress)
+
+
+def table_blocks(
+    path: Path, *, label: str, qid: str | None, **columns: Any
+) -> Iterator[DocumentBlock]:
+    """Read a .parquet file in blocks; columns are named as in :meth:`RankingData.from_frame`."""
+
+    def make(X: Any, y: Any, ids: Any, *, n_jobs: int | None, **others: Any) -> DocumentBlock:
+        if not np.isfinite(X).all():
+            raise ValueError("X is not finite.")  # from_frame names the column and the row
+        return DocumentBlock(X, y, ids, **others)
+
+    first_row = 0
+    for table in read_batches(path):
+        yield from_frame(make, table, label=label, qid=qid, first_row=first_row, **columns)
+        first_row += table.num_rows
 
 
 def build_store(
@@ -86,33 +132,15 @@ def build_store(
     of_text: bool = False,
     narrow: bool = False,
 ) -> StoreSummary:
-    """Write a store with the documents grouped by query, packed if that is worthwhile.
+    """Write a store with the documents grouped by query, packed if that saves space.
 
-    All that there is of a document is kept on disk beside the store until all are there, then
-    written in its order. What is in memory grows with the queries, whose ids are, and by 12 bytes a
-    document while those that do not come query by query are sorted.
+    Documents are spilled to disk beside the store, then written in order. Memory grows with the
+    number of queries, and by 12 bytes per document while documents are sorted by query.
 
-    Parameters
-    ----------
-    blocks : iterable of DocumentBlock
-        The documents in any order.
-    folder : str or path
-        The folder to make.
-    overwrite : bool, default=False
-        Replace the store that is there.
-    group : callable, optional
-        Returns the sizes of the queries of so many documents, which have no `qid`.
-    layout : {"auto", "dense", "csr"}, default="auto"
-        Of features that come as CSR; "auto" takes the smaller.
-    of_text : bool, default=False
-        The query ids are strings, and become integers if all are written as such.
-    narrow : bool, default=False
-        The features are float64 that were decimals, and become float32 if that loses no digit.
-
-    Returns
-    -------
-    StoreSummary
-        What became of the documents.
+    `group` returns the sizes of the queries given the number of documents, if blocks have no `qid`.
+    `layout` is for features that come as CSR; "auto" takes the smaller. With `of_text`, query ids
+    are strings that become integers if all are written as such. With `narrow`, features are float64
+    from decimals, which become float32 if that loses no digit.
     """
     with _naming_full_disk(folder), new_store(folder, overwrite) as temporary:
         place = os.path.join(temporary, SPILLED)
@@ -123,20 +151,14 @@ def build_store(
                 spill.add(block)
                 del block  # before the next is made
             data = spill.data(group, layout, of_text)
-            _require_disk(data, temporary)
+            _check_disk_space(data, temporary)
             write_parts(data, temporary, packed=True, grouped=True)
         shutil.rmtree(place)
     return StoreSummary(data.X.dtype, data.queries.rows is not None)
 
 
 class SpilledArrays:
-    """Arrays that are written to files some entries at a time, and mapped when all are there.
-
-    Parameters
-    ----------
-    folder : str
-        An empty folder for the files.
-    """
+    """Arrays that are appended to files in an empty folder, then mapped."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -146,19 +168,15 @@ class SpilledArrays:
         self._ends: dict[str, int] = {}
 
     def __enter__(self) -> "SpilledArrays":
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the files; maps of them stay."""
-        self._stack.close()
+        self._stack.close()  # maps of the files stay valid
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is an array of that name."""
         return name in self._files
 
     def append(self, name: str, entries: NDArray[Any]) -> None:
-        """Write the next entries of an array, all of which have one type."""
         if name not in self._files:
             path = os.path.join(self._folder, name)
             self._files[name] = self._stack.enter_context(open(path, "xb"))  # noqa: SIM115
@@ -167,7 +185,7 @@ class SpilledArrays:
         self._files[name].write(np.ascontiguousarray(entries).reshape(-1).view(np.uint8).data)
 
     def append_lengths(self, name: str, lengths: Integers) -> None:
-        """Write to an array of int64, which begins with 0, where more rows of some lengths end."""
+        """Append the ends of rows of some lengths to an array that begins with 0."""
         if name not in self._files:
             self.append(name, np.zeros(1, dtype=np.int64))
         ends = self._ends.get(name, 0) + np.cumsum(lengths, dtype=np.int64)
@@ -176,7 +194,7 @@ class SpilledArrays:
             self._ends[name] = int(ends[-1])
 
     def array(self, name: str) -> NDArray[Any]:
-        """Return an array, mapped read-only; nothing can be appended any more."""
+        """Return an array, mapped read-only; its file is closed."""
         self._files[name].close()
         path = os.path.join(self._folder, name)
         if os.path.getsize(path) == 0:
@@ -184,17 +202,16 @@ class SpilledArrays:
         return np.asarray(np.memmap(path, dtype=self._dtypes[name], mode="r"))
 
     def kept(self, name: str, entries: NDArray[Any]) -> NDArray[Any]:
-        """Return an array that is on disk instead of in memory."""
         self.append(name, entries)
         return self.array(name)
 
 
 class _Spill:
-    """Documents that are on disk, but for the ids of their queries."""
+    """Documents on disk; only the ids of their queries are in memory."""
 
     def __init__(self, arrays: SpilledArrays, narrow: bool) -> None:
         self._arrays = arrays
-        self._narrow = narrow  # as long as float32 holds every digit
+        self._narrow = narrow  # while float32 holds every digit
         self._number_of: dict[Any, int] = {}  # of each query id, by first appearance
         self._ids_dtype: np.dtype[Any] = np.dtype(np.int64)
         self._feature_names: list[str] | None = None
@@ -205,14 +222,16 @@ class _Spill:
         self._sparse = False
 
     def add(self, block: DocumentBlock) -> None:
-        """Take some documents."""
         arrays = self._arrays
         self._add_costs(block)
         self._add_features(block)
         self._feature_names = block.feature_names
         arrays.append("y", block.y)
         if block.qid is not None:
-            arrays.append("query", self._numbered(block.qid))
+            self._ids_dtype = block.qid.dtype
+            starts = query_starts(block.qid)
+            numbers = numbered(block.qid[starts].tolist(), self._number_of)
+            arrays.append("query", np.repeat(numbers, np.diff(starts, append=block.qid.size)))
         for name in WEIGHTS:
             weights = getattr(block, name)
             if weights is not None:
@@ -223,7 +242,7 @@ class _Spill:
             arrays.append_lengths("comments_offsets", np.diff(offsets))
 
     def _add_costs(self, block: DocumentBlock) -> None:
-        """Take costs from the first block on that has any; they are 1 where there are none."""
+        """Append costs, which are 1 in blocks without, if any block so far has costs."""
         if block.cost is None and "cost" not in self._arrays:
             return
         if "cost" not in self._arrays:
@@ -244,20 +263,19 @@ class _Spill:
             self._arrays.append("indices", X.indices.astype(np.int32, copy=False))
             self._arrays.append_lengths("indptr", np.diff(X.indptr))
 
-    def _numbered(self, qid: NDArray[Any]) -> Integers:
-        """Return the number of each document's query."""
-        self._ids_dtype = qid.dtype
-        starts = query_starts(qid)
-        numbers = numbered(qid[starts].tolist(), self._number_of)
-        return np.repeat(numbers, np.diff(starts, append=qid.size))
-
     def data(
         self, group: Callable[[int], Integers] | None, layout: str, of_text: bool
     ) -> DataParts:
         """Return all documents, checked and grouped."""
+        arrays = self._arrays
         X = self._features(layout)
-        y = self._labels()
+        given = arrays.array("y")
+        y = check_exact_labels(given, given.size)
+        y = given if y.dtype == given.dtype else arrays.kept("labels", y)
         documents, query_ids = self._grouping(group, of_text)
+        comments = None
+        if "comments" in arrays:
+            comments = StoredText(arrays.array("comments"), arrays.array("comments_offsets"))
         parts = DataParts(
             X=X,
             y=y,
@@ -266,12 +284,12 @@ class _Spill:
             sample_weight=self._document_weights("sample_weight"),
             query_weight=None,
             feature_names=self._feature_names,
-            comments=self._comments(),
+            comments=comments,
             cost=self._document_weights("cost"),
         )
-        if "query_weight" not in self._arrays:
+        if "query_weight" not in arrays:
             return parts
-        weights = RankingData._from_parts(parts)._by_query(self._arrays.array("query_weight"))
+        weights = RankingData._from_parts(parts)._by_query(arrays.array("query_weight"))
         return parts._replace(query_weight=weights)
 
     def _features(self, layout: str) -> FeatureRows:
@@ -286,22 +304,11 @@ class _Spill:
         entries = Entries(values, self._arrays.array("indices"), self._arrays.array("indptr"))
         return FeatureRows.of_entries(entries, shape, dtype, dense=dense)
 
-    def _labels(self) -> NDArray[Any]:
-        """Return the labels, of a type that a store has."""
-        given = self._arrays.array("y")
-        labels = check_exact_labels(given, given.size)
-        return given if labels.dtype == given.dtype else self._arrays.kept("labels", labels)
-
     def _document_weights(self, name: str) -> Floats | None:
         if name not in self._arrays:
             return None
         weights = self._arrays.array(name)
-        return check_weights(weights, name, weights.size, "one weight a document")
-
-    def _comments(self) -> StoredText | None:
-        if "comments" not in self._arrays:
-            return None
-        return StoredText(self._arrays.array("comments"), self._arrays.array("comments_offsets"))
+        return check_weights(weights, name, weights.size, "one weight per document")
 
     def _grouping(self, group: Callable[[int], Integers] | None, of_text: bool) -> Grouping:
         if "query" not in self._arrays:
@@ -315,20 +322,16 @@ class _Spill:
         rows = None
         if not increases(numbers):
             rows = self._arrays.kept("rows", np.argsort(numbers, kind="stable"))
-        return Grouping(Documents(offsets, rows), self._query_ids(of_text))
-
-    def _query_ids(self, of_text: bool) -> NDArray[Any]:
-        """Return the ids by first appearance, of the type that they had."""
         values = list(self._number_of)
         self._number_of.clear()
         if of_text:
-            return ids_of_text(values)
+            return Grouping(Documents(offsets, rows), ids_of_text(values))
         ids = np.empty(len(values), dtype=self._ids_dtype)
         ids[:] = values
-        return ids
+        return Grouping(Documents(offsets, rows), ids)
 
     def _ranked(self, y: NDArray[Any], documents: Documents) -> Queries:
-        """Rank the labels inside queries, some queries at a time."""
+        """Rank the labels within queries, some queries at a time."""
         by_query = []
         for _, _, ranked in ranked_ranges(y, documents, AT_A_TIME, effective_threads(None)):
             self._arrays.append("level", ranked.level)
@@ -337,15 +340,15 @@ class _Spill:
         return Queries(documents.offsets, documents.rows, self._arrays.array("level"), *counts)
 
 
-def _require_disk(data: DataParts, folder: str) -> None:
-    """Raise ValueError for a store that may not fit on the disk."""
+def _check_disk_space(data: DataParts, folder: str) -> None:
+    """Raise OSError if the store may not fit on the disk."""
     needed = data.X.n_bytes + DOCUMENT_BYTES * data.queries.n_documents
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(
             errno.ENOSPC,
-            f"the store needs up to {gigabytes(needed)} GB beside the temporary files, and "
-            f"{gigabytes(free)} GB are free on this disk; make room, or write it to another",
+            f"the store needs up to {gigabytes(needed)} GB beside the temporary files, but only "
+            f"{gigabytes(free)} GB are free; free disk space, or write to another disk",
         )
 
 

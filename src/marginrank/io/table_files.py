@@ -1,6 +1,7 @@
-"""Tables in files: Parquet, Feather, JSON lines and delimited text, by pyarrow."""
+"""Table files: Parquet, Feather, JSON lines and delimited text, with pyarrow."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -22,7 +23,7 @@ Path = str | os.PathLike[str]
 ROW_GROUP = 1 << 24  # entries of X written at a time
 BATCH = 1 << 21  # entries read at a time
 BUFFER = 1 << 16  # bytes of a column in the file that are read at a time
-COLUMN_BYTES = 1000  # that a column takes beside its values, at least
+COLUMN_BYTES = 1000  # overhead of a column, at least
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 ENDINGS = (".parquet", *DELIMITERS)
 ONLY_READ = (".feather", ".jsonl")
@@ -30,23 +31,10 @@ COMPRESSED = (".gz", ".bz2", ".zst")
 
 
 def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
-    """Read a .parquet, .feather, .jsonl, .csv or .tsv file.
+    """Return a .parquet, .feather, .jsonl, .csv or .tsv file as a pyarrow Table.
 
-    The latter two may be compressed (.gz, .bz2, .zst).
-
-    Needs pyarrow: ``pip install pyarrow``.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    texts : sequence of str
-        Columns of .csv and .tsv to read as text even if all they hold is numbers.
-
-    Returns
-    -------
-    pyarrow.Table
-        For :meth:`marginrank.RankingData.from_frame`.
+    The latter two may be compressed (.gz, .bz2, .zst). Their columns `texts` are read as text even
+    if they hold only numbers.
     """
     path = os.fspath(path)
     ending = _ending(path, (*ENDINGS, *ONLY_READ))
@@ -54,10 +42,8 @@ def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
         pass  # pyarrow's own message for a missing file is long
     arrow = require("pyarrow", "frames")
     try:
-        if ending == ".parquet":
-            return require("pyarrow.parquet", "frames").read_table(path)
-        if ending == ".feather":
-            return require("pyarrow.feather", "frames").read_table(path)
+        if ending in (".parquet", ".feather"):
+            return require(f"pyarrow{ending}", "frames").read_table(path)
         if ending == ".jsonl":
             return require("pyarrow.json", "frames").read_json(path)
         csv = require("pyarrow.csv", "frames")
@@ -69,13 +55,13 @@ def read_frame(path: Path, *, texts: Sequence[str] = ()) -> Any:
 
 
 def parquet_columns(path: Path) -> list[str]:
-    """Return the names of the columns of a .parquet file."""
+    """Return the column names of a .parquet file."""
     with _open_parquet(path) as file:
         return list(file.schema_arrow.names)
 
 
 def read_batches(path: Path) -> Iterator[Any]:
-    """Read a .parquet file as pyarrow Tables of bounded size, at least one."""
+    """Yield a .parquet file as pyarrow Tables of bounded size, at least one."""
     arrow = require("pyarrow", "frames")
     with _open_parquet(path) as file:
         schema = file.schema_arrow
@@ -120,21 +106,13 @@ def write_frame(
     qid: str | None = "qid",
     comments: str | None = None,
 ) -> None:
-    """Write labels, query ids, weights and features as a .parquet, .csv or .tsv file.
+    """Write a data set as a .parquet, .csv or .tsv file, which appears only when it is complete.
 
-    Needs pyarrow: ``pip install pyarrow``. The file appears only when it is complete.
-    Features without names are called f1, f2, … and weights, where there are any, sample_weight and
-    query_weight, the latter repeated for each document. Parquet keeps every number and type; the
-    other two have no types, so that float32 is read back as float64.
+    Features without names are called f1, f2, …; weights, if any, sample_weight and query_weight,
+    repeated for each document. Parquet keeps every number and type; in the other formats float32 is
+    read back as float64.
 
-    Parameters
-    ----------
-    data : RankingData
-        What to write.
-    path : str or path
-        The file.
-    label, qid, comments : str
-        Names of the columns; None leaves one out, and so do data without comments.
+    `label`, `qid` and `comments` are column names; None omits a column.
     """
     path = os.fspath(path)
     ending = _ending(path, ENDINGS, compressed=())
@@ -148,7 +126,10 @@ def write_frame(
     )
     names = names_of_all(data.feature_names, data.n_features)
     comments = None if data.comments is None else comments
-    _check_distinct([label, qid, comments, *_weights(data), *names])
+    columns = [name for name in (label, qid, comments, *_weights(data), *names) if name is not None]
+    for name, count in Counter(columns).items():
+        if count > 1:
+            raise ValueError(f"Two columns would be called {name!r}; rename one of them.")
     tables = _tables(data, names, label=label, qid=qid, comments=comments)
     first = next(tables)  # raises before there is a file
     with atomic_write(path) as file, _writer(ending, file, first.schema, names) as writer:
@@ -156,16 +137,7 @@ def write_frame(
             writer.write(table)
 
 
-def _check_distinct(names: list[str | None]) -> None:
-    seen = set()
-    for name in names:
-        if name is not None and name in seen:
-            raise ValueError(f"two columns would be called {name!r}; rename one of them.")
-        seen.add(name)
-
-
 def _weights(data: RankingData) -> dict[str, Floats]:
-    """Return the columns of the weights that there are."""
     columns = {}
     if data.sample_weight is not None:
         columns["sample_weight"] = data.sample_weight
@@ -176,7 +148,7 @@ def _weights(data: RankingData) -> dict[str, Floats]:
 
 def _writer(ending: str, file: IO[bytes], schema: Any, features: list[str]) -> Any:
     if ending == ".parquet":
-        # A dictionary of a feature's values is slow to make and longer than the values.
+        # A dictionary of the values of a feature is slow and larger than the values.
         repeated = [name for name in schema.names if name not in set(features)]
         parquet = require("pyarrow.parquet", "frames")
         return parquet.ParquetWriter(file, schema, use_dictionary=repeated)
@@ -192,7 +164,7 @@ def _tables(
     try:
         ids = arrow.array(data.query_ids)
     except arrow.ArrowException as error:
-        raise ValueError(f"the query ids are not all of one type: {error}") from error
+        raise ValueError(f"Query ids are not all of one type: {error}") from error
     number_of_query = data.qid
     weights = _weights(data)
     step = max(ROW_GROUP // data.n_features, 1)

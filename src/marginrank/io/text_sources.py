@@ -1,4 +1,4 @@
-"""Where text comes from: paths, compressed or not, file objects and standard input."""
+"""Sources of text: paths, compressed or not, file objects and standard input."""
 
 import bz2
 import gzip
@@ -9,8 +9,8 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from typing import IO, Any, Protocol
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import IO, Any
 
 from marginrank._utils.optional import require
 
@@ -18,9 +18,9 @@ Path = str | os.PathLike[str]
 Source = Path | IO[bytes]
 Progress = Callable[[int, int], None]
 
-CHUNK = 1 << 24  # bytes of text in work at a time
+CHUNK = 1 << 24  # bytes of text parsed at a time
 BOM = b"\xef\xbb\xbf"
-INPUT = 1 << 16  # bytes read at a time; Zstandard returns all that is in them at once
+INPUT = 1 << 16  # bytes read at a time; Zstandard decompresses all of them at once
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)  # bz2 raises a bare OSError
 
 
@@ -28,63 +28,58 @@ def as_list(source: Source | Sequence[Source]) -> list[Source]:
     """Return one or several sources as a list."""
     sources: list[Any] = list(source) if isinstance(source, (list, tuple)) else [source]
     if not sources:
-        raise ValueError("source is an empty list; give at least one file.")
+        raise ValueError("source is an empty list; pass at least one file.")
     return sources
 
 
 def name_all(sources: Sequence[Source]) -> str:
-    """Return what to call several sources in messages."""
+    """Return the name of several sources in messages."""
     first = source_name(sources[0])
     return first if len(sources) == 1 else f"{first} with {len(sources) - 1} more"
 
 
 def source_name(source: Source) -> str:
-    """Return what to call a source in messages."""
+    """Return the name of a source in messages."""
     if isinstance(source, (str, os.PathLike)):
         return "<stdin>" if source == "-" else os.fspath(source)
     return str(getattr(source, "name", "<file>"))
 
 
-def open_source(source: Source, stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
-    """Open a source for reading; return the stream and the raw file below it, for its position."""
-    if source == "-":
-        return sys.stdin.buffer, sys.stdin.buffer
-    if not isinstance(source, (str, os.PathLike)):
-        if isinstance(source.read(0), str):
-            raise ValueError(
-                f"{source_name(source)} is a text file object; open it with mode 'rb'."
-            )
-        return source, source
-    path = os.fspath(source)
-    raw = stack.enter_context(open(path, "rb", buffering=0))  # noqa: SIM115
-    stream = decompressed(path, raw)
-    return (raw if stream is None else stack.enter_context(stream)), raw
-
-
 def texts_of(source: Source, progress: Progress | None) -> Iterator[tuple[bytes, int, int]]:
     """Yield (text, first, last) with whole lines text[first:last] of a source."""
     with ExitStack() as stack:
-        stream, raw = open_source(source, stack)
-        regular = isinstance(source, (str, os.PathLike)) and stat.S_ISREG(
-            os.fstat(raw.fileno()).st_mode
-        )
-        total = os.fstat(raw.fileno()).st_size if regular else 0
-        stack.enter_context(undamaged(source_name(source)))
-        for lines in whole_lines(stream, ahead=regular):
+        total = 0  # bytes of a regular file
+        if source == "-":
+            raw: IO[bytes] = sys.stdin.buffer
+            stream: Any = raw
+        elif isinstance(source, (str, os.PathLike)):
+            path = os.fspath(source)
+            raw = stack.enter_context(open(path, "rb", buffering=0))
+            stream = decompressed(path, raw)
+            status = os.fstat(raw.fileno())
+            total = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        else:
+            if isinstance(source.read(0), str):
+                raise ValueError(
+                    f"{source_name(source)} is a text file object; open it with mode 'rb'."
+                )
+            stream = raw = source
+        stack.enter_context(_undamaged(source_name(source)))
+        for lines in _whole_lines(stream, ahead=total > 0):
             yield lines
             if progress is not None and total:
                 progress(raw.tell(), total)
 
 
 def printable(message: bytes) -> str:
-    """Decode a message that quotes a file, and escape what a terminal would obey or not show."""
+    """Decode a message that quotes a file, and escape control and unprintable characters."""
     text = message.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
+def _whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, int]]:
     """Yield (text, first, last) with whole lines text[first:last], without copying the chunks."""
-    unended: list[bytes] = []  # pieces of a line that has not ended yet
+    unended: list[bytes] = []  # parts of an incomplete line
     begins = True
     for chunk in _chunks(stream, ahead):
         first = len(BOM) if begins and chunk.startswith(BOM) else 0
@@ -105,7 +100,7 @@ def whole_lines(stream: IO[bytes], ahead: bool) -> Iterator[tuple[bytes, int, in
 
 
 def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
-    """Yield what a stream holds; `ahead` reads the next chunk while one is in work."""
+    """Yield the chunks of a stream; with `ahead`, a thread reads the next one meanwhile."""
     if not ahead:
         yield from iter(lambda: stream.read(CHUNK), b"")
         return
@@ -117,36 +112,31 @@ def _chunks(stream: IO[bytes], ahead: bool) -> Iterator[bytes]:
 
 
 def decompressed(path: str, file: IO[bytes]) -> Any:
-    """Return what reads the file at `path` that is open; None if it is not compressed."""
-    openers: dict[str, Callable[[Any], Any]] = {
-        ".gz": gzip.open,
-        ".bz2": lambda file: _Streams(file, bz2.BZ2Decompressor),
-        ".xz": lambda file: _Streams(file, lzma.LZMADecompressor),
-        ".zst": lambda file: _Streams(file, _ZstdStream),
-    }
-    opener = openers.get(_ending(path))
-    return None if opener is None else opener(file)
+    """Return a reader that decompresses an open file by its name, or the file."""
+    ending = _ending(path)
+    if ending == ".gz":
+        return gzip.open(file)
+    begin = {".bz2": bz2.BZ2Decompressor, ".xz": lzma.LZMADecompressor, ".zst": _ZstdStream}
+    return _Streams(file, begin[ending]) if ending in begin else file
 
 
 def compressed(path: str, file: IO[bytes]) -> Any:
-    """Return what writes the file at `path` that is open; None if it is not to be compressed."""
-    openers: dict[str, Callable[[Any, str], Any]] = {
-        ".gz": gzip.open,
-        ".bz2": bz2.open,
-        ".xz": lzma.open,
-        ".zst": _open_zstd,
-    }
-    opener = openers.get(_ending(path))
-    return None if opener is None else opener(file, "wb")
+    """Return a context manager for a writer that compresses to an open file by its name."""
+    ending = _ending(path)
+    if ending == ".zst":
+        compressor = require("zstandard", "zstd").ZstdCompressor(write_checksum=True)
+        return compressor.stream_writer(file, closefd=False)
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return openers[ending](file, "wb") if ending in openers else nullcontext(file)
 
 
 @contextmanager
-def undamaged(name: str) -> Iterator[None]:
-    """Say by name that a compressed file is damaged."""
+def _undamaged(name: str) -> Iterator[None]:
+    """Raise ValueError with the name of a compressed file that is damaged."""
     try:
         yield
     except DAMAGED as error:
-        if getattr(error, "errno", None) is not None:  # the disk's fault, not the file's
+        if getattr(error, "errno", None) is not None:  # an error of the disk
             raise
         raise ValueError(f"{name}: the compressed file is damaged or cut off.") from error
 
@@ -155,25 +145,8 @@ def _ending(path: str) -> str:
     return os.path.splitext(path)[1].lower()
 
 
-def _open_zstd(file: IO[bytes], _: str) -> Any:
-    compressor = require("zstandard", "zstd").ZstdCompressor(write_checksum=True)
-    return compressor.stream_writer(file, closefd=False)
-
-
-class _Stream(Protocol):
-    """One stream, as the decompressors of the standard library have it."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
 class _ZstdStream:
-    """One frame of Zstandard."""
+    """One frame of Zstandard, with the interface of BZ2Decompressor."""
 
     needs_input = True
 
@@ -198,26 +171,19 @@ class _ZstdStream:
 
 
 class _Streams:
-    """Decompresses stream after stream, and notices where one is damaged or cut off.
+    """Decompresses concatenated streams; raises EOFError if one is damaged or truncated.
 
-    The standard library takes what follows the first stream for the end of the file if it does not
-    begin like another one. Here only zeros may follow, as padding.
+    The standard library ignores anything after the first stream that is not another stream. Here
+    only zeros may follow, as padding.
     """
 
-    def __init__(self, file: IO[bytes], begin: Callable[[], _Stream]) -> None:
+    def __init__(self, file: IO[bytes], begin: Callable[[], Any]) -> None:
         self._file = file
         self._begin = begin
-        self._stream: _Stream | None = None
+        self._stream: Any = None
         self._input = b""
 
-    def __enter__(self) -> "_Streams":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def read(self, size: int) -> bytes:
-        """Return about `size` bytes, none at the end."""
         pieces: list[bytes] = []
         missing = size
         while missing > 0 and (stream := self._current()) is not None:
@@ -226,13 +192,13 @@ class _Streams:
             missing -= len(pieces[-1])
         return b"".join(pieces)
 
-    def _current(self) -> _Stream | None:
-        """Return the stream to go on with, and have input for it; None at the end of the file."""
+    def _current(self) -> Any:
+        """Return the current stream, after reading input for it; None at the end of the file."""
         if self._stream is not None and not self._stream.eof:
             if self._stream.needs_input:
                 self._input = self._file.read(INPUT)
                 if not self._input:
-                    raise EOFError("the last stream is cut off")
+                    raise EOFError("the last stream is truncated")
             return self._stream
         while not (rest := self._input.lstrip(b"\0")):
             self._input = self._file.read(INPUT)

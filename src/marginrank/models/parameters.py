@@ -153,9 +153,9 @@ def _check_categorical(value: Any) -> None:
 
 
 def _check_monotonic(value: Any) -> None:
-    from marginrank.data.feature_choice import check_monotonic
+    from marginrank.data.feature_choice import directions
 
-    check_monotonic(value)
+    directions(value)
 
 
 # Shared by several learners, with different defaults.

@@ -26,7 +26,7 @@ from marginrank.solvers.sparse.proximal_newton import proximal_newton
 from marginrank.solvers.sparse.truncated_gradient import truncated_gradient
 
 # A solver holds two points at a time, the best and the next one. Each further piece of the loss
-# adds 8 bytes per document to a point, for its windows.
+# adds 8 bytes per document to a point.
 POINTS = 2
 PIECE_BYTES = 8
 

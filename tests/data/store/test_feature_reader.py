@@ -12,6 +12,7 @@ import sys
 import threading
 import weakref
 import zlib
+from concurrent.futures import Future
 from dataclasses import astuple
 from multiprocessing import get_context
 
@@ -22,7 +23,6 @@ import scipy.sparse as sp
 from marginrank.data.store import feature_reader
 from marginrank.data.store.feature_reader import BUFFERS, FeatureReader
 from marginrank.data.store.packed import smallest_types
-from marginrank.data.store.read_ahead import ReadAhead
 from marginrank.data.store.stored_features import StoredFeatures, StoredFile
 
 ROWS, WIDTH = 60, 7
@@ -89,7 +89,7 @@ def assert_rows(swept, X, order, bounds=BOUNDS):
 
 
 def reader_threads():
-    return [t for t in threading.enumerate() if t.name == "marginrank-reader"]
+    return [t for t in threading.enumerate() if t.name.startswith("marginrank-reader")]
 
 
 @pytest.fixture(autouse=True)
@@ -281,7 +281,7 @@ def test_memory_that_cannot_be_had(tmp_path, monkeypatch):
 
     features, _ = dense(tmp_path)
     monkeypatch.setattr(feature_reader.mmap, "mmap", refused)
-    with pytest.raises(MemoryError, match=r"blocks of X need \d+ bytes"):
+    with pytest.raises(MemoryError, match=r"\d+ bytes for blocks of X"):
         reader(features)
 
 
@@ -325,14 +325,19 @@ def test_an_error_of_the_consumer_ends_the_thread(tmp_path, error):
 
 def test_an_interrupt_while_the_consumer_waits(tmp_path, monkeypatch):
     def interrupt(*_):
-        disk.set()
-        raise KeyboardInterrupt
+        if not disk.is_set():
+            disk.set()
+            raise KeyboardInterrupt
+
+    def waits(frame):
+        codes = threading.Condition.wait.__code__, Future.result.__code__
+        return (frame.f_code, frame.f_back.f_code) == codes
 
     def wait_for_the_disk(*args):
-        while sys._current_frames()[consumer].f_code is not ReadAhead.following.__code__:
+        while not waits(sys._current_frames()[consumer]):
             pass
-        signal.pthread_kill(consumer, signal.SIGALRM)
-        disk.wait()
+        while not disk.wait(0.1):  # a signal just before the consumer waits does not wake it
+            signal.pthread_kill(consumer, signal.SIGALRM)
         return preadv(*args)
 
     features, X = dense(tmp_path)
@@ -358,7 +363,7 @@ def test_a_sweep_ends_the_one_before(tmp_path):
         now = blocks.sweep(range(N_BLOCKS))
         next(now)
         assert len(reader_threads()) == 1
-        with pytest.raises(RuntimeError, match="another one has begun"):
+        with pytest.raises(RuntimeError, match="started anew"):
             next(before)
         assert_rows(now, X, range(1, N_BLOCKS))
 
@@ -369,7 +374,7 @@ def test_close_ends_a_sweep(tmp_path):
         sweep = blocks.sweep(range(N_BLOCKS))
         next(sweep)
     assert not reader_threads()
-    with pytest.raises(RuntimeError, match="cannot go on"):
+    with pytest.raises(RuntimeError, match="reader was closed"):
         next(sweep)
 
 
@@ -390,7 +395,7 @@ keep = sys.modules["kept"] = next(sweep), sweep
 
 def test_a_forked_process_is_told_and_can_begin_anew(tmp_path):
     def in_the_child():
-        with pytest.raises(RuntimeError, match="forked process"):
+        with pytest.raises(RuntimeError, match="after fork"):
             next(sweep)
         assert_rows(blocks.sweep(range(N_BLOCKS)), X, range(N_BLOCKS))
         blocks.close()
@@ -446,7 +451,7 @@ def test_a_file_that_is_missing(tmp_path):
 def test_a_file_of_another_size(tmp_path):
     features, _ = dense(tmp_path)
     os.truncate(features.files[0].path, 1000)
-    with pytest.raises(ValueError, match=r"X\.npy is damaged: it has 1000 bytes and should have"):
+    with pytest.raises(ValueError, match=r"X\.npy is damaged: it has 1000 bytes instead of"):
         reader(features)
 
 
@@ -484,7 +489,7 @@ def test_a_damaged_file_is_noticed_in_the_first_whole_sweep(tmp_path, which, at,
     with reader(features, pinned_bytes=pinned_bytes) as blocks:
         list(blocks.sweep(range(N_BLOCKS - 1)))
         for _ in range(2):
-            with pytest.raises(ValueError, match="is damaged: its checksum is not") as told:
+            with pytest.raises(ValueError, match="is damaged: its checksum") as told:
                 list(blocks.sweep(range(N_BLOCKS)))
             assert stored.path in str(told.value)
         list(blocks.sweep(range(N_BLOCKS - 1)))

@@ -210,7 +210,7 @@ def test_a_wrong_manifest_is_refused(packed_store, fields, open_store):
 def test_a_row_of_another_size_is_refused(packed_store, open_store):
     _, folder = packed_store
     edit(folder, columns=["uint8", "uint8", "float16", "float32"])
-    with pytest.raises(ValueError, match=r"X.npy is damaged: its shape is \(60, 9\) and should"):
+    with pytest.raises(ValueError, match=r"X.npy is damaged: its shape is \(60, 9\) instead"):
         open_store(folder)
 
 

@@ -14,15 +14,19 @@ from marginrank.cli.support.checks import check_files, check_flags, check_writab
 from marginrank.cli.support.files import naming
 from marginrank.cli.support.output import print_json, print_line, print_table
 from marginrank.cli.support.progress import Phases
-from marginrank.data.parts import DataParts
 from marginrank.data.query_scaling import METHODS, scale_queries
 from marginrank.data.store.feature_rows import FeatureRows
-from marginrank.data.store.store import open_store
+from marginrank.data.store.store import DataParts, open_store
 from marginrank.data.store.store_writer import save_store
 from marginrank.data.stored_data import open_stored
 from marginrank.io.letor import dump_letor, read_all_sizes
-from marginrank.io.store_builder import DocumentBlock, StoreSummary, build_store
-from marginrank.io.store_sources import table_blocks, text_blocks
+from marginrank.io.store_builder import (
+    DocumentBlock,
+    StoreSummary,
+    build_store,
+    table_blocks,
+    text_blocks,
+)
 from marginrank.io.table_files import parquet_columns, write_frame
 from marginrank.io.text_sources import name_all
 

@@ -16,8 +16,7 @@ from marginrank.cli.support.files import name_of, naming
 from marginrank.cli.support.progress import Phases
 from marginrank.cli.support.streams import check_piped
 from marginrank.data import RankingData
-from marginrank.io.letor import LetorText, read_letor
-from marginrank.io.precision import narrowed
+from marginrank.io.letor import LetorText, narrowed, read_letor
 from marginrank.io.table_files import read_frame
 
 TABLES = (".parquet", ".feather", ".jsonl", ".csv", ".tsv")

@@ -1,7 +1,7 @@
-"""Features to be written, some rows at a time and in any order, wherever they are."""
+"""Rows of features in blocks and in any order, from memory or from a store."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,23 +11,24 @@ from numpy.typing import NDArray
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Integers
 from marginrank.data.queries import bounded_ranges
+from marginrank.data.store.packed import PackedColumns
 from marginrank.data.store.stored_features import StoredFeatures
 
-BLOCK = 1 << 22  # bytes of rows in work at a time; their places take several times as much
-BLOCK_ROWS = 1 << 18  # rows in work at a time, where they are short
+BLOCK = 1 << 22  # bytes of rows at a time; their indices take several times as much
+BLOCK_ROWS = 1 << 18  # rows at a time, if they are short
 
-Some = slice | Integers  # rows
+RowIndex = slice | Integers
 
 
 class Entries(NamedTuple):
-    """Rows of CSR, whose arrays may be maps of files."""
+    """Rows of CSR, whose arrays may be memory maps."""
 
     data: NDArray[Any]
     indices: NDArray[Any]
     indptr: NDArray[Any]
 
-    def take(self, rows: Some) -> "Entries":
-        """Return some rows; of those in a slice, nothing is copied but where they begin."""
+    def take(self, rows: RowIndex) -> "Entries":
+        """Return some rows; for a slice, only `indptr` is copied."""
         if isinstance(rows, slice):
             begin, end = self.indptr[rows.start], self.indptr[rows.stop]
             indptr = self.indptr[rows.start : rows.stop + 1] - begin
@@ -38,7 +39,7 @@ class Entries(NamedTuple):
         return Entries(self.data[which], self.indices[which], indptr)
 
     def dense(self, n_columns: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return an array; what has no entry is 0."""
+        """Return a dense array."""
         n_rows = self.indptr.size - 1
         X = np.zeros((n_rows, n_columns), dtype=dtype)
         X[np.repeat(np.arange(n_rows), np.diff(self.indptr)), self.indices] = self.data
@@ -47,34 +48,23 @@ class Entries(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureRows:
-    """Features that are taken from where they are, some rows at a time.
+    """Features that are read some rows at a time."""
 
-    Attributes
-    ----------
-    take : callable
-        Returns some rows of the source as an array or, if there is an `indptr`, as Entries.
-    shape, dtype
-        Of the matrix.
-    indptr : ndarray or None
-        Where the rows of the source begin, if they are sparse.
-    index_dtype : dtype or None
-        Of the indices of sparse rows, and of where these begin, when they are written.
-    order : ndarray or None
-        Which row of the source each row is; None if they are in order.
-    """
-
-    take: Callable[[Some], Any]
+    take: Callable[[RowIndex], Any]  # returns rows as an array or, with an `indptr`, as Entries
     shape: tuple[int, int]
     dtype: np.dtype[Any]
-    indptr: NDArray[Any] | None = None
-    index_dtype: np.dtype[Any] | None = None
-    order: Integers | None = None
+    indptr: NDArray[Any] | None = None  # of the source, if rows are sparse
+    index_dtype: np.dtype[Any] | None = None  # of indices and indptr when they are written
+    order: Integers | None = None  # row of the source of each row; None for the same order
 
     @classmethod
     def of(cls, X: Any) -> "FeatureRows":
-        """Return the rows of an array, of CSR or of a store, whose checksums are compared."""
+        """Return the rows of an array, of CSR or of a store (after comparing its checksums)."""
         if isinstance(X, StoredFeatures):
-            return _rows_of_store(X)
+            contents = [file.mapped() for file in X.files]
+            if X.packed is not None:
+                return _packed_rows(X.packed, contents[0], X.shape)
+            X = X.rows(0, X.shape[0], contents)
         if sp.issparse(X):
             entries = Entries(X.data, X.indices, X.indptr)
             return cls(entries.take, X.shape, X.dtype, X.indptr, X.indptr.dtype)
@@ -84,14 +74,11 @@ class FeatureRows:
     def of_entries(
         cls, entries: Entries, shape: tuple[int, int], dtype: np.dtype[Any], *, dense: bool
     ) -> "FeatureRows":
-        """Return sparse rows, or the dense ones that they stand for, converted to a type.
-
-        Their indices have the smaller type that can count them.
-        """
+        """Return rows of entries, converted to a type and perhaps made dense."""
         few = int(entries.indptr[-1]) < 2**31
         index_dtype = np.dtype(np.int32 if few else np.int64)
 
-        def take(rows: Some) -> Any:
+        def take(rows: RowIndex) -> Any:
             some = entries.take(rows)
             if dense:
                 return some.dense(shape[1], dtype)
@@ -99,13 +86,9 @@ class FeatureRows:
 
         return cls(take, shape, dtype, None if dense else entries.indptr, index_dtype)
 
-    def ordered(self, order: Integers | None) -> "FeatureRows":
-        """Return the rows in another order."""
-        return replace(self, order=order)
-
     @property
     def n_bytes(self) -> int:
-        """Bytes of the arrays of all rows."""
+        """Bytes of the arrays of all rows, without `indptr`."""
         if self.indptr is None or self.index_dtype is None:
             return self.shape[0] * self.shape[1] * self.dtype.itemsize
         return int(self.indptr[-1]) * (self.dtype.itemsize + self.index_dtype.itemsize)
@@ -117,7 +100,7 @@ class FeatureRows:
                 yield self.take(slice(first, last))
                 continue
             rows = self.order[first:last]
-            ascending = np.argsort(rows)  # a disk is faster in one direction
+            ascending = np.argsort(rows)  # a disk reads faster in one direction
             back = np.argsort(ascending)
             some = self.take(rows[ascending])
             yield some.take(back) if isinstance(some, Entries) else some[back]
@@ -125,19 +108,14 @@ class FeatureRows:
     def _ranges(self) -> Iterator[tuple[int, int]]:
         most = BLOCK // self.dtype.itemsize  # entries
         for begin in range(0, self.shape[0], BLOCK_ROWS):
-            starts = _cumulated(self._lengths(begin, min(begin + BLOCK_ROWS, self.shape[0])))
+            end = min(begin + BLOCK_ROWS, self.shape[0])
+            lengths: NDArray[Any] = np.full(end - begin, self.shape[1])
+            if self.indptr is not None:
+                rows = np.arange(begin, end) if self.order is None else self.order[begin:end]
+                lengths = self.indptr[rows + 1] - self.indptr[rows]
+            starts = _cumulated(lengths)
             for first, last in bounded_ranges(starts, most):
                 yield begin + first, begin + last
-
-    def _lengths(self, first: int, last: int) -> Integers:
-        """Return the entries of each of some rows, in their order."""
-        if self.indptr is None:
-            return np.full(last - first, self.shape[1])
-        if self.order is None:
-            return np.diff(self.indptr[first : last + 1])
-        rows = self.order[first:last]
-        lengths: Integers = self.indptr[rows + 1] - self.indptr[rows]
-        return lengths
 
 
 def _cumulated(lengths: NDArray[Any]) -> Integers:
@@ -146,18 +124,12 @@ def _cumulated(lengths: NDArray[Any]) -> Integers:
     return ends
 
 
-def _rows_of_store(stored: StoredFeatures) -> FeatureRows:
-    contents = [file.mapped() for file in stored.files]
-    shape, dtype, columns = stored.shape, stored.dtype, stored.packed
-    if stored.indptr is not None:
-        indices = contents[1].view(stored.indptr.dtype)
-        entries = Entries(contents[0].view(dtype), indices, stored.indptr)
-        return FeatureRows(entries.take, shape, dtype, stored.indptr, stored.indptr.dtype)
-    if columns is None:
-        return FeatureRows(contents[0].view(dtype).reshape(shape).__getitem__, shape, dtype)
-    packed = contents[0].reshape(shape[0], columns.row_bytes)
+def _packed_rows(
+    columns: PackedColumns, content: NDArray[np.uint8], shape: tuple[int, int]
+) -> FeatureRows:
+    packed = content.reshape(shape[0], columns.row_bytes)
 
-    def take(rows: Some) -> NDArray[Any]:
+    def take(rows: RowIndex) -> NDArray[Any]:
         return columns.unpack(np.asarray(packed[rows]), threads=effective_threads(None))
 
-    return FeatureRows(take, shape, dtype)
+    return FeatureRows(take, shape, columns.dtype)

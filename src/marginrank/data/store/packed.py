@@ -1,6 +1,6 @@
-"""Dense features in the smallest types that hold them exactly, columns side by side in a row."""
+"""Dense features packed into the smallest types that hold each column exactly."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,34 +12,25 @@ from marginrank._utils.threads import cached_property
 from marginrank._utils.types import Booleans, Integers
 
 TYPES = ("float64", "float32", "float16", "uint16", "uint8")  # in the order of a row's bytes
-NARROW = ("uint8", "uint16", "float16", "float32")  # in the order in which they are preferred
-WORTHWHILE = 0.9  # of the bytes of a plain row; with more, what is mapped as it is serves better
+NARROW = ("uint8", "uint16", "float16", "float32")  # by preference
+WORTHWHILE = 0.9  # of the bytes of a plain row; above that, a plain array can be mapped as it is
 
 
 @dataclass(frozen=True)
 class PackedColumns:
-    """How the columns of a row are packed.
+    """The types of the columns of a packed row."""
 
-    Attributes
-    ----------
-    types : tuple of str
-        Of each column, from :data:`TYPES`.
-    dtype : dtype
-        Of the numbers in memory, float32 or float64.
-    """
-
-    types: tuple[str, ...]
-    dtype: np.dtype[Any]
+    types: tuple[str, ...]  # of each column, from TYPES
+    dtype: np.dtype[Any]  # in memory, float32 or float64
 
     @cached_property
     def columns(self) -> dict[str, Integers]:
-        """Return the columns of each type, in the order in which they lie in a row."""
+        """Columns of each type, in the order of a packed row."""
         types = np.array(self.types)
         return {name: np.flatnonzero(types == name) for name in TYPES}
 
     @cached_property
     def _position(self) -> Integers:
-        """Return the place of each column among the numbers of a packed row."""
         order = np.concatenate(list(self.columns.values()))
         position = np.empty_like(order)
         position[order] = np.arange(order.size)
@@ -47,16 +38,15 @@ class PackedColumns:
 
     @cached_property
     def row_bytes(self) -> int:
-        """Return the bytes of a packed row."""
         return sum(np.dtype(name).itemsize for name in self.types)
 
     @property
     def worthwhile(self) -> bool:
-        """Whether rows are a good deal smaller than those of an array."""
+        """Whether packed rows are clearly smaller than plain rows."""
         return self.row_bytes <= WORTHWHILE * len(self.types) * self.dtype.itemsize
 
     def pack(self, X: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return rows as bytes; their numbers are those of the types."""
+        """Return rows packed into bytes; the values must be exact in the types."""
         packed = np.empty((X.shape[0], self.row_bytes), dtype=np.uint8)
         first = 0
         for name, columns in self.columns.items():
@@ -70,7 +60,7 @@ class PackedColumns:
     def unpack(
         self, packed: NDArray[np.uint8], out: NDArray[Any] | None = None, threads: int = 1
     ) -> NDArray[Any]:
-        """Return the numbers of packed rows, in `out` if that is given."""
+        """Return the values of packed rows, in `out` if given."""
         if out is None:
             out = np.empty((packed.shape[0], len(self.types)), dtype=self.dtype)
         counts = [self.columns[name].size for name in TYPES]
@@ -79,10 +69,7 @@ class PackedColumns:
 
 
 def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -> PackedColumns:
-    """Return the smallest types that hold every column of these rows exactly.
-
-    That is, numbers come back bit by bit: −0.0 is no integer.
-    """
+    """Return the smallest types that hold every column of these rows, bit by bit."""
     dtype = np.dtype(dtype)
     narrow = [name for name in NARROW if np.dtype(name).itemsize < dtype.itemsize]
     holds = {name: np.ones(n_columns, dtype=bool) for name in narrow}
@@ -92,21 +79,14 @@ def smallest_types(blocks: Iterable[NDArray[Any]], n_columns: int, dtype: Any) -
             if columns.size:
                 some = block if columns.size == n_columns else block[:, columns]
                 still[columns] = _held(some, np.dtype(name))
-    return PackedColumns(_first_that_holds(holds, n_columns, dtype), dtype)
-
-
-def _first_that_holds(
-    holds: dict[str, Booleans], n_columns: int, dtype: np.dtype[Any]
-) -> tuple[str, ...]:
-    types: Sequence[str] = [dtype.name] * n_columns
-    chosen = np.array(types, dtype=object)
+    types = np.full(n_columns, dtype.name, dtype=object)
     for name in reversed(holds):
-        chosen[holds[name]] = name
-    return tuple(chosen.tolist())
+        types[holds[name]] = name
+    return PackedColumns(tuple(types.tolist()), dtype)
 
 
 def _held(X: NDArray[Any], narrow: np.dtype[Any]) -> Booleans:
-    """Return which columns a type holds exactly."""
+    """Return which columns a type holds exactly; −0.0 is not an integer."""
     if narrow.kind == "u":
         inside = (X.min(axis=0) >= 0) & (X.max(axis=0) <= np.iinfo(narrow).max)
         integers = np.where(inside, X, 0).astype(narrow)

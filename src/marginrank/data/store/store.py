@@ -1,49 +1,44 @@
 """A data set on disk: a folder of .npy files and a manifest, opened memory-mapped.
 
-Here is what it consists of, and what opens it; ``store_writer`` makes it.
-
-``docs/formats.md`` describes the folder field by field.
+``store_writer`` writes it; ``docs/formats.md`` describes it field by field.
 """
 
-import io
 import json
 import operator
 import os
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from typing import IO, Any, NamedTuple, overload
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank._utils.atomic_files import FolderReplaced, open_folder
 from marginrank._utils.memory import require_memory
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats, Integers
-from marginrank.data.parts import DataParts
 from marginrank.data.queries import Documents, Queries, bounded_ranges, exact_sum, rank_labels
 from marginrank.data.store.packed import TYPES, PackedColumns
 from marginrank.data.store.stored_features import (
-    HEADER,
     NpyHeader,
     StoredFeatures,
     StoredFile,
     damaged,
     read_header,
 )
-from marginrank.data.store.stored_text import StoredText
 
 Path = str | os.PathLike[str]
 
 FORMAT = "marginrank-data"
 VERSIONS = {"dense": 2, "csr": 2, "packed": 3}  # by layout
 MANIFEST = "manifest.json"
-SMALL = 1 << 20  # bytes; the checksums of such files are compared whenever a store is opened
+SMALL = 1 << 20  # bytes; checksums of such files are always compared
 MOST_FEATURES = 2**63 - 1
 CHECKED = 1 << 20  # documents whose labels and levels are compared at a time
-ATTEMPTS = 100  # to open a store that is replaced meanwhile
+ATTEMPTS = 100  # to open a store that another process replaces meanwhile
+
+GIVE = "pass a folder written by RankingData.save"
 
 FEATURES = {"dense": ("X",), "packed": ("X",), "csr": ("data", "indices", "indptr")}
 GROUPING = ("offsets", "rows", "level", "n_levels", "n_pairs", "n_adjacent_pairs")
@@ -52,29 +47,63 @@ OTHERS = ("y", "query_ids", "sample_weight", "query_weight", "cost", *GROUPING, 
 FILES = {f"{name}.npy" for names in (*FEATURES.values(), OTHERS) for name in names} | {MANIFEST}
 
 
+class DataParts(NamedTuple):
+    """The attributes of a :class:`~marginrank.RankingData`."""
+
+    X: Any
+    y: NDArray[Any]
+    queries: Queries
+    query_ids: NDArray[Any]
+    sample_weight: Floats | None
+    query_weight: Floats | None
+    feature_names: list[str] | None
+    comments: Sequence[str] | None
+    cost: Floats | None = None
+    stored: StoredFeatures | None = None  # X on disk, if it comes from a store
+    has_nan: bool = False
+
+
+class StoredText(Sequence[str]):
+    """Strings in a memory map: string i is ``text[offsets[i]:offsets[i + 1]]`` in UTF-8."""
+
+    def __init__(self, text: NDArray[np.uint8], offsets: Integers) -> None:
+        self._bytes = text
+        self._offsets = offsets
+
+    def __len__(self) -> int:
+        return self._offsets.size - 1
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        if not -len(self) <= at < len(self):
+            raise IndexError(f"index {at} is out of range for {len(self)} strings")
+        at %= len(self)
+        first, last = self._offsets[at : at + 2]
+        return self._bytes[first:last].tobytes().decode("utf-8", "surrogatepass")
+
+
+def encode_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], Integers]:
+    """Return the text and the offsets of a :class:`StoredText`."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets
+
+
 def open_store(folder: Path, *, verify: bool = True, map_features: bool = True) -> DataParts:
-    """Open a store; what another process replaces meanwhile is the old one or the new one.
+    """Return the data set of a store, with read-only arrays.
 
-    Parameters
-    ----------
-    folder : str or path
-        A folder written by :func:`~marginrank.data.store.store_writer.save_store`.
-    verify : bool, default=True
-        Compare the checksum of every file, which reads all of them, and see that queries, labels
-        and weights make sense; else only files of up to 1 MiB are read.
-    map_features : bool, default=True
-        Map X into memory. Else X is a :class:`StoredFeatures`: the sizes of its files are compared,
-        and their checksums are left to whoever reads them.
+    With `verify`, the checksums of all files are compared and queries, labels and weights are
+    checked; otherwise only files of up to 1 MiB are read. With `map_features`, X is mapped into
+    memory. Otherwise X is a :class:`StoredFeatures`, of which only the sizes of the files are
+    checked; its readers compare the checksums.
 
-    Returns
-    -------
-    DataParts
-        Its arrays are read-only.
-
-    Raises
-    ------
-    ValueError
-        If the store is damaged, of a newer version, or no store; the message names the file.
+    If another process replaces the store meanwhile, the old or the new one is returned.
     """
     path = os.fspath(folder)
     for _ in range(ATTEMPTS):
@@ -84,11 +113,10 @@ def open_store(folder: Path, *, verify: bool = True, map_features: bool = True) 
         except FolderReplaced:
             time.sleep(0.001)
         except (FileNotFoundError, NotADirectoryError) as error:
-            hint = "give one that RankingData.save wrote"
-            raise type(error)(f"{path} is not a folder; {hint}.") from None
+            raise type(error)(f"{path} is not a folder; {GIVE}.") from None
     raise ValueError(
-        f"{path} is replaced by another process again and again while it is opened; open it when "
-        "that has ended, or a copy of it."
+        f"{path} was replaced by another process {ATTEMPTS} times while it was opened; open it "
+        "when that process has ended, or open a copy."
     )
 
 
@@ -104,21 +132,20 @@ class _Store:
         try:
             self._read_fields(manifest)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self.damaged(MANIFEST, "a field is missing or has a wrong value") from error
+            raise self._damaged(MANIFEST, "a field is missing or has a wrong value") from error
 
     def _path(self, name: str) -> str:
         return os.path.join(self._folder, name)
 
     def _open(self, name: str) -> IO[bytes]:
-        """Open a file of the folder, which may have another name by now."""
+        """Open a file of the open folder, even if the folder was renamed."""
 
         def opener(_: str, flags: int) -> int:
             return os.open(name, flags, dir_fd=self._descriptor)
 
         return open(self._path(name), "rb", opener=opener)
 
-    def damaged(self, name: str, what: str) -> ValueError:
-        """Return the error to raise."""
+    def _damaged(self, name: str, what: str) -> ValueError:
         return damaged(self._path(name), what)
 
     def _read_manifest(self) -> dict[str, Any]:
@@ -127,22 +154,17 @@ class _Store:
             with self._open(MANIFEST) as file:
                 manifest = json.load(file)
         except FileNotFoundError:
-            raise ValueError(
-                f"{path} is missing: {self._folder} is no marginrank store; give a folder that "
-                "RankingData.save wrote."
-            ) from None
+            what = f"{path} is missing: {self._folder} is not a marginrank store"
+            raise ValueError(f"{what}; {GIVE}.") from None
         except (ValueError, RecursionError) as error:
-            raise self.damaged(MANIFEST, "it is not JSON") from error
+            raise self._damaged(MANIFEST, "it is not JSON") from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise ValueError(
-                f"{path} is not of a marginrank store: its format is not {FORMAT!r}; give a folder "
-                "that RankingData.save wrote."
-            )
+            raise ValueError(f"{path}: the format is not {FORMAT!r}; {GIVE}.")
         version = manifest.get("version")
         if version not in VERSIONS.values():
             raise ValueError(
-                f"{path} has version {version!r} and this marginrank reads versions 2 and 3; "
-                "update marginrank, or save the data again with this one."
+                f"{path} has version {version!r}, but this marginrank reads versions 2 and 3; "
+                "update marginrank, or save the data again."
             )
         return manifest
 
@@ -159,7 +181,10 @@ class _Store:
         self._files = dict(manifest["files"])
         for entry in self._files.values():
             entry["dtype"], operator.index(entry["bytes"]), int(entry["crc32"], 16)
-        self._packed = self._read_columns(manifest) if self._layout == "packed" else None
+        self._packed = None
+        if self._layout == "packed":
+            self._packed = PackedColumns(tuple(manifest["columns"]), self._dtype)
+        narrow = {name for name in TYPES if np.dtype(name).itemsize <= self._dtype.itemsize}
         valid = (
             self._layout in FEATURES
             and manifest["version"] == VERSIONS[self._layout]
@@ -170,189 +195,151 @@ class _Store:
             and self._ids_kind in ("array", "json")
             and (names is None or len(names) == self._shape[1])
             and all(isinstance(name, str) for name in names or ())
+            and (self._packed is None or len(self._packed.types) == self._shape[1])
+            and (self._packed is None or narrow.issuperset(self._packed.types))
         )
         if not valid:
             raise ValueError
 
-    def _read_columns(self, manifest: dict[str, Any]) -> PackedColumns:
-        """Return the types of packed columns, none of them wider than those in memory."""
-        columns = PackedColumns(tuple(manifest["columns"]), self._dtype)
-        widest = self._dtype.itemsize
-        narrow = {name for name in TYPES if np.dtype(name).itemsize <= widest}
-        if len(columns.types) != self._shape[1] or not narrow.issuperset(columns.types):
-            raise ValueError
-        return columns
-
     def data(self, map_features: bool) -> DataParts:
-        """Return what is stored; X is left on disk unless it is to be mapped."""
+        """Return the data set; X stays on disk unless it is mapped."""
         n_documents, n_queries = self._counts["documents"], self._counts["queries"]
-        indptr = self._row_starts() if self._layout == "csr" else None
-        X = self._mapped_features(indptr) if map_features else None
-        stored = self._stored_features(indptr)
+        indptr = None
+        if self._layout == "csr":
+            indptr = self._array("indptr", n_documents + 1, [np.int32, np.int64])
+            if self._verify and not increases(indptr):
+                raise self._damaged("indptr.npy", "its entries decrease")
+        files = tuple(self._stored_file(*file) for file in self._feature_files(indptr))
+        folder = os.path.abspath(self._folder)
+        stored = StoredFeatures(folder, self._shape, self._dtype, files, indptr, self._packed)
         queries = self._queries(n_documents, n_queries)
+        y = self._array("y", n_documents, [np.float64, np.int64, np.uint64])
+        if self._verify and not np.isfinite(y).all():
+            raise self._damaged("y.npy", "a label is not finite")
+        comments = None
+        if "comments_offsets" in self._files:
+            offsets = self._array("comments_offsets", n_documents + 1, [np.int64])
+            comments = StoredText(self._array("comments", int(offsets[-1]), [np.uint8]), offsets)
         data = DataParts(
-            X=X if map_features else stored,
-            y=self._labels(n_documents),
+            X=self._mapped_features(stored) if map_features else stored,
+            y=y,
             queries=queries,
             query_ids=self._query_ids(n_queries),
             sample_weight=self._weights("sample_weight", n_documents),
             query_weight=self._weights("query_weight", n_queries),
             feature_names=self._feature_names,
-            comments=self._comments(n_documents),
+            comments=comments,
             cost=self._weights("cost", n_documents),
             stored=stored,
         )
         if exact_sum(queries.n_pairs) != self._counts["pairs"]:
-            raise self.damaged("n_pairs.npy", "its pairs are not as many as the manifest says")
+            raise self._damaged("n_pairs.npy", "its number of pairs differs from the manifest")
         if self._verify:
             self._check_levels(data)
         return data
 
-    def _entry(self, name: str) -> dict[str, Any]:
+    def _opened(
+        self, name: str, shape: Any, dtypes: Sequence[Any]
+    ) -> tuple[IO[bytes], NpyHeader, StoredFile]:
+        """Open a file and check its size and header; None for `shape` or no `dtypes` allow any."""
         if name not in self._files:
-            raise self.damaged(MANIFEST, f"it does not list {name}.npy")
-        entry: dict[str, Any] = self._files[name]
-        return entry
-
-    def _array(self, name: str, shape: Any, dtypes: Sequence[Any] = ()) -> NDArray[Any]:
-        """Return a file's array; a `shape` of None is not compared, nor are no `dtypes`."""
-        file = f"{name}.npy"
-        content = self._content(file, self._entry(name))
+            raise self._damaged(MANIFEST, f"it does not list {name}.npy")
+        file, entry = f"{name}.npy", self._files[name]
         try:
-            header = read_header(io.BytesIO(content[:HEADER].tobytes()))
-            array = header.array(content)
-        except Exception as error:  # a damaged header makes NumPy raise nearly anything
-            raise self.damaged(file, "its header cannot be read") from error
-        self._check_header(file, header, shape, dtypes)
-        return array
+            stream = self._open(file)
+        except FileNotFoundError:
+            raise self._damaged(file, "it is missing") from None
+        try:
+            n_bytes = os.fstat(stream.fileno()).st_size
+            if n_bytes != entry["bytes"]:
+                raise self._damaged(file, f"it has {n_bytes} bytes instead of {entry['bytes']}")
+            try:
+                header = read_header(stream)
+            except Exception as error:  # a damaged header makes NumPy raise nearly anything
+                raise self._damaged(file, "its header cannot be read") from error
+            self._check_header(file, header, shape, dtypes)
+            if header.n_bytes != n_bytes:
+                raise self._damaged(file, "its size does not match its header")
+        except BaseException:
+            stream.close()
+            raise
+        path = os.path.abspath(self._path(file))
+        return stream, header, StoredFile(path, header.start, n_bytes, int(entry["crc32"], 16))
 
     def _check_header(
         self, file: str, header: NpyHeader, shape: Any, dtypes: Sequence[Any]
     ) -> None:
         shape = shape if shape is None or isinstance(shape, tuple) else (shape,)
         if shape is not None and header.shape != shape:
-            should = shape[0] if len(shape) == 1 else shape
-            raise self.damaged(file, f"its shape is {header.shape} and should be {should}")
+            raise self._damaged(file, f"its shape is {header.shape} instead of {shape}")
         if dtypes and header.dtype not in dtypes:
             wanted = " or ".join(str(np.dtype(dtype)) for dtype in dtypes)
-            raise self.damaged(file, f"its type is {header.dtype} and should be {wanted}")
+            raise self._damaged(file, f"its type is {header.dtype} instead of {wanted}")
         if header.fortran:
-            raise self.damaged(file, "it is in Fortran order")
+            raise self._damaged(file, "it is in Fortran order")
 
-    def _open_whole(self, file: str, entry: dict[str, Any]) -> IO[bytes]:
-        """Open a file that must have the size of its entry."""
-        try:
-            stream = self._open(file)
-        except FileNotFoundError:
-            raise self.damaged(file, "it is missing") from None
-        n_bytes = os.fstat(stream.fileno()).st_size
-        if n_bytes != entry["bytes"]:
-            stream.close()
-            should = f"should have {entry['bytes']}"
-            raise self.damaged(file, f"it has {n_bytes} bytes and {should}")
-        return stream
-
-    def _content(self, file: str, entry: dict[str, Any]) -> NDArray[np.uint8]:
-        """Return the bytes of a file, mapped if there are many, after comparing with its entry."""
-        small = entry["bytes"] <= SMALL
-        with self._open_whole(file, entry) as stream:
+    def _array(self, name: str, shape: Any, dtypes: Sequence[Any] = ()) -> NDArray[Any]:
+        """Return the array of a file, mapped if it is large, after comparing its checksum."""
+        stream, header, stored = self._opened(name, shape, dtypes)
+        small = stored.n_bytes <= SMALL
+        with stream:
+            stream.seek(0)
             content: NDArray[np.uint8] = (
                 np.frombuffer(stream.read(), dtype=np.uint8)
                 if small
                 else np.memmap(stream, dtype=np.uint8, mode="r")
             )
-        if (small or self._verify) and zlib.crc32(content.data) != int(entry["crc32"], 16):
-            raise self.damaged(file, "its checksum is not that of the manifest")
-        return content
+        if (small or self._verify) and zlib.crc32(content.data) != stored.crc32:
+            raise self._damaged(f"{name}.npy", "its checksum differs from the manifest")
+        return header.array(content)
 
     def _stored_file(self, name: str, shape: Any, dtypes: Sequence[Any]) -> StoredFile:
-        """Return where a file's array is; only its header is read."""
-        file, entry = f"{name}.npy", self._entry(name)
-        with self._open_whole(file, entry) as stream:
-            try:
-                header = read_header(stream)
-            except Exception as error:  # as in _array
-                raise self.damaged(file, "its header cannot be read") from error
-        self._check_header(file, header, shape, dtypes)
-        if header.n_bytes != entry["bytes"]:
-            raise self.damaged(file, "its array does not have the size that its header says")
-        path = os.path.abspath(self._path(file))
-        return StoredFile(path, header.start, entry["bytes"], int(entry["crc32"], 16))
+        stream, _, stored = self._opened(name, shape, dtypes)
+        stream.close()
+        return stored
 
-    def _row_starts(self) -> Integers:
-        """Return where the rows of CSR begin."""
-        indptr = self._array("indptr", self._shape[0] + 1, [np.int32, np.int64])
-        if self._verify and not increases(indptr):
-            raise self.damaged("indptr.npy", "its rows do not begin one after the other")
-        return indptr
-
-    def _mapped_features(self, indptr: Integers | None) -> Any:
-        """Return X, as an array or as CSR."""
-        if self._packed is not None:
-            return self._unpacked_features(self._packed)
-        if indptr is None:
-            return self._array("X", self._shape, [self._dtype])
-        n_entries = int(indptr[-1])
-        # The constructor would read all indices to choose their type.
-        X = sp.csr_array(self._shape, dtype=self._dtype)
-        X.data = self._array("data", n_entries, [self._dtype])
-        X.indices = self._array("indices", n_entries, [indptr.dtype])
-        X.indptr = indptr
-        X.has_sorted_indices = X.has_canonical_format = True  # the kernels look again
-        return X
-
-    def _unpacked_features(self, columns: PackedColumns) -> NDArray[Any]:
+    def _mapped_features(self, stored: StoredFeatures) -> Any:
+        """Return X as an array or as CSR."""
         n_documents, n_features = self._shape
-        require_memory(
-            n_documents * n_features * self._dtype.itemsize,
-            f"{self._folder}: X of {n_documents} × {n_features}, unpacked,",
-            "fit to the store itself, fit(path, memory_limit=…), which reads it in blocks",
-        )
-        packed = self._array("X", (n_documents, columns.row_bytes), [np.uint8])
-        X = columns.unpack(packed, threads=self._threads)
-        X.flags.writeable = False
+        if stored.packed is not None:
+            require_memory(
+                stored.memory_bytes,
+                f"{self._folder}: X of {n_documents} × {n_features}, unpacked,",
+                "fit to the store itself, fit(path, memory_limit=…), which reads it in blocks",
+            )
+        contents = [self._array(*file) for file in self._feature_files(stored.indptr)]
+        flat = [content.reshape(-1).view(np.uint8) for content in contents]
+        X = stored.rows(0, n_documents, flat, threads=self._threads)
+        if stored.indptr is None:
+            X.flags.writeable = False
         return X
 
-    def _stored_features(self, indptr: Integers | None) -> StoredFeatures:
-        """Return where X is."""
+    def _feature_files(self, indptr: Integers | None) -> list[tuple[str, Any, list[Any]]]:
+        """Return name, shape and types of the files of X."""
         if self._packed is not None:
-            packed_shape = (self._shape[0], self._packed.row_bytes)
-            files = [self._stored_file("X", packed_shape, [np.uint8])]
-        elif indptr is None:
-            files = [self._stored_file("X", self._shape, [self._dtype])]
-        else:
-            n_entries = int(indptr[-1])
-            files = [
-                self._stored_file("data", n_entries, [self._dtype]),
-                self._stored_file("indices", n_entries, [indptr.dtype]),
-            ]
-        folder = os.path.abspath(self._folder)
-        return StoredFeatures(folder, self._shape, self._dtype, tuple(files), indptr, self._packed)
-
-    def _labels(self, n_documents: int) -> NDArray[Any]:
-        y = self._array("y", n_documents, [np.float64, np.int64, np.uint64])
-        if self._verify and not np.isfinite(y).all():
-            raise self.damaged("y.npy", "a label is not finite")
-        return y
+            return [("X", (self._shape[0], self._packed.row_bytes), [np.uint8])]
+        if indptr is None:
+            return [("X", self._shape, [self._dtype])]
+        n_entries = int(indptr[-1])
+        return [("data", n_entries, [self._dtype]), ("indices", n_entries, [indptr.dtype])]
 
     def _weights(self, name: str, n: int) -> Floats | None:
-        """Return weights, or None where the manifest does not list them."""
+        """Return weights, or None if the manifest does not list them."""
         if name not in self._files:
             return None
         weights = self._array(name, n, [np.float64])
         if self._verify and not ((weights >= 0) & np.isfinite(weights)).all():
-            raise self.damaged(f"{name}.npy", "a weight is not a finite number of zero or more")
+            raise self._damaged(f"{name}.npy", "a weight is negative or not finite")
         return weights
 
     def _queries(self, n_documents: int, n_queries: int) -> Queries:
-        """Return the grouping, none of it computed."""
         offsets = self._array("offsets", n_queries + 1, [np.int64])
         sizes = np.diff(offsets)
         if offsets[0] != 0 or offsets[-1] != n_documents or sizes.min() < 1:
-            raise self.damaged("offsets.npy", "its queries do not span all documents")
+            raise self._damaged("offsets.npy", "its queries do not cover all documents")
         n_levels = self._array("n_levels", n_queries, [np.int32])
         if n_levels.min() < 1 or (n_levels > sizes).any():
-            raise self.damaged("n_levels.npy", "a query has more levels than documents, or none")
+            raise self._damaged("n_levels.npy", "a query has more levels than documents, or none")
         return Queries(
             offsets=offsets,
             rows=self._rows(n_documents),
@@ -369,44 +356,36 @@ class _Store:
         if self._verify:
             inside = rows.min() >= 0 and rows.max() < rows.size
             if not inside or np.bincount(rows, minlength=rows.size).max() > 1:
-                raise self.damaged("rows.npy", "a row number is outside the data or there twice")
+                raise self._damaged("rows.npy", "a row number is out of range or repeated")
         return rows
 
     def _check_levels(self, data: DataParts) -> None:
-        """Compare what is derived from the labels with what they say."""
+        """Raise ValueError if levels and counts of pairs do not agree with the labels."""
         queries = data.queries
         for first, last, expected in ranked_ranges(data.y, queries, CHECKED, self._threads):
             names = {"level": slice(queries.offsets[first], queries.offsets[last])}
             names |= dict.fromkeys(("n_levels", "n_pairs", "n_adjacent_pairs"), slice(first, last))
             for name, where in names.items():
                 if not np.array_equal(getattr(queries, name)[where], getattr(expected, name)):
-                    raise self.damaged(f"{name}.npy", "it does not agree with the labels in y.npy")
+                    raise self._damaged(f"{name}.npy", "it does not agree with the labels in y.npy")
 
     def _query_ids(self, n_queries: int) -> NDArray[Any]:
-        """Return the ids, of the type they had."""
         if self._ids_kind == "array":
             return self._array("query_ids", n_queries)
         text = self._array("query_ids", None, [np.uint8])
         try:
             values = json.loads(text.tobytes())
         except (ValueError, RecursionError) as error:
-            raise self.damaged("query_ids.npy", "it does not hold JSON") from error
+            raise self._damaged("query_ids.npy", "it does not hold JSON") from error
         if not isinstance(values, list) or len(values) != n_queries:
-            raise self.damaged("query_ids.npy", f"it does not hold {n_queries} ids")
+            raise self._damaged("query_ids.npy", f"it does not hold {n_queries} ids")
         ids = np.empty(n_queries, dtype=object)
         ids[:] = values
         return ids
 
-    def _comments(self, n_documents: int) -> StoredText | None:
-        """Return the comments, undecoded."""
-        if "comments_offsets" not in self._files:
-            return None
-        offsets = self._array("comments_offsets", n_documents + 1, [np.int64])
-        return StoredText(self._array("comments", int(offsets[-1]), [np.uint8]), offsets)
-
 
 def increases(starts: Integers) -> bool:
-    """Whether these begin with 0 and never decrease; looked at some at a time."""
+    """Return True if `starts` begins with 0 and never decreases, in bounded memory."""
     blocks = (starts[at : at + CHECKED + 1] for at in range(0, starts.size, CHECKED))
     return bool(starts[0] == 0) and all((block[1:] >= block[:-1]).all() for block in blocks)
 
@@ -414,7 +393,7 @@ def increases(starts: Integers) -> bool:
 def ranked_ranges(
     y: NDArray[Any], documents: Documents, n_documents: int, threads: int
 ) -> Iterator[tuple[int, int, Queries]]:
-    """Rank labels, which are by row, inside the queries of each of :func:`bounded_ranges`."""
+    """Yield (first, last, ranked queries) for runs of queries of about `n_documents`."""
     offsets = documents.offsets
     for first, last in bounded_ranges(offsets, n_documents):
         begin, end = int(offsets[first]), int(offsets[last])

@@ -1,10 +1,11 @@
-"""Writes a data set to disk, as ``store`` describes it."""
+"""Writes a data set as a store."""
 
 import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from marginrank._utils.atomic_files import atomic_folder
 from marginrank._utils.types import Integers
-from marginrank.data.parts import DataParts
 from marginrank.data.queries import exact_sum
 from marginrank.data.store.feature_rows import FeatureRows
 from marginrank.data.store.packed import PackedColumns, smallest_types
@@ -23,13 +23,14 @@ from marginrank.data.store.store import (
     MANIFEST,
     TEXTS,
     VERSIONS,
+    DataParts,
     Path,
+    encode_texts,
 )
-from marginrank.data.store.stored_text import encode_texts
 from marginrank.data.validation import check_label_width
 
 TEXTS_AT_A_TIME = 1 << 16
-ENTRIES_AT_A_TIME = 1 << 18  # of labels and weights, where they are not in order
+ENTRIES_AT_A_TIME = 1 << 18  # of labels and weights that are reordered
 ID_KINDS = "biufSUmM"  # kinds of NumPy types that need no pickle
 
 
@@ -41,61 +42,45 @@ def save_store(
     packed: bool = False,
     grouped: bool = False,
 ) -> None:
-    """Write `data` to a folder that appears only when it is complete.
+    """Write a data set to a folder that appears only when it is complete.
 
-    Parameters
-    ----------
-    data : DataParts
-        What to write. X may be a :class:`StoredFeatures` or :class:`FeatureRows`.
-    folder : str or path
-        The folder to make.
-    overwrite : bool, default=False
-        Replace the store that is there.
-    packed : bool, default=False
-        Pack dense columns into smaller types that hold them exactly, if that is worthwhile.
-    grouped : bool, default=False
-        Write the rows in the order of the documents, query by query.
-
-    Raises
-    ------
-    FileExistsError
-        If the folder exists and `overwrite` is False.
-    ValueError
-        If the folder holds something that is no store, or query ids are neither numbers nor text.
+    X may be a :class:`StoredFeatures` or :class:`FeatureRows`. With `packed`, dense columns are
+    packed into smaller types that hold them exactly, if that saves space. With `grouped`, rows are
+    written query by query.
     """
     with new_store(folder, overwrite) as temporary:
         check_label_width(data.y, os.fspath(folder))
         write_parts(data, temporary, packed=packed, grouped=grouped)
 
 
-@contextmanager
-def new_store(folder: Path, overwrite: bool) -> Iterator[str]:
-    """Make a folder that takes the place of `folder` when the block ends well; yield its name."""
+def new_store(folder: Path, overwrite: bool) -> AbstractContextManager[str]:
+    """Return a context with a temporary folder, which replaces `folder` at its end."""
     _check_target(os.fspath(folder), overwrite)
-    with atomic_folder(folder) as temporary:
-        yield temporary
+    return atomic_folder(folder)
 
 
 def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) -> None:
-    """Write the files of a store into a folder that is there."""
+    """Write the files of a store into an existing folder."""
     order = data.queries.rows if grouped else None
     rows = data.X if isinstance(data.X, FeatureRows) else FeatureRows.of(data.X)
-    rows = rows.ordered(order)
+    rows = replace(rows, order=order)
     ids, ids_kind = _encode_ids(data.query_ids)
-    columns = _packed_columns(rows) if packed else None
+    columns = None
+    if packed and rows.indptr is None:  # in the order of the source, which reads faster
+        blocks = replace(rows, order=None).blocks()
+        columns = smallest_types(blocks, rows.shape[1], rows.dtype)
+        columns = columns if columns.worthwhile else None
     files = _write_features(rows, columns, folder)
-    files["y"] = _write_ordered(folder, "y", data.y, order)
+    files["y"] = _write_array(folder, "y", data.y, order)
     files["query_ids"] = _write_array(folder, "query_ids", ids)
     for name in GROUPING:
         array = getattr(data.queries, name)
         if array is not None and not (grouped and name == "rows"):
             files[name] = _write_array(folder, name, array)
-    for name in ("sample_weight", "cost"):
+    for name, by in (("sample_weight", order), ("cost", order), ("query_weight", None)):
         weights = getattr(data, name)
         if weights is not None:
-            files[name] = _write_ordered(folder, name, weights, order)
-    if data.query_weight is not None:
-        files["query_weight"] = _write_array(folder, "query_weight", data.query_weight)
+            files[name] = _write_array(folder, name, weights, by)
     if data.comments is not None:
         files |= _write_texts(data.comments, order, folder)
     layout = "packed" if columns else "csr" if rows.indptr is not None else "dense"
@@ -120,18 +105,10 @@ def write_parts(data: DataParts, folder: str, *, packed: bool, grouped: bool) ->
         file.write("\n")
 
 
-def _packed_columns(rows: FeatureRows) -> PackedColumns | None:
-    """Return the smallest types of dense columns, if they are worth it."""
-    if rows.indptr is not None:
-        return None
-    columns = smallest_types(rows.ordered(None).blocks(), rows.shape[1], rows.dtype)
-    return columns if columns.worthwhile else None
-
-
 def _write_features(
     rows: FeatureRows, columns: PackedColumns | None, folder: str
 ) -> dict[str, dict[str, Any]]:
-    """Write X; return the entries of its files."""
+    """Write X; return the manifest's entries of its files."""
     index_dtype, n_rows = rows.index_dtype, rows.shape[0]
     if rows.indptr is None or index_dtype is None:
         blocks = rows.blocks()
@@ -157,7 +134,7 @@ def _write_features(
 def _write_texts(
     texts: Sequence[str], order: Integers | None, folder: str
 ) -> dict[str, dict[str, Any]]:
-    """Write strings, some at a time, in an order; return the entries of their files."""
+    """Write strings in an order and in blocks; return the manifest's entries of their files."""
 
     def encoded() -> Iterator[tuple[NDArray[np.uint8], Integers]]:
         for first in range(0, len(texts), TEXTS_AT_A_TIME):
@@ -177,7 +154,7 @@ def _write_texts(
 
 
 def _check_target(folder: str, overwrite: bool) -> None:
-    """Let nothing be replaced that is not a store."""
+    """Raise an error if the folder is not a store, or must not be overwritten."""
     if not os.path.lexists(folder):
         return
     names = set(os.listdir(folder)) if os.path.isdir(folder) else None
@@ -185,68 +162,52 @@ def _check_target(folder: str, overwrite: bool) -> None:
         return
     if names is None or MANIFEST not in names or not names <= FILES:
         raise ValueError(
-            f"{folder} exists and is not (only) a marginrank store; choose another folder."
+            f"{folder} exists and is not a marginrank store, or has other files; choose another "
+            "folder."
         )
     if not overwrite:
-        raise FileExistsError(
-            f"{folder} exists; choose another folder, or replace it with overwrite=True."
-        )
+        raise FileExistsError(f"{folder} exists; choose another folder, or pass overwrite=True.")
 
 
 def _encode_ids(ids: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """Return what to store for query ids, and how: as "array" or, for objects, as "json"."""
+    """Return query ids as an array to store, and "array" or, for objects, "json"."""
     if ids.dtype.kind in ID_KINDS:
         return ids, "array"
     for one in ids:
         if not isinstance(one, (str, int, float, np.generic)):
             raise ValueError(
-                f"the query id {one!r} cannot be stored, being a {type(one).__name__}; use "
+                f"Query id {one!r} has type {type(one).__name__}, which cannot be stored; use "
                 "integers or strings."
             )
     values = [one.item() if isinstance(one, np.generic) else one for one in ids]
     text = json.dumps(values)
     if json.loads(text) != values:
-        raise ValueError("the query ids hold text that is not Unicode; rename them.")
+        raise ValueError("Query ids contain text that is not Unicode; rename them.")
     return np.frombuffer(text.encode("ascii"), dtype=np.uint8), "json"
 
 
 def _write_blocks(
     folder: str, name: str, dtype: Any, shape: tuple[int, ...], blocks: Iterable[NDArray[Any]]
 ) -> dict[str, Any]:
-    """Write a file; return its entry in the manifest."""
+    """Write a file in blocks; return its entry in the manifest."""
     with ArrayWriter(folder, name, dtype, shape) as file:
         for block in blocks:
             file.append(block)
     return file.entry()
 
 
-def _write_array(folder: str, name: str, array: NDArray[Any]) -> dict[str, Any]:
-    return _write_blocks(folder, name, array.dtype, array.shape, [array])
-
-
-def _write_ordered(
-    folder: str, name: str, array: NDArray[Any], order: Integers | None
+def _write_array(
+    folder: str, name: str, array: NDArray[Any], order: Integers | None = None
 ) -> dict[str, Any]:
-    """Write what has an entry for each row, in the order of the rows or in another."""
-    if order is None:
-        return _write_array(folder, name, array)
-    firsts = range(0, order.size, ENTRIES_AT_A_TIME)
-    blocks = (array[order[first : first + ENTRIES_AT_A_TIME]] for first in firsts)
+    blocks: Iterable[NDArray[Any]] = [array]
+    if order is not None:
+        firsts = range(0, order.size, ENTRIES_AT_A_TIME)
+        blocks = (array[order[first : first + ENTRIES_AT_A_TIME]] for first in firsts)
     return _write_blocks(folder, name, array.dtype, array.shape, blocks)
 
 
 class ArrayWriter:
-    """A file whose array is written some rows at a time.
-
-    Parameters
-    ----------
-    folder, name : str
-        The file is `name`.npy in `folder`, where there must be none yet.
-    dtype : dtype
-        Of the array.
-    shape : tuple of int
-        Of the whole array.
-    """
+    """A new file name.npy in a folder, whose array is written some rows at a time."""
 
     def __init__(self, folder: str, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
         self._dtype, self._shape = np.dtype(dtype), shape
@@ -260,18 +221,17 @@ class ArrayWriter:
         np.lib.format.write_array_header_1_0(self, header)
 
     def write(self, content: bytes | memoryview) -> int:
-        """Write some bytes, counted and summed."""
+        """Write bytes, and update size and checksum."""
         self._n_bytes += len(content)
         self._crc = zlib.crc32(content, self._crc)
         return self._file.write(content)
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Write the next rows."""
         assert rows.dtype == self._dtype
         self.write(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
 
     def entry(self) -> dict[str, Any]:
-        """Return the entry of the file in the manifest of a store."""
+        """Return the manifest's entry of the file."""
         return {
             "dtype": self._dtype.str,
             "shape": list(self._shape),
@@ -280,9 +240,7 @@ class ArrayWriter:
         }
 
     def __enter__(self) -> "ArrayWriter":
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""X of a store that is left on disk: where its rows are, and how its bytes become a matrix."""
+"""X of a store on disk: positions of its rows, and the conversion of its bytes to a matrix."""
 
 import math
 import os
@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from marginrank._utils.types import Integers
 from marginrank.data.store.packed import PackedColumns
 
-HEADER = 10 + (1 << 16)  # bytes of a file in which its header ends
-
 
 class NpyHeader(NamedTuple):
     """Position, shape and type of the array in a file."""
@@ -25,12 +23,11 @@ class NpyHeader(NamedTuple):
     dtype: np.dtype[Any]
 
     @property
-    def n_bytes(self) -> int:
-        """Size of the file."""
+    def n_bytes(self) -> int:  # of the file
         return self.start + math.prod(self.shape) * self.dtype.itemsize
 
     def array(self, content: NDArray[np.uint8]) -> NDArray[Any]:
-        """Return the array in the bytes of the file, read-only; it is not copied."""
+        """Return a read-only view of the array in the bytes of the file."""
         flat = content[self.start :].view(self.dtype)
         array = np.asarray(flat.reshape(self.shape, order="F" if self.fortran else "C"))
         array.flags.writeable = False
@@ -38,7 +35,7 @@ class NpyHeader(NamedTuple):
 
 
 def read_header(stream: IO[bytes]) -> NpyHeader:
-    """Read the header; raise ValueError for arrays of objects and other versions."""
+    """Read the header; raise ValueError for arrays of objects and other format versions."""
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError("another version of the format")
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
@@ -49,37 +46,26 @@ def read_header(stream: IO[bytes]) -> NpyHeader:
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a store, and what it must be.
-
-    Attributes
-    ----------
-    path : str
-        Where it is.
-    start : int
-        Bytes before the array.
-    n_bytes : int
-        Bytes of the file.
-    crc32 : int
-        Its checksum.
-    """
+    """A file of a store."""
 
     path: str
-    start: int
+    start: int  # bytes before the array
     n_bytes: int
     crc32: int
 
     def mapped(self) -> NDArray[np.uint8]:
-        """Map the bytes of the array, after the checksum of the file has been compared."""
-        if os.path.getsize(self.path) != self.n_bytes:
-            raise damaged(self.path, f"it should have {self.n_bytes} bytes")
+        """Map the bytes of the array; raise ValueError if the file is damaged."""
+        n_bytes = os.path.getsize(self.path)
+        if n_bytes != self.n_bytes:
+            raise damaged(self.path, f"it has {n_bytes} bytes instead of {self.n_bytes}")
         content = np.asarray(np.memmap(self.path, dtype=np.uint8, mode="r"))
         if zlib.crc32(content.data) != self.crc32:
-            raise damaged(self.path, "its checksum is not that of the manifest")
+            raise damaged(self.path, "its checksum differs from the manifest")
         return content[self.start :]
 
 
 def damaged(path: str, what: str) -> ValueError:
-    """Return the error to raise for a file of a store."""
+    """Return the error for a damaged file of a store."""
     return ValueError(
         f"{path} is damaged: {what}; restore the store from a copy or save the data again."
     )
@@ -87,55 +73,35 @@ def damaged(path: str, what: str) -> ValueError:
 
 @dataclass(frozen=True)
 class StoredFeatures:
-    """X of a store, whose rows are read some at a time.
-
-    Attributes
-    ----------
-    folder : str
-        The store.
-    shape : tuple of int
-        Of X.
-    dtype : dtype
-        Of the values of X in memory, float32 or float64.
-    files : tuple of StoredFile
-        "X", or the "data" and the "indices" of CSR, in this order.
-    indptr : ndarray or None
-        Where the rows of CSR begin.
-    packed : PackedColumns or None
-        The types of the columns, where those of a row are packed.
-    """
+    """X of a store, whose rows are read a block at a time."""
 
     folder: str
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    files: tuple[StoredFile, ...]
-    indptr: Integers | None = None
-    packed: PackedColumns | None = None
+    dtype: np.dtype[Any]  # of the values in memory, float32 or float64
+    files: tuple[StoredFile, ...]  # "X", or "data" and "indices" of CSR
+    indptr: Integers | None = None  # of CSR
+    packed: PackedColumns | None = None  # types of the columns, if rows are packed
 
     @property
     def layout(self) -> str:
-        """How the rows are stored: "dense", "packed" or "csr"."""
+        """Layout of the rows: "dense", "packed" or "csr"."""
         if self.packed is not None:
             return "packed"
         return "dense" if self.indptr is None else "csr"
 
     @property
     def n_entries(self) -> int:
-        """Number of stored entries."""
         if self.indptr is None:
             return self.shape[0] * self.shape[1]
         return int(self.indptr[-1])
 
     @property
     def memory_bytes(self) -> int:
-        """What all of X would take in memory."""
-        size = self.dtype.itemsize
-        if self.indptr is not None:
-            size += self.indptr.dtype.itemsize
-        return size * self.n_entries
+        """Bytes of X in memory, without `indptr`."""
+        return int(self.memory_before(np.array([self.shape[0]]))[0])
 
     def memory_before(self, rows: Integers) -> Integers:
-        """Return how many bytes the rows before some rows take in memory."""
+        """Return the bytes in memory of all rows before each of `rows`."""
         if self.indptr is None:
             return rows * (self.shape[1] * self.dtype.itemsize)
         sizes = self.dtype.itemsize + self.indptr.dtype.itemsize
@@ -143,26 +109,20 @@ class StoredFeatures:
         return before
 
     def spans(self, first: int, last: int) -> list[tuple[int, int]]:
-        """Return where the rows from `first` to `last` are, in bytes of each file's array."""
+        """Return the byte ranges of the rows from `first` to `last`, one per file's array."""
         if self.indptr is None:
-            row = self._row_bytes
+            row = self.packed.row_bytes if self.packed else self.shape[1] * self.dtype.itemsize
             return [(first * row, last * row)]
         begin, end = int(self.indptr[first]), int(self.indptr[last])
         sizes = (self.dtype.itemsize, self.indptr.dtype.itemsize)
         return [(begin * size, end * size) for size in sizes]
 
-    @property
-    def _row_bytes(self) -> int:
-        if self.packed is not None:
-            return self.packed.row_bytes
-        return self.shape[1] * self.dtype.itemsize
-
     def n_bytes(self, first: int, last: int) -> int:
-        """Return how many bytes some rows have on disk."""
+        """Return the number of bytes of some rows on disk."""
         return sum(end - begin for begin, end in self.spans(first, last))
 
     def n_bytes_in_memory(self, first: int, last: int) -> int:
-        """Return how many bytes some rows have once they are a matrix."""
+        """Return the number of bytes of some rows in memory."""
         if self.packed is None:
             return self.n_bytes(first, last)
         return (last - first) * self.shape[1] * self.dtype.itemsize
@@ -176,19 +136,9 @@ class StoredFeatures:
         out: NDArray[Any] | None = None,
         threads: int = 1,
     ) -> Any:
-        """Return rows as an array or as CSR, made of the bytes of :meth:`spans`.
+        """Return rows as an array or as CSR, from the bytes of :meth:`spans`.
 
-        Parameters
-        ----------
-        first, last : int
-            The rows.
-        contents : list of ndarray of uint8
-            The bytes, for each file.
-        out : ndarray of shape (last - first, n_features), optional
-            Where packed rows are unpacked to; a new array by default. Rows of other layouts are
-            not copied.
-        threads : int, default=1
-            For the unpacking.
+        Packed rows are unpacked into `out`, a new array by default; others are not copied.
         """
         n_rows, width = last - first, self.shape[1]
         if self.packed is not None:
@@ -196,10 +146,11 @@ class StoredFeatures:
             return self.packed.unpack(packed, out, threads)
         if self.indptr is None:
             return contents[0].view(self.dtype).reshape(n_rows, width)
-        indptr = self.indptr[first : last + 1] - self.indptr[first]
+        indptr = self.indptr[first : last + 1]
+        indptr = indptr - indptr[0] if first > 0 else indptr  # a map of a file stays one
         # The constructor would read all indices to choose their type.
         X = sp.csr_array((n_rows, width), dtype=self.dtype)
         X.data, X.indices = contents[0].view(self.dtype), contents[1].view(indptr.dtype)
         X.indptr = indptr
-        X.has_sorted_indices = X.has_canonical_format = True  # the kernels look again
+        X.has_sorted_indices = X.has_canonical_format = True  # the kernels check this
         return X
