@@ -23,8 +23,8 @@ from marginrank.dask import executor
 from marginrank.dask.clusters import fetch
 from marginrank.dask.fit import fit_on_dask
 from marginrank.dask.loading import load_parts
-from marginrank.dask.sources import open_source
 from marginrank.fit.linear import Parameters
+from marginrank.models.fit_report import report_of
 
 QUERY = 100  # documents
 BATCH = 1000  # queries that are made at a time
@@ -88,14 +88,14 @@ def on_workers(client: Client, path: Path, parameters: Parameters) -> Run:
     trips = RoundTrips()
     executor.fetch = trips.fetch  # type: ignore[attr-defined]
     start = time.perf_counter()
-    parts = load_parts(client, open_source(client, [path]))
+    parts = load_parts(client, [path])
     loaded = time.perf_counter()
-    result = fit_on_dask(client, parts, parameters).result
+    report = report_of(fit_on_dask(client, parts, parameters))
     return Run(
         time.perf_counter() - loaded,
         loaded - start,
-        f"objective {result.objective:.10g}, {result.stop.name}, "
-        f"{result.history[-1].sweeps:.1f} sweeps, {len(parts.facts)} parts, {trips.count} round "
+        f"objective {report.objective:.10g}, {report.stop_reason.name}, "
+        f"{report.history[-1].sweeps:.1f} sweeps, {len(parts.facts)} parts, {trips.count} round "
         f"trips of {1e3 * trips.seconds / trips.count:.1f} ms",
     )
 

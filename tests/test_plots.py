@@ -268,13 +268,13 @@ def test_what_has_no_curves_of_these_features_is_refused():
     X, y, qid = make_ranking(n_queries=20, docs_per_query=8, n_features=3, random_state=0)
     frame = pd.DataFrame(X, columns=list("abc"))
     model = AdditiveRankSVM().fit(frame, y, qid=qid)
-    with pytest.raises(TypeError, match="RankSVM has no curves to draw; give a fitted Additive"):
+    with pytest.raises(TypeError, match=r"RankSVM.*AdditiveRankSVM"):
         plot_additive(RankSVM().fit(X, y, qid=qid), X, qid=qid)
-    with pytest.raises(ValueError, match="feature 1 of the data is 'c', but 'a' in the model"):
+    with pytest.raises(ValueError, match=r"feature 1.*'c'.*'a'"):
         plot_additive(model, frame[list("cab")], qid=qid)
-    with pytest.raises(ValueError, match="the data has 2 features, but the model 3"):
+    with pytest.raises(ValueError, match=r"2 features.* 3"):
         plot_additive(model, X[:, :2], qid=qid)
-    with pytest.raises(ValueError, match="qid cannot be combined with a RankingData"):
+    with pytest.raises(ValueError, match=r"qid.*RankingData"):
         plot_additive(model, RankingData(X, y, qid), qid=qid)
 
 

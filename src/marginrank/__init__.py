@@ -1,7 +1,7 @@
-"""marginrank: large-scale linear RankSVM.
+"""marginrank: large-scale RankSVM.
 
-Names are imported when they are first used, so that ``marginrank --help`` need not wait for NumPy
-and scikit-learn.
+Names are imported when they are first used, so ``marginrank --help`` does not wait for NumPy and
+scikit-learn.
 """
 
 from importlib import import_module
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
         SGDRankSVM,
         SparseRankSVM,
         SparseRankSVMCV,
+        as_linear_model,
+        cross_validate_ranking,
+        load_model,
     )
-    from marginrank.estimators.cross_validation import cross_validate_ranking
-    from marginrank.estimators.folding import as_linear_model
-    from marginrank.estimators.loading import load_model
     from marginrank.io.chunks import iter_letor
     from marginrank.io.letor import dump_letor, load_letor
     from marginrank.io.pair_text import load_pairs
@@ -66,33 +66,20 @@ __all__ = [
     "sparse_path",
 ]
 
-_MODULES = {
-    "AdditiveRankSVM": "marginrank.estimators",
-    "AdditiveRankSVMCV": "marginrank.estimators",
+_MODULES = {name: "marginrank.estimators" for name in __all__ if name != "metrics"} | {
     "Iteration": "marginrank.models.fit_report",
-    "KernelRankSVM": "marginrank.estimators",
     "LinearScorer": "marginrank.models.serving",
-    "QueryScaler": "marginrank.estimators",
-    "RankSVM": "marginrank.estimators",
-    "RankSVMCV": "marginrank.estimators",
     "RankingData": "marginrank.data",
-    "SGDRankSVM": "marginrank.estimators",
-    "SparseRankSVM": "marginrank.estimators",
-    "SparseRankSVMCV": "marginrank.estimators",
-    "SelectKBestRanking": "marginrank.estimators",
     "StopReason": "marginrank.models.fit_report",
-    "as_linear_model": "marginrank.estimators.folding",
-    "cross_validate_ranking": "marginrank.estimators.cross_validation",
     "dump_letor": "marginrank.io.letor",
     "iter_letor": "marginrank.io.chunks",
     "learning_curve_ranking": "marginrank.selection.learning_curve",
+    "linear_path": "marginrank.selection.paths",
     "load_letor": "marginrank.io.letor",
-    "load_model": "marginrank.estimators.loading",
     "load_pairs": "marginrank.io.pair_text",
     "make_ranking": "marginrank.data",
-    "linear_path": "marginrank.selection.paths",
-    "sparse_path": "marginrank.selection.paths",
     "rank_features": "marginrank.metrics.feature_ranking",
+    "sparse_path": "marginrank.selection.paths",
 }
 
 
@@ -102,7 +89,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'marginrank' has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name]), name)
-    globals()[name] = value  # the next access does not come here
+    globals()[name] = value  # not looked up again
     return value
 
 

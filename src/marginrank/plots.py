@@ -1,8 +1,4 @@
-"""Plots, with matplotlib: ``pip install matplotlib``.
-
-They are drawn on axes that are given, or on a figure of their own that needs no display and leaves
-pyplot alone.
-"""
+"""Plots with matplotlib, on given axes or on a new figure without pyplot and display."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,22 +16,22 @@ if TYPE_CHECKING:
     from marginrank.selection.results import SearchResult
 
 COLORS = {1: "C0", -1: "C1"}
-MOST_LINES_OVER = 3  # that leave room for a legend among them
-LINE_OF_LEGEND = 0.2  # inches
+MOST_LINES = 3  # that leave room for a legend between them
+LEGEND_LINE = 0.2  # height in inches
 DIRECTIONS = {1: "higher values first", -1: "lower values first"}
 
 
 def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = None) -> Any:
-    """Draw a bar for each of the best features, and a line at the value of a random order.
+    """Draw one bar per feature for the best features, and a line at the value of a random order.
 
     Parameters
     ----------
     ranking : FeatureRanking
         From :func:`~marginrank.rank_features`.
     top : int, default=20
-        Number of features to show, the best ones.
+        Number of features to show.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure, ``ax.figure``.
+        Axes to draw on; by default axes of a new figure, ``ax.figure``.
 
     Returns
     -------
@@ -54,22 +50,27 @@ def plot_feature_ranking(ranking: "FeatureRanking", *, top: int = 20, ax: Any = 
     shown = ranking.order[: check_integer("top", top, at_least=1)].tolist()
     if ax is None:
         ax = _new_axes(6.4, 1.6 + 0.25 * len(shown))
-    places = range(len(shown))
+    rows = range(len(shown))
     directions = ranking.direction[shown].tolist()
-    ax.barh(places, ranking.best[shown], color=[COLORS[direction] for direction in directions])
-    # A "$" in a name is no mathematics.
-    ax.set_yticks(places, [ranking.feature_names[j] for j in shown], parse_math=False)
+    ax.barh(rows, ranking.best[shown], color=[COLORS[direction] for direction in directions])
+    # A "$" in a feature name must not start a formula.
+    ax.set_yticks(rows, [ranking.feature_names[j] for j in shown], parse_math=False)
     ax.set_ylim(len(shown) - 0.5, -0.5)  # the best at the top
     chance = ax.axvline(ranking.chance, color="black", linestyle="--", label="random order")
     ax.set_xlabel(ranking.metric, parse_math=False)
-    ax.legend(handles=[*_legend(directions), chance])
+    patches = require("matplotlib.patches", "plot")
+    handles = [
+        patches.Patch(color=COLORS[direction], label=DIRECTIONS[direction])
+        for direction in sorted(set(directions), reverse=True)
+    ]
+    ax.legend(handles=[*handles, chance])
     return ax
 
 
 def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
-    """Draw the weights against C or the radius, on a logarithmic scale.
+    """Draw the weights of a path against C or the radius, on a logarithmic scale.
 
-    If the path has scores, they are drawn on a second axis to the right, with a point at the best.
+    Scores of the path, if any, are drawn on a second axis to the right, with the best one marked.
 
     Parameters
     ----------
@@ -77,12 +78,12 @@ def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
         From :func:`~marginrank.linear_path` or :func:`~marginrank.sparse_path`, or ``path_`` of
         :class:`~marginrank.SparseRankSVMCV`.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure, ``ax.figure``.
+        Axes to draw on; by default axes of a new figure, ``ax.figure``.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Those of the weights. A line for each feature that has one, with its number as the label.
+        The axes of the weights, with one line per feature of nonzero weight, labeled by its number.
 
     Examples
     --------
@@ -96,29 +97,36 @@ def plot_path(path: "ModelPath", *, ax: Any = None) -> Any:
     if ax is None:
         ax = _new_axes(6.4, 4.8)
     columns = sp.csc_array(path.coefs)
-    used = np.flatnonzero(np.diff(columns.indptr))  # the rest may be a million lines at zero
+    used = np.flatnonzero(np.diff(columns.indptr))  # others may be a million lines at zero
     for j, weights in zip(used.tolist(), columns[:, used].toarray().T, strict=True):
         ax.plot(path.values, weights, label=str(j), linewidth=1)
     ax.set_xscale("log")
     ax.set_xlabel(path.parameter)
     ax.set_ylabel("weight")
-    if path.scores is not None:
-        _plot_scores(path, path.scores, ax)
+    if path.scores is None:
+        return ax
+    right = ax.twinx()
+    right.plot(path.values, path.scores, color="black", linestyle="--", label=path.metric)
+    right.set_ylabel(path.metric, parse_math=False)
+    best = path.values[path.best_index]
+    label = f"best {path.parameter}: {best:.3g}"
+    right.plot(best, path.scores[path.best_index], "o", color="black", label=label)
+    right.axvline(best, color="black", linestyle=":", linewidth=1)
+    right.legend()
     return ax
 
 
 def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
-    """Draw the scores against the number of training queries, on a logarithmic scale.
+    """Draw validation and training scores against the number of training queries.
 
-    There is a line for the queries held out and one for those trained on, each in a band of one
-    standard error to both sides.
+    The bands are one standard error to both sides.
 
     Parameters
     ----------
     curve : LearningCurve
         From :func:`~marginrank.learning_curve_ranking`.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure, ``ax.figure``.
+        Axes to draw on; by default axes of a new figure, ``ax.figure``.
 
     Returns
     -------
@@ -139,8 +147,7 @@ def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
         ("queries held out", curve.valid_mean, curve.valid_error),
         ("training queries", curve.train_mean, curve.train_error),
     ):
-        (line,) = ax.plot(curve.sizes, mean, "o-", label=label)
-        ax.fill_between(curve.sizes, mean - error, mean + error, color=line.get_color(), alpha=0.2)
+        _draw_band(ax, curve.sizes, mean, error, label, marker="o")
     ax.set_xscale("log", base=2)
     sizes = curve.sizes.tolist()
     ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
@@ -150,20 +157,8 @@ def plot_learning_curve(curve: "LearningCurve", *, ax: Any = None) -> Any:
     return ax
 
 
-def _plot_scores(path: "ModelPath", scores: Any, ax: Any) -> None:
-    """Draw the scores and the best value on the other side of the axes of the weights."""
-    right = ax.twinx()
-    right.plot(path.values, scores, color="black", linestyle="--", label=path.metric)
-    right.set_ylabel(path.metric, parse_math=False)
-    best = path.values[path.best_index]
-    label = f"best {path.parameter}: {best:.3g}"
-    right.plot(best, scores[path.best_index], "o", color="black", label=label)
-    right.axvline(best, color="black", linestyle=":", linewidth=1)
-    right.legend()
-
-
 def plot_search(result: "SearchResult", *, ax: Any = None) -> Any:
-    """Draw the metric against C or the radius, with its standard error, and mark the best.
+    """Draw the scores of a search against C or the radius, with standard errors.
 
     Parameters
     ----------
@@ -171,13 +166,13 @@ def plot_search(result: "SearchResult", *, ax: Any = None) -> Any:
         ``search_`` of :class:`~marginrank.RankSVMCV`, :class:`~marginrank.SparseRankSVMCV` or
         :class:`~marginrank.AdditiveRankSVMCV`.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure, ``ax.figure``.
+        Axes to draw on; by default axes of a new figure, ``ax.figure``.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A line for each combination of other parameters, with these as the label if there are
-        several. The legend of more than three lines is below the axes.
+        One line per combination of the other parameters, labeled if there are several, and a
+        point at the best. The legend of more than three lines is below the axes.
 
     Examples
     --------
@@ -192,26 +187,18 @@ def plot_search(result: "SearchResult", *, ax: Any = None) -> Any:
     values = result.values
     combination = np.array([candidate.combination for candidate in result.candidates])
     numbers = np.unique(combination).tolist()
-    has_room = len(numbers) <= MOST_LINES_OVER
+    has_room = len(numbers) <= MOST_LINES
     if ax is None:
-        ax = _new_axes(6.4, 4.8 if has_room else 4.8 + LINE_OF_LEGEND * (len(numbers) + 2))
+        ax = _new_axes(6.4, 4.8 if has_room else 4.8 + LEGEND_LINE * (len(numbers) + 2))
     for number in numbers:
         members = np.flatnonzero(combination == number)
         members = members[np.argsort(values[members], kind="stable")]
         mean, error = result.mean[members], np.nan_to_num(result.error[members])
         label = result.label(int(members[0]))
-        if len(members) == 1:  # neither a line nor a band of one point would be seen
+        if len(members) == 1:  # a line and a band of one point would be invisible
             ax.errorbar(values[members], mean, error, fmt="o", label=label)
-            continue
-        (line,) = ax.plot(values[members], mean, label=label)
-        ax.fill_between(
-            values[members],
-            mean - error,
-            mean + error,
-            alpha=0.2,
-            color=line.get_color(),
-            linewidth=0,
-        )
+        else:
+            _draw_band(ax, values[members], mean, error, label)
     best = values[result.best_index]
     label = f"{result.parameter} = {best:.3g}"
     ax.plot(best, result.best_score, "o", color="black", label=label)
@@ -228,20 +215,18 @@ def plot_search(result: "SearchResult", *, ax: Any = None) -> Any:
 def plot_additive(
     model: Any, X: Any = None, *, qid: Any = None, top: int = 6, figure: Any = None
 ) -> list[Any]:
-    """Draw the curves of an additive model that matter most, each on axes of its own.
+    """Draw the most important curves of an additive model, each on its own axes.
 
-    Pairs of features that act together are drawn among them, as heat maps of what they add beside
-    their curves, where both have a value.
+    Interactions are drawn as heat maps of their contribution where both features have a value.
 
     Parameters
     ----------
     model : AdditiveRankSVM or AdditiveModel
-        The curves.
+        The fitted model.
     X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData, optional
-        Documents. Under each curve is then the density of their values, and curves are ordered by
-        the spread of what they add inside queries, which is told with its standard error by
-        drawing queries with replacement. Without documents, by the largest difference that a
-        feature makes.
+        Documents. If given, curves are ordered by the within-query standard deviation of their
+        contribution, shown with a bootstrap standard error over queries, and the density of the
+        values is drawn under each curve. Otherwise curves are ordered by their range.
     qid : array-like of shape (n_documents,), optional
         Queries of the documents; a RankingData brings its own.
     top : int, default=6
@@ -252,6 +237,7 @@ def plot_additive(
     Returns
     -------
     list of matplotlib.axes.Axes
+        The axes, the most important curve first.
 
     Examples
     --------
@@ -262,51 +248,41 @@ def plot_additive(
     >>> len(axes)
     2
     """
+    from marginrank.models import AdditiveModel
     from marginrank.models.additive_model import documents_of, importance
 
-    plain = _additive_model(model)
-    spread = np.array([one.spread for one in [*plain.curves, *plain.interactions]])
-    told = [f"{value:.3g}" for value in spread]
+    plain = model.to_additive_model() if hasattr(model, "to_additive_model") else model
+    if not isinstance(plain, AdditiveModel):
+        raise TypeError(
+            f"model is a {type(model).__name__}; pass a fitted AdditiveRankSVM or "
+            "AdditiveRankSVMCV, or an AdditiveModel."
+        )
+    functions: list[Any] = [*plain.curves, *plain.interactions]
+    sizes = np.array([function.spread for function in functions])
+    labels = [f"{value:.3g}" for value in sizes]
     if X is not None:
         X, qid = documents_of(plain, X, qid)
-        spread, error = importance(plain, X, qid)
-        told = [f"{value:.3g} ± {e:.1g}" for value, e in zip(spread, error, strict=True)]
-    shown = np.argsort(-spread, kind="stable")[: check_integer("top", top, at_least=1)].tolist()
+        sizes, error = importance(plain, X, qid)
+        labels = [f"{value:.3g} ± {e:.1g}" for value, e in zip(sizes, error, strict=True)]
+    shown = np.argsort(-sizes, kind="stable")[: check_integer("top", top, at_least=1)].tolist()
     columns = min(len(shown), 3)
     n_rows = -(-len(shown) // columns)
     if figure is None:
         figure = _new_axes(3.2 * columns, 2.4 * n_rows).figure
         figure.clear()
-    axes = [figure.add_subplot(n_rows, columns, place + 1) for place in range(len(shown))]
+    axes = [figure.add_subplot(n_rows, columns, k + 1) for k in range(len(shown))]
     for ax, k in zip(axes, shown, strict=True):
         if k < plain.n_features:
             _draw_curve(ax, plain.curves[k], None if X is None else X[:, [k]])
-            name = _feature_name(plain, k)
+            name = name_of(k, plain.feature_names)
         else:
             name = _draw_map(ax, plain, plain.interactions[k - plain.n_features])
-        ax.set_title(f"{name}: {told[k]}", parse_math=False, fontsize="medium")
+        ax.set_title(f"{name}: {labels[k]}", parse_math=False, fontsize="medium")
     return axes
 
 
-def _additive_model(model: Any) -> Any:
-    """Return the curves of what has some."""
-    from marginrank.models import AdditiveModel
-
-    plain = model.to_additive_model() if hasattr(model, "to_additive_model") else model
-    if not isinstance(plain, AdditiveModel):
-        raise TypeError(
-            f"{type(model).__name__} has no curves to draw; give a fitted AdditiveRankSVM or "
-            "AdditiveRankSVMCV, or an AdditiveModel."
-        )
-    return plain
-
-
-def _feature_name(model: Any, k: int) -> str:
-    return name_of(k, model.feature_names)
-
-
 def _draw_map(ax: Any, model: Any, pair: Any) -> str:
-    """Draw what a pair of features adds, the second one to the right, and return its name."""
+    """Draw the contribution of a pair of features, and return its name."""
     values = pair.values[1:, 1:]
     y, x = (
         np.arange(knots.size) if categorical else knots
@@ -320,14 +296,14 @@ def _draw_map(ax: Any, model: Any, pair: Any) -> str:
     for ticks, knots, categorical in zip(axes, pair.knots, pair.categorical, strict=True):
         if categorical:
             ticks(range(knots.size), [f"{value:g}" for value in knots])
-    first, second = (_feature_name(model, k) for k in pair.features)
+    first, second = (name_of(k, model.feature_names) for k in pair.features)
     ax.set_ylabel(first, parse_math=False)
     ax.set_xlabel(second, parse_math=False)
     return f"{first} × {second}"
 
 
 def _draw_curve(ax: Any, curve: Any, column: Any) -> None:
-    """Draw a curve, what missing values add if that is something, and the density under it."""
+    """Draw a curve, the contribution of missing values, and the density of the values."""
     if curve.categorical:
         ax.bar(range(curve.knots.size), curve.values)
         ax.set_xticks(range(curve.knots.size), [f"{value:g}" for value in curve.knots])
@@ -351,16 +327,12 @@ def _draw_density(ax: Any, knots: Any, column: Any) -> None:
     ax.patch.set_visible(False)
 
 
-def _legend(directions: list[int]) -> list[Any]:
-    """Return a handle for each direction there is."""
-    patches = require("matplotlib.patches", "plot")
-    return [
-        patches.Patch(color=COLORS[direction], label=DIRECTIONS[direction])
-        for direction in sorted(set(directions), reverse=True)
-    ]
+def _draw_band(ax: Any, x: Any, mean: Any, error: Any, label: Any, **style: Any) -> None:
+    (line,) = ax.plot(x, mean, label=label, **style)
+    band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
+    ax.fill_between(x, mean - error, mean + error, **band)
 
 
-def _new_axes(width: float, height: float) -> Any:
-    """Return the axes of a new figure; sizes in inches."""
+def _new_axes(width: float, height: float) -> Any:  # in inches
     figure = require("matplotlib.figure", "plot").Figure((width, height), layout="constrained")
     return figure.subplots()

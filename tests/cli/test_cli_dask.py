@@ -172,8 +172,8 @@ def test_a_query_in_two_stores(invoke, stores, scheduler, tmp_path):
     assert done.returncode == 2
     assert not (tmp_path / "m.json").exists()
     assert done.stderr.splitlines()[-1] == (
-        "marginrank: query 0 is in the partitions 0 and 1, and a query must not be cut: write "
-        "stores of whole queries once."
+        "marginrank: query 0 is in the partitions 0 and 1, but queries must not be split; write "
+        "stores of whole queries."
     )
 
 

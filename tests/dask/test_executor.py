@@ -11,8 +11,7 @@ from workers import nothing_left_on
 
 from marginrank import RankingData, make_ranking
 from marginrank.dask import executor as executors
-from marginrank.dask.bundles import _assign, spread_bundles
-from marginrank.dask.clusters import threads_by_worker
+from marginrank.dask.clusters import _assign, spread_bundles, threads_by_worker
 from marginrank.dask.executor import DaskExecutor
 from marginrank.dask.problems import MovableState, Problem
 from marginrank.data.pair_lists import PairList

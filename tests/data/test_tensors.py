@@ -47,12 +47,12 @@ def test_tensors_that_are_negatives_or_conjugates_of_their_memory():
 @pytest.mark.parametrize(
     ("tensor", "message"),
     [
-        (X.clone().requires_grad_(), r"X requires grad, .* give X\.detach\(\)"),
+        (X.clone().requires_grad_(), r"X requires grad, .* pass X\.detach\(\)"),
         (X.half(), r"X has dtype torch.float16, .* pass X\.float\(\)"),
         (X.bfloat16(), "X has dtype torch.bfloat16"),
-        (X.repeat(1, 2)[:, ::2], r"X is not contiguous in memory; give X\.contiguous\(\)"),
+        (X.repeat(1, 2)[:, ::2], r"X is not contiguous.* X\.contiguous\(\)"),
         (X.T.contiguous().T, r"X is not contiguous"),
-        (X.to_sparse_coo(), r"X has the layout torch.sparse_coo; give X\.to_sparse_csr\(\)"),
+        (X.to_sparse_coo(), r"X has layout torch.sparse_coo.* X\.to_sparse_csr\(\)"),
         (X.to("meta"), "X is a meta tensor"),
         (torch.where(X == 2.0, torch.nan, X), r"X\[1, 0\] is NaN"),
         (torch.where(X == 2.0, torch.inf, X), r"X\[1, 0\] is infinity"),
@@ -73,12 +73,12 @@ def test_a_device_without_float64():
     class OnMps(torch.Tensor):
         device = torch.device("mps")
 
-    with pytest.raises(ValueError, match=r"X is on mps, which has no float64 .* give X\.cpu\(\)"):
+    with pytest.raises(ValueError, match=r"X is on mps.* float64.* X\.cpu\(\)"):
         on_host(X.as_subclass(OnMps), "X")
 
 
 def test_tensors_on_two_devices_are_refused():
-    with pytest.raises(ValueError, match="X is on cpu and y on meta; bring all tensors to one"):
+    with pytest.raises(ValueError, match="X is on cpu and y on meta"):
         RankSVM().fit(X, Y.to("meta"))
     check_same_device(X=X, y=Y.numpy(), qid=None, sample_weight=Y)
 

@@ -149,7 +149,7 @@ def test_missing_values_of_any_kind_are_nan(kind):
     ids=["Int64", "masked"],
 )
 def test_integers_beside_missing_values_are_not_rounded_in_silence(given):
-    with pytest.raises(ValueError, match=r"X\[0, 0\] is 1152921504606846976, an integer too large"):
+    with pytest.raises(ValueError, match=r"X\[0, 0\] is 1152921504606846976"):
         plain_curves().fit(given, [1, 2, 3])
 
 
@@ -206,7 +206,7 @@ def test_text_that_is_no_category_is_numbered_first():
     names = np.array(["de", "fr", "us"])[np.arange(len(Y)) % 3]
     frame = pd.DataFrame({"a": X[:, 0], "country": names})
     model = plain_curves(categorical_features=["country"])
-    with pytest.raises(ValueError, match=r"'de' is a string, in the column 'country'; .*Ordinal"):
+    with pytest.raises(ValueError, match=r"'de'.*'country'.*Ordinal"):
         model.fit(frame, Y, qid=QID)
     encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
     frame[["country"]] = encoder.fit_transform(frame[["country"]])
@@ -255,10 +255,7 @@ def test_wide_sparse_features_are_refused_before_they_are_made_dense(monkeypatch
     """With 3 bytes a value, 8 for those of the sample and 1000 a feature: 0.32 GB."""
     monkeypatch.setattr(memory, "available_memory", lambda: 10**8)
     wide = sp.csr_array((np.ones(200), np.arange(200), np.arange(201)), shape=(200, 10**5))
-    with pytest.raises(
-        ValueError,
-        match=r"X has 200 × 100,000 values.* 0\.3 GB .* 0\.1 GB",
-    ):
+    with pytest.raises(ValueError, match=r"200 × 100,000.* 0\.3 GB.* 0\.1 GB"):
         plain_curves().fit(wide, np.arange(200) % 3)
 
 
@@ -321,9 +318,7 @@ def test_infinity_is_refused_by_name(infinity):
         lambda rows: model.explain(rows[3], rows[0]),
         lambda rows: importance(record, rows),
     ):
-        with pytest.raises(
-            ValueError, match=r"X\[\d, 1\] is infinity \(inf\); replace it, or let NaN"
-        ):
+        with pytest.raises(ValueError, match=r"X\[\d, 1\] is infinity.*NaN"):
             ask(there)
 
 
@@ -341,7 +336,7 @@ def test_flat_curves_are_flat_however_far_away():
 def test_values_whose_squares_are_no_numbers(scale, factor, size):
     """Infinity is no variance, and zero is that of a constant."""
     extreme = np.c_[X[:, 0], np.round(3 * X[:, 1]) * factor]
-    with pytest.raises(ValueError, match=rf"X\[:, 1\] has values so {size} that"):
+    with pytest.raises(ValueError, match=rf"X\[:, 1\].*{size}"):
         plain_curves(scale=scale).fit(extreme, Y, qid=QID)
 
 
@@ -367,11 +362,11 @@ def test_explanations_of_documents_in_any_form(rows):
 def test_explanations_refuse_other_documents():
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = plain_curves().fit(frame, Y, qid=QID)
-    with pytest.raises(ValueError, match="feature 1 of other is 'd', but 'a' in the model"):
+    with pytest.raises(ValueError, match=r"feature 1 of other.*'d'.*'a'"):
         model.explain(frame.iloc[0], frame[list("dcba")].iloc[1])
-    with pytest.raises(ValueError, match="feature 2 of preferred is 'c', but 'b' in the model"):
+    with pytest.raises(ValueError, match=r"feature 2 of preferred.*'c'.*'b'"):
         model.explain(frame[list("acbd")][:1], X[1])
-    with pytest.raises(ValueError, match="preferred has 2 rows"):
+    with pytest.raises(ValueError, match=r"preferred.* 2 rows"):
         model.explain(X[:2], X[1])
 
 

@@ -114,7 +114,7 @@ def test_one_se_takes_a_smaller_C_and_no_refit_leaves_no_model():
     simplest = best.cv_results_["param_C"].data[within].min()
     chosen = AdditiveRankSVMCV(**options, rule="one_se", refit=False).fit(X, Y, qid=QID)
     assert chosen.best_params_ == {"C": simplest}
-    with pytest.raises(NotFittedError, match="fit AdditiveRankSVM with best_params_"):
+    with pytest.raises(NotFittedError, match="AdditiveRankSVM with best_params_"):
         chosen.predict(X)
 
 
@@ -154,7 +154,7 @@ def test_what_is_chosen_from_arrays_are_plain_numbers():
 
 @pytest.mark.parametrize("listed", [[[1, 2]], [1, [2]], [(1,), 2], np.ones((1, 2))])
 def test_lists_of_lists_are_refused(listed):
-    with pytest.raises(ValueError, match=r"smoothness=.* must be a number or a list of numbers"):
+    with pytest.raises(ValueError, match=r"smoothness=.*numbers"):
         AdditiveRankSVMCV(smoothness=listed).fit(X, Y, qid=QID)
 
 

@@ -62,7 +62,7 @@ def test_partial_fits_of_frames():
 
 
 def test_names_without_such_a_column():
-    with pytest.raises(ValueError, match="no column 'lable' for y; the nearest are 'label'"):
+    with pytest.raises(ValueError, match=r"'lable'.*'label'"):
         RankSVM().fit(FRAME, "lable", qid="qid")
     with pytest.raises(TypeError, match="y='label' names a column, but X is a ndarray"):
         RankSVM().fit(X, "label")
@@ -98,7 +98,7 @@ def test_text_that_the_fit_did_not_see_is_missing():
     model = AdditiveRankSVM(max_bins=4).fit(COLORS, BY_COLOR, qid=qid)
     pink, none = (model.predict(COLORS.assign(color=value)) for value in ("pink", None))
     np.testing.assert_array_equal(pink, none)
-    with pytest.raises(ValueError, match=r"'color' has .*1.*, but the fit had text"):
+    with pytest.raises(ValueError, match=r"'color'.*1.*text"):
         model.predict(COLORS.assign(color=1))
 
 
@@ -112,7 +112,7 @@ def test_categories_beside_listed_ones():
 
 def test_categories_of_another_kind():
     dates = pd.Categorical([pd.Timestamp("2020-01-01")] * len(y))
-    with pytest.raises(ValueError, match="'color' has categories that are neither"):
+    with pytest.raises(ValueError, match=r"'color'.*categories"):
         AdditiveRankSVM().fit(COLORS.assign(color=dates), BY_COLOR, qid=qid)
 
 
@@ -155,7 +155,7 @@ def test_only_additive_models_take_missing_values(tmp_path):
             model.fit(data)
     with pytest.raises(ValueError, match=r"X\[0, 0\] is NaN"):
         RankSVM(C=0.1).fit(FRAME, "label", qid="qid").predict(data)
-    with pytest.raises(ValueError, match="NaN, which a store cannot hold"):
+    with pytest.raises(ValueError, match=r"NaN.*store"):
         data.save(tmp_path / "store")
     with pytest.raises(ValueError, match=r"X\[1, 0\] is infinity"):
         RankingData([[1.0], [np.inf]], [0, 1], allow_nan=True)
@@ -172,7 +172,7 @@ def test_missing_values_of_text(tmp_path):
 def test_dates_and_lazy_frames_are_named(make):
     dates = pd.date_range("2020-01-01", periods=3).to_pydatetime().tolist()
     for frame in (make({"a": [1.0] * 3, "day": dates}), make({"day": dates})):
-        with pytest.raises(ValueError, match="the column 'day' holds dates or durations"):
+        with pytest.raises(ValueError, match="'day'"):
             RankSVM().fit(frame, [0, 1, 2])
     with pytest.raises(TypeError, match=r"X is a LazyFrame.*pass X.collect\(\)"):
         RankSVM().fit(pl.LazyFrame({"a": [1.0, 2.0]}), [0, 1])

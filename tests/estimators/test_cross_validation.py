@@ -208,11 +208,11 @@ def test_the_weights_of_a_ranking_data_reach_the_fit():
             query_weight=by_query[data.qid[rows]],
         )
         np.testing.assert_allclose(model[-1].coef_, alone.coef_, rtol=1e-4)
-    with pytest.raises(ValueError, match="query_weight was given, which fit of Ridge does not"):
+    with pytest.raises(ValueError, match=r"query_weight.*fit of Ridge"):
         cross_validate_ranking(Ridge(), data, cv=3)
     given = cross_validate_ranking(Ridge(), X, Y, qid=IDS, cv=3, sample_weight=weight)
     assert given["test_score"].tolist() != by_hand(CASES["regressor"][1])
-    with pytest.raises(ValueError, match="sample_weight cannot be combined with a RankingData"):
+    with pytest.raises(ValueError, match=r"sample_weight.*RankingData"):
         cross_validate_ranking(RankSVM(), data, sample_weight=weight)
 
 
@@ -265,11 +265,11 @@ def test_errors_name_the_fold():
 @pytest.mark.parametrize(
     ("estimator", "options", "message"),
     [
-        (StandardScaler(), {}, "StandardScaler has no predict or decision_function to rank by"),
-        (LinearSVC(), {}, r"decision_function of LinearSVC has the shape \(\d+, \d\), but a score"),
-        (Ridge(), {"scoring": []}, "scoring has no metric"),
-        (Ridge(), {"scoring": "r2"}, "metric 'r2' is not known"),
-        (Ridge(), {"cv": 41}, "41 folds need as many queries, and there are 40"),
+        (StandardScaler(), {}, "StandardScaler.*predict or decision_function"),
+        (LinearSVC(), {}, r"decision_function of LinearSVC.*\(\d+, \d\)"),
+        (Ridge(), {"scoring": []}, r"scoring=\[\]"),
+        (Ridge(), {"scoring": "r2"}, "'r2'"),
+        (Ridge(), {"cv": 41}, "41 folds.* 40"),
         (Ridge(), {"random_state": "x"}, "random_state='x' must be"),
     ],
 )
@@ -282,7 +282,7 @@ def test_folds_without_a_value_are_named():
     relevant = QID < 2  # all documents of two queries
     labels = np.where(relevant, 1, Y > 1)
     without = (np.flatnonzero(~relevant), np.flatnonzero(relevant))
-    with pytest.warns(UserWarning, match="auc has no value on fold 4 of 4") as caught:
+    with pytest.warns(UserWarning, match=r"auc.*fold 4 of 4") as caught:
         result = cross_validate_ranking(
             Ridge(), X, labels, qid=IDS, cv=[*FOLD_ROWS, without], scoring="auc"
         )
@@ -310,7 +310,7 @@ class Constant(BaseEstimator):
 def test_folds_without_a_pair_to_judge_by_are_left_out():
     labels = np.where(QID < 2, 0, Y)  # NDCG is 0, not nan, where nothing is relevant
     without = (np.flatnonzero(QID > 1), np.flatnonzero(QID < 2))
-    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4"):
+    with pytest.warns(UserWarning, match=r"ndcg@10.*fold 4 of 4"):
         result = cross_validate_ranking(Ridge(), X, labels, qid=IDS, cv=[*FOLD_ROWS, without])
     assert np.isnan(result["test_score"][3])
     assert result.mean["ndcg@10"] == pytest.approx(result["test_score"][:3].mean())

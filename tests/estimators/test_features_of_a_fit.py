@@ -44,7 +44,7 @@ def outcome(estimator, documents):
 def test_a_fit_that_fails_changes_nothing(estimator, tmp_path):
     estimator.fit(NAMED, Y, qid=QID)
     expected = outcome(estimator, NAMED)
-    with pytest.raises(ValueError, match=r"no pair to learn from|no value on any query"):
+    with pytest.raises(ValueError, match=r"\bpair|auc"):
         estimator.fit(OTHERS, np.ones(len(Y)), qid=QID)
     assert estimator.feature_names_in_.tolist() == list("abcd")
     assert estimator.n_features_in_ == 4

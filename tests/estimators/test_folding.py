@@ -217,18 +217,18 @@ def test_a_ranker_alone_is_its_own_record():
 @pytest.mark.parametrize(
     ("step", "named"),
     [
-        (PolynomialFeatures(), "step (PolynomialFeatures: it is not known to be linear)"),
-        (QuantileTransformer(n_quantiles=5), "step (QuantileTransformer: it is not known"),
-        (PCA(2), "step (PCA: it is not known to be linear)"),
-        (FunctionTransformer(np.log1p), "step (FunctionTransformer: nobody knows"),
+        (PolynomialFeatures(), "step (PolynomialFeatures: not known to be linear)"),
+        (QuantileTransformer(n_quantiles=5), "step (QuantileTransformer: not known"),
+        (PCA(2), "step (PCA: not known to be linear)"),
+        (FunctionTransformer(np.log1p), "step (FunctionTransformer: arbitrary function)"),
         (MinMaxScaler(clip=True), "step (MinMaxScaler: clip=True bounds the features)"),
-        (QueryScaler(), "step (QueryScaler: what it does depends on the other documents"),
-        (FeatureUnion([("a", StandardScaler())]), "step (FeatureUnion: it is not known"),
+        (QueryScaler(), "step (QueryScaler: depends on the other documents"),
+        (FeatureUnion([("a", StandardScaler())]), "step (FeatureUnion: not known"),
         (
             ColumnTransformer(
                 [("deep", make_pipeline(PCA(1)), [0])], remainder=PolynomialFeatures()
             ),
-            "step.deep.pca (PCA: it is not known to be linear), step.remainder (Polyn",
+            "step.deep.pca (PCA: not known to be linear), step.remainder (Polyn",
         ),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
@@ -236,7 +236,7 @@ def test_a_ranker_alone_is_its_own_record():
 def test_steps_that_are_not_linear_are_named(step, named):
     X, y, qid = make_ranking(8, 6, 3, random_state=0)
     pipeline = fitted(Pipeline([("step", step), ("rank", RankSVM())]), abs(X), y, qid)
-    with pytest.raises(ValueError, match="is no linear model of its features") as error:
+    with pytest.raises(ValueError, match="not linear") as error:
         as_linear_model(pipeline)
     assert named in str(error.value)
 
@@ -244,9 +244,9 @@ def test_steps_that_are_not_linear_are_named(step, named):
 def test_other_rankers_and_other_objects_are_refused():
     X, y, qid = make_ranking(8, 6, 3, random_state=0)
     pipeline = Pipeline([("scale", StandardScaler()), ("rank", KernelRankSVM())])
-    with pytest.raises(ValueError, match=r"rank \(KernelRankSVM: it has no linear weights\)"):
+    with pytest.raises(ValueError, match=r"rank \(KernelRankSVM: "):
         as_linear_model(fitted(pipeline, X, y, qid))
-    with pytest.raises(ValueError, match="Ridge is no pipeline and no linear ranker"):
+    with pytest.raises(ValueError, match=r"model is a Ridge.*Pipeline"):
         as_linear_model(Ridge())
     with pytest.raises(NotFittedError):
         as_linear_model(make_pipeline(StandardScaler(), RankSVM()))
@@ -275,5 +275,5 @@ def test_a_scaler_that_does_more_is_not_taken_for_one():
             return np.tanh(super().transform(X, copy))
 
     X, y, qid = documents(7)
-    with pytest.raises(ValueError, match="Bounded: its transform is not that of StandardScaler"):
+    with pytest.raises(ValueError, match=r"Bounded: .*StandardScaler"):
         as_linear_model(fitted(make_pipeline(Bounded(), RankSVM()), X, y, qid))

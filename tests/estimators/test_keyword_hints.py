@@ -55,3 +55,17 @@ def test_signatures_and_clones_are_those_of_the_methods():
 
 def test_an_objective_in_any_case():
     assert RankSVM(objective="NDCG@3").fit(X, y).n_rounds_ >= 1
+
+
+def test_methods_of_subclasses_may_pass_on_keywords():
+    class Own(RankSVM):
+        def __init__(self, **parameters):
+            super().__init__(**parameters)
+
+        def fit(self, X, y=None, **options):
+            return super().fit(X, y, **options)
+
+    model = Own(C=0.5).fit(X, y, qid=[0, 0, 0])
+    assert model.C == 0.5
+    with pytest.raises(TypeError, match="'zzz'"):
+        model.fit(X, y, zzz=1)

@@ -114,7 +114,7 @@ def test_ndcg_as_the_goal_listed_pairs_and_folds():
 def test_a_limit_on_the_iterations():
     options = {"C": 100.0, "group_l1": 0.1, "normalization": "pairs"}
     model = plain_curves(**options).fit(X, Y, qid=QID)
-    with pytest.warns(ConvergenceWarning, match="max_iter iterations were made"):
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
         cut = plain_curves(max_iter=1, **options).fit(X, Y, qid=QID)
     assert cut.n_iter_ == 1 < model.n_iter_ == len(model.history_)
     assert cut.gap_ >= cut.objective_ - model.objective_ > 0

@@ -149,7 +149,7 @@ def test_a_store_larger_than_free_memory_streams_and_says_so(store, monkeypatch)
     monkeypatch.setattr(inputs, "available_memory", lambda: 1000)
     monkeypatch.setattr(inputs, "SHARE_OF_FREE", ROOM / 1000)
     for source in (store, RankingData.open(store)):
-        with pytest.warns(UserWarning, match=r"0 MB are free.*memory_limit="):
+        with pytest.warns(UserWarning, match=r"0 MB.*disk"):
             found = RankSVM(C=0.1).fit(source)
         np.testing.assert_array_equal(found.coef_, expected.coef_)
 
@@ -183,9 +183,9 @@ def test_what_is_not_on_disk_has_no_limit(store):
         RankSVM().fit(in_memory, memory_limit="64GB")
     with pytest.raises(ValueError, match=message):
         RankSVM().fit(data.X, data.y, qid=data.qid, memory_limit="64GB")
-    with pytest.raises(ValueError, match="y cannot be combined with the path of a store"):
+    with pytest.raises(ValueError, match=r"y\b.*path"):
         RankSVM().fit(store, data.y)
-    with pytest.raises(ValueError, match="memory_limit='lots' must be a number of bytes"):
+    with pytest.raises(ValueError, match="memory_limit='lots'"):
         RankSVM().fit(store, memory_limit="lots")
 
 
@@ -193,7 +193,7 @@ def test_rows_that_are_apart_are_refused_with_the_way_out(tmp_path):
     X, y, qid = make_ranking(20, 5, 3, random_state=0)
     order = np.random.default_rng(0).permutation(len(y))
     RankingData(X[order], y[order], qid[order]).save(tmp_path / "s")
-    with pytest.raises(ValueError, match=r"not contiguous.*marginrank convert OLD NEW"):
+    with pytest.raises(ValueError, match="marginrank convert"):
         RankSVM().fit(tmp_path / "s", memory_limit="64GB")
 
 
@@ -232,7 +232,7 @@ def cut_after(monkeypatch, store, sweeps):
 @pytest.mark.parametrize("learner", [RankSVM(C=0.1), SparseRankSVM(radius=0.5)], ids=repr)
 def test_a_file_that_is_cut_keeps_the_best_weights(store, learner, monkeypatch):
     cut_after(monkeypatch, store, 5.5)
-    with pytest.raises(OSError, match=r"X\.npy ended at byte \d+ of \d+ while it was read"):
+    with pytest.raises(OSError, match=r"X\.npy.* \d+ of \d+"):
         learner.fit(store, memory_limit=limit())
     assert learner.stop_reason_ is StopReason.FAILED
     assert learner.coef_.shape == (12,)
@@ -246,7 +246,7 @@ def test_a_sample_certifies_nothing_when_a_fit_fails(tmp_path, monkeypatch):
     folder = make_store(tmp_path / "s", n_queries=4000)
     cut_after(monkeypatch, folder, 1.5)
     model = RankSVM(C=0.1)
-    with pytest.raises(OSError, match=r"X\.npy ended"):
+    with pytest.raises(OSError, match=r"X\.npy"):
         model.fit(folder, memory_limit=limit())
     assert model.history_
     assert all(line.fraction < 1.0 for line in model.history_)
@@ -281,7 +281,7 @@ def test_a_fit_that_fails_gives_back_its_memory(store, monkeypatch, sweeps):
 def test_a_hinge_fit_that_fails_keeps_weights_of_its_own_problem(store, monkeypatch):
     cut_after(monkeypatch, store, 60)
     model = RankSVM(C=0.1, loss="hinge", tol=1e-9)
-    with pytest.raises(OSError, match=r"X\.npy ended"):
+    with pytest.raises(OSError, match=r"X\.npy"):
         model.fit(store, memory_limit=limit())
     monkeypatch.undo()
     exact = RankSVM(C=0.1, loss="hinge", tol=1e-6).fit(make_store(store.parent / "again"))
@@ -322,9 +322,9 @@ def test_rows_that_are_apart_are_mapped_whatever_the_memory(tmp_path, monkeypatc
 
 def test_a_path_where_data_are_meant(store):
     for estimator in (RankSVMCV(), KernelRankSVM()):
-        with pytest.raises(TypeError, match=r"is a path; .*RankingData\.open"):
+        with pytest.raises(TypeError, match=r"path.*RankingData\.open"):
             estimator.fit(str(store))
-    with pytest.raises(TypeError, match="is a path"):
+    with pytest.raises(TypeError, match="path"):
         RankSVM(C=0.1).fit(store).predict(store)
 
 
@@ -339,7 +339,7 @@ def test_damage_is_found_by_the_first_sweep(store):
     with open(store / "X.npy", "r+b") as file:
         file.seek(-3, os.SEEK_END)
         file.write(b"?")
-    with pytest.raises(ValueError, match=r"X\.npy is damaged: its checksum"):
+    with pytest.raises(ValueError, match=r"X\.npy.*checksum"):
         RankSVM().fit(store, memory_limit=limit())
 
 

@@ -158,30 +158,30 @@ def test_cross_validate_ranking_gives_it_the_queries(last, routed):
 def test_documents_without_queries_are_refused_after_a_fit_with_queries():
     pipeline = make_pipeline(QueryScaler(), RankSVM())
     pipeline.fit(X, Y, queryscaler__qid=QID, ranksvm__qid=QID)
-    with pytest.raises(ValueError, match="was fitted with queries and needs those of the"):
+    with pytest.raises(ValueError, match=r"qid is None.*QueryScaler"):
         pipeline.predict(X)
     scaler = QueryScaler().fit(RankingData(X, Y, QID))
     assert scaler.by_query_
-    with pytest.raises(ValueError, match="was fitted with queries"):
+    with pytest.raises(ValueError, match=r"qid is None.*QueryScaler"):
         scaler.transform(X)
 
 
 def test_wrong_input_is_refused():
-    with pytest.raises(ValueError, match="method='max' must be one of 'minmax'"):
+    with pytest.raises(ValueError, match=r"method='max'.*'minmax'"):
         QueryScaler(method="max").fit(X)
     with pytest.raises(NotFittedError):
         QueryScaler().transform(X)
-    with pytest.raises(ValueError, match="qid has 3 entries but X has 300 rows"):
+    with pytest.raises(ValueError, match=r"qid has 3 .* 300"):
         QueryScaler().fit(X, qid=[1, 2, 3])
 
 
 @pytest.mark.parametrize(("name", "value"), [("y", Y), ("qid", QID), ("group", [300])])
 def test_what_the_data_brings_is_not_given_again(name, value):
     data = RankingData(X, Y, QID)
-    with pytest.raises(ValueError, match=f"^{name} cannot be combined with .*drop"):
+    with pytest.raises(ValueError, match=f"{name}.*RankingData"):
         QueryScaler().fit(data, **{name: value})
     if name != "y":
-        with pytest.raises(ValueError, match=f"^{name} cannot be combined with .*drop"):
+        with pytest.raises(ValueError, match=f"{name}.*RankingData"):
             QueryScaler().fit(data).transform(data, **{name: value})
 
 
@@ -190,7 +190,7 @@ def test_names_of_the_data_are_those_of_the_scaler():
     scaler = QueryScaler().fit(named)
     assert scaler.feature_names_in_.tolist() == list("abcde")
     other = RankingData(X, Y, QID, feature_names=list("edcba"))
-    with pytest.raises(ValueError, match="feature 1 of the data is 'e', but 'a' in the fit"):
+    with pytest.raises(ValueError, match=r"feature 1.*'e'.*'a'"):
         scaler.transform(other)
     scaler.fit(X[:, :2], qid=QID)
     assert not hasattr(scaler, "feature_names_in_")

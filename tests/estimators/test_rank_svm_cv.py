@@ -136,7 +136,7 @@ def test_one_standard_error_takes_a_smaller_C(model):
 def test_one_standard_error_needs_two_folds():
     rows = np.arange(len(Y))
     first = QID[0] == QID
-    with pytest.raises(ValueError, match=r"rule='one_se' .*standard error"):
+    with pytest.raises(ValueError, match="rule='one_se'"):
         RankSVMCV(Cs=CS, cv=[(rows[~first], rows[first])], rule="one_se").fit(X, Y, qid=QID)
 
 
@@ -267,7 +267,7 @@ def test_a_fold_without_pairs_is_refused_by_its_number():
     labels = np.where(QID[0] == QID, Y, 0.0)
     rows = np.arange(len(Y))
     first, second = rows[QID[0] == QID], rows[QID[-1] == QID]
-    with pytest.raises(ValueError, match="fold 2 has no pair to learn from"):
+    with pytest.raises(ValueError, match="fold 2"):
         RankSVMCV(cv=[(first, second), (second, first)]).fit(X, labels, qid=QID)
 
 
@@ -286,7 +286,7 @@ def test_folds_without_a_pair_to_judge_by_are_left_out():
     folds = list(GroupKFold(3).split(X, labels, QID))
     without = (np.flatnonzero(QID > 1), np.flatnonzero(QID < 2))
     model = RankSVMCV(Cs=CS, cv=[*folds, without])
-    with pytest.warns(UserWarning, match="ndcg@10 has no value on fold 4 of 4, which") as caught:
+    with pytest.warns(UserWarning, match=r"ndcg@10.*fold 4 of 4") as caught:
         model.fit(X, labels, qid=QID)
     assert caught[0].filename == __file__
     assert np.isnan(model.cv_results_["split3_test_score"]).all()

@@ -46,7 +46,7 @@ def test_a_damaged_number_of_rounds_is_refused(model, tmp_path):
     content = json.loads((tmp_path / "model.json").read_text())
     content["training"]["n_rounds"] = "many"
     (tmp_path / "model.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match="'n_rounds' is not null or an integer"):
+    with pytest.raises(ValueError, match="'n_rounds'"):
         load_model(tmp_path / "model.json")
 
 

@@ -128,7 +128,7 @@ def test_any_number_of_threads_gives_bitwise_the_same(kind, solver):
         ({"pairs": PAIRS, "pair_weight": np.zeros(len(PAIRS))}, "pair_weight is zero for every"),
         ({"pairs": PAIRS, "query_weight": np.zeros(30), "qid": QID}, "is zero for every pair"),
         ({"pairs": PAIRS, "qid": np.arange(len(Y))}, r"pairs\[0\] joins row \d+ of query \d+ and"),
-        ({"y": Y, "pair_weight": [1.0]}, "pair_weight is given, but no pairs"),
+        ({"y": Y, "pair_weight": [1.0]}, r"pair_weight.*\bpairs"),
         ({}, "requires y to be passed, but the target y is None"),
     ],
 )
@@ -140,7 +140,7 @@ def test_malformed_input_is_named(arguments, message):
 
 
 def test_adjacent_pairs_of_a_list_are_refused():
-    with pytest.raises(ValueError, match=r"pair_selection='adjacent'.*pairs"):
+    with pytest.raises(ValueError, match=r"pair_selection='adjacent'.*\bpairs"):
         RankSVM(pair_selection="adjacent").fit(X, pairs=PAIRS)
 
 

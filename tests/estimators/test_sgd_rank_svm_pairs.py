@@ -223,11 +223,11 @@ def test_files_keep_the_choice_of_pairs(tmp_path):
         ({"pair_cost": "cheap"}, {"y": Y}, "pair_cost='cheap' must be"),
         ({"margin": "wide"}, {"y": Y}, "margin='wide' must be"),
         ({"pair_selection": "some"}, {"y": Y}, "pair_selection='some' must be"),
-        ({"pair_cost": "gain"}, {"pairs": PAIRS}, "pair_cost.*pairs"),
-        ({"margin": "label"}, {"pairs": PAIRS}, "margin.*pairs"),
-        ({}, {"pairs": PAIRS, "propensity": np.ones(len(Y))}, "propensity.*pairs"),
-        ({"pair_selection": "adjacent"}, {"pairs": PAIRS}, "'adjacent'.*pairs"),
-        ({}, {"y": Y, "pair_weight": WEIGHT}, "pair_weight is given, but no pairs"),
+        ({"pair_cost": "gain"}, {"pairs": PAIRS}, r"pair_cost.*\bpairs"),
+        ({"margin": "label"}, {"pairs": PAIRS}, r"margin.*\bpairs"),
+        ({}, {"pairs": PAIRS, "propensity": np.ones(len(Y))}, r"propensity.*\bpairs"),
+        ({"pair_selection": "adjacent"}, {"pairs": PAIRS}, r"'adjacent'.*\bpairs"),
+        ({}, {"y": Y, "pair_weight": WEIGHT}, r"pair_weight.*\bpairs"),
         ({}, {"pairs": PAIRS, "pair_weight": [1.0]}, "pair_weight has 1 entries"),
         ({}, {"pairs": [[0, len(Y)]]}, rf"pairs\[0\] has row {len(Y)}"),
         ({}, {"pairs": PAIRS, "qid": np.arange(len(Y))}, r"pairs\[0\] joins row \d+ of query"),
@@ -263,8 +263,8 @@ def test_a_stream_takes_no_matrix_of_costs(tmp_path):
     order = np.argsort(QID, kind="stable")
     dump_letor(RankingData(X[order], Y[order], QID[order]), tmp_path / "train.txt")
     model = SGDRankSVM(pair_cost=np.ones((5, 5)))
-    with pytest.raises(ValueError, match="pair_cost is a matrix over all labels"):
+    with pytest.raises(ValueError, match=r"pair_cost.*matrix"):
         model.partial_fit(X, Y, qid=QID)
-    with pytest.raises(ValueError, match="pair_cost is a matrix over all labels"):
+    with pytest.raises(ValueError, match=r"pair_cost.*matrix"):
         model.fit(tmp_path / "train.txt")
     assert not hasattr(model, "coef_")

@@ -100,7 +100,7 @@ def test_a_warm_start_continues():
 
 
 def test_a_fit_that_does_not_converge_warns():
-    with pytest.warns(ConvergenceWarning, match="max_iter iterations were made"):
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
         plain_sparse(radius=2.0, solver="fenchel", max_iter=2).fit(X, Y, qid=QID)
 
 
@@ -219,7 +219,7 @@ def test_without_a_C_it_is_a_multiple_of_the_first_that_matters(tmp_path):
     scaled = X / X.std(axis=0)
     first = first_C(SparseParameters(C=1.0).objective(RankingData(scaled, y, qid)))
     assert pytest.approx(50 * first) == model.C_
-    with pytest.warns(UserWarning, match="All weights are zero"):
+    with pytest.warns(UserWarning, match="weights are zero"):
         assert SparseRankSVM(C=model.C_ / 51).fit(X, y, qid=qid).sparsity_ == 0
     same = SparseRankSVM(C=model.C_).fit(1e-3 * X, y, qid=qid)
     np.testing.assert_array_equal(same.coef_, model.coef_)
@@ -232,17 +232,15 @@ def test_without_a_C_it_is_a_multiple_of_the_first_that_matters(tmp_path):
 
 def test_an_empty_model_is_warned_of_and_not_exported(tmp_path):
     X, y, qid = make_ranking(10, 10, 4, random_state=0)
-    with pytest.warns(
-        UserWarning, match=r"All weights are zero.*Increase C=1e-09, or leave it out"
-    ):
+    with pytest.warns(UserWarning, match=r"weights are zero.*C=1e-09"):
         model = SparseRankSVM(C=1e-9).fit(X, y, qid=qid)
-    with pytest.raises(ValueError, match="all weights of the model are zero"):
+    with pytest.raises(ValueError, match="zero"):
         model.export(tmp_path / "model.py", "python")
-    with pytest.warns(UserWarning, match="No feature helps to rank the documents"):
+    with pytest.warns(UserWarning, match="No feature"):
         SparseRankSVM().fit(np.zeros_like(X), y, qid=qid)
 
 
 def test_a_C_that_nobody_gave_is_not_blamed():
     X, y, qid = make_ranking(10, 10, 4, random_state=0)
-    with pytest.raises(ValueError, match=r"Cannot choose C for features of this scale"):
+    with pytest.raises(ValueError, match=r"\bC\b.*scale"):
         SparseRankSVM(scale=None).fit(1e-150 * X, y, qid=qid)

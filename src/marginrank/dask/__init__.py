@@ -1,9 +1,10 @@
-"""RankSVM on a Dask cluster: exact fits on data larger than a machine.
+"""RankSVM on a Dask cluster: exact fits on data larger than one machine.
 
-Every task is a pure function of plain futures, so whatever is lost with a worker is computed again,
-bit by bit. Nothing is pinned to a worker, scattered from the client or kept in an actor.
+Every task is a pure function of plain futures, so results that are lost with a worker are computed
+again, with the same bits. Nothing is pinned to a worker, scattered from the client or kept in an
+actor.
 
-The estimators are imported when they are first used: the command line fits on clusters without
+Estimators are imported when they are first used, so the command line fits on clusters without
 scikit-learn.
 """
 
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from marginrank._utils.optional import require
 
 if TYPE_CHECKING:
-    from marginrank.dask.metrics import metric
     from marginrank.dask.rank_svm import DaskRankSVM, DaskSparseRankSVM
+    from marginrank.dask.scoring import metric
 
 __all__ = ["DaskRankSVM", "DaskSparseRankSVM", "metric"]
 
@@ -25,5 +26,5 @@ for _module in ("distributed", "dask.dataframe"):
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'marginrank.dask' has no attribute {name!r}")
-    module = "metrics" if name == "metric" else "rank_svm"
+    module = "scoring" if name == "metric" else "rank_svm"
     return getattr(import_module(f"marginrank.dask.{module}"), name)

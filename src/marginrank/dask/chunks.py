@@ -1,16 +1,16 @@
-"""Chunks: the documents of a Dask partition, or of some queries of a store, as they come."""
+"""Chunks: unchecked documents of a Dask partition, or of some queries of a store."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginrank._utils.types import Integers
-from marginrank.dask.places import in_partition
 from marginrank.data.frames import from_frame
 from marginrank.data.ranking_data import RankingData
 from marginrank.data.store.feature_reader import FeatureReader
@@ -18,22 +18,27 @@ from marginrank.data.store.stored_features import StoredFeatures
 from marginrank.data.stored_data import open_stored
 from marginrank.data.validation import as_matrix, check_features, check_finite
 
-PART_BYTES = 256 << 20  # of X that a part of a store has at most, if its queries are shorter
-ROLES = ("y", "qid", "sample_weight", "query_weight", "propensity")
+PART_BYTES = 256 << 20  # of X that a part of a store has at most, unless a query is larger
+
+Result = TypeVar("Result")
+
+
+def in_partition(task: Callable[..., Result]) -> Callable[..., Result]:
+    """Decorate a task whose first argument is a partition number, to be named in its errors."""
+
+    @wraps(task)
+    def named(number: int, *rest: Any, **options: Any) -> Result:
+        try:
+            return task(number, *rest, **options)
+        except (ValueError, TypeError, OSError) as error:
+            kind = next(k for k in (TypeError, OSError, ValueError) if isinstance(error, k))
+            raise kind(f"partition {number}: {error}") from error
+
+    return named
 
 
 class Chunk(NamedTuple):
-    """Documents, by row; nothing is grouped yet.
-
-    Attributes
-    ----------
-    X : array or sparse matrix of shape (n_rows, n_features)
-        Features; perhaps no rows.
-    y, qid : array of shape (n_rows,)
-        Labels and queries.
-    sample_weight, query_weight, propensity : array of shape (n_rows,), or None
-        Weights; that of a query is repeated for each of its documents.
-    """
+    """Documents by row, not yet grouped by query; weights of queries are repeated for each row."""
 
     X: Any
     y: NDArray[Any]
@@ -44,25 +49,24 @@ class Chunk(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Number of documents."""
         return int(self.X.shape[0])
 
     def take(self, rows: Integers) -> "Chunk":
-        """Return some documents."""
+        """Return the documents of some rows."""
         return Chunk._make(None if column is None else column[rows] for column in self)
 
 
 def concatenate(chunks: Sequence[Chunk]) -> Chunk:
     """Return the documents of several chunks, in this order."""
-    return Chunk._make(map(_stack, zip(*chunks, strict=True)))
 
+    def stack(columns: Sequence[Any]) -> Any:
+        if any(column is None for column in columns):
+            return None
+        if any(map(sp.issparse, columns)):
+            return sp.vstack(columns, format="csr")
+        return np.concatenate(columns)
 
-def _stack(columns: Sequence[Any]) -> Any:
-    if any(column is None for column in columns):
-        return None
-    if any(map(sp.issparse, columns)):
-        return sp.vstack(columns, format="csr")
-    return np.concatenate(columns)
+    return Chunk._make(map(stack, zip(*chunks, strict=True)))
 
 
 @in_partition
@@ -71,24 +75,14 @@ def chunk_of_frame(
 ) -> Chunk:
     """Return the documents of a partition of a dataframe.
 
-    Parameters
-    ----------
-    number : int
-        Number of the partition, for messages.
-    frame : pandas.DataFrame
-        The partition.
-    columns : dict
-        Columns of the frame by role, those of `beside` included.
-    features : sequence
-        Columns of the features.
-    beside : sequence of (name, pandas.Series)
-        Columns that are not in the frame.
+    `columns` are columns of the frame by role, including `beside`: pairs of a name and a series
+    that is not in the frame.
     """
+    frame = frame.copy(deep=False) if beside else frame
     for name, series in beside:
         if len(series) != len(frame):
             raise ValueError(f"X has {len(frame)} rows and {name[1]} has {len(series)}.")
-    frame = _with_columns(frame, beside)
-    propensity = columns.get("propensity")
+        frame[name] = getattr(series, "array", series)  # by position, not by index
     chunk: Chunk = from_frame(
         _checked_chunk,
         frame,
@@ -98,18 +92,9 @@ def chunk_of_frame(
         sample_weight=columns.get("sample_weight"),
         query_weight=columns.get("query_weight"),
     )
-    if propensity is None:
+    if "propensity" not in columns:
         return chunk
-    return chunk._replace(propensity=frame[propensity].to_numpy(dtype=np.float64))
-
-
-def _with_columns(frame: Any, beside: Sequence[Any]) -> Any:
-    frame = frame.copy(deep=False) if beside else frame
-    for name, series in beside:
-        frame[name] = getattr(
-            series, "array", series
-        )  # rows belong together by place, whatever the index says
-    return frame
+    return chunk._replace(propensity=frame[columns["propensity"]].to_numpy(dtype=np.float64))
 
 
 def _checked_chunk(
@@ -120,7 +105,7 @@ def _checked_chunk(
     query_weight: NDArray[Any] | None,
     **_: Any,
 ) -> Chunk:
-    """Make a chunk; whoever knows the names of columns says which one holds a NaN."""
+    """Return a chunk, checked here because `from_frame` adds column names to errors about NaN."""
     if X.shape[0]:
         checked = check_features(X)
         check_finite(checked, as_matrix(checked), 1)
@@ -140,7 +125,7 @@ def chunk_of_blocks(number: int, X: Any, blocks: dict[str, Any]) -> Chunk:
 
 
 class StoreRange(NamedTuple):
-    """Some queries of a store."""
+    """A range of queries of a store."""
 
     path: str
     first: int
@@ -148,25 +133,23 @@ class StoreRange(NamedTuple):
 
 
 class StorePlan(NamedTuple):
-    """What a store is cut into."""
+    """The ranges that a store is split into."""
 
     ranges: list[StoreRange]
     feature_names: list[str] | None
 
 
 def plan_store(path: str, part_bytes: int = PART_BYTES) -> StorePlan:
-    """Cut a store into ranges of whole queries of about the same size: the data alone says where.
+    """Split a store into ranges of whole queries of about the same size.
 
-    Their number is a power of two, as that of workers often is.
+    They depend on the data only, not on the cluster, so that the bits of results do not either.
     """
     data = open_stored(path, verify=False)
-    offsets = data.queries.offsets
-    n_bytes = data.X.memory_bytes
     n_parts = 1
-    while n_parts * part_bytes < n_bytes:
-        n_parts *= 2
+    while n_parts * part_bytes < data.X.memory_bytes:
+        n_parts *= 2  # a power of two, because the number of workers often is one
     wanted = np.linspace(0, data.n_documents, n_parts + 1)
-    cuts = np.unique(np.searchsorted(offsets, wanted))
+    cuts = np.unique(np.searchsorted(data.queries.offsets, wanted))
     ranges = [StoreRange(path, int(a), int(b)) for a, b in pairwise(cuts)]
     return StorePlan(ranges, data.feature_names)
 
@@ -176,7 +159,9 @@ def chunk_of_store(number: int, span: StoreRange) -> Chunk:
     """Read some queries of a store into memory."""
     data = open_stored(span.path, verify=False)
     if data.cost is not None:
-        raise ValueError(f"{span.path} has costs, which do not go to a cluster; fit to it here.")
+        raise ValueError(
+            f"{span.path} has costs, which are not supported on a cluster; use RankSVM."
+        )
     queries = data.queries
     first, last = int(queries.offsets[span.first]), int(queries.offsets[span.last])
     rows: Any = slice(first, last) if queries.rows is None else queries.rows[first:last]
@@ -202,9 +187,8 @@ def chunk_of_store(number: int, span: StoreRange) -> Chunk:
 
 
 def read_rows(features: StoredFeatures, first: int, last: int) -> Any:
-    """Read some rows of a store into memory; a file that ends too early is an OSError."""
-    with FeatureReader(
-        features, np.array([first, last]), pinned_bytes=sys.maxsize, threads=1
-    ) as reader:
+    """Return some rows of a store; raise OSError if the file ends too early."""
+    bounds = np.array([first, last])
+    with FeatureReader(features, bounds, pinned_bytes=sys.maxsize, threads=1) as reader:
         _, X = next(reader.sweep([0]))
         return X

@@ -1,4 +1,4 @@
-"""A client of a Dask cluster that answers or says why not: it never waits for good."""
+"""Tasks on a Dask cluster, with errors instead of waiting forever, and bundles of parts."""
 
 import asyncio
 import time
@@ -6,67 +6,62 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as FutureAnswer
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from dask import delayed
 from distributed import Client, Future, get_client
 from distributed.scheduler import KilledWorker
 
-SLICE = 5.0  # seconds between looks at the cluster while it computes
-PATIENCE = 30.0  # seconds without a worker or an answer, until nobody waits any longer
+SLICE = 5.0  # seconds between checks of the cluster while it computes
+PATIENCE = 30.0  # seconds without a worker or an answer before ClusterError
+MANY = 1 << 30  # threads of a worker that is not known, whose bundles are not moved
+SLACK = 1.1  # factor by which a bundle may exceed its share before parts go to another
 
 
 class ClusterError(ConnectionError):
-    """A cluster that no longer computes."""
+    """The cluster does not compute any more."""
 
 
 def find_client(client: Client | None) -> Client:
-    """Return the client to use: what is given, or the one of this process."""
+    """Return the client, or the current one of this process if None."""
     if client is None:
         try:
             client = get_client()
         except ValueError:
             raise ValueError(
-                "there is no Dask client; make one, such as distributed.Client(), or give client=."
+                "No Dask client found. Create one, such as distributed.Client(), or pass client."
             ) from None
     if not isinstance(client, Client) or client.asynchronous:
-        raise TypeError(
-            f"client={client!r} must be a distributed.Client, and not an asynchronous one."
-        )
+        raise TypeError(f"client={client!r} must be a synchronous distributed.Client.")
     _require_running(client)
     return client
 
 
 def map_tasks(client: Client, task: Any, *arguments: Sequence[Any], **common: Any) -> list[Future]:
-    """Call a task on the cluster for each of some arguments; nobody waits.
+    """Submit one task per entry of the arguments, without waiting.
 
-    It is named anew in every call, so that fits that run at once do not meet.
+    Keys are new in every call, so concurrent fits do not share futures.
     """
     with _connected(client):
         return list(client.map(task, *arguments, **common, pure=False))
 
 
-def map_and_tell(
-    client: Client, task: Any, tell: Any, *arguments: Sequence[Any], **common: Any
+def map_and_report(
+    client: Client, task: Any, report: Any, *arguments: Sequence[Any], **common: Any
 ) -> tuple[list[Future], list[Future]]:
-    """Do the same, and call `tell` with each result; both go in one message.
-
-    A client sends a message every ten milliseconds at most.
-    """
+    """Submit tasks as `map_tasks`, and a task `report` on each result; return both lists."""
+    # Both in one graph, because a client sends at most one message every ten milliseconds.
     with _connected(client):
-        call, answer = delayed(task, pure=False), delayed(tell, pure=False)
+        call, answer = delayed(task, pure=False), delayed(report, pure=False)
         results = [call(*some, **common) for some in zip(*arguments, strict=True)]
-        told = [answer(result) for result in results]
-        futures = list(client.compute([*results, *told], optimize_graph=False))
+        reports = [answer(result) for result in results]
+        futures = list(client.compute([*results, *reports], optimize_graph=False))
     return futures[: len(results)], futures[len(results) :]
 
 
 @contextmanager
 def _connected(client: Client) -> Iterator[None]:
-    """Raise ClusterError if the client is closed, or closes meanwhile.
-
-    Its other errors then are those of attributes and connections that are gone.
-    """
+    """Raise ClusterError if the client is closed, or is closed inside of the context."""
     _require_running(client)
     try:
         yield
@@ -75,14 +70,15 @@ def _connected(client: Client) -> Iterator[None]:
     except Exception as error:
         if client.status == "running":
             raise
+        # Errors of a closed client are about missing attributes and connections.
         raise ClusterError(_why_cancelled(client)) from error
 
 
 def fetch(client: Client, futures: Sequence[Future]) -> list[Any]:
-    """Return the results of some futures, in order; an error of a task is raised as it is.
+    """Return the results of futures, in order; errors of tasks are raised unchanged.
 
-    Waiting ends with an error when the cluster has no workers for half a minute, when its scheduler
-    is gone or the client is closed.
+    Raise ClusterError if there is no worker for `PATIENCE` seconds, if the scheduler is gone or if
+    the client is closed.
     """
     with _connected(client):
         return _gathered(client, futures)
@@ -90,25 +86,25 @@ def fetch(client: Client, futures: Sequence[Future]) -> list[Any]:
 
 def _gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
     coming = _begin(client, lambda: client.gather(list(futures), asynchronous=True))
-    lonely_since: float | None = None
+    alone_since: float | None = None
     try:
         while True:
             try:
                 return list(coming.result(timeout=SLICE))
             except TimeoutError:
                 if coming.done():
-                    raise  # it is that of a task
-            lonely_since = _lonely_since(client, lonely_since)
+                    raise  # a task raised it
+            alone_since = _alone_since(client, alone_since)
     except KilledWorker as error:
         raise ClusterError(
-            f"{error.allowed_failures + 1} workers died one after the other while they computed "
-            f"with one part, the last one at {error.last_worker.address}, perhaps for lack of "
-            "memory; give workers more of it, or make smaller partitions."
+            f"{error.allowed_failures + 1} workers died while computing with the same part, the "
+            f"last one at {error.last_worker.address}, possibly for lack of memory. Give workers "
+            "more memory, or make smaller partitions."
         ) from error
     except CancelledError as error:
         raise ClusterError(_why_cancelled(client)) from error
     except Exception:
-        # The client keeps the error of a future, and with its traceback all that the fit has.
+        # The client keeps the error of a future, and its traceback keeps the data of the fit.
         for future in futures:
             future.release()
         raise
@@ -117,7 +113,7 @@ def _gathered(client: Client, futures: Sequence[Future]) -> list[Any]:
 
 
 def threads_by_worker(client: Client) -> dict[str, int]:
-    """Return the address of each worker, and how many threads it has."""
+    """Return the number of threads of each worker, by address."""
     return dict(_ask(client, lambda: client.scheduler.ncores()))
 
 
@@ -130,25 +126,25 @@ def count_workers(client: Client) -> int:
 
 
 def homes_of(client: Client, futures: Sequence[Future]) -> list[str]:
-    """Return the address of a worker that has each of some futures; "" where none has."""
+    """Return for each future the address of a worker that holds its result, or ""."""
     keys = [future.key for future in futures]
     holders = _ask(client, lambda: client.scheduler.who_has(keys=keys))
     return [next(iter(holders.get(future.key, ())), "") for future in futures]
 
 
 def _ask(client: Client, question: Callable[[], Awaitable[Any]]) -> Any:
-    """Return what the scheduler answers; raise ClusterError if it does not."""
+    """Return the answer of the scheduler; raise ClusterError without one."""
     with _connected(client):
         try:
             return _begin(client, question).result(timeout=PATIENCE)
         except TimeoutError as error:
             raise ClusterError(
-                f"the Dask scheduler has not answered for {PATIENCE:.0f} seconds; fit again."
+                f"The Dask scheduler has not answered for {PATIENCE:.0f} seconds; fit again."
             ) from error
 
 
 def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnswer[Any]:
-    """Ask something; the answer goes on coming while others wait for it in slices."""
+    """Start a coroutine on the loop of the client, so that the caller can wait in slices."""
 
     async def answer() -> Any:
         return await question()
@@ -156,28 +152,85 @@ def _begin(client: Client, question: Callable[[], Awaitable[Any]]) -> FutureAnsw
     return asyncio.run_coroutine_threadsafe(answer(), client.loop.asyncio_loop)
 
 
-def _lonely_since(client: Client, since: float | None) -> float | None:
-    """Return since when there has been no worker, None while there are some."""
+def _alone_since(client: Client, since: float | None) -> float | None:
+    """Return the time since which there is no worker, None if there are workers."""
     if client.status not in ("running", "connecting"):
         raise ClusterError(_why_cancelled(client))
     now = time.monotonic()
-    if count_workers(client):  # a scheduler that does not answer has none either
+    if count_workers(client):  # 0 if the scheduler does not answer
         return None
     since = now if since is None else since
     if time.monotonic() - since >= PATIENCE:
         raise ClusterError(
-            f"the Dask cluster has had no workers for {PATIENCE:.0f} seconds; start some and fit "
-            "again."
+            f"The Dask cluster has had no workers for {PATIENCE:.0f} seconds. Start workers, and "
+            "fit again."
         )
     return since
 
 
 def _require_running(client: Client) -> None:
     if client.status != "running":
-        raise ClusterError(f"the Dask client is {client.status}; make a new one.")
+        raise ClusterError(_why_cancelled(client))
 
 
 def _why_cancelled(client: Client) -> str:
     if client.status == "running":
-        return "what the fit had computed was cancelled, as by a restart of the cluster; fit again."
-    return f"the Dask client is {client.status}: it or its scheduler was closed; make a new one."
+        return "The results of the fit were cancelled, perhaps by a restart of the cluster."
+    return f"the Dask client is {client.status}: it or its scheduler was closed; create a new one."
+
+
+class Bundling(NamedTuple):
+    """Numbers of the parts in each bundle; one task computes with all parts of a bundle."""
+
+    members: list[list[int]]
+    tasks_per_worker: int  # at most
+
+
+def bundle_parts(client: Client, parts: Sequence[Future], sizes: Sequence[int]) -> Bundling:
+    """Group parts by worker into about as many bundles as the cluster has threads.
+
+    Parts move to another worker only if bundles would be uneven. Results do not depend on bundles.
+    """
+    threads = threads_by_worker(client)
+    n_bundles = max(min(sum(threads.values()), len(parts)), 1)
+    home = dict(enumerate(homes_of(client, parts)))
+    slots = [worker for worker, n in threads.items() for _ in range(n)][:n_bundles] or [""]
+    return Bundling(_assign(slots, home, sizes), max(map(slots.count, slots)))
+
+
+def spread_bundles(client: Client, bundles: Sequence[Future]) -> list[Future]:
+    """Return the bundles, with some moved from workers that have several to workers without any.
+
+    After a worker is lost, others have its bundles, and a worker that joins later would be idle.
+    """
+    threads = threads_by_worker(client)
+    homes = homes_of(client, bundles)
+    spread = list(bundles)
+    for idle in [worker for worker in threads if worker not in homes]:
+        crowded = [k for k, home in enumerate(homes) if homes.count(home) > threads.get(home, MANY)]
+        for k in crowded[: threads[idle]]:
+            homes[k] = idle
+            there = {"workers": [idle], "allow_other_workers": True}  # if this one is lost, too
+            spread[k] = map_tasks(client, identity, [bundles[k]], **there)[0]
+    return spread
+
+
+def identity(value: Any) -> Any:
+    """Return the argument: a task that puts a value on a worker."""
+    return value
+
+
+def _assign(slots: list[str], home: dict[int, str], sizes: Sequence[int]) -> list[list[int]]:
+    """Give each part, largest first, to a bundle of its worker, unless that is full."""
+    share = SLACK * sum(sizes) / len(slots)
+    filled = [0] * len(slots)
+    members: list[list[int]] = [[] for _ in slots]
+    for k in sorted(home, key=lambda k: -sizes[k]):
+        emptiest = min(range(len(slots)), key=lambda slot: filled[slot])
+        local = [slot for slot, worker in enumerate(slots) if worker == home[k]]
+        slot = min(local, key=lambda slot: filled[slot], default=emptiest)
+        if filled[slot] and filled[slot] + sizes[k] > share:
+            slot = emptiest
+        members[slot].append(k)
+        filled[slot] += sizes[k]
+    return [sorted(bundle) for bundle in members if bundle]

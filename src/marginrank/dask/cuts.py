@@ -1,7 +1,7 @@
-"""Queries that a partition boundary cuts: found, or put together by a shuffle.
+"""Find queries that are split over partitions, or bring them together by a shuffle.
 
-Query ids never come to the client. Their hashes go from worker to worker, into buckets: those of
-one query into the same bucket, wherever it is. Both are plain tasks.
+Query ids never come to the client. Workers exchange hashes of ids in buckets; equal hashes are in
+the same bucket.
 """
 
 import operator
@@ -14,21 +14,20 @@ from numpy.typing import NDArray
 
 from marginrank._utils.parameters import ParameterError, Wording
 from marginrank._utils.types import Integers
-from marginrank.dask.bundles import bundle_parts
 from marginrank.dask.chunks import Chunk, concatenate
-from marginrank.dask.clusters import fetch, map_tasks
+from marginrank.dask.clusters import bundle_parts, fetch, map_tasks
 from marginrank.dask.parts import Part, PartFacts
 from marginrank.data.queries import group_rows
 
 BUCKET = 1 << 20  # hashes that a task compares, about
-SHOWN = 100  # hashes that two parts share, of each bucket, that are looked at
-MOST_PARTITIONS = 512  # of a shuffle, whose tasks are as many as their square
+SHOWN = 100  # shared hashes of each bucket whose ids are compared
+MOST_PARTITIONS = 512  # of a shuffle, whose number of tasks is their square
 
 Hashes = NDArray[np.uint64]
 
 
-class Shared(NamedTuple):
-    """A hash that two parts have."""
+class SharedHash(NamedTuple):
+    """A hash that is in two parts."""
 
     hash: int
     first: int
@@ -36,11 +35,13 @@ class Shared(NamedTuple):
 
 
 def hash_ids(ids: NDArray[Any]) -> Hashes:
-    """Return a hash of each query id; equal ids have equal hashes, whatever their types."""
+    """Return a hash of each query id; equal ids have equal hashes, also if their types differ."""
     from pandas.util import hash_array
 
     if ids.dtype.kind == "O":
-        ids = np.asarray(ids.tolist()) if _numbers(ids) else ids.astype(str)
+        values = ids.tolist()
+        is_number = all(isinstance(value, (bool, int, float)) for value in values)
+        ids = np.asarray(values) if is_number else ids.astype(str)
     if ids.dtype.kind not in "biuf":
         ids = ids.astype(object)
     elif ids.dtype.kind != "f" or np.array_equal(ids, np.trunc(ids)):
@@ -49,12 +50,8 @@ def hash_ids(ids: NDArray[Any]) -> Hashes:
     return hashes
 
 
-def _numbers(ids: NDArray[Any]) -> bool:
-    return all(isinstance(value, (bool, int, float)) for value in ids.tolist())
-
-
 def check_whole_queries(client: Client, parts: list[Future], facts: list[PartFacts]) -> None:
-    """Raise ValueError for data in which a query is in two partitions, and name it."""
+    """Raise ValueError if a query is in two partitions."""
     if len(parts) < 2:
         return
     n_buckets = -(-sum(fact.n_queries for fact in facts) // BUCKET)
@@ -70,9 +67,9 @@ def check_whole_queries(client: Client, parts: list[Future], facts: list[PartFac
         if cut:
             where = " and ".join(str(facts[k].number) for k in pair)
             raise ParameterError(
-                f"query {cut[0]!r} is in the partitions {where}, and a query must not be cut: ",
+                f"query {cut[0]!r} is in the partitions {where}, but queries must not be split; ",
                 Wording('set partitions="by_query" to shuffle, or '),
-                "write stores of whole queries once.",
+                "write stores of whole queries.",
             )
 
 
@@ -84,7 +81,7 @@ class HashedQueries(NamedTuple):
 
 
 def _hash_buckets(parts: list[Part], numbers: list[int], n_buckets: int) -> list[HashedQueries]:
-    """Return, for each bucket, the queries of a bundle that belong there."""
+    """Return the queries of a bundle by bucket."""
     found = [np.unique(hash_ids(part.data.query_ids)) for part in parts if part.data is not None]
     hashes = np.concatenate(found)
     part = np.repeat(numbers, [some.size for some in found])
@@ -92,15 +89,15 @@ def _hash_buckets(parts: list[Part], numbers: list[int], n_buckets: int) -> list
     return [HashedQueries(hashes[bucket == k], part[bucket == k]) for k in range(n_buckets)]
 
 
-def _shared(queries: list[HashedQueries]) -> list[Shared]:
-    """Return hashes that are in more than one part, with the lowest numbers of parts."""
+def _shared(queries: list[HashedQueries]) -> list[SharedHash]:
+    """Return hashes that are in more than one part, with the two lowest part numbers."""
     hashes = np.concatenate([some.hashes for some in queries])
     part = np.concatenate([some.parts for some in queries])
     order = np.lexsort((part, hashes))
     hashes, part = hashes[order], part[order]
     twice = np.flatnonzero(hashes[1:] == hashes[:-1])
     twice = twice[np.argsort(part[twice], kind="stable")][:SHOWN]
-    return [Shared(int(hashes[k]), int(part[k]), int(part[k + 1])) for k in twice]
+    return [SharedHash(int(hashes[k]), int(part[k]), int(part[k + 1])) for k in twice]
 
 
 def _ids_with(part: Part, hash_: int) -> list[Any]:
@@ -111,12 +108,12 @@ def _ids_with(part: Part, hash_: int) -> list[Any]:
 
 
 def bring_queries_together(client: Client, chunks: list[Future]) -> list[Future]:
-    """Return as many chunks in which all documents of a query are together, in their old order."""
+    """Return chunks in which all documents of a query are together, in their original order."""
     n = len(chunks)
     if n > MOST_PARTITIONS:
         raise ValueError(
-            f'partitions="by_query" shuffles at most {MOST_PARTITIONS} partitions, and there are '
-            f"{n}; make fewer, or write stores of whole queries once and fit these."
+            f'partitions="by_query" supports at most {MOST_PARTITIONS} partitions, got {n}; '
+            "repartition X, or write stores of whole queries."
         )
     if n == 1:
         return chunks
@@ -126,21 +123,21 @@ def bring_queries_together(client: Client, chunks: list[Future]) -> list[Future]
 
 def _split_chunk(chunk: Chunk, n: int) -> list[Chunk]:
     assert chunk.qid is not None
-    place = hash_ids(np.asarray(chunk.qid)) % np.uint64(n)
-    return [chunk.take(np.flatnonzero(place == k)) for k in range(n)]
+    target = hash_ids(np.asarray(chunk.qid)) % np.uint64(n)
+    return [chunk.take(np.flatnonzero(target == k)) for k in range(n)]
 
 
-def _join_chunks(pieces: list[Chunk]) -> Chunk:
-    filled = [piece for piece in pieces if piece.n_rows]
+def _join_chunks(chunks: list[Chunk]) -> Chunk:
+    filled = [chunk for chunk in chunks if chunk.n_rows]
     if not filled:
-        return pieces[0]
+        return chunks[0]
     chunk = concatenate(filled)
     rows = group_rows(chunk.n_rows, chunk.qid, None).documents.rows
     return chunk if rows is None else chunk.take(rows)
 
 
 def _transposed(client: Client, split: list[Future], n: int) -> list[list[Future]]:
-    """Return, for each of n, the items with its number of the lists in some futures."""
-    lists = [pieces for _ in range(n) for pieces in split]
+    """Return for each of n positions the items there of all lists, which are futures."""
+    lists = [items for _ in range(n) for items in split]
     items = map_tasks(client, operator.getitem, lists, np.repeat(np.arange(n), len(split)).tolist())
     return [items[first : first + len(split)] for first in range(0, len(items), len(split))]

@@ -1,13 +1,16 @@
-"""The executor of parts on a Dask cluster: every task is a pure function of plain futures.
+"""Executor of parts on a Dask cluster: every task is a pure function of plain futures.
 
-Parts are put into bundles, one for each thread of the cluster, as a task costs milliseconds. What
-is kept of a bundle stays where it was made; what is told comes back part by part, and is added up
-in the order of the parts: bundles and workers do not show in the result.
+A task costs milliseconds, so there is one per bundle of parts, about one per thread of the cluster.
+Kept results stay on the worker that made them. Reported results come back by part and are summed in
+the order of the parts, so results do not depend on bundles and workers.
 """
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from operator import attrgetter
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,33 +19,31 @@ from distributed import Client, Future
 from marginrank._utils.alignment import aligned
 from marginrank._utils.threads import serial_blas
 from marginrank._utils.types import Integers
-from marginrank.dask.bundles import spread_bundles
-from marginrank.dask.clusters import fetch, map_and_tell, map_tasks
+from marginrank.dask.clusters import fetch, identity, map_and_report, map_tasks, spread_bundles
 from marginrank.dask.problems import Problem, restrict_problems
-from marginrank.dask.sweep_watch import SweepWatch
 from marginrank.objective.losses import Loss
 from marginrank.operators.parts.matrix import OnRead
 from marginrank.operators.parts.tasks import ByPart, Executor, Report, Task
 
-LOOK_EVERY = 2.0  # seconds, at workers that have nothing to do
-SMALL = 1 << 20  # bytes of an argument that travels inside each task
+LOOK_EVERY = 2.0  # seconds between checks for idle workers
+SMALL = 1 << 20  # bytes up to which an argument is copied into each task
 
 
-class Kept(NamedTuple):
-    """What a task has left on a worker: by part of the bundle, what was kept and what was told."""
+class BundleResult(NamedTuple):
+    """Results of a task by part of the bundle: those to keep on the worker, and those to report."""
 
     kept: list[tuple[Any, ...]]
-    told: list[Any]
+    reported: list[Any]
 
 
 def call_task(
     problems: Sequence[Problem],
-    *own: Kept | None,
+    *own: BundleResult | None,
     called: Task,
     loss: Loss | None,
     items: Sequence[int],
     common: Sequence[Any],
-) -> Kept:
+) -> BundleResult:
     """Call a function for the parts of a bundle."""
     found = []
     common = [aligned(value) for value in common]
@@ -53,28 +54,47 @@ def call_task(
                 for some, item in zip(own, items, strict=True)
             ]
             found.append(called(problem.kernels(loss), *each, *common))
-    return Kept([kept for kept, _ in found], [told for _, told in found])
+    return BundleResult([kept for kept, _ in found], [reported for _, reported in found])
 
 
-def tell_client(kept: Kept) -> list[Any]:
-    """Return what the client asked for, without what stays."""
-    return kept.told
-
-
-def _as_kept(values: Sequence[Any]) -> Kept:
-    return Kept([(value,) for value in values], [])
-
-
-def _same(value: Any) -> Any:
-    return value
+def _as_kept(values: Sequence[Any]) -> BundleResult:
+    return BundleResult([(value,) for value in values], [])
 
 
 def in_order(members: Sequence[Sequence[int]], of_bundles: Sequence[Sequence[Any]]) -> list[Any]:
-    """Bring what there is of each part of each bundle into the order of the parts."""
+    """Return values of the parts of each bundle in the order of the parts."""
     by_part: dict[int, Any] = {}
     for numbers, values in zip(members, of_bundles, strict=True):
         by_part.update(zip(numbers, values, strict=True))
     return [by_part[k] for k in range(len(by_part))]
+
+
+class SweepWatch:
+    """Reports each part of a pass over X once: when its bundle is done, or when the pass ends.
+
+    `on_read` is called with the rows of each part and 0 bytes, never by two threads at once. `rows`
+    are the rows of the parts of each bundle.
+    """
+
+    def __init__(self, on_read: OnRead, rows: Sequence[Sequence[int]]) -> None:
+        self._on_read = on_read
+        self._left = dict(enumerate(rows))
+        self._lock = Lock()
+
+    def follow(self, futures: Sequence[Future]) -> None:
+        """Report bundles when their futures are done."""
+        for bundle, future in enumerate(futures):
+            future.add_done_callback(partial(self._done, bundle))
+
+    def end(self) -> None:
+        """Report the remaining bundles, because callbacks may be late or lost."""
+        for bundle in list(self._left):
+            self._done(bundle)
+
+    def _done(self, bundle: int, _: Future | None = None) -> None:
+        with self._lock:
+            for n_rows in self._left.pop(bundle, ()):
+                self._on_read(n_rows, 0)
 
 
 class DaskExecutor(Executor):
@@ -84,16 +104,12 @@ class DaskExecutor(Executor):
     ----------
     client : Client
         The cluster.
-    bundles : sequence of Future
-        Lists of problems.
-    members : sequence of sequence of int
-        The numbers of the parts in each bundle.
-    bounds : ndarray of int64
-        Where the documents of the parts begin.
+    bundles, members : sequence of Future, sequence of sequence of int
+        Lists of problems, and the numbers of their parts.
+    bounds, far
+        As in :class:`~marginrank.operators.parts.tasks.Executor`.
     on_read : callable, optional
-        Called in a sweep with the rows of each part that is done, and 0: the bytes read from disk.
-    far : bool
-        Whether tasks take longer to call than they do, as X is small.
+        Called during a pass over X with the rows of each part that is done, and 0 bytes.
     """
 
     def __init__(
@@ -116,12 +132,10 @@ class DaskExecutor(Executor):
 
     @property
     def bounds(self) -> Integers:
-        """Where the documents of the parts begin."""
         return self._bounds
 
     @property
     def far(self) -> bool:
-        """Whether calling a task costs more than most tasks do."""
         return self._far
 
     def run(
@@ -134,8 +148,7 @@ class DaskExecutor(Executor):
         report: Report | None = None,
         sweep: bool = False,
     ) -> tuple[Any, ...]:
-        """Call a task for every part."""
-        self._look_for_idle_workers()
+        self._use_idle_workers()
         nothing = [None] * len(self._bundles)
         own = [nothing if some is None else some.handles for some in each]
         arguments = self._bundles, *own
@@ -143,45 +156,41 @@ class DaskExecutor(Executor):
             "called": task,
             "loss": loss,
             "items": [0 if some is None else some.item for some in each],
-            "common": [self._travelling(value) for value in common],
+            "common": [self._sent(value) for value in common],
         }
         if report is None:
             return tuple(map_tasks(self._client, call_task, *arguments, **options))
-        kept, told = map_and_tell(self._client, call_task, tell_client, *arguments, **options)
+        kept, reported = map_and_report(
+            self._client, call_task, attrgetter("reported"), *arguments, **options
+        )
         with self._watching(kept if sweep else ()):
-            for of_part in in_order(self._members, fetch(self._client, told)):
+            for of_part in in_order(self._members, fetch(self._client, reported)):
                 report(of_part)
         return tuple(kept)
 
     def place(self, values: Sequence[Any]) -> ByPart:
-        """Give every part a value, which travels with the tasks that need it if it is a number."""
+        """Give every part a value; integers are sent along with the tasks that use them."""
         of_bundles = [[values[k] for k in members] for members in self._members]
         if all(isinstance(value, int) for value in values):
             return ByPart(tuple(map(_as_kept, of_bundles)))
         return ByPart(tuple(map_tasks(self._client, _as_kept, of_bundles)))
 
     def restrict(self, columns: Integers) -> "DaskExecutor":
-        """Return the same parts with some columns of X alone, which workers copy."""
+        """Return the same parts with copies of some columns of X."""
         restricted = map_tasks(self._client, restrict_problems, self._bundles, columns=columns)
-        return DaskExecutor(
-            self._client,
-            restricted,
-            self._members,
-            self._bounds,
-            self._on_read,
-            far=self._far,
-        )
+        shared = (self._members, self._bounds, self._on_read)
+        return DaskExecutor(self._client, restricted, *shared, far=self._far)
 
-    def _look_for_idle_workers(self) -> None:
-        """Let workers that came later take part, now and then."""
+    def _use_idle_workers(self) -> None:
+        """Move bundles to workers that joined the cluster during the fit, now and then."""
         if time.monotonic() - self._looked > LOOK_EVERY:
-            with suppress(OSError):  # a scheduler that does not answer is for fetch to wait for
+            with suppress(OSError):  # fetch waits for a scheduler that does not answer
                 self._bundles = spread_bundles(self._client, self._bundles)
             self._looked = time.monotonic()
 
     @contextmanager
     def _watching(self, futures: Sequence[Future]) -> Iterator[None]:
-        """Tell of parts as they are done."""
+        """Report parts to `on_read` as they are done."""
         if self._on_read is None or not futures:
             yield
             return
@@ -191,8 +200,8 @@ class DaskExecutor(Executor):
         yield
         watch.end()
 
-    def _travelling(self, value: Any) -> Any:
-        """Return an argument to put into each task, or where to get it if it is large."""
+    def _sent(self, value: Any) -> Any:
+        """Return an argument to copy into each task, or its future if it is large."""
         if isinstance(value, np.ndarray) and value.nbytes > SMALL:
-            return map_tasks(self._client, _same, [value])[0]
+            return map_tasks(self._client, identity, [value])[0]
         return value

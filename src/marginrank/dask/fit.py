@@ -1,27 +1,21 @@
-"""From documents on a cluster to weights: what the estimators and the command line share."""
+"""Fit linear and sparse models on a cluster, for the estimators and the command line."""
 
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Client
 from numpy.typing import NDArray
 
 from marginrank._utils.memory import require_vectors
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
-from marginrank.dask.bundles import bundle_parts
-from marginrank.dask.clusters import count_workers, fetch, map_tasks
+from marginrank.dask.clusters import bundle_parts, count_workers, fetch, map_tasks
 from marginrank.dask.executor import DaskExecutor, in_order
 from marginrank.dask.loading import LoadedParts
 from marginrank.dask.parts import Part
-from marginrank.dask.problems import (
-    PairFacts,
-    facts_of_pairs,
-    make_problems,
-    weigh_problems,
-)
+from marginrank.dask.problems import PairFacts, facts_of_pairs, make_problems, weigh_problems
 from marginrank.fit.inputs import no_pairs, no_weight
 from marginrank.fit.linear import Parameters, check_not_ndcg, check_start, minimize
 from marginrank.fit.scaling import Scale, ScaleSearch, blaming_features, values_of
@@ -37,11 +31,11 @@ from marginrank.solvers.result import Callback
 
 AnyParameters = Parameters | SparseParameters
 
-SMALL_BYTES = 1 << 32  # of X, up to which a sweep takes little longer than calling a task
+SMALL_BYTES = 1 << 32  # of X, up to which a pass takes little longer than calling a task
 
 
 class DaskPairs(PairCounts):
-    """Counts of pairs that are on workers."""
+    """Counts of pairs on workers."""
 
     def __init__(self, loaded: LoadedParts, facts: list[PairFacts]) -> None:
         self._loaded = loaded
@@ -49,27 +43,22 @@ class DaskPairs(PairCounts):
 
     @property
     def n_documents(self) -> int:
-        """Number of documents."""
         return self._loaded.n_documents
 
     @property
     def n_queries(self) -> int:
-        """Number of queries."""
         return self._loaded.n_queries
 
     @property
     def n_active_documents(self) -> int:
-        """Number of documents of queries with pairs that count."""
         return sum(fact.n_active_documents for fact in self._facts)
 
     @property
     def n_pairs(self) -> int:
-        """Number of pairs, exactly."""
         return sum(fact.n_pairs for fact in self._facts)
 
     @property
     def has_weight(self) -> bool:
-        """Whether any pair has a positive weight."""
         return any(fact.weight > 0 for fact in self._facts)
 
 
@@ -107,10 +96,9 @@ def fit_on_dask(
     callback: Callback | None = None,
     on_read: OnRead | None = None,
 ) -> LinearModel:
-    """Minimise the objective that the parameters name on documents of a cluster.
+    """Minimize the objective on documents of a cluster.
 
-    Workers may let go of the parts as they were loaded; `on_read` is called with the numbers of
-    rows that they compute with.
+    `loaded` is released. `on_read` is called with the numbers of rows that are processed.
     """
     check_for_dask(parameters)
     check_start(w0)
@@ -139,29 +127,24 @@ def fit_on_dask(
 
 
 def check_for_dask(parameters: AnyParameters) -> None:
-    """Raise ValueError for wrong parameters, and those of fits in one process."""
+    """Raise ValueError for parameters that are not supported on a cluster."""
     if isinstance(parameters, Parameters):
         check_not_ndcg(parameters.objective, "dask")
 
 
 def progress_on_dask(client: Client, loaded: LoadedParts, tol: float) -> StreamProgress:
-    """Return what counts the rows, parts and workers of a fit."""
-    return StreamProgress(
-        loaded.n_documents,
-        tol,
-        n_parts=len(loaded.facts),
-        count_workers=partial(count_workers, client),
-    )
+    """Return a progress report of the rows, parts and workers of a fit."""
+    count = partial(count_workers, client)
+    return StreamProgress(loaded.n_documents, tol, n_parts=len(loaded.facts), count_workers=count)
 
 
 def dask_objective(
-    client: Client,
-    loaded: LoadedParts,
-    parameters: AnyParameters,
-    on_read: OnRead | None = None,
+    client: Client, loaded: LoadedParts, parameters: AnyParameters, on_read: OnRead | None = None
 ) -> Objective:
-    """Return the objective that the parameters name, on the features as they are: unscaled."""
-    labels = _distinct_labels(client, loaded.parts) if _needs_labels(parameters) else None
+    """Return the objective on the unscaled features."""
+    labels, cost = None, parameters.pair_cost
+    if cost is not None and not isinstance(cost, str):  # a matrix by distinct label
+        labels = np.unique(np.concatenate(fetch(client, map_tasks(client, _labels, loaded.parts))))
     sizes = [fact.n_documents for fact in loaded.facts]
     bundling = bundle_parts(client, loaded.parts, sizes)
     bundled = [[loaded.parts[k] for k in members] for members in bundling.members]
@@ -169,7 +152,10 @@ def dask_objective(
     found = fetch(client, map_tasks(client, facts_of_pairs, bundles))
     facts = in_order(bundling.members, found)
     pairs = DaskPairs(loaded, facts)
-    _require_pairs(pairs)
+    if pairs.n_pairs == 0:
+        raise no_pairs(pairs.n_documents, pairs.n_queries)
+    if not pairs.has_weight:
+        raise no_weight()
     weighed = map_tasks(
         client,
         weigh_problems,
@@ -189,16 +175,8 @@ def dask_objective(
     )
 
 
-def _require_pairs(pairs: DaskPairs) -> None:
-    """Raise ValueError for documents without a pair to learn from."""
-    if pairs.n_pairs == 0:
-        raise no_pairs(pairs.n_documents, pairs.n_queries)
-    if not pairs.has_weight:
-        raise no_weight()
-
-
 def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
-    """Return what multiplies the weights of queries: C, for means divided by what they are over."""
+    """Return the factor of the weights of queries: C, for means divided by the total weight."""
     C = parameters.loss_weight
     total = float(np.sum([fact.weight for fact in facts]))
     over = {
@@ -210,27 +188,14 @@ def _factor(parameters: AnyParameters, facts: list[PairFacts]) -> float:
     return C / over[parameters.normalization]
 
 
-def _needs_labels(parameters: AnyParameters) -> bool:
-    cost = parameters.pair_cost
-    return cost is not None and not isinstance(cost, str)
-
-
-def _distinct_labels(client: Client, parts: list[Future]) -> NDArray[Any]:
-    """Return the labels of all parts, which a matrix of costs has rows and columns for."""
-    found = fetch(client, map_tasks(client, _labels_of, parts))
-    labels: NDArray[Any] = np.unique(np.concatenate(found))
-    return labels
-
-
-def _labels_of(part: Part) -> NDArray[Any]:
+def _labels(part: Part) -> NDArray[Any]:
     assert part.data is not None
-    # One more than there may be is enough to refuse them.
+    # One more than the limit is enough to raise.
     labels: NDArray[Any] = np.unique(part.data.y)[: MOST_LABELS + 1]
     return labels
 
 
 def _find_scale(client: Client, loaded: LoadedParts, scale: Any) -> Scale | None:
-    """Return the scale that a parameter names for the documents of all parts."""
     if no_scale(scale):
         return None
     searches = fetch(client, map_tasks(client, _search, loaded.parts, scale=scale))

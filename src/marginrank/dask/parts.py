@@ -1,4 +1,4 @@
-"""Parts: documents of whole queries, checked and grouped on the worker that holds them."""
+"""Parts: documents of whole queries, checked and grouped on a worker."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,25 +9,14 @@ from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from marginrank._utils.types import Floats
-from marginrank.dask.chunks import Chunk
-from marginrank.dask.places import in_partition
+from marginrank.dask.chunks import Chunk, in_partition
 from marginrank.data.ranking_data import RankingData
 from marginrank.fit.inputs import check_propensity
 
 
 @dataclass
 class Part:
-    """Documents on a worker.
-
-    Attributes
-    ----------
-    number : int
-        Number of the partition that they came from.
-    data : RankingData or None
-        The documents; None where there are none.
-    propensity : ndarray of shape (n_documents,), or None
-        Probabilities that documents were examined.
-    """
+    """Documents of a partition on a worker; `data` is None for an empty partition."""
 
     number: int
     data: RankingData | None
@@ -35,26 +24,14 @@ class Part:
 
 
 class PartFacts(NamedTuple):
-    """What the client learns of a part.
-
-    Attributes
-    ----------
-    number : int
-        Number of the partition.
-    n_documents, n_queries, n_features, n_entries : int
-        Counts; of the entries that X has.
-    n_bytes : int
-        What X takes in memory.
-    features, ids : str
-        What X and the query ids are made of.
-    """
+    """Description of a part for the client; types of X and of query ids are for messages."""
 
     number: int
     n_documents: int
     n_queries: int
     n_features: int
-    n_entries: int
-    n_bytes: int
+    n_entries: int  # stored values of X
+    n_bytes: int  # of X
     features: str
     ids: str
 
@@ -64,30 +41,18 @@ def make_part(number: int, chunk: Chunk) -> Part:
     """Check and group the documents of a partition."""
     if chunk.n_rows == 0:
         return Part(number, None)
-    data = RankingData(
-        chunk.X,
-        chunk.y,
-        chunk.qid,
-        sample_weight=chunk.sample_weight,
-        n_jobs=1,
-    )
-    if chunk.query_weight is not None:
-        data.query_weight = _weight_by_query(data, chunk.query_weight)
+    data = RankingData(chunk.X, chunk.y, chunk.qid, sample_weight=chunk.sample_weight, n_jobs=1)
+    weights = chunk.query_weight
+    if weights is not None:
+        # With one document per query, RankingData would take these for weights in query order.
+        if data.n_documents == data.n_queries:
+            weights = data.queries.grouped(np.asarray(weights))
+        data.query_weight = data._by_query(weights)
     return Part(number, data, check_propensity(chunk.propensity, data.n_documents))
 
 
-def _weight_by_query(data: RankingData, weights: NDArray[Any]) -> Floats | None:
-    """Return the weights of the queries, which are repeated for each document.
-
-    A RankingData would take a weight a document for one a query, where these are as many.
-    """
-    if data.n_documents != data.n_queries:
-        return data._by_query(weights)
-    return data._by_query(data.queries.grouped(np.asarray(weights)))
-
-
 def facts_of(part: Part) -> PartFacts:
-    """Return what the client has to know."""
+    """Return the description of a part."""
     data = part.data
     if data is None:
         return PartFacts(part.number, 0, 0, 0, 0, 0, "", "")
@@ -105,8 +70,7 @@ def facts_of(part: Part) -> PartFacts:
 
 
 def _kind_of_ids(ids: NDArray[Any]) -> str:
-    """Return what query ids are, in words; floats and integers may be equal."""
-    if ids.dtype.kind in "biuf":
+    if ids.dtype.kind in "biuf":  # of any kind, because floats and integers may be equal
         return "numbers"
     if ids.dtype.kind != "O":
         return "strings" if ids.dtype.kind == "U" else str(ids.dtype)
@@ -117,18 +81,16 @@ def _kind_of_ids(ids: NDArray[Any]) -> str:
 
 
 def check_alike(facts: list[PartFacts]) -> list[PartFacts]:
-    """Return the facts of parts that have documents, after comparing them with each other."""
+    """Return the facts of non-empty parts; raise ValueError if their types differ."""
     filled = [fact for fact in facts if fact.n_documents]
     if not filled:
-        raise ValueError(
-            f"X has no documents: all {len(facts)} partitions are empty; give documents."
-        )
+        raise ValueError(f"X has no documents: all {len(facts)} partitions are empty.")
     first = filled[0]
     for fact in filled[1:]:
         where = f"partition {fact.number} has {{}} and partition {first.number} has {{}}"
         if fact.n_features != first.n_features:
-            counts = (f"{fact.n_features} features", str(first.n_features))
-            raise ValueError(f"{where.format(*counts)}; give all the same features.")
+            counts = where.format(f"{fact.n_features} features", first.n_features)
+            raise ValueError(f"{counts}; use the same features in all partitions.")
         if fact.features != first.features:
             kinds = where.format(fact.features, first.features)
             raise ValueError(f"{kinds}; convert all to one type, such as float32.")
@@ -138,27 +100,15 @@ def check_alike(facts: list[PartFacts]) -> list[PartFacts]:
     return filled
 
 
-def _size_of_part(part: Part) -> int:
-    """Return the bytes that Dask would have to move."""
-    return 0 if part.data is None else size_of_data(part.data)
-
-
 def size_of_data(data: RankingData) -> int:
-    """Return the bytes of some documents."""
-    X, queries = data.X, data.queries
-    arrays = [
-        *_arrays_of(X),
-        data.y,
-        queries.rows,
-        queries.level,
-        queries.offsets,
-        data.sample_weight,
-    ]
-    return sum(array.nbytes for array in arrays if array is not None)
+    """Return the bytes of documents, for Dask."""
+    queries = data.queries
+    own = [data.y, queries.rows, queries.level, queries.offsets, data.sample_weight]
+    return sum(array.nbytes for array in [*_arrays_of(data.X), *own] if array is not None)
 
 
 def _arrays_of(X: Any) -> list[NDArray[Any]]:
     return [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
 
 
-sizeof.register(Part, _size_of_part)
+sizeof.register(Part, lambda part: 0 if part.data is None else size_of_data(part.data))

@@ -1,7 +1,7 @@
-"""Problems: the pairs of parts, with their weights, and kernels for them, on a worker.
+"""Problems: the pairs of parts with their weights and kernels, on a worker.
 
-Native objects do not travel: what a task leaves for later ones can be made again from arrays, after
-Dask has moved or spilled it.
+Native objects cannot be pickled: after Dask has moved or spilled results of a task, they are made
+again from arrays.
 """
 
 from collections.abc import Sequence
@@ -26,22 +26,21 @@ from marginrank.objective.protocols import Design, Evaluation, Matrix, PairLoss,
 from marginrank.operators.native import NativeDesign, NativeLoss
 from marginrank.operators.parts.tasks import PartKernels
 
-LOSSES_KEPT = 2  # whose native pairs are not made again: a solver changes between two at most
+LOSSES_KEPT = 2  # whose native pairs are cached, because solvers alternate between two at most
 
 
 class MovableState:
-    """A native point, which is made again from its scores where Dask has moved it."""
+    """A native state that is made again from its scores after Dask has moved it."""
 
     def __init__(self, scores: Scores, point: State | None = None) -> None:
         self.scores = aligned(scores)
         self._point = point
 
     def __reduce__(self) -> Any:
-        """Leave the native point behind."""
+        """Pickle the scores only."""
         return MovableState, (self.scores,)
 
     def point(self, loss: NativeLoss) -> State:
-        """Return the native point."""
         if self._point is None:
             again = loss.evaluate(self.scores, None).state
             self._point = cast(MovableState, again).point(loss)
@@ -61,45 +60,26 @@ class MovableLoss(NativeLoss):
 
 @dataclass
 class Problem:
-    """The pairs of a part, and X.
-
-    Attributes
-    ----------
-    data : RankingData
-        The documents.
-    pairs : PairSet
-        Their pairs.
-    loss : Loss
-        The loss on a pair that the parameters of the fit name.
-    columns : ndarray of int64 or None
-        The columns of X that count; None for all.
-    threads : int
-        Number of threads of a task.
-    device : str or None
-        The device of the worker to compute on; None for the native kernels.
-    """
+    """The pairs of a part, and X."""
 
     data: RankingData
     pairs: PairSet
     loss: Loss
-    columns: Integers | None = None
-    threads: int = 1
-    device: str | None = None
+    columns: Integers | None = None  # of X; None for all
+    threads: int = 1  # of a task
+    device: str | None = None  # None for the native kernels
     _losses: dict[Loss, PairLoss] = field(default_factory=dict)
 
     @cached_property
     def matrix(self) -> Matrix:
-        """X for the kernels."""
         whole = matrix_on(self.data, self.device)
         return whole if self.columns is None else whole.restrict(self.columns, self.threads)
 
     @cached_property
     def design(self) -> Design:
-        """X with one row per document."""
         return self.matrix.design(self.pairs, self.threads)
 
     def kernels(self, loss: Loss | None) -> PartKernels:
-        """Return the kernels of the part."""
         return PartKernels(self.design, None if loss is None else self._pair_loss(loss))
 
     def _pair_loss(self, loss: Loss) -> PairLoss:
@@ -116,37 +96,25 @@ class Problem:
         return found
 
     def __reduce__(self) -> Any:
-        """Leave native objects behind, those that pairs have made for themselves included."""
-        pairs = replace(self.pairs)
+        """Pickle without native objects."""
+        pairs = replace(self.pairs)  # a copy without cached native pairs
         return Problem, (self.data, pairs, self.loss, self.columns, self.threads, self.device)
 
 
 class PairFacts(NamedTuple):
-    """What the client learns of the pairs of a part.
-
-    Attributes
-    ----------
-    n_pairs, n_active_documents : int
-        Counts.
-    weight : float
-        Weight of all pairs.
-    query_weight : float
-        Weight of the queries that have pairs.
-    loss : Loss
-        The loss on a pair: with margins by label, theirs is in the pairs.
-    """
+    """Totals over the pairs of a part, for the client."""
 
     n_pairs: int
     n_active_documents: int
     weight: float
-    query_weight: float
+    query_weight: float  # of the queries with pairs
     loss: Loss
 
 
 def make_problems(
     parts: Sequence[Part], parameters: Parameters | SparseParameters, labels: Any
 ) -> list[Problem]:
-    """Choose the pairs of some parts; they have no C yet, and no normalisation."""
+    """Return the pairs of parts, without C and normalization, which need the totals of all."""
     margin = {"margin": parameters.margin} if isinstance(parameters, Parameters) else {}
     problems = []
     for part in parts:
@@ -166,36 +134,26 @@ def make_problems(
 
 
 def facts_of_pairs(problems: Sequence[Problem]) -> list[PairFacts]:
-    """Return what the client has to know."""
-    return [_facts(problem.pairs, problem.loss) for problem in problems]
-
-
-def _facts(pairs: PairSet, loss: Loss) -> PairFacts:
-    has_pairs = pairs.weight_by_query > 0
-    return PairFacts(
-        pairs.n_pairs,
-        pairs.n_active_documents,
-        float(np.sum(pairs.weights)),
-        float(np.sum(pairs.query_weight[has_pairs])),
-        loss,
-    )
+    """Return the totals over the pairs of each part."""
+    return [
+        PairFacts(
+            problem.pairs.n_pairs,
+            problem.pairs.n_active_documents,
+            float(np.sum(problem.pairs.weights)),
+            float(np.sum(problem.pairs.query_weight[problem.pairs.weight_by_query > 0])),
+            problem.loss,
+        )
+        for problem in problems
+    ]
 
 
 def weigh_problems(
     problems: Sequence[Problem], factor: float, averaged: bool, n_tasks: int
 ) -> list[Problem]:
-    """Return the same pairs with C and the normalisation in their weights.
+    """Return the same pairs with weights that include C and the normalization.
 
-    Parameters
-    ----------
-    problems : sequence of Problem
-        Parts on this worker.
-    factor : float
-        What multiplies the weights of all queries.
-    averaged : bool
-        Whether the mean over the pairs of each query takes the place of their sum.
-    n_tasks : int
-        How many tasks a worker has at a time, which share its threads.
+    Weights of queries are multiplied by `factor`. With `averaged`, the loss of a query is the mean
+    over its pairs. The threads of a worker are divided among `n_tasks`.
     """
     threads = max(get_worker().state.nthreads // n_tasks, 1)
     weighed = []
@@ -215,10 +173,6 @@ def _size_of_problem(problem: Problem) -> int:
     return size_of_data(problem.data) + problem.pairs.query_weight.nbytes
 
 
-def _size_of_state(state: Any) -> int:
-    return 4 * int(np.asarray(state.scores).nbytes)  # order, levels, curvature, windows; scores
-
-
 @sizeof.register_lazy("torch")  # type: ignore[untyped-decorator]
 def _register_tensors() -> None:
     import torch
@@ -227,4 +181,5 @@ def _register_tensors() -> None:
 
 
 sizeof.register(Problem, _size_of_problem)
-sizeof.register(MovableState, _size_of_state)
+# Scores, order, levels, and curvature with windows.
+sizeof.register(MovableState, lambda state: 4 * int(np.asarray(state.scores).nbytes))

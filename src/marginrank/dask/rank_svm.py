@@ -1,20 +1,177 @@
 """DaskRankSVM and DaskSparseRankSVM."""
 
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, NoReturn, Self
 
-from marginrank.dask.fit import check_for_dask
-from marginrank.dask.rankers import DaskRanker, check_dask_arguments
-from marginrank.estimators.base import check_seed, warn_of
+import numpy as np
+
+from marginrank._utils.types import Floats
+from marginrank.dask.chunks import PART_BYTES
+from marginrank.dask.clusters import find_client
+from marginrank.dask.fit import check_for_dask, fit_on_dask, progress_on_dask
+from marginrank.dask.loading import WRONG_X, is_array, is_frame, load_parts, store_paths
+from marginrank.dask.scoring import mean_over_parts, score_frame, score_rows, score_store
+from marginrank.data.stored_data import open_stored
+from marginrank.estimators.base import BatchRanker, check_seed, warn_of
+from marginrank.estimators.input import feature_names_of, features_of
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.fit.sparse import empty_message
+from marginrank.fit.stream_progress import Watch
+from marginrank.metrics import pairwise_accuracy
+from marginrank.models import LinearModel
+
+INSTEAD = {
+    "group": "rows of partitions have no order; pass qid",
+    "pairs": "rows of partitions have no numbers; use RankSVM",
+    "pair_weight": "it requires pairs; use RankSVM",
+    "memory_limit": "workers have their own limits; drop it",
+}
+
+
+class DaskRanker(BatchRanker):
+    """A linear ranker that fits and predicts on a Dask cluster."""
+
+    _local: type[BatchRanker]  # the estimator for data in memory
+
+    def to_local(self) -> BatchRanker:
+        """Return the fitted model as an estimator for data in memory."""
+        return self._local.from_linear_model(self.to_linear_model())
+
+    def to_linear_model(self) -> LinearModel:
+        """Return the fitted model as a record, as stored in model files."""
+        return replace(super().to_linear_model(), estimator=self._local.__name__)
+
+    def _fit_on_cluster(self, X: Any, columns: dict[str, Any], client: Any, partitions: str) -> Any:
+        """Fit documents on a cluster, set the attributes and return the parameters."""
+        parameters = self._parameters()
+        check_for_dask(parameters)
+        seed = check_seed(self.random_state)
+        client = find_client(client)
+        loaded = load_parts(client, X, partitions, **columns)
+        watch = Watch()
+        if self.verbose:
+            progress = progress_on_dask(client, loaded, self.tol)
+            watch = Watch(progress.print_iteration, progress.on_read)
+        start = self._start(loaded.n_features)
+        model = fit_on_dask(client, loaded, parameters, seed=seed, w0=start, **watch._asdict())
+        self._take_over(model, features_of(loaded))
+        return parameters
+
+    def predict(self, X: Any) -> Any:
+        """Return the scores Xw lazily, as a Dask collection.
+
+        Parameters
+        ----------
+        X : dask.dataframe.DataFrame, dask.array.Array or list of store paths
+            The documents. Features of a dataframe are selected by name.
+
+        Returns
+        -------
+        dask.dataframe.Series or dask.array.Array
+            The scores, a series for a dataframe; not yet computed.
+        """
+        self._require_model()
+        coef: Floats = self.coef_
+        if is_frame(X):
+            names = feature_names_of(self)
+            if names is None:
+                self._check_width(len(X.columns))
+            for name in names or ():
+                if name not in X.columns:
+                    raise ValueError(f"X has no column {name!r}, which is a feature of the fit.")
+            return X.map_partitions(score_frame, coef, names, meta=("score", "float64"))
+        if is_array(X):
+            self._check_width(X.shape[1])
+            X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+            none = np.empty(0)
+            return X.map_blocks(score_rows, coef, drop_axis=1, dtype="float64", meta=none)
+        paths = store_paths(X)
+        if paths is None:
+            raise TypeError(WRONG_X.format(type(X).__name__, "to_local().predict"))
+        return self._predict_stores(paths)
+
+    def _predict_stores(self, paths: list[str]) -> Any:
+        import dask.array
+
+        score = dask.delayed(score_store)
+        blocks = []
+        for path in paths:
+            data = open_stored(path, verify=False)
+            self._check_width(data.n_features)
+            height = max(PART_BYTES // (8 * data.n_features), 1)
+            for first in range(0, data.n_documents, height):
+                last = min(first + height, data.n_documents)
+                scores = score(path, first, last, self.coef_)
+                block = dask.array.from_delayed(scores, shape=(last - first,), dtype="float64")
+                blocks.append(block)
+        return dask.array.concatenate(blocks)
+
+    def _check_width(self, n_features: int) -> None:
+        if n_features != self.n_features_in_:
+            raise ValueError(f"X has {n_features} features, but the fit had {self.n_features_in_}.")
+
+    def rank(self, X: Any, *, qid: Any = None, group: Any = None) -> NoReturn:
+        """Raise NotImplementedError: ranks are computed in memory, by ``to_local().rank``.
+
+        Parameters
+        ----------
+        X, qid, group
+            As in :meth:`RankSVM.rank`.
+        """
+        raise NotImplementedError(
+            "rank needs data in memory; call to_local().rank on a partition, such as in "
+            "map_partitions."
+        )
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        client: Any = None,
+        partitions: str = "as_is",
+    ) -> float:
+        """Return the pairwise accuracy of :meth:`predict`.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, client, partitions
+            As in :meth:`fit`.
+        group
+            Not supported.
+
+        Returns
+        -------
+        float
+            Share of the pairs in the right order; see
+            :func:`~marginrank.metrics.pairwise_accuracy`.
+        """
+        self._require_model()
+        check_dask_arguments(group=group)
+        client = find_client(client)
+        columns = {"y": y, "qid": qid, "sample_weight": sample_weight}
+        loaded = load_parts(client, X, partitions, **columns)
+        self._check_width(loaded.n_features)
+        return mean_over_parts(client, loaded, pairwise_accuracy, self.coef_)
+
+
+def check_dask_arguments(**given: Any) -> None:
+    """Raise ValueError for arguments that need data in one process."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} is not supported on a Dask cluster: {INSTEAD[name]}.")
 
 
 class DaskRankSVM(DaskRanker, RankSVM):
     """Linear RankSVM on a Dask cluster.
 
-    The optimum is that of :class:`~marginrank.RankSVM`, and so are parameters, attributes and model
-    files. Documents stay on the workers; the result does not depend on how many these are.
+    Optimum, parameters, attributes and model files are the same as for
+    :class:`~marginrank.RankSVM`. Documents stay on the workers; the result does not depend on the
+    number of workers.
 
     Parameters
     ----------
@@ -22,15 +179,15 @@ class DaskRankSVM(DaskRanker, RankSVM):
 device, warm_start, verbose, random_state
         As for :class:`~marginrank.RankSVM`.
     objective : {"pairs"}, default="pairs"
-        Others rank documents in memory, and are for :class:`~marginrank.RankSVM`.
+        Other objectives rank documents in memory; use :class:`~marginrank.RankSVM`.
     n_jobs : int, default=None
-        Threads of the client, for samples: workers have threads of their own.
+        Threads of the client, for samples; workers have their own threads.
 
     Attributes
     ----------
     coef_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, n_features_in_, \
 feature_names_in_
-        As of :class:`~marginrank.RankSVM`.
+        As for :class:`~marginrank.RankSVM`.
 
     Examples
     --------
@@ -65,28 +222,28 @@ feature_names_in_
         client: Any = None,
         partitions: str = "as_is",
     ) -> Self:
-        """Learn the weights.
+        """Fit the weights.
 
         Parameters
         ----------
         X : dask.dataframe.DataFrame, dask.array.Array or list of store paths
-            The documents. Stores, which bring all that follows, are folders that every worker can
-            read. The columns of a dataframe that are named below are no features.
+            The documents. Stores are folders that every worker can read, and bring labels, queries
+            and weights. Columns of a dataframe that are named below are not features.
         y, qid : str, or Dask series or array
-            Labels and queries: columns of X, or collections in the same partitions.
+            Labels and queries: columns of X, or collections with the same partitions.
         sample_weight : str, or Dask series or array, optional
-            A pair weighs the product of its two documents' weights.
+            Weights of the documents. The weight of a pair is the product of its two weights.
         query_weight : str, or Dask series or array, optional
             Weights of the queries, repeated for each document.
         propensity : str, or Dask series or array, optional
             Probability that a document was examined.
         group, pairs, pair_weight, memory_limit
-            Refused: they belong to data of one process.
+            Not supported: they need data in one process.
         client : distributed.Client, optional
-            The cluster; that of this process by default.
+            The cluster; by default the current client of this process.
         partitions : {"as_is", "by_query"}, default="as_is"
-            A query must not be cut by partitions. "as_is" refuses data in which one is, and names
-            it; "by_query" shuffles the documents first.
+            A query must not be split over partitions. "as_is" raises ValueError if one is;
+            "by_query" shuffles the documents first.
 
         Returns
         -------
@@ -96,26 +253,18 @@ feature_names_in_
         check_dask_arguments(
             group=group, pairs=pairs, pair_weight=pair_weight, memory_limit=memory_limit
         )
-        columns = {
-            "y": y,
-            "qid": qid,
-            "sample_weight": sample_weight,
-            "query_weight": query_weight,
-            "propensity": propensity,
-        }
-        parameters = self._parameters()
-        check_for_dask(parameters)
-        seed = check_seed(self.random_state)
-        model, loaded = self._fit(X, columns, parameters, seed, client, partitions)
-        self._take_over(model, loaded)
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        columns = {"y": y, "qid": qid, **weights, "propensity": propensity}
+        self._fit_on_cluster(X, columns, client, partitions)
         return self
 
 
 class DaskSparseRankSVM(DaskRanker, SparseRankSVM):
     """Sparse linear RankSVM on a Dask cluster.
 
-    The optimum is that of :class:`~marginrank.SparseRankSVM`, and so are parameters, attributes and
-    model files. Documents stay on the workers; the result does not depend on how many these are.
+    Optimum, parameters, attributes and model files are the same as for
+    :class:`~marginrank.SparseRankSVM`. Documents stay on the workers; the result does not depend on
+    the number of workers. It is used like :class:`DaskRankSVM`.
 
     Parameters
     ----------
@@ -123,13 +272,13 @@ class DaskSparseRankSVM(DaskRanker, SparseRankSVM):
 pair_cost, normalization, scale, device, warm_start, verbose, random_state
         As for :class:`~marginrank.SparseRankSVM`.
     n_jobs : int, default=None
-        Threads of the client, for samples: workers have threads of their own.
+        Threads of the client, for samples; workers have their own threads.
 
     Attributes
     ----------
     coef_, sparsity_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
 n_features_in_, feature_names_in_
-        As of :class:`~marginrank.SparseRankSVM`.
+        As for :class:`~marginrank.SparseRankSVM`.
     """
 
     _local = SparseRankSVM
@@ -147,7 +296,7 @@ n_features_in_, feature_names_in_
         client: Any = None,
         partitions: str = "as_is",
     ) -> Self:
-        """Learn the weights.
+        """Fit the weights.
 
         Parameters
         ----------
@@ -160,15 +309,8 @@ n_features_in_, feature_names_in_
             The fitted estimator.
         """
         check_dask_arguments(group=group, memory_limit=memory_limit)
-        columns = {
-            "y": y,
-            "qid": qid,
-            "sample_weight": sample_weight,
-            "query_weight": query_weight,
-        }
-        parameters = self._parameters()
-        seed = check_seed(self.random_state)
-        model, loaded = self._fit(X, columns, parameters, seed, client, partitions)
-        self._take_over(model, loaded)
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        columns = {"y": y, "qid": qid, **weights}
+        parameters = self._fit_on_cluster(X, columns, client, partitions)
         warn_of(empty_message(self.coef_, parameters))
         return self

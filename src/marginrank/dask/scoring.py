@@ -1,20 +1,88 @@
-"""Scores of documents on a cluster, and how good they are: no vector of documents comes back."""
+"""Scores and metrics on a cluster; vectors with one entry per document stay on the workers."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from distributed import Client, Future
+from distributed import Client
 
 from marginrank._utils.alignment import aligned
 from marginrank._utils.types import Floats
 from marginrank.dask.chunks import read_rows
-from marginrank.dask.clusters import fetch, map_tasks
-from marginrank.dask.loading import LoadedParts
+from marginrank.dask.clusters import fetch, find_client, map_tasks
+from marginrank.dask.loading import LoadedParts, is_array, load_parts
 from marginrank.dask.parts import Part
 from marginrank.data.stored_data import open_stored
 from marginrank.data.validation import as_matrix, check_features, check_finite
+from marginrank.metrics import get_metric
 from marginrank.metrics.names import Metric, split_options
 from marginrank.metrics.pairwise import pairs_in_order, pairwise_accuracy
+
+
+def metric(
+    metric: str | Metric,
+    y: Any,
+    scores: Any,
+    *,
+    qid: Any = None,
+    sample_weight: Any = None,
+    per_query: bool = False,
+    partitions: str = "as_is",
+    client: Any = None,
+    **options: Any,
+) -> Any:
+    """Compute a metric of :mod:`marginrank.metrics` on Dask collections.
+
+    Partitions are evaluated on the workers; two numbers of each come back.
+
+    Parameters
+    ----------
+    metric : str or callable
+        As in :func:`~marginrank.metrics.get_metric`: "ndcg@10", for example.
+    y, scores : Dask series or array
+        Labels and scores, in the same partitions.
+    qid : Dask series or array
+        Query of each document.
+    sample_weight : Dask series or array, optional
+        Weights of the documents, for metrics that take them.
+    per_query : bool, default=False
+        Return one value per query as a Dask array, by partition and in order of first appearance.
+    partitions : {"as_is", "by_query"}, default="as_is"
+        Raise ValueError if a query is in two partitions, or shuffle first.
+    client : distributed.Client, optional
+        The cluster; by default the current client of this process.
+    **options
+        Options of the metric.
+
+    Returns
+    -------
+    float or dask.array.Array of shape (n_queries,)
+        The same value as for all documents in memory.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from marginrank.dask import metric
+    >>> y, scores, qid = (da.from_array(a) for a in ([2, 0, 1], [0.3, 0.1, 0.2], [1, 1, 1]))
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     metric("ndcg@10", y, scores, qid=qid, client=client)
+    1.0
+    """
+    chosen = get_metric(metric, **options)
+    client = find_client(client)
+    features = scores[:, None] if is_array(scores) else scores.to_frame(name="score")
+    columns = {"y": y, "qid": qid, "sample_weight": sample_weight}
+    loaded = load_parts(client, features, partitions, **columns)
+    if not per_query:
+        return mean_over_parts(client, loaded, chosen, None)
+    import dask.array
+
+    values = map_tasks(client, _values_of_part, loaded.parts, metric=chosen, coef=None)
+    blocks = [
+        dask.array.from_delayed(future, shape=(facts.n_queries,), dtype="float64")
+        for future, facts in zip(values, loaded.facts, strict=True)
+    ]
+    return dask.array.concatenate(blocks)
 
 
 def score_rows(X: Any, coef: Floats) -> Floats:
@@ -42,60 +110,38 @@ def score_store(path: str, first: int, last: int, coef: Floats) -> Floats:
     return score_rows(read_rows(open_stored(path, verify=False).X, first, last), coef)
 
 
-class Mean(NamedTuple):
-    """A mean over queries or pairs, in the making: the sum of the values, and their weight."""
-
-    total: float
-    weight: float
-
-
 def mean_over_parts(client: Client, loaded: LoadedParts, metric: Metric, coef: Any) -> float:
-    """Return a metric over all queries of some parts.
+    """Return a metric over all queries of the parts.
 
-    Parameters
-    ----------
-    client : Client
-        The cluster.
-    loaded : LoadedParts
-        The documents.
-    metric : callable
-        As :func:`~marginrank.metrics.get_metric` returns it.
-    coef : ndarray or None
-        Weights of the features; None where the only feature is the score.
+    `coef` are the weights of the features; None if the only feature is the score.
     """
-    futures = map_tasks(client, _mean_of_part, loaded.parts, metric=metric, coef=coef)
-    means = fetch(client, futures)
-    total, weight = np.sum(means, axis=0)
+    futures = map_tasks(client, _sum_of_part, loaded.parts, metric=metric, coef=coef)
+    total, weight = np.sum(fetch(client, futures), axis=0)
     return float(total / weight) if weight > 0 else float("nan")
 
 
-def values_by_query(client: Client, loaded: LoadedParts, metric: Metric, coef: Any) -> list[Future]:
-    """Return a metric by query for each part, which stays on the workers."""
-    return map_tasks(client, _values_of_part, loaded.parts, metric=metric, coef=coef)
-
-
-def _mean_of_part(part: Part, metric: Metric, coef: Any) -> Mean:
+def _sum_of_part(part: Part, metric: Metric, coef: Any) -> tuple[float, float]:
+    """Return the sum of the values of a metric on a part, and their weight."""
     function, options = split_options(metric)
-    if function is pairwise_accuracy:  # the one whose mean is over pairs, not over queries
-        good, total = pairs_in_order(**_judged(part, coef), **options)
-        return Mean(float(np.sum(good)), float(np.sum(total)))
+    if function is pairwise_accuracy:  # the only mean over pairs, not over queries
+        y, scores, given = _arguments(part, coef)
+        good, total = pairs_in_order(y, scores, **given, **options)
+        return float(np.sum(good)), float(np.sum(total))
     values = _values_of_part(part, metric, coef)
     defined = values[~np.isnan(values)]
-    return Mean(float(np.sum(defined)), float(defined.size))
+    return float(np.sum(defined)), float(defined.size)
 
 
 def _values_of_part(part: Part, metric: Metric, coef: Any) -> Floats:
-    judged = _judged(part, coef)
-    values: Floats = metric(judged.pop("y"), judged.pop("scores"), per_query=True, **judged)
+    y, scores, given = _arguments(part, coef)
+    values: Floats = metric(y, scores, per_query=True, **given)
     return values
 
 
-def _judged(part: Part, coef: Any) -> dict[str, Any]:
-    """Return what a metric is called with."""
+def _arguments(part: Part, coef: Any) -> tuple[Floats, Floats, dict[str, Any]]:
+    """Return labels, scores and further arguments of a metric."""
     data = part.data
     assert data is not None
+    given = {"qid": data.qid, "sample_weight": data.sample_weight}
     scores = np.ravel(data.X) if coef is None else score_rows(data.X, coef)
-    judged = {"y": data.y, "scores": scores, "qid": data.qid}
-    if data.sample_weight is not None:
-        judged["sample_weight"] = data.sample_weight
-    return judged
+    return data.y, scores, {name: value for name, value in given.items() if value is not None}

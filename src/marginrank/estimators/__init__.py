@@ -1,8 +1,11 @@
-"""Estimators: they validate, choose, fit and store, and contain no numerics."""
+"""Estimators with the conventions of scikit-learn; the numerics are in fit and additive."""
 
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM
 from marginrank.estimators.additive_rank_svm_cv import AdditiveRankSVMCV
+from marginrank.estimators.cross_validation import cross_validate_ranking
+from marginrank.estimators.folding import as_linear_model
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
+from marginrank.estimators.loading import load_model
 from marginrank.estimators.query_scaler import QueryScaler
 from marginrank.estimators.rank_svm import RankSVM
 from marginrank.estimators.rank_svm_cv import RankSVMCV
@@ -22,4 +25,7 @@ __all__ = [
     "SelectKBestRanking",
     "SparseRankSVM",
     "SparseRankSVMCV",
+    "as_linear_model",
+    "cross_validate_ranking",
+    "load_model",
 ]

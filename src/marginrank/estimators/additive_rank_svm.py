@@ -1,14 +1,12 @@
-"""AdditiveRankSVM: a curve for each feature."""
+"""AdditiveRankSVM: one curve per feature."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from marginrank._utils.threads import effective_threads
 from marginrank._utils.types import Floats
@@ -17,34 +15,31 @@ from marginrank.data import RankingData
 from marginrank.data.categories import categorical_columns, text_categories, with_numbers
 from marginrank.data.feature_choice import columns_of
 from marginrank.data.validation import check_features
-from marginrank.estimators.base import BaseRanker, check_seed, finish, warn_of
+from marginrank.estimators.base import BaseRanker, check_seed, warn_of
 from marginrank.estimators.input import (
     check_features_of_fit,
-    check_listed,
     feature_names_of,
     features_of,
-    labels_beside,
-    queries_of,
+    labels_or_zeros,
+    pair_options,
     remember_columns,
-    set_features,
     take_columns,
     training_data,
     without_used_columns,
 )
-from marginrank.fit.inputs import check_propensity
-from marginrank.models import AdditiveModel, additive_model, write_model
-from marginrank.models.fit_report import print_iteration, report_of
+from marginrank.models import AdditiveModel, additive_model
+from marginrank.models.fit_report import print_iteration
 
 
 class AdditiveInput(NamedTuple):
-    """The documents; columns that a data frame has as categories; the text of some of these."""
+    """Documents, the columns that a data frame declares categorical, and the text of some."""
 
     data: RankingData
     categorical: list[int]
     texts: dict[int, list[str]]
 
     def with_categories(self, parameters: AdditiveParameters) -> AdditiveParameters:
-        """Return parameters whose categorical features are also those of the data frame."""
+        """Return parameters with the categorical columns of the data frame added."""
         if not self.categorical:
             return parameters
         listed = columns_of(
@@ -56,117 +51,105 @@ class AdditiveInput(NamedTuple):
         return replace(parameters, categorical_features=sorted({*listed, *self.categorical}))
 
 
-def documents_and_features(
-    X: Any,
-    y: Any,
-    qid: Any,
-    group: Any,
-    sample_weight: Any,
-    query_weight: Any,
-    *,
-    n_jobs: int | None,
-) -> AdditiveInput:
-    """Return what a fit was given, checked and grouped."""
-    X, values = take_columns(
-        X, y=y, qid=qid, group=group, sample_weight=sample_weight, query_weight=query_weight
-    )
+def additive_input(X: Any, *, n_jobs: int | None, **given: Any) -> AdditiveInput:
+    """Return the arguments of a fit, checked and grouped by query."""
+    X, values = take_columns(X, **given)
     categorical, texts = list(categorical_columns(X)), text_categories(X)
     data = training_data(with_numbers(X, texts), **values, allow_nan=True, n_jobs=n_jobs)
     return AdditiveInput(data, categorical, texts)
 
 
 class AdditiveRankSVM(BaseRanker):
-    """RankSVM with a curve for each feature, in the place of a weight.
+    """RankSVM with one curve per feature instead of one weight.
 
-    Scores are f(x) = Σ_k f_k(x_k), and what some pairs of features add with `interactions`. Each
-    f_k is straight between knots, which are quantiles of the feature. It minimises
-    Σ_k P(f_k) + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs, where the penalty P of a straight line is
-    that of RankSVM, ½ (σ w)², and that of other curves is more, by `smoothness` times their
-    roughness. So curves move away from lines only where the data pay for it: with two knots a
-    feature, or a huge `smoothness`, this is :class:`~marginrank.RankSVM`.
+    Scores are f(x) = Σ_k f_k(x_k), plus functions of pairs of features with `interactions`. Each
+    f_k is piecewise linear between knots, which are quantiles of the feature. The objective is
+    Σ_k P(f_k) + C · Σ ℓ(f(x_i) − f(x_j)) over the pairs. The penalty P of a straight line is
+    ½ (σ w)², as in RankSVM; other curves add `smoothness` times their roughness. So curves deviate
+    from lines only if this reduces the loss: with two knots per feature, or a huge `smoothness`,
+    the model is :class:`~marginrank.RankSVM`.
 
-    NaN is a value like any other: what it adds to a score is learned. So are None, pandas.NA and
-    masked entries.
+    Missing values (NaN, None, pandas.NA and masked entries) are allowed: their contribution to the
+    score is learned.
 
     Parameters
     ----------
     C : float, default=10.0
         Weight of the loss, as in :class:`~marginrank.RankSVM`.
     normalization : {"none", "pairs", "query"}, default="query"
-        As in :class:`~marginrank.RankSVM`; with "query", a C means the same for any amount of data.
+        As in :class:`~marginrank.RankSVM`; with "query", the meaning of C does not depend on the
+        amount of data.
     lam, objective, loss, solver, tol, max_iter, pair_selection, pair_cost, margin
         As in :class:`~marginrank.RankSVM`.
     max_bins : int, default=16
-        The largest number of bins between the knots of a feature, up to 254. A feature with fewer
-        values has a knot at each.
+        Maximum number of bins between the knots of a feature, up to 254. A feature with fewer
+        distinct values has a knot at each.
     smoothness : float, default=None
-        Weight of the roughness of curves, against the penalty of a line. None means
-        n_features / 200: the more curves there are, the smoother each.
+        Weight of the roughness of curves, relative to the penalty of a line. None means
+        n_features / 200.
     categorical_features : array-like of str, int or bool, or "from_dtype", optional
-        Features whose values are numbers that stand for names: their own names, their columns, or a
-        boolean mask. Each value gets a weight of its own, as if it were a column of zeros and ones.
-        Values that the fit did not see add what missing ones do; they are compared exactly, so use
-        integers. Columns of a pandas frame that have the type "category" are categorical without
-        being listed, and may hold text; "from_dtype" lists no others, as None does.
+        Categorical features: their names, their columns, or a boolean mask. Each value gets its
+        own weight, as with one-hot encoding. Values that were not in the training data are treated
+        as missing. Values are compared exactly, so use integers. Columns of a pandas frame with
+        dtype "category" are always categorical and may hold text; "from_dtype" adds no others, as
+        None does.
     interactions : int, default=0
-        Number of pairs of features that may act together: pairs whose joint effect promises most
-        are found one after the other, and each gets a function of both features, which holds what
-        no sum of two curves can.
+        Number of pairs of features with a joint function. The most promising pairs are selected
+        one after the other; each function models what a sum of two curves cannot.
     monotonic_cst : dict or array-like of int of shape (n_features,), optional
-        Features whose curves may only rise (1) or fall (-1), by their own name or column, as
-        ``{"bm25": 1, 3: -1}``; or 1, -1 or 0 for each feature. What is added for missing values is
-        free. With the hinge loss, its solver is "smoothing".
+        Features whose curves must increase (1) or decrease (-1), by name or column, as in
+        ``{"bm25": 1, 3: -1}``; or 1, -1 or 0 for each feature. The contribution of missing values
+        is not constrained. With the hinge loss, the solver is "smoothing".
     group_l1 : float, default=0.0
-        Weight of Σ_k √(2 P(f_k)), the norms of the curves beside their squares, which drops
-        features: their curves are zero. It cannot be combined with `monotonic_cst`. It adds
-        `group_l1` · σ |w| for a line. Its solver is "newton", or "smoothing" for the hinge loss.
+        Weight of the group-lasso penalty Σ_k √(2 P(f_k)), which drops whole features; it is
+        `group_l1` · σ |w| for a line. It cannot be combined with `monotonic_cst`. The solver is
+        "newton", or "smoothing" for the hinge loss.
     scale : None, {"standard", "range", "query"} or array-like, default="standard"
-        What features are divided by, as in :class:`~marginrank.RankSVM`. Where values are missing,
-        it is that with the middle one of the knots in their place.
-    n_jobs : int, default=None
-        Number of threads; None and −1 mean all. The result does not depend on it.
-    verbose : int, default=0
-        If positive, print a line an iteration.
-    random_state : int, RandomState instance or None, default=0
-        Seed of the samples that speed up "newton".
+        Divisors of the features, as in :class:`~marginrank.RankSVM`. Missing values are replaced by
+        the middle knot to compute them.
+    n_jobs, verbose, random_state
+        As in :class:`~marginrank.RankSVM`.
 
     Attributes
     ----------
     curves_ : list of Curve
-        For each feature its `knots`, the `values` there, what is added for `missing` values, and
-        whether it is `categorical`.
+        For each feature the `knots`, the `values` at the knots, the contribution of `missing`
+        values, and whether it is `categorical`.
     interactions_ : list of Interaction
-        For each pair of `features` their `knots`, and the `values` at each two of them, of which
-        the first row and column are for missing values. The most promising are first.
+        For each pair of `features` the `knots` and the `values` at each combination of knots; the
+        first row and column are for missing values. The most promising pairs are first.
     smoothness_ : float
         The smoothness that was used.
     scale_ : ndarray of shape (n_features,), or None
-        What features were divided by.
-    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
+        Divisors of the features.
+    objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, n_features_in_, feature_names_in_
         As in :class:`~marginrank.RankSVM`.
     n_rounds_ : int or None
-        The same; None if `objective` is "pairs".
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have names that are strings.
+        As in :class:`~marginrank.RankSVM`; None if `objective` is "pairs".
+
+    See Also
+    --------
+    AdditiveRankSVMCV : Selects C, smoothness and bins by cross-validation.
+    marginrank.plots.plot_additive : Draws the curves.
 
     Notes
     -----
-    Values are kept in three bytes while it learns: the bin, and a place in it rounded to 2⁻¹⁶ of
-    the bin's width. Scores of :meth:`predict` are made of the values as they are.
+    During the fit, values are stored in three bytes: the bin, and the position in it rounded to
+    2⁻¹⁶ of its width. :meth:`predict` uses the exact values.
 
     Examples
     --------
     >>> import numpy as np
     >>> from marginrank import AdditiveRankSVM, RankSVM
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> y = -np.abs(X[:, 0]) + X[:, 1]  # the nearer to zero the better: no line ranks that
+    >>> y = -np.abs(X[:, 0]) + X[:, 1]  # not monotone in the first feature
     >>> RankSVM().fit(X, y).score(X, y) < 0.9
     True
     >>> AdditiveRankSVM().fit(X, y).score(X, y) > 0.97
     True
     """
+
+    _parameters_type = AdditiveParameters
 
     def __init__(
         self,
@@ -193,27 +176,7 @@ class AdditiveRankSVM(BaseRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.C = C
-        self.lam = lam
-        self.objective = objective
-        self.loss = loss
-        self.max_bins = max_bins
-        self.smoothness = smoothness
-        self.categorical_features = categorical_features
-        self.interactions = interactions
-        self.monotonic_cst = monotonic_cst
-        self.group_l1 = group_l1
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.margin = margin
-        self.normalization = normalization
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
     def fit(
         self,
@@ -228,15 +191,14 @@ class AdditiveRankSVM(BaseRanker):
         pairs: Any = None,
         pair_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn the curves.
+        """Fit the curves.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents; NaN is allowed where X is a matrix.
+            The documents; NaN is allowed in a matrix or data frame.
         y, qid, group, sample_weight, query_weight, propensity, pairs, pair_weight
-            As in :meth:`RankSVM.fit`. Weights count in the loss alone: knots and scales are those
-            of the documents, whatever these weigh.
+            As in :meth:`RankSVM.fit`. Knots and scales ignore weights.
 
         Returns
         -------
@@ -245,34 +207,22 @@ class AdditiveRankSVM(BaseRanker):
         """
         parameters = self._parameters()
         seed = check_seed(self.random_state)
-        labels, group = labels_beside(pairs, X, y, qid, group)
-        weights = (qid, group, sample_weight, query_weight)
-        given = documents_and_features(X, labels, *weights, n_jobs=self.n_jobs)
-        data = given.data
+        labels, group = labels_or_zeros(pairs, X, y, qid, group)
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        given = additive_input(X, y=labels, qid=qid, group=group, **weights, n_jobs=self.n_jobs)
         model = fit_additive(
-            data,
+            given.data,
             given.with_categories(parameters),
-            pairs=check_listed(pairs, pair_weight, data.n_documents),
-            propensity=check_propensity(propensity, data.n_documents),
+            **pair_options(given.data, pairs, pair_weight, propensity),
             seed=seed,
             callback=print_iteration if self.verbose else None,
         )
-        self._take_over(model, given)
+        for k, texts in given.texts.items():
+            model.curves[k] = model.curves[k]._replace(categories=tuple(texts))
+        self._take_over(model, features_of(given.data))
         remember_columns(self, y, qid, sample_weight, query_weight)
         warn_of(empty_message(model, parameters))
         return self
-
-    def _parameters(self) -> AdditiveParameters:
-        names = [field.name for field in fields(AdditiveParameters)]
-        return AdditiveParameters(**{name: getattr(self, name) for name in names})
-
-    def _take_over(self, model: AdditiveModel, given: AdditiveInput) -> None:
-        """Set the attributes of a fit; raise what has ended it, or warn of its result."""
-        for k, texts in given.texts.items():
-            model.curves[k] = model.curves[k]._replace(categories=tuple(texts))
-        set_features(self, features_of(model) | queries_of(given.data))
-        self._set_model(model)
-        finish(report_of(model), self.tol, None)
 
     def _set_model(self, model: AdditiveModel) -> None:
         self.curves_ = model.curves
@@ -281,19 +231,7 @@ class AdditiveRankSVM(BaseRanker):
         self._set_report(model.report)
         self.n_rounds_ = None if model.report is None else model.report.n_rounds
 
-    def predict(self, X: Any) -> Floats:
-        """Return the scores f(x); a higher score ranks higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents; NaN is allowed.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-        """
-        self._require_model()
+    def _scores(self, X: Any) -> Floats:
         if not isinstance(X, RankingData):
             texts = {k: c.categories for k, c in enumerate(self.curves_) if c.categories}
             X = with_numbers(without_used_columns(self, X), texts)
@@ -302,45 +240,29 @@ class AdditiveRankSVM(BaseRanker):
         threads = effective_threads(self.n_jobs)
         return additive_model.scores(self.curves_, checked, threads, self.interactions_)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
-
-        Parameters
-        ----------
-        path : str or path
-            The file, JSON with the curves and the parameters; it appears only when it is complete.
-        """
-        write_model(self.to_additive_model(), path)
-
     def to_additive_model(self) -> AdditiveModel:
-        """Return the fitted model as plain data, as model files hold it."""
+        """Return the fitted model as a record, as stored in model files."""
         self._require_model()
+        fitted: Any = getattr(self, "best_estimator_", self)  # of a search
         return AdditiveModel(
-            curves=self.curves_,
-            parameters=self.get_params(deep=False),
-            feature_names=feature_names_of(self),
-            report=self._report(),
-            interactions=self.interactions_,
-            scale=getattr(self, "scale_", None),
+            curves=fitted.curves_,
+            parameters=fitted.get_params(deep=False),
+            feature_names=feature_names_of(fitted),
+            report=fitted._report(),
+            interactions=fitted.interactions_,
+            scale=getattr(fitted, "scale_", None),
         )
 
     def _plain_model(self) -> AdditiveModel:
         return self.to_additive_model()
 
-    def _require_model(self) -> None:
-        """Raise NotFittedError without curves."""
-        check_is_fitted(self)
-
     @classmethod
     def from_additive_model(cls, model: AdditiveModel) -> Self:
-        """Return a fitted estimator that predicts what the saved one did."""
-        self = cls(**model.parameters)
-        set_features(self, features_of(model))
-        self._set_model(model)
-        return self
+        """Return a fitted estimator with the predictions of `model`."""
+        return cls._from_model(model)
 
     def __sklearn_tags__(self) -> Tags:
-        """Describe the estimator to scikit-learn."""
+        """Return the tags for scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags

@@ -1,9 +1,9 @@
-"""AdditiveRankSVMCV: an additive ranker that searches its own C, smoothness and bins."""
+"""AdditiveRankSVMCV: additive ranker that selects C, smoothness and bins by cross-validation."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, Self
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,30 +12,28 @@ from marginrank._utils.parameters import ParameterError, given
 from marginrank.additive.fit import AdditiveParameters
 from marginrank.additive.selection import AdditiveLearner
 from marginrank.data import RankingData
-from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, documents_and_features
-from marginrank.estimators.base import check_seed
-from marginrank.estimators.input import features_of, queries_of, remember_columns, set_features
-from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchMixin
-from marginrank.models import AdditiveModel
+from marginrank.estimators.additive_rank_svm import AdditiveRankSVM, additive_input
+from marginrank.estimators.input import remember_columns
+from marginrank.estimators.search_base import SearchRanker
 from marginrank.models.parameters import BINS_TRIED, CURVES_TRIED, SMOOTHNESS_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
 
 
-class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
-    """AdditiveRankSVM with the C, smoothness and number of bins that rank held-out queries best.
+class AdditiveRankSVMCV(SearchRanker, AdditiveRankSVM):  # type: ignore[misc]
+    """AdditiveRankSVM with C, smoothness and number of bins selected by cross-validation.
 
-    Every candidate of the grid is trained without each fold, and scored on it, as in
-    :class:`~marginrank.RankSVMCV`; the last fit is on all data. Models of a fold share knots,
-    bins and shapes of curves, and each starts from its neighbour on the grid.
+    Every candidate of the grid is trained without each fold and scored on it, as in
+    :class:`~marginrank.RankSVMCV`; the last fit is on all data. The models of a fold share knots
+    and bins, and each is warm-started from its neighbor on the grid.
 
     Parameters
     ----------
     Cs : array-like, optional
-        Values of C to try. By default `n_points` powers of ten around 1, divided by the weight of
-        all pairs: by nothing with ``normalization="pairs"``, by their number with "none". Then one
-        parameter is searched at a time: the first bins and smoothness are tried with all of them,
-        others with the best C so far. Where an end of the grid is the best, it goes on, by up to a
-        factor of 10 down and 100 up.
+        Values of C to try; all combinations are tried. By default `n_points` powers of ten around
+        1, divided by the number of pairs if ``normalization="none"``; one parameter is then
+        searched at a time: all values of C with the first bins and smoothness, other bins and
+        smoothness with the best C so far. If the best C is at an end, the grid is extended, by up
+        to a factor of 10 down and 100 up.
     n_points : int, default=3
         Length of the default grid.
     smoothness : float or array-like, default=(0.03, 3)
@@ -45,17 +43,18 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
     cv, scoring, refit
         As in :class:`~marginrank.RankSVMCV`.
     rule : {"best", "one_se"}, default="best"
-        Select the highest mean, and of equals the first bins and smoothness and the smallest C; or
-        the smallest C, with the other parameters of the best, whose mean is not lower by more than
-        one standard error of the best one's mean.
+        "best" selects the highest mean, and among equals the first bins and smoothness and the
+        smallest C. "one_se" selects the smallest C whose mean is within one standard error of the
+        best, with the other parameters of the best.
     normalization : {"none", "pairs", "query"}, default="pairs"
-        As in :class:`~marginrank.RankSVM`; with "pairs", a C means the same for any amount of data.
+        As in :class:`~marginrank.RankSVM`; with "pairs", the meaning of C does not depend on the
+        amount of data.
     loss, categorical_features, interactions, monotonic_cst, group_l1, solver, tol, max_iter
-        As in :class:`~marginrank.AdditiveRankSVM`. Fits of folds need not come closer than 1e-3.
+        As in :class:`~marginrank.AdditiveRankSVM`. Fits to folds use a `tol` of at least 1e-3.
     pair_selection, pair_cost, margin, scale
         As in :class:`~marginrank.AdditiveRankSVM`.
     n_jobs, verbose, random_state
-        As in :class:`~marginrank.AdditiveRankSVM`; the seed is also that of the folds, and a
+        As in :class:`~marginrank.AdditiveRankSVM`; the seed is also used for the folds, and a
         positive `verbose` also prints one line per fit to a fold.
 
     Attributes
@@ -63,13 +62,10 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
     best_params_, best_score_, best_index_, cv_results_, search_, comparison_, n_splits_
         As in :class:`~marginrank.RankSVMCV`.
     best_estimator_ : AdditiveRankSVM
-        The last fit. A file that :meth:`save` writes holds this.
-    curves_, interactions_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
-        Those of `best_estimator_`; see :class:`~marginrank.AdditiveRankSVM`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if there are any.
+        The last fit, which :meth:`save` writes.
+    curves_, interactions_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
+n_features_in_, feature_names_in_
+        Attributes of `best_estimator_`; see :class:`~marginrank.AdditiveRankSVM`.
 
     Examples
     --------
@@ -82,7 +78,6 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
 
     _estimator = AdditiveRankSVM
     _searched = ("max_bins", "smoothness")
-    _found = ("curves_", "interactions_", *FIT_ATTRIBUTES, "n_rounds_", "smoothness_")
 
     def __init__(
         self,
@@ -112,80 +107,28 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.Cs = Cs
-        self.n_points = n_points
-        self.smoothness = smoothness
-        self.max_bins = max_bins
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.refit = refit
-        self.loss = loss
-        self.categorical_features = categorical_features
-        self.interactions = interactions
-        self.monotonic_cst = monotonic_cst
-        self.group_l1 = group_l1
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.margin = margin
-        self.normalization = normalization
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
-    def fit(  # type: ignore[override]
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Search the parameters, and fit the curves with the best ones.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight
-            As in :meth:`AdditiveRankSVM.fit`. The metric is not weighted.
-
-        Returns
-        -------
-        AdditiveRankSVMCV
-            The fitted estimator.
-        """
-        self._check_search()
+    def _space(self) -> SearchSpace:
         Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
         axes = {name: self._values(name) for name in self._searched}
         base = AdditiveParameters(**self._fixed(f.name for f in fields(AdditiveParameters)))
-        seed = check_seed(self.random_state)
-        documents = documents_and_features(
-            X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs
-        )
-        data = documents.data
-        base = documents.with_categories(base)
-        self._search(data, SearchSpace(base, axes, Cs, self.n_points, AdditiveLearner()), seed)
-        set_features(self, features_of(data) | queries_of(data))
-        remember_columns(self, y, qid, sample_weight, query_weight)
-        if qid is None and group is None and not isinstance(X, RankingData):
-            group = [data.n_documents]  # the search has warned
-        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
-        self._fit_best(X, y, qid=qid, group=group, **weights)
-        return self
+        return SearchSpace(base, axes, Cs, self.n_points, AdditiveLearner())
 
-    def to_additive_model(self) -> AdditiveModel:
-        """Return the last fit as plain data, as model files hold it."""
-        self._require_model()
-        model: AdditiveModel = self.best_estimator_.to_additive_model()
-        return model
+    def _documents(
+        self, X: Any, given: dict[str, Any], space: SearchSpace
+    ) -> tuple[RankingData, SearchSpace]:
+        documents = additive_input(X, **given, n_jobs=self.n_jobs)
+        remember_columns(self, *given.values())
+        return documents.data, replace(space, base=documents.with_categories(space.base))
+
+    def _refit(self, estimator: Any, data: RankingData, X: Any, given: dict[str, Any]) -> Any:
+        if given["qid"] is None and given["group"] is None and not isinstance(X, RankingData):
+            given["group"] = [data.n_documents]  # the search has warned about missing queries
+        return estimator.fit(X, **given)  # not `data`, which lacks the text of categories
 
     def _values(self, name: str) -> list[Any]:
-        """Return the values of a parameter to try, once each."""
+        """Return the distinct values of a parameter to try."""
         listed = getattr(self, name)
         values = [_plain(value) for value in (listed if _is_listed(listed) else [listed])]
         if any(map(_is_listed, values)):
@@ -196,10 +139,9 @@ class AdditiveRankSVMCV(SearchMixin, AdditiveRankSVM):
 
 
 def _is_listed(value: Any) -> bool:
-    """Whether these are several values, and no text."""
     return np.iterable(value) and not isinstance(value, str)
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy number as a Python number, and everything else as it is."""
+    """Return a NumPy number as a Python number, and everything else unchanged."""
     return value.item() if isinstance(value, (np.generic, np.ndarray)) and not value.ndim else value

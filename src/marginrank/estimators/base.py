@@ -1,15 +1,13 @@
-"""What the estimators with linear weights share: everything but the fit."""
+"""Base classes of the rankers: ranks, scores, files, exports and attributes of a fit."""
 
 from __future__ import annotations
 
-import difflib
-import functools
-import inspect
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
-from typing import Any, Self
+from dataclasses import fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,11 +24,14 @@ from marginrank.data import RankingData
 from marginrank.data.ranking_data import check_beside_data
 from marginrank.data.validation import check_finite
 from marginrank.estimators.input import (
-    FeatureInfo,
+    KeywordArguments,
     documents_to_score,
     feature_names_of,
     features_of,
+    is_tensor,
+    labels_or_zeros,
     one_query_if_forgotten,
+    pair_options,
     remember_columns,
     set_features,
     take_columns,
@@ -39,12 +40,12 @@ from marginrank.estimators.input import (
 from marginrank.export.exporting import export_files, name_for, write_files
 from marginrank.export.names import Names
 from marginrank.export.sums import Model
-from marginrank.fit.inputs import Opened, is_path, open_documents
+from marginrank.fit.inputs import is_path, open_documents
 from marginrank.fit.scaling import effect_message
 from marginrank.fit.stream_progress import StreamProgress, Watch
 from marginrank.metrics import pairwise_accuracy
 from marginrank.metrics.ranking import ranks
-from marginrank.models import LinearModel, write_model
+from marginrank.models import LinearModel, kernel_model, write_model
 from marginrank.models.features import Reason
 from marginrank.models.fit_report import (
     FitReport,
@@ -53,96 +54,49 @@ from marginrank.models.fit_report import (
     print_iteration,
     report_of,
 )
+from marginrank.models.kernel_model import KernelModel
 
-# The parts of a report that are attributes, with an underscore at the end.
-REPORTED = (
-    "objective",
-    "gap",
-    "stop_reason",
-    "n_iter",
-    "n_pairs",
-    "n_rounds",
-    "C",
-    "smoothness",
-    "history",
-)
+# Fields of a FitReport that become attributes, with an underscore at the end.
+REPORTED: tuple[str, ...] = ("objective", "gap", "stop_reason", "n_iter", "n_pairs", "history")
+REPORTED += ("n_rounds", "C", "smoothness")  # if not None
 
 
-# Keywords of other libraries, and of other estimators here.
-HINTS = {
-    "fit": {
-        "groups": "pass query ids as qid=, or sizes of contiguous queries as group=",
-        "query_id": "pass query ids as qid=",
-        **dict.fromkeys(
-            ("eval_set", "eval_qid", "eval_group"),
-            "this fit has no use for validation data, so drop it; SGDRankSVM.fit takes it",
-        ),
-    },
-    "__init__": {
-        "objective": 'pass pair_cost="ndcg" to weight pairs by NDCG, or fit the estimator without '
-        "CV in its name with objective= and best_params_",
-        "kernel": "use KernelRankSVM",
-        "metric": "pass scoring= to an estimator that has it, such as RankSVMCV",
-    },
-}
+class BaseRanker(KeywordArguments, BaseEstimator):
+    """A ranker: ranks, scores and exports follow from ``predict``."""
 
-
-class KeywordHints:
-    """Mixin: unknown keywords of the constructor and of fit raise a TypeError with a hint."""
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Wrap the methods that the class defines."""
-        super().__init_subclass__(**kwargs)
-        for name in HINTS.keys() & vars(cls).keys():
-            setattr(cls, name, _with_hints(vars(cls)[name]))
-
-
-def _with_hints(method: Callable[..., Any]) -> Callable[..., Any]:
-    known = [name for name in inspect.signature(method).parameters if name != "self"]
-
-    @functools.wraps(method)
-    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for name in kwargs:
-            if name not in known:
-                where = type(self).__name__ + ("" if is_constructor else f".{method.__name__}")
-                raise TypeError(
-                    f"{where}() got an unexpected keyword argument {name!r}"
-                    + _hint(method.__name__, name, known)
-                )
-        return method(self, *args, **kwargs)
-
-    is_constructor = method.__name__ == "__init__"
-    return checked
-
-
-def _hint(method: str, name: str, known: list[str]) -> str:
-    """Return what to pass instead of an unknown keyword, as the end of a sentence."""
-    if name in HINTS[method]:
-        return f"; {HINTS[method][name]}."
-    near = {other.lower(): other for other in known}
-    matches = difflib.get_close_matches(name.lower(), near, n=1, cutoff=0.7)
-    return f"; did you mean {near[matches[0]]!r}?" if matches else "."
-
-
-class BaseRanker(KeywordHints, BaseEstimator):
-    """What all rankers share: ranks, scores and exports of what ``predict`` returns."""
-
+    _parameters_type: ClassVar[Any]  # dataclass of the parameters of the fit
     n_jobs: int | None
 
-    # With metadata routing enabled, queries reach fit and score without being asked for.
+    # With metadata routing enabled, fit and score get queries without being asked for.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
-    @abstractmethod
     def predict(self, X: Any) -> Floats:
-        """Return the score of each document; a higher score ranks higher."""
+        """Return the score of each document; a higher score ranks higher.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
+            The documents, with the features of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            The scores.
+        """
+        self._require_model()
+        return self._scores(X)
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Floats:
+        """Return the scores of a fitted model."""
 
     def rank(
         self, X: Any, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Integers:
-        """Return the rank of each document inside its query, 1 for the best.
+        """Return the rank of each document within its query, 1 for the best.
 
-        Documents with equal scores are ranked in the order of the rows.
+        Documents with equal scores are ranked in row order.
 
         Parameters
         ----------
@@ -154,6 +108,7 @@ class BaseRanker(KeywordHints, BaseEstimator):
         Returns
         -------
         ndarray of int64, shape (n_documents,)
+            The ranks.
         """
         if isinstance(X, RankingData):
             check_beside_data(qid=qid, group=group)
@@ -182,7 +137,8 @@ class BaseRanker(KeywordHints, BaseEstimator):
         Returns
         -------
         float
-            See :func:`~marginrank.metrics.pairwise_accuracy`.
+            Share of the pairs in the right order; see
+            :func:`~marginrank.metrics.pairwise_accuracy`.
         """
         if isinstance(X, RankingData):
             check_beside_data(y=y, qid=qid, group=group, sample_weight=sample_weight)
@@ -193,19 +149,20 @@ class BaseRanker(KeywordHints, BaseEstimator):
         return pairwise_accuracy(values.pop("y"), scores, **values, group=group, n_jobs=self.n_jobs)
 
     def explain(self, preferred: Any, other: Any) -> list[Reason]:
-        """Return what each feature adds to the difference of two scores, the strongest first.
+        """Return the contribution of each feature to the difference of two scores.
 
         Parameters
         ----------
         preferred, other : array-like of shape (n_features,)
-            The two documents; also sparse rows, and rows of a data frame, whose names must be those
-            of the features.
+            The two documents: arrays, sparse rows, or rows of a data frame with the feature names
+            of the fit.
 
         Returns
         -------
         list of Reason
-            With `feature`, `name`, the values `preferred` and `other`, and the `difference` that
-            the feature makes; these sum to the difference of the scores.
+            One per feature, the largest contribution first, with `feature`, `name`, the values
+            `preferred` and `other`, and the `difference`. The differences sum to the difference of
+            the scores.
         """
         return self._plain_model().explain(preferred, other)
 
@@ -223,33 +180,86 @@ class BaseRanker(KeywordHints, BaseEstimator):
         Parameters
         ----------
         path : str or path
-            The main file; what else the target needs is written beside it.
+            The main file; other files that the target needs are written next to it.
         to : str
             The target, such as "elasticsearch", "sqlite" or "c"; ``marginrank export --help`` lists
             them.
         name : str, optional
-            What to call the model there; by default as the file.
+            Name of the model in the target; by default the name of the file.
         names : list of str, or dict of str to str, optional
-            A name for each feature there, or other names for some of them. By default the names are
+            A name for each feature, or other names for some of them. By default the names are
             ``feature_names_in_``, or f1, f2, ….
         offset : float, default=0.0
-            What to add to every score, for engines that refuse negative ones.
+            Constant added to every score, for engines that do not accept negative scores.
 
         Returns
         -------
         list of str
-            The files.
+            The paths of the files.
         """
         model: Model = self._plain_model()
         files = export_files(model, to, name=name or name_for(path), names=names, offset=offset)
         return write_files(path, files)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file, which :func:`marginrank.load_model` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, JSON for an additive model and NumPy's .npz for a kernel model; it is written
+            atomically. A kernel that is a Python function cannot be saved.
+        """
+        model: Any = self._plain_model()
+        write = kernel_model.write if isinstance(model, KernelModel) else write_model
+        write(model, path)
+
     @abstractmethod
     def _plain_model(self) -> Model:
-        """Return the fitted model as plain data, which is exported and explained."""
+        """Return the model record that is saved, exported and explained."""
+
+    @abstractmethod
+    def _set_model(self, model: Any) -> None:
+        """Set the fitted attributes, except the features, from a model record."""
+
+    def _parameters(self) -> Any:
+        names = [field.name for field in fields(self._parameters_type)]
+        return self._parameters_type(**{name: getattr(self, name) for name in names})
+
+    def _require_model(self) -> None:
+        check_is_fitted(self)
+
+    def _data(self, X: Any, **given: Any) -> RankingData:
+        """Return the arguments of a fit, checked and grouped by query."""
+        remember_columns(self, *given.values())
+        return training_data(X, **given, n_jobs=self.n_jobs)
+
+    @classmethod
+    def _from_model(cls, model: Any) -> Self:
+        self = cls(**model.parameters)
+        set_features(self, features_of(model))
+        self._set_model(model)
+        return self
+
+    def _take_over(self: Any, model: Any, features: dict[str, Any]) -> None:
+        """Set the attributes of a fit; raise the error that ended it, or warn about its result."""
+        set_features(self, features)
+        self._set_model(model)
+        report = report_of(model)
+        if report.stop_reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        if report.error is not None:
+            # A copy, because the traceback of a raised error refers to `report`, which holds it.
+            raise copy(report.error)
+        if isinstance(self, LinearRanker):  # the weights of others are not one per feature
+            warn_of(effect_message(report.without_effect, feature_names_of(self)))
+        warn_of(self._convergence_message(report), ConvergenceWarning)
+
+    def _convergence_message(self: Any, report: FitReport) -> Message | None:
+        return convergence_message(report, self.tol)
 
     def _set_report(self, report: FitReport | None) -> None:
-        """Set the attributes that describe the fit, and drop those of an earlier one."""
+        """Set the attributes that describe the fit, and delete older ones."""
         for name in REPORTED:
             value = getattr(report, name, None)
             self.__dict__.pop(f"{name}_", None)
@@ -257,14 +267,14 @@ class BaseRanker(KeywordHints, BaseEstimator):
                 setattr(self, f"{name}_", value)
 
     def _report(self) -> FitReport | None:
-        """Return how the fit ended; None for models from elsewhere."""
+        """Return the report of the fit; None for models of other programs."""
         if not hasattr(self, "objective_"):
             return None
         reported: dict[str, Any] = {name: getattr(self, f"{name}_", None) for name in REPORTED}
         return FitReport(**reported)
 
     def __sklearn_tags__(self) -> Tags:
-        """Describe the estimator to scikit-learn."""
+        """Return the tags for scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
@@ -272,38 +282,13 @@ class BaseRanker(KeywordHints, BaseEstimator):
 
 
 class LinearRanker(BaseRanker):
-    """An estimator that scores documents by Xw, with w in ``coef_``."""
+    """A ranker with the scores Xw, with w in ``coef_``."""
 
-    def _data(
-        self,
-        X: Any,
-        y: ArrayLike | None,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_weight: ArrayLike | None,
-    ) -> RankingData:
-        """Return what a fit was given, checked and grouped."""
-        remember_columns(self, y, qid, sample_weight, query_weight)
-        return training_data(X, y, qid, group, sample_weight, query_weight, n_jobs=self.n_jobs)
-
-    def predict(self, X: Any) -> Floats:
-        """Return the scores Xw; a higher score ranks higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-        """
-        self._require_model()
+    def _scores(self, X: Any) -> Floats:
         X_checked, matrix = documents_to_score(self, X)
         threads = effective_threads(self.n_jobs)
         scores: Floats = matrix.dot(self.coef_, None, threads)
-        if not np.isfinite(scores.sum()):
+        if not np.isfinite(scores.sum()):  # cheaper than a pass over X before every prediction
             check_finite(X_checked, matrix, threads)
         return scores
 
@@ -313,42 +298,35 @@ class LinearRanker(BaseRanker):
         Parameters
         ----------
         path : str or path
-            The file; it appears only when it is complete.
+            The file; it is written atomically.
         format : {"json", "liblinear", "svmrank"}, default="json"
-            JSON keeps everything; the model formats of LIBLINEAR-ranksvm and of
-            SVM^rank keep the weights.
+            JSON keeps everything; the formats of LIBLINEAR-ranksvm and SVM^rank keep the weights
+            only.
         """
         write_model(self.to_linear_model(), path, format)
 
     def to_linear_model(self) -> LinearModel:
-        """Return the fitted model as plain data, as model files hold it."""
+        """Return the fitted model as a record, as stored in model files."""
         self._require_model()
+        fitted: Any = getattr(self, "best_estimator_", self)  # of a search
         return LinearModel(
-            coef=self.coef_,
-            parameters=self.get_params(deep=False),
-            feature_names=feature_names_of(self),
-            report=self._report(),
-            estimator=type(self).__name__,
-            scale=getattr(self, "scale_", None),
+            coef=fitted.coef_,
+            parameters=fitted.get_params(deep=False),
+            feature_names=feature_names_of(fitted),
+            report=fitted._report(),
+            estimator=type(fitted).__name__,
+            scale=getattr(fitted, "scale_", None),
         )
 
     def _plain_model(self) -> LinearModel:
         return self.to_linear_model()
 
-    def _require_model(self) -> None:
-        """Raise NotFittedError without weights."""
-        check_is_fitted(self)
-
     @classmethod
     def from_linear_model(cls, model: LinearModel) -> Self:
-        """Return a fitted estimator that predicts what `model` does."""
-        self = cls(**model.parameters)
-        set_features(self, features_of(model))
-        self._set_model(model)
-        return self
+        """Return a fitted estimator with the predictions of `model`."""
+        return cls._from_model(model)
 
     def _set_model(self, model: LinearModel) -> None:
-        """Set the attributes of a fitted estimator, but for the features."""
         self.coef_ = model.coef
         self.scale_ = model.scale
         self._set_report(model.report)
@@ -357,24 +335,41 @@ class LinearRanker(BaseRanker):
 class BatchRanker(LinearRanker):
     """A linear ranker whose fit is one run of a solver."""
 
-    def _open(self, X: Any, memory_limit: Any, **given: Any) -> Opened:
-        """Return what a fit was given, checked and grouped, or the store that it named."""
+    _fit_function: ClassVar[Callable[..., LinearModel]]  # fit_linear or fit_sparse
+
+    def _fit(
+        self, X: Any, y: Any, *, qid: Any, group: Any, memory_limit: Any, weights: Any, pairs: Any
+    ) -> Any:
+        """Fit documents in memory or in a store, set the attributes and return the parameters.
+
+        `weights` and `pairs` are further arguments of ``fit`` by name: weights of documents and
+        queries; pairs, their weights and propensities.
+        """
+        parameters = self._parameters()
+        seed = check_seed(self.random_state)
+        y, group = labels_or_zeros(pairs.get("pairs"), X, y, qid, group)
+        given = {"y": y, "qid": qid, "group": group, **weights}
         if is_path(X):
             check_beside_data("the path of a store", **given)
-        else:
-            X = self._data(X, **given)
-        opened = open_documents(X, memory_limit)
+        opened = open_documents(X if is_path(X) else self._data(X, **given), memory_limit)
         warn_of(opened.message)
-        return opened
-
-    def _watch(self, data: RankingData, memory_limit: int | None) -> Watch:
-        """Return what a fit tells while it goes on."""
-        if not self.verbose:
-            return Watch()
-        if memory_limit is None:
-            return Watch(print_iteration)
-        progress = StreamProgress(data.n_documents, self.tol)
-        return Watch(progress.print_iteration, progress.on_read)
+        data, limit = opened.data, opened.memory_limit
+        watch = Watch(print_iteration) if self.verbose else Watch()
+        if self.verbose and limit is not None:
+            progress = StreamProgress(data.n_documents, self.tol)
+            watch = Watch(progress.print_iteration, progress.on_read)
+        model = type(self)._fit_function(
+            data,
+            parameters,
+            **pair_options(data, **pairs),
+            seed=seed,
+            w0=self._start(data.n_features),
+            memory_limit=limit,
+            tensor=X if is_tensor(X) else None,  # a fit may use it on its device
+            **watch._asdict(),
+        )
+        self._take_over(model, features_of(data))
+        return parameters
 
     def _start(self, n_features: int) -> Floats | None:
         coef: Floats | None = getattr(self, "coef_", None) if self.warm_start else None
@@ -385,22 +380,6 @@ class BatchRanker(LinearRanker):
             )
         return coef
 
-    def _take_over(self, model: LinearModel, data: FeatureInfo) -> None:
-        """Set the attributes of a fit; raise what has ended it, or warn of its result."""
-        set_features(self, features_of(data))
-        self._set_model(model)
-        finish(report_of(model), self.tol, data.feature_names)
-
-
-def finish(report: FitReport, tol: float, names: Sequence[str] | None) -> None:
-    """Raise what has ended a fit, or warn of what is wrong with its result."""
-    if report.stop_reason is StopReason.INTERRUPTED:
-        raise KeyboardInterrupt
-    if report.error is not None:
-        raise copy(report.error)  # a copy: its traceback leads to `report`, which holds the error
-    warn_of(effect_message(report.without_effect, names))
-    warn_of(convergence_message(report, tol), ConvergenceWarning)
-
 
 def warn_of(message: Message | None, category: type[Warning] = UserWarning) -> None:
     """Emit `message` as a warning, if not None."""
@@ -409,7 +388,7 @@ def warn_of(message: Message | None, category: type[Warning] = UserWarning) -> N
 
 
 def check_seed(random_state: Any) -> int:
-    """Return a seed drawn from what scikit-learn takes as random_state."""
+    """Return an integer seed for a `random_state` of scikit-learn."""
     try:
         return int(check_random_state(random_state).randint(2**31))
     except ValueError as error:

@@ -1,11 +1,11 @@
-"""Cross validation of any estimator by query."""
+"""Cross-validation of any estimator by query."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,23 +18,27 @@ from marginrank._utils.tables import ResultTable
 from marginrank._utils.types import Floats, Integers
 from marginrank.data import RankingData
 from marginrank.data.ranking_data import check_beside_data
-from marginrank.estimators import queries_of_fits as queries_of_fits
 from marginrank.estimators.base import check_seed
+from marginrank.estimators.query_routing import (
+    fit_with_queries,
+    request_queries,
+    score_documents,
+    takes_queries,
+)
 from marginrank.metrics.names import Metric, metric_name, order_free
 from marginrank.metrics.scorers import metric_of
 from marginrank.selection.folds import Fold, folds_of, has_pairs, numbers_by_id, over_folds
 
 
 class RankingCV(ResultTable, dict[str, Any]):
-    """What :func:`cross_validate_ranking` found: a dictionary as that of ``cross_validate``.
+    """Result of :func:`cross_validate_ranking`: a dictionary, as ``cross_validate`` returns.
 
     Attributes
     ----------
     metrics : list of str
         Names of the metrics.
     mean, standard_error : dict of float
-        Mean over the folds on which the metric has a value, and its standard error, by the name of
-        the metric.
+        Mean over the folds on which the metric is defined, and its standard error, by metric.
     """
 
     def __init__(self, results: Mapping[str, Any], by_metric: Mapping[str, Floats]) -> None:
@@ -47,14 +51,13 @@ class RankingCV(ResultTable, dict[str, Any]):
             self.mean[name], self.standard_error[name] = float(mean), float(error)
 
     def table(self) -> str:
-        """Return a line for each metric: mean ± standard error, and the values of the folds."""
+        """Return one line per metric: mean ± standard error, and the values of the folds."""
         width = max(map(len, self.metrics))
         lines = []
         for name in self.metrics:
             folds = self["test_score" if "test_score" in self else f"test_{name}"]
             values = "  ".join(f"{value:.4f}" for value in folds)
-            mean = f"{self.mean[name]:.4f} ± {self.standard_error[name]:.4f}"
-            lines.append(f"{name:<{width}}  {mean}   folds: {values}")
+            lines.append(f"{name:<{width}}  {self._mean(name)}   folds: {values}")
         return "\n".join(lines)
 
     def _columns(self) -> dict[str, Any]:
@@ -63,30 +66,26 @@ class RankingCV(ResultTable, dict[str, Any]):
         return {"fold": np.arange(1, self["fit_time"].size + 1), **arrays}
 
     def _summary(self) -> str:
-        means = [
-            f"{name} {self.mean[name]:.4f} ± {self.standard_error[name]:.4f}"
-            for name in self.metrics
-        ]
-        return f"{', '.join(means)}; {self['fit_time'].size} folds"
+        means = ", ".join(f"{name} {self._mean(name)}" for name in self.metrics)
+        return f"{means}; {self['fit_time'].size} folds"
+
+    def _mean(self, name: str) -> str:
+        return f"{self.mean[name]:.4f} ± {self.standard_error[name]:.4f}"
 
 
 @dataclass(frozen=True, eq=False)
 class _FoldRows:
-    """Documents with what a fit and a metric need of them, by row."""
+    """Documents with labels, query numbers and weights by row."""
 
     X: Any
     y: Any
-    qid: Integers  # numbers of the queries
+    qid: Integers
     weights: Mapping[str, Floats]
 
     def take(self, rows: Integers) -> _FoldRows:
-        """Return some of them."""
-        return _FoldRows(
-            _safe_indexing(self.X, rows),
-            _safe_indexing(self.y, rows),
-            self.qid[rows],
-            {name: weight[rows] for name, weight in self.weights.items()},
-        )
+        weights = {name: weight[rows] for name, weight in self.weights.items()}
+        X, y = _safe_indexing(self.X, rows), _safe_indexing(self.y, rows)
+        return _FoldRows(X, y, self.qid[rows], weights)
 
 
 def cross_validate_ranking(
@@ -103,50 +102,50 @@ def cross_validate_ranking(
     return_train_score: bool = False,
     return_estimator: bool = False,
 ) -> RankingCV:
-    """Judge an estimator on queries that it has not seen.
+    """Evaluate an estimator by cross-validation over queries.
 
-    Folds are of whole queries, fits are told of queries if they take them, and metrics are computed
-    query by query, whatever the estimator: one of this library, a regressor, a pipeline, or a
-    ranker of LightGBM or XGBoost. Metadata routing need not be switched on.
+    Folds are whole queries, queries are passed to ``fit`` if it takes them, and metrics are
+    computed query by query. This works for any estimator: a ranker of this library, a regressor, a
+    pipeline, or a ranker of LightGBM or XGBoost. Metadata routing need not be enabled.
 
     Parameters
     ----------
     estimator : estimator
         It is cloned for each fold. Its fit gets `qid`, `group_id` or the sizes of the queries as
-        `group`, whichever it takes; its rows are then sorted by query, and the queries are numbers
-        in the order of the ids. So a search with folds of its own has those of the ids.
-        In a pipeline or a search, so do all steps, unless they were told otherwise by
-        ``set_fit_request``. Documents are ranked by ``predict``; with a classifier, by
-        ``decision_function`` of two classes, or by the label that ``predict_proba`` expects.
+        `group`, whichever it takes; rows are then sorted by query, and queries are numbered in the
+        order of their ids, so folds of a search inside depend on the ids only. In a pipeline or a
+        search, all steps get queries too, unless ``set_fit_request`` was called. Documents are
+        ranked by ``predict``; with a classifier, by ``decision_function`` for two classes, or by
+        the expected label from ``predict_proba``.
     X : array-like, sparse matrix or data frame of shape (n_documents, n_features), or RankingData
-        The documents, as the estimator takes them; it gets the features of a RankingData.
+        The documents, in any form that the estimator takes.
     y, qid : array-like of shape (n_documents,), optional
-        Labels and queries, if X is no RankingData. Without `qid` all documents are one query.
+        Labels and queries, unless X is a RankingData. Without `qid` all documents are one query.
     sample_weight : array-like of shape (n_documents,), optional
-        Weights for the fit; those of a RankingData are used, too. Metrics are not weighted.
+        Weights for the fit; weights of a RankingData are used, too. Metrics are not weighted.
     cv : int, splitter or iterable of (train, test), default=5
-        As in :class:`~marginrank.SparseRankSVMCV`.
+        As in :class:`~marginrank.RankSVMCV`.
     scoring : str, callable, or list of them, default="ndcg@10"
-        Metrics, as :func:`~marginrank.metrics.get_metric` takes them, or scorers of
+        Metrics, see :func:`~marginrank.metrics.get_metric`, or scorers of
         :func:`~marginrank.metrics.make_ranking_scorer`. Tied scores count as in random order,
-        unless the metric says otherwise.
+        unless the metric has its own rule.
     n_jobs : int, optional
         Number of folds to fit at a time; 1 by default, −1 for all cores.
     random_state : int, RandomState instance or None, default=0
         Seed of the folds.
     return_train_score : bool, default=False
-        Judge the training documents, too.
+        Also compute the metrics on the training documents.
     return_estimator : bool, default=False
         Keep the fitted estimators.
 
     Returns
     -------
     RankingCV
-        A dictionary with an array of an entry a fold for each of "fit_time", "score_time",
-        "test_score" and, if wanted, "train_score", "estimator". If `scoring` is a list, the names
-        are "test_ndcg@10" and so on. Its attributes `mean` and `standard_error` are by metric, and
-        ``table()`` is text. A fold on which a metric has no value, or that has
-        no query with different labels to judge by, has nan, with a warning.
+        A dictionary of arrays with one entry per fold: "fit_time", "score_time", "test_score" and,
+        if requested, "train_score" and "estimator". If `scoring` is a list, the names are
+        "test_ndcg@10" and so on. The attributes `mean` and `standard_error` are by metric, and
+        ``table()`` returns text. Folds on which a metric is undefined, or without a query with
+        different labels, have nan, with a warning.
 
     Examples
     --------
@@ -159,7 +158,10 @@ def cross_validate_ranking(
     ((5,), True)
     """
     several = isinstance(scoring, (list, tuple))
-    metrics = _metrics(scoring if several else [scoring])
+    asked = [metric_of(one) for one in (scoring if several else [scoring])]
+    if not asked:
+        raise ValueError("scoring=[] must have at least one metric.")
+    metrics = {metric_name(metric): order_free(metric) for metric in asked}
     grouped, documents = _documents(X, y, qid, sample_weight)
     folds = folds_of(grouped, cv, check_seed(random_state))
     without_pairs = [not has_pairs(grouped.y[f.test], grouped.qid[f.test]) for f in folds]
@@ -183,10 +185,7 @@ def cross_validate_ranking(
     return RankingCV(results, {name: results[key.format(name)] for name in metrics})
 
 
-@dataclass(frozen=True)
-class _FoldResult:
-    """What came out of a fold."""
-
+class _FoldResult(NamedTuple):
     estimator: Any
     fit_time: float
     score_time: float
@@ -200,41 +199,31 @@ def _run(
     metrics: Mapping[str, Metric],
     sides: Sequence[str],
 ) -> _FoldResult:
-    """Fit an estimator to the training documents of a fold, and judge it."""
-    queries_of_fits.request_queries(estimator)
+    """Fit an estimator to the training documents of a fold, and compute the metrics."""
+    request_queries(estimator)
     rows = fold.train
-    if queries_of_fits.asks_for_queries(estimator):
-        rows = queries_of_fits.sorted_by_query(documents.qid, rows)
+    if takes_queries(estimator):  # LightGBM and XGBoost need the rows query by query
+        rows = rows[np.argsort(documents.qid[rows], kind="stable")]
     train = documents.take(rows)
     begin = perf_counter()
     try:
-        queries_of_fits.fit(estimator, train.X, train.y, train.qid, train.weights)
+        fit_with_queries(estimator, train.X, train.y, train.qid, train.weights)
     except Exception as error:
         error.add_note(f"This was in fold {fold.number}.")
         raise
     fitted = perf_counter()
-    judged = {"train": train, "test": documents.take(fold.test)}
-    values = {side: _judge(estimator, judged[side], metrics) for side in sides}
+    values = {}
+    for side in sides:
+        part = train if side == "train" else documents.take(fold.test)
+        scores = score_documents(estimator, part.X, part.qid)
+        values[side] = [float(metric(part.y, scores, qid=part.qid)) for metric in metrics.values()]
     return _FoldResult(estimator, fitted - begin, perf_counter() - fitted, values)
-
-
-def _judge(estimator: Any, documents: _FoldRows, metrics: Mapping[str, Metric]) -> list[float]:
-    scores = queries_of_fits.scores(estimator, documents.X, documents.qid)
-    return [float(metric(documents.y, scores, qid=documents.qid)) for metric in metrics.values()]
-
-
-def _metrics(scoring: Sequence[Any]) -> dict[str, Metric]:
-    """Return the metrics by name, with ties as in random order."""
-    asked = [metric_of(one) for one in scoring]
-    if not asked:
-        raise ValueError("scoring has no metric; give at least one.")
-    return {metric_name(metric): order_free(metric) for metric in asked}
 
 
 def _documents(
     X: Any, y: Any, qid: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> tuple[RankingData, _FoldRows]:
-    """Return the queries of what was given, and what a fit takes, which X may know best."""
+    """Return the queries, and the rows that estimators are fitted to."""
     if isinstance(X, RankingData):
         check_beside_data(y=y, qid=qid, sample_weight=sample_weight)
         if X.cost is not None:
@@ -242,7 +231,7 @@ def _documents(
         grouped, features, labels = X, X.X, X.y
     else:
         features, labels = indexable(X, y)
-        # Only the estimator knows what features it takes: names, gaps and words among them.
+        # Only the estimator knows which features it takes; they may be text or missing.
         nothing = np.zeros((_num_samples(features), 1))
         grouped = RankingData(nothing, labels, qid, sample_weight=sample_weight)
     weights = {}

@@ -1,7 +1,7 @@
-"""Pipelines of linear steps as one linear model of the features they begin with.
+"""Fold pipelines of linear steps into one linear model of their input features.
 
-A step that only shifts, scales, picks and orders columns maps x to Ax + b. Weights v of its result
-are the weights Aᵀv of x, and the constant bᵀv, which changes no ranking.
+A step that only shifts, scales, selects and reorders columns maps x to Ax + b. Weights v of its
+output are weights Aᵀv of x, plus the constant bᵀv, which does not change any ranking.
 """
 
 from collections.abc import Iterator
@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginrank._utils.types import Floats
 from marginrank.estimators.base import LinearRanker
+from marginrank.estimators.input import feature_names_of
 from marginrank.estimators.query_scaler import QueryScaler
 from marginrank.estimators.select_k_best_ranking import SelectKBestRanking
 from marginrank.models import LinearModel
@@ -32,30 +33,30 @@ Steps = list[tuple[str, Any]]  # by name
 
 
 def as_linear_model(model: Any) -> LinearModel:
-    """Fold a fitted pipeline into one linear model of the features that go into it.
+    """Fold a fitted pipeline into one linear model of its input features.
 
-    The scores of the result are those of ``pipeline.predict`` less a constant, the same for all
-    documents: it changes no ranking, and no model file has a place for it.
+    Scores of the result differ from ``pipeline.predict`` by a constant, which does not change any
+    ranking.
 
     Parameters
     ----------
     model : Pipeline or estimator
         A fitted pipeline of ``StandardScaler``, ``MinMaxScaler``, ``MaxAbsScaler``,
-        ``RobustScaler``, selectors of features such as :class:`~marginrank.SelectKBestRanking`,
+        ``RobustScaler``, feature selectors such as :class:`~marginrank.SelectKBestRanking`,
         ``ColumnTransformer`` of such steps, ``"passthrough"``, and pipelines of them, that ends in
         a linear ranker of marginrank; or such a ranker alone.
 
     Returns
     -------
     LinearModel
-        The weights of the features as they are, zero for those that no step kept; the names of the
-        features, where the pipeline has them; parameters and log of the fit, whose objective is
-        that of the transformed features. It has no `scale`.
+        The weights of the input features, zero for features that were dropped; the feature names,
+        if the pipeline has them; parameters and report of the fit, whose objective refers to the
+        transformed features. `scale` is None.
 
     Raises
     ------
     ValueError
-        If a step is not linear in the features of a document: the message names all such steps.
+        If steps are not linear in the features of a document; the message lists them.
 
     Examples
     --------
@@ -75,96 +76,88 @@ def as_linear_model(model: Any) -> LinearModel:
         return model.to_linear_model()
     if not isinstance(model, Pipeline):
         raise ValueError(
-            f"{type(model).__name__} is no pipeline and no linear ranker of marginrank; give a "
-            "fitted Pipeline that ends in one, such as RankSVM."
+            f"model is a {type(model).__name__}; pass a fitted Pipeline that ends in a linear "
+            "ranker of marginrank, such as RankSVM, or the ranker."
         )
-    *before, (name, ranker) = _in_a_row(model)
+    *before, (name, ranker) = _flat_steps(model)
     _check_foldable(before, name, ranker)
     check_is_fitted(model)
     record: LinearModel = ranker.to_linear_model()
     steps = [step for _, step in before if not _passes(step)]
-    coef = _through(steps, record.coef)
     names = record.feature_names if not steps else _names_of(steps[0])
-    return replace(record, coef=coef, feature_names=names, scale=None)
+    return replace(record, coef=_through(steps, record.coef), feature_names=names, scale=None)
 
 
-def _in_a_row(model: Pipeline, inside: str = "") -> Steps:
-    """Return the steps up to the ranker, which may be the last one of a pipeline at the end."""
-    *before, (name, last) = [(f"{inside}{name}", step) for name, step in model.steps]
-    return [
-        *before,
-        *(_in_a_row(last, f"{name}.") if isinstance(last, Pipeline) else [(name, last)]),
-    ]
+def _flat_steps(model: Pipeline, prefix: str = "") -> Steps:
+    """Return the steps up to the ranker; a pipeline at the end is replaced by its steps."""
+    *before, (name, last) = [(f"{prefix}{name}", step) for name, step in model.steps]
+    if isinstance(last, Pipeline):
+        return [*before, *_flat_steps(last, f"{name}.")]
+    return [*before, (name, last)]
 
 
 def _check_foldable(before: Steps, name: str, ranker: Any) -> None:
-    """Name every step that is not linear."""
     found = [
-        f"{place} ({type(step).__name__}: {why})"
-        for place, step in _all_steps(before)
+        f"{path} ({type(step).__name__}: {why})"
+        for path, step in _inner_steps(before)
         if (why := _obstacle(step)) is not None
     ]
     if not isinstance(ranker, LinearRanker):
-        found.append(f"{name} ({type(ranker).__name__}: it has no linear weights)")
+        found.append(f"{name} ({type(ranker).__name__}: not a linear ranker)")
     if found:
         raise ValueError(
-            f"the pipeline is no linear model of its features, because of {', '.join(found)}; "
-            "leave out or replace what is named."
+            f"The pipeline is not linear in its features because of {', '.join(found)}. Remove or "
+            "replace these steps."
         )
 
 
-def _all_steps(steps: Any, inside: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the steps that transform, also those inside of others, by their names."""
+def _inner_steps(steps: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the transformers by name, including those inside pipelines and ColumnTransformers."""
     for name, step in steps:
-        place = f"{inside}{name}"
+        path = f"{prefix}{name}"
         if isinstance(step, Pipeline):
-            yield from _all_steps(step.steps, f"{place}.")
+            yield from _inner_steps(step.steps, f"{path}.")
         elif isinstance(step, ColumnTransformer):
-            yield from _all_steps(_steps_of_columns(step), f"{place}.")
+            inner = [(name, one) for name, one, _ in step.transformers]
+            if hasattr(step, "transformers_"):  # without those that got no column
+                columns = step._transformer_to_input_indices
+                inner = [(name, one) for name, one, _ in step.transformers_ if len(columns[name])]
+            yield from _inner_steps(inner, f"{path}.")
         else:
-            yield place, step
-
-
-def _steps_of_columns(step: ColumnTransformer) -> Steps:
-    """Return the transformers, but for those that were given no column."""
-    if not hasattr(step, "transformers_"):
-        return [(name, one) for name, one, _ in step.transformers]
-    columns = step._transformer_to_input_indices
-    return [(name, one) for name, one, _ in step.transformers_ if len(columns[name])]
+            yield path, step
 
 
 def _obstacle(step: Any) -> str | None:
-    """Return why a step cannot be folded, if it cannot."""
+    """Return the reason why a step cannot be folded, or None."""
     if _passes(step) or _drops(step):
         return None
     if isinstance(step, QueryScaler):
-        return "what it does depends on the other documents of the query"
+        return "depends on the other documents of the query"
     if getattr(step, "clip", False):
         return "clip=True bounds the features"
     if isinstance(step, FunctionTransformer):
-        return "nobody knows what the function does"
+        return "arbitrary function"
     known: Any = next(base for base in type(step).__mro__ if base in _fold.registry)
     if known is object:
-        return "it is not known to be linear"
+        return "not known to be linear"
     if type(step).transform is not known.transform:
-        return f"its transform is not that of {known.__name__}"
+        return f"overrides transform of {known.__name__}"
     return None
 
 
 def _passes(step: Any) -> bool:
-    """Tell whether a step leaves features as they are."""
+    """Return True if a step does not change the features."""
     if isinstance(step, FunctionTransformer):
         return step.func is None
     return step is None or (isinstance(step, str) and step == "passthrough")
 
 
 def _drops(step: Any) -> bool:
-    """Tell whether a step leaves features out."""
     return isinstance(step, str) and step == "drop"
 
 
 def _through(steps: list[Any], weights: Floats) -> Floats:
-    """Return the weights of what goes into the first step, from those of what the last makes."""
+    """Return weights of the input of the first step, given weights of the output of the last."""
     for step in reversed(steps):
         if not _passes(step):
             weights = _fold(step, weights)
@@ -198,7 +191,7 @@ def _(step: MinMaxScaler, weights: Floats) -> Floats:
 @_fold.register(SelectorMixin)
 @_fold.register(SelectKBestRanking)
 def _(step: Any, weights: Floats) -> Floats:
-    return _spread(weights, step.get_support(indices=True), step.n_features_in_)
+    return _scattered(weights, step.get_support(indices=True), step.n_features_in_)
 
 
 @_fold.register
@@ -211,12 +204,12 @@ def _(step: ColumnTransformer, weights: Floats) -> Floats:
         if len(columns) == 0 or _drops(inner):
             continue
         own = weights[step.output_indices_[name]] * factors.get(name, 1.0)
-        result += _spread(_through([inner], own), columns, result.size)
+        result += _scattered(_through([inner], own), columns, result.size)
     return result
 
 
-def _spread(weights: Floats, columns: Any, n_features: int) -> Floats:
-    """Return weights of some columns as weights of all; a column may be there twice."""
+def _scattered(weights: Floats, columns: Any, n_features: int) -> Floats:
+    """Return weights of some columns as weights of all; weights of repeated columns are added."""
     result = np.zeros(n_features)
     np.add.at(result, np.asarray(columns, dtype=np.int64), weights)
     return result
@@ -227,5 +220,4 @@ def _names_of(step: Any) -> list[str] | None:
     if isinstance(step, Pipeline):
         inner = [one for _, one in step.steps if not _passes(one)]
         return _names_of(inner[0]) if inner else None
-    names = getattr(step, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+    return feature_names_of(step)

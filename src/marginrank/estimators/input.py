@@ -1,7 +1,11 @@
-"""What estimators are given: a matrix with all that belongs to it, or a RankingData."""
+"""Arguments of constructors, fits and predictions: keywords, columns, tensors, labels, pairs."""
 
+import difflib
+import functools
+import inspect
 import sys
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,37 +18,79 @@ from marginrank._utils.user_warnings import warn_caller
 from marginrank.data import RankingData
 from marginrank.data.frames import split_columns, without_columns
 from marginrank.data.held_out import check_same_names
-from marginrank.data.pair_lists import PairList, check_pairs
+from marginrank.data.pair_lists import check_pairs
 from marginrank.data.ranking_data import as_ranking_data, columns_of
 from marginrank.data.validation import as_matrix, check_features, check_not_lazy
-from marginrank.fit.inputs import is_path
+from marginrank.fit.inputs import check_propensity, is_path
 from marginrank.models.parameters import NO_FLOAT64
+
+# What to pass instead of keywords of other libraries and of other estimators here.
+HINTS = {
+    "fit": {
+        "groups": "pass query ids as qid=, or sizes of contiguous queries as group=",
+        "query_id": "pass query ids as qid=",
+        **dict.fromkeys(
+            ("eval_set", "eval_qid", "eval_group"),
+            "this fit does not use validation data; SGDRankSVM.fit does",
+        ),
+    },
+    "__init__": {
+        "objective": 'pass pair_cost="ndcg" to weight pairs by NDCG, or fit the estimator without '
+        "CV in its name with objective= and best_params_",
+        "kernel": "use KernelRankSVM",
+        "metric": "pass scoring= to an estimator that has it, such as RankSVMCV",
+    },
+}
+
+
+class KeywordArguments:
+    """Mixin: constructors store their arguments, and unknown keywords raise TypeError with a hint.
+
+    As scikit-learn requires, arguments become attributes of the same name, unchanged. Hints are for
+    constructors and for fit.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Wrap the methods that the class defines."""
+        super().__init_subclass__(**kwargs)
+        for name in HINTS.keys() & vars(cls).keys():
+            setattr(cls, name, _wrapped(vars(cls)[name]))
+
+
+def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
+    signature, called = inspect.signature(method), method.__name__
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    if inspect.Parameter.VAR_KEYWORD in kinds:  # of a subclass, which passes on any keyword
+        return method
+    known = {name.lower(): name for name in signature.parameters if name != "self"}
+
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() - known.values():
+            matches = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
+            hint = f"; did you mean {known[matches[0]]!r}?" if matches else "."
+            if name in HINTS[called]:
+                hint = f"; {HINTS[called][name]}."
+            where = type(self).__name__ + ("" if called == "__init__" else f".{called}")
+            raise TypeError(f"{where}() got an unexpected keyword argument {name!r}{hint}")
+        if called == "__init__":
+            bound = signature.bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            vars(self).update(list(bound.arguments.items())[1:])  # without self
+        return method(self, *args, **kwargs)
+
+    return checked
 
 
 def training_data(
-    X: Any,
-    y: ArrayLike | None = None,
-    qid: ArrayLike | None = None,
-    group: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    query_weight: ArrayLike | None = None,
-    *,
-    allow_nan: bool = False,
-    n_jobs: int | None,
+    X: Any, y: Any = None, *, n_jobs: int | None, allow_nan: bool = False, **given: Any
 ) -> RankingData:
-    """Return what a fit was given, checked and grouped; a RankingData as it is.
+    """Return the arguments of a fit, checked and grouped by query; a RankingData unchanged.
 
-    Tensors come to the host. Names of columns stand for the columns of a data frame X, which are
-    then not features.
+    `given` are the arguments besides y: queries and weights. Tensors are copied to the host. Names
+    of columns of a data frame X are replaced by the columns, which are then not features.
     """
-    X, values = take_columns(
-        X,
-        y=y,
-        qid=qid,
-        group=group,
-        sample_weight=sample_weight,
-        query_weight=query_weight,
-    )
+    X, values = take_columns(X, y=y, **given)
     check_same_device(X=X, **values)
     X = on_host(X, "X")
     return as_ranking_data(
@@ -58,7 +104,7 @@ def training_data(
 
 def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
     """Replace names of columns by the columns of a data frame X, and drop these from X."""
-    named = named_columns(**values)
+    named = {role: value for role, value in values.items() if isinstance(value, str)}
     if not named or isinstance(X, RankingData):
         return X, values
     if not hasattr(X, "columns"):
@@ -72,13 +118,8 @@ def take_columns(X: Any, **values: Any) -> tuple[Any, dict[str, Any]]:
     return X, values | columns
 
 
-def named_columns(**values: Any) -> dict[str, str]:
-    """Return the arguments of a fit that are names of columns."""
-    return {role: value for role, value in values.items() if isinstance(value, str)}
-
-
 def remember_columns(estimator: BaseEstimator, *values: Any) -> None:
-    """Remember the columns that a fit was given by name, so that frames to score may have them."""
+    """Store the columns that a fit was given by name, which frames to score may also have."""
     estimator.__dict__.pop("_columns", None)
     columns = {value for value in values if isinstance(value, str)}
     if columns:
@@ -92,56 +133,39 @@ def without_used_columns(estimator: BaseEstimator, X: Any) -> Any:
 
 
 def column_names(X: Any) -> Any:
-    """Return the names that scikit-learn finds in X, or None."""
+    """Return the column names that scikit-learn finds in X, or None."""
     seen = BaseEstimator()
     validate_data(seen, X, skip_check_array=True)
     return getattr(seen, "feature_names_in_", None)
 
 
-class FeatureInfo(Protocol):
-    """What knows how many features there are, and perhaps their names."""
+def features_of(data: Any) -> dict[str, Any]:
+    """Return the feature attributes for data or a model, with the size of the largest query.
 
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """Names of the features."""
-
-
-def features_of(data: FeatureInfo) -> dict[str, Any]:
-    """Return the attributes in which scikit-learn keeps number and names of the features.
-
-    An estimator gets them together with its weights, by :func:`set_features`: if a fit fails, both
-    are still those of the last one.
+    An estimator sets them together with its weights, by :func:`set_features`: if a fit fails, both
+    remain unchanged.
     """
-    features: dict[str, Any] = {"n_features_in_": data.n_features, **queries_of(data)}
+    features: dict[str, Any] = {"n_features_in_": data.n_features}
     if data.feature_names is not None:
         features["feature_names_in_"] = np.array(data.feature_names, dtype=object)
-    return features
-
-
-def queries_of(data: Any) -> dict[str, int]:
-    """Return the attribute that holds the size of the largest query, if there are several."""
     queries = getattr(data, "queries", None)
-    if queries is None or queries.n_queries < 2:
-        return {}
-    return {"_largest_query": int(queries.sizes.max())}
+    if queries is not None and queries.n_queries > 1:
+        features["_largest_query"] = int(queries.sizes.max())
+    return features
 
 
 def one_query_if_forgotten(
     estimator: Any, n_documents: int, qid: ArrayLike | None, group: ArrayLike | None
 ) -> ArrayLike | None:
-    """Return `group`; if the queries seem forgotten, warn and return one query.
+    """Return `group`; if the caller seems to have forgotten queries, warn and return one query.
 
-    They do if the fit had several queries, and none was as large as all documents.
+    This is the case if the fit had several queries, all smaller than the documents to score.
     """
     largest = getattr(estimator, "_largest_query", None)
     if qid is not None or group is not None or largest is None or n_documents <= largest:
         return group
     warn_caller(
-        "The model was fitted with queries, but none are given here, so all documents count as one "
+        "The model was fitted with queries, but got none here, so all documents count as one "
         "query. Pass qid, or group=[n_documents] if they are one query; in scikit-learn's searches "
         "call sklearn.set_config(enable_metadata_routing=True) and pass qid to their fit."
     )
@@ -149,7 +173,7 @@ def one_query_if_forgotten(
 
 
 def set_features(estimator: BaseEstimator, features: dict[str, Any]) -> None:
-    """Replace the features of an estimator, and forget names if there are none now."""
+    """Replace the feature attributes of an estimator."""
     for name in ("feature_names_in_", "_largest_query"):
         estimator.__dict__.pop(name, None)
     estimator.__dict__.update(features)
@@ -162,9 +186,9 @@ def feature_names_of(estimator: BaseEstimator) -> list[str] | None:
 
 
 def documents_to_score(estimator: BaseEstimator, X: Any) -> tuple[Any, _core.Matrix]:
-    """Return checked documents, also as the kernels take them.
+    """Return checked documents, and the same as a matrix of the native core.
 
-    Other features than those of the fit are refused, by number and by name.
+    Raise ValueError if the number or the names of the features differ from the fit.
     """
     if isinstance(X, RankingData):
         check_features_of_fit(estimator, X)
@@ -176,7 +200,7 @@ def documents_to_score(estimator: BaseEstimator, X: Any) -> tuple[Any, _core.Mat
 
 
 def check_features_of_fit(estimator: BaseEstimator, X: Any) -> None:
-    """Raise ValueError for documents that do not have the features of the fit."""
+    """Raise ValueError if X does not have the features of the fit."""
     X = without_used_columns(estimator, X)
     given = _names_only_we_see(X)
     expected = feature_names_of(estimator)
@@ -185,38 +209,41 @@ def check_features_of_fit(estimator: BaseEstimator, X: Any) -> None:
         validate_data(estimator, matrix, skip_check_array=True, reset=False)
     elif len(given) != len(expected):
         raise ValueError(
-            f"the data has {len(given)} features, but the fit had {len(expected)}; give those."
+            f"the data has {len(given)} features, but the fit had {len(expected)}; pass the "
+            "features of the fit."
         )
     else:
         check_same_names(given, expected, "the data", "the fit")
 
 
 def _names_only_we_see(X: Any) -> list[str] | None:
-    """Return names of features that scikit-learn would not compare, or None.
-
-    Those of a RankingData; before scikit-learn 1.9 also those of frames of polars 2.
-    """
+    """Return names of features that scikit-learn does not compare, or None."""
     if isinstance(X, RankingData):
         return X.feature_names
-    names = columns_of(X)
+    names = columns_of(X)  # scikit-learn before 1.9 does not see the names of polars 2
     return names if names is not None and column_names(X) is None else None
 
 
-def check_listed(pairs: Any, pair_weight: ArrayLike | None, n_documents: int) -> PairList | None:
-    """Return the pairs that a fit was given; None if labels make them."""
+def pair_options(
+    data: RankingData, pairs: Any = None, pair_weight: Any = None, propensity: Any = None
+) -> dict[str, Any]:
+    """Return the checked arguments of a fit about pairs, without those that are None."""
+    if pairs is None and pair_weight is not None:
+        raise ValueError("pair_weight requires pairs; pass both or neither.")
+    options: dict[str, Any] = {}
     if pairs is not None:
-        return check_pairs(pairs, pair_weight, n_documents)
-    if pair_weight is not None:
-        raise ValueError("pair_weight is given, but no pairs; give both or neither.")
-    return None
+        options["pairs"] = check_pairs(pairs, pair_weight, data.n_documents)
+    if propensity is not None:
+        options["propensity"] = check_propensity(propensity, data.n_documents)
+    return options
 
 
-def labels_beside(
+def labels_or_zeros(
     pairs: Any, X: Any, y: ArrayLike | None, qid: ArrayLike | None, group: ArrayLike | None
 ) -> tuple[ArrayLike | None, ArrayLike | None]:
-    """Return the labels and group sizes that a fit was given.
+    """Return the labels and the sizes of queries of a fit.
 
-    Where pairs stand for labels, the labels are zeros; without queries, all documents are one.
+    With `pairs`, labels are not used and are zeros; without queries, all documents are one query.
     """
     if pairs is None or isinstance(X, RankingData) or is_path(X) or isinstance(y, str):
         return y, group
@@ -226,69 +253,56 @@ def labels_beside(
 
 
 def is_tensor(values: Any) -> bool:
-    """Whether this is a tensor of PyTorch, which is not imported for it."""
+    """Return True for a PyTorch tensor; PyTorch is not imported for this."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
 
 
 def on_host(values: Any, name: str) -> Any:
-    """Return a tensor as an array, or as CSR; anything else as it is.
+    """Return a tensor as an array or CSR matrix, and anything else unchanged.
 
-    The memory of a tensor on the CPU is shared. It is copied from elsewhere, or if the tensor is
-    the negative or the conjugate of its memory.
+    Memory of a CPU tensor is shared, unless the tensor is a negated or conjugated view.
     """
     if not is_tensor(values):
         return values
     check_tensor(values, name)
     here = values.cpu()
-    if here.layout == _torch().sparse_csr:
+    if here.layout == sys.modules["torch"].sparse_csr:
         parts = here.values().resolve_neg(), here.col_indices(), here.crow_indices()
         return sp.csr_array(tuple(np.asarray(part) for part in parts), shape=tuple(here.shape))
     return here.resolve_neg().resolve_conj().numpy()
 
 
 def check_tensor(values: Any, name: str) -> None:
-    """Raise ValueError for a tensor that cannot be computed with as it is."""
-    torch = _torch()
+    """Raise ValueError for a tensor that is not supported."""
+    torch: Any = sys.modules["torch"]
+    message = None
     if values.device.type == NO_FLOAT64:
-        raise ValueError(
-            f"{name} is on {NO_FLOAT64}, which has no float64 to sum in; give {name}.cpu()."
-        )
-    if values.device.type == "meta":
-        raise ValueError(f"{name} is a meta tensor without data; give one with values.")
-    if values.requires_grad:
-        raise ValueError(
-            f"{name} requires grad, and a fit has no backward pass; give {name}.detach()."
-        )
-    if values.dtype in (torch.float16, torch.bfloat16):
-        raise ValueError(
-            f"{name} has dtype {values.dtype}, which is not supported; pass {name}.float()."
-        )
-    if values.layout not in (torch.strided, torch.sparse_csr):
-        raise ValueError(
-            f"{name} has the layout {values.layout}; give {name}.to_sparse_csr() or "
+        message = f"is on {NO_FLOAT64}, which does not support float64; pass {name}.cpu()."
+    elif values.device.type == "meta":
+        message = "is a meta tensor without data; pass a tensor with data."
+    elif values.requires_grad:
+        message = f"requires grad, but fits are not differentiable; pass {name}.detach()."
+    elif values.dtype in (torch.float16, torch.bfloat16):
+        message = f"has dtype {values.dtype}, which is not supported; pass {name}.float()."
+    elif values.layout not in (torch.strided, torch.sparse_csr):
+        message = (
+            f"has layout {values.layout}, which is not supported; pass {name}.to_sparse_csr() or "
             f"{name}.to_dense()."
         )
-    if values.layout == torch.strided and not values.is_contiguous():
-        raise ValueError(f"{name} is not contiguous in memory; give {name}.contiguous().")
+    elif values.layout == torch.strided and not values.is_contiguous():
+        message = f"is not contiguous in memory; pass {name}.contiguous()."
+    if message is not None:
+        raise ValueError(f"{name} {message}")
 
 
 def check_same_device(**given: Any) -> None:
-    """Raise ValueError for tensors on several devices; arrays go with any."""
-    places = {name: str(value.device) for name, value in given.items() if is_tensor(value)}
-    for name, place in places.items():
-        first = next(iter(places))
-        if place != places[first]:
+    """Raise ValueError if tensors are on different devices; arrays may be combined with any."""
+    devices = {name: str(value.device) for name, value in given.items() if is_tensor(value)}
+    for name, device in devices.items():
+        first = next(iter(devices))
+        if device != devices[first]:
             raise ValueError(
-                f"{first} is on {places[first]} and {name} on {place}; bring all tensors to one "
+                f"{first} is on {devices[first]} and {name} on {device}; move all tensors to one "
                 "device."
             )
-
-
-def _torch() -> Any:
-    return sys.modules["torch"]
-
-
-def tensor_or_none(X: Any) -> Any:
-    """Return X if it is a tensor, which a fit may use where it is."""
-    return X if is_tensor(X) else None

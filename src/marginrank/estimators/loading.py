@@ -1,7 +1,7 @@
 """Fitted estimators from model files."""
 
 import os
-from typing import TypeAlias
+from typing import Any
 
 from marginrank.estimators.additive_rank_svm import AdditiveRankSVM
 from marginrank.estimators.kernel_rank_svm import KernelRankSVM
@@ -10,40 +10,34 @@ from marginrank.estimators.sgd_rank_svm import SGDRankSVM
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.models import json_model, kernel_model, read_model
 
-LinearRankSVM: TypeAlias = RankSVM | SGDRankSVM | SparseRankSVM
-
-# What the field "estimator" of a model file says.
-LINEAR: dict[str, type[LinearRankSVM]] = {
-    "RankSVM": RankSVM,
-    "SGDRankSVM": SGDRankSVM,
-    "SparseRankSVM": SparseRankSVM,
-}
+# Values of the field "estimator" of a model file.
+LINEAR: dict[str, Any] = {kind.__name__: kind for kind in (RankSVM, SGDRankSVM, SparseRankSVM)}
 
 
 def load_model(
     path: str | os.PathLike[str], format: str | None = None
-) -> LinearRankSVM | AdditiveRankSVM | KernelRankSVM:
-    """Read a model file; nothing in it is ever executed.
+) -> RankSVM | SGDRankSVM | SparseRankSVM | AdditiveRankSVM | KernelRankSVM:
+    """Load a model file; no code in it is ever executed.
 
     Parameters
     ----------
     path : str or path
-        A file that the method ``save`` of an estimator has written; one of LIBLINEAR-ranksvm,
-        SVM^rank or SVM-light; a Coordinate Ascent model of RankLib; or JSON of a linear model of
-        Solr's or Elasticsearch's learning to rank.
+        A file written by ``save`` of an estimator; a model of LIBLINEAR-ranksvm, SVM^rank or
+        SVM-light; a Coordinate Ascent model of RankLib; or the JSON of a linear model for Solr's
+        or Elasticsearch's learning to rank.
     format : {"json", "liblinear", "svmrank", "ranklib", "solr", "elasticsearch"}
-        The format; by default, that which the file begins like.
+        The format; by default it is detected from the start of the file.
 
     Returns
     -------
     RankSVM, SGDRankSVM, SparseRankSVM, AdditiveRankSVM or KernelRankSVM
-        A fitted model. From a file of marginrank, it predicts bitwise what the saved one did. The
-        other formats hold only weights, so that parameters have their defaults.
+        A fitted model. From a file of marginrank, its predictions are bitwise equal to the saved
+        model's. Other formats hold weights only, so parameters have their defaults.
 
     Raises
     ------
     ValueError
-        If the file is damaged, of a newer version or of another kind.
+        If the file is damaged, has a newer version or is not a model.
 
     Examples
     --------
@@ -65,4 +59,5 @@ def load_model(
     if format in (None, "json") and json_model.is_additive_model(path):
         return AdditiveRankSVM.from_additive_model(json_model.read_additive(path))
     model = read_model(path, format)
-    return LINEAR[model.estimator].from_linear_model(model)
+    loaded: RankSVM | SGDRankSVM | SparseRankSVM = LINEAR[model.estimator].from_linear_model(model)
+    return loaded

@@ -1,4 +1,4 @@
-"""QueryScaler: features on a common scale inside each query."""
+"""QueryScaler: scale features within each query."""
 
 from __future__ import annotations
 
@@ -20,36 +20,35 @@ from marginrank.estimators.input import documents_to_score, features_of, set_fea
 
 
 class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale each feature inside each query.
+    """Scale each feature within each query.
 
-    Nothing is learned but the number and the names of the features: a document is compared with the
-    others of its query, so that queries with large and with small values become alike. The queries
-    are needed wherever documents are scaled, and a model of scaled features cannot score a document
-    on its own.
+    Values are compared with the other documents of the same query, so queries with large and with
+    small values become comparable. The fit stores the number and names of the features only.
+    Queries are needed for prediction too, and a single document cannot be scored on its own.
 
     Parameters
     ----------
     method : {"minmax", "standard", "rank"}, default="minmax"
         (x − min) / (max − min) over the documents of the query, as LETOR's QueryLevelNorm;
-        (x − mean) / standard deviation; or the rank, from 0 for the least to 1 for the greatest
-        value, equal values having the mean of their ranks. Where all values of a query are equal,
-        the first two are 0 and ranks are ½.
+        (x − mean) / standard deviation; or the rank, from 0 for the smallest to 1 for the largest
+        value, with mean ranks for ties. If all values of a query are equal, "minmax" and
+        "standard" return 0 and "rank" returns ½.
 
     Attributes
     ----------
     by_query_ : bool
-        Whether the fit was given queries.
+        Whether queries were passed to :meth:`fit`.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have names that are strings.
+        Names of the features, if the columns of X, or the RankingData, have string names.
 
     Notes
     -----
-    A sparse X stays sparse. Zeros, stored or not, are values as any other, and stay zeros: where a
-    query has zeros in a feature, its values are moved by what zero would become. With "minmax" and
-    features that are never negative that changes nothing. Else it is a shift inside a query, which
-    ranking by a weighted sum does not see, but trees do: give them a dense X.
+    A sparse X stays sparse, and zeros stay zeros: if a feature has zeros in a query, its scaled
+    values are shifted by the scaled value of zero. With "minmax" and non-negative features the
+    shift is 0. Otherwise it is constant within a query, which does not change the ranking of a
+    linear model but may change trees; pass them a dense X.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> QueryScaler().fit_transform(X, qid=[1, 1, 1, 2, 2]).ravel().tolist()
     [0.0, 1.0, 0.5, 0.0, 1.0]
 
-    With metadata routing, queries reach it in a pipeline.
+    In a pipeline, queries are passed by metadata routing:
 
     >>> import sklearn
     >>> from sklearn.pipeline import make_pipeline
@@ -71,7 +70,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     (1000,)
     """
 
-    # With metadata routing enabled, queries reach the methods without being asked for.
+    # With metadata routing enabled, these methods get queries without being asked for.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
 
@@ -86,16 +85,16 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Self:
-        """Look at the features that there are.
+        """Check the documents and store the features.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
             The documents.
         y : ignored
-            For scikit-learn.
+            Not used.
         qid, group : array-like, optional
-            Queries, as in :meth:`transform`, which then needs them, too.
+            Queries, as in :meth:`transform`, which then requires them.
 
         Returns
         -------
@@ -117,31 +116,30 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(
         self, X: Any, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Any:
-        """Scale the documents inside their queries.
+        """Scale the documents within their queries.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents, all of each query.
+            The documents, with all documents of each query.
         qid : array-like of shape (n_documents,), optional
             Query of each document, of any type and in any order.
         group : array-like of shape (n_queries,), optional
-            Sizes of contiguous queries, instead of `qid`. With neither, all documents are one
-            query, if they were so in :meth:`fit`.
+            Sizes of contiguous queries, instead of `qid`. Without both, all documents are one
+            query, if :meth:`fit` got no queries.
 
         Returns
         -------
         ndarray or sparse matrix of shape (n_documents, n_features)
-            float32 where X is that, else float64;
-            :meth:`RankingData.with_features` puts the features of a RankingData back.
+            The scaled features, float32 if X is float32, else float64. For a RankingData, see
+            :meth:`RankingData.with_features`.
         """
         check_is_fitted(self)
         check_choice("method", self.method, METHODS)
         if self.by_query_ and qid is None and group is None and not isinstance(X, RankingData):
             raise ValueError(
-                "QueryScaler was fitted with queries and needs those of the documents to scale: "
-                "give qid; in a pipeline, enable scikit-learn's metadata routing and give qid to "
-                "predict."
+                "qid is None, but QueryScaler was fitted with queries. Pass qid; in a pipeline, "
+                "enable scikit-learn's metadata routing and pass qid to predict."
             )
         features, matrix = documents_to_score(self, X)
         if isinstance(X, RankingData):
@@ -159,7 +157,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Any:
-        """Scale the documents inside their queries, and remember their features.
+        """Fit to the documents, and scale them within their queries.
 
         Parameters
         ----------
@@ -169,12 +167,12 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         ndarray or sparse matrix of shape (n_documents, n_features)
-            See :meth:`transform`.
+            The scaled features; see :meth:`transform`.
         """
         return self.fit(X, y, qid=qid, group=group).transform(X, qid=qid, group=group)
 
     def __sklearn_tags__(self) -> Tags:
-        """Describe the transformer to scikit-learn."""
+        """Return the tags for scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]

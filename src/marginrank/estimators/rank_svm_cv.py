@@ -1,63 +1,61 @@
-"""RankSVMCV: a linear RankSVM that searches its own C."""
+"""RankSVMCV: linear RankSVM that selects C by cross-validation."""
 
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any
 
 from numpy.typing import ArrayLike
 
-from marginrank.estimators.base import LinearRanker, check_seed
-from marginrank.estimators.input import features_of, set_features
+from marginrank.estimators.base import LinearRanker
 from marginrank.estimators.rank_svm import RankSVM
-from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchMixin
+from marginrank.estimators.search_base import SearchRanker
 from marginrank.fit.linear import Parameters
-from marginrank.models import LinearModel
 from marginrank.models.parameters import LINES_TRIED
 from marginrank.selection.space import SearchSpace, check_grid
 
 AUTO = "auto"
 
 
-class RankSVMCV(SearchMixin, LinearRanker):
-    """RankSVM with the C that ranks held-out queries best.
+class RankSVMCV(SearchRanker, LinearRanker):
+    """RankSVM with C selected by cross-validation over queries.
 
     The candidates are the values of C and of the other parameters that are lists. The best one
     maximizes
 
-        (1/K) Σ_k metric(queries of fold k, scores X w_k), tied scores as in random order,
+        (1/K) Σ_k metric(queries of fold k, scores X w_k),
 
-    where w_k are the weights of :class:`~marginrank.RankSVM` trained without fold k. All values of
-    C and all folds are solved side by side, and share every pass over X: 130 fits take the time of
-    a few. The last fit is on all data.
+    where w_k are the weights of :class:`~marginrank.RankSVM` trained without fold k, and tied
+    scores count as in random order. All values of C and all folds are solved together and share
+    every pass over X, so 130 fits take the time of a few. The last fit is on all data.
 
     Parameters
     ----------
     Cs : array-like, optional
-        Values of C to try. By default `n_points` of them, from the data: see
+        Values of C to try. By default a grid of `n_points` values for the data: see
         :func:`~marginrank.linear_path`.
     n_points : int, default=21
         Length of the default grid.
     cv : int, splitter or iterable of (train, test), default=5
         Number of folds of whole queries, which do not depend on the order of the rows; or a
         splitter of scikit-learn, which gets the queries as groups; or the rows of each fold. The
-        documents of a single query are divided at random.
+        documents of a single query are split at random.
     scoring : str or callable, default="ndcg@10"
-        The metric, as :func:`~marginrank.metrics.get_metric` takes it, or a scorer of
-        :func:`~marginrank.metrics.make_ranking_scorer`. Folds on which it has no value, or that
-        have no query with different labels, are left out, with a warning.
+        The metric, see :func:`~marginrank.metrics.get_metric`, or a scorer of
+        :func:`~marginrank.metrics.make_ranking_scorer`. Folds on which it is undefined, or that
+        have no query with different labels, are skipped with a warning.
     rule : {"best", "one_se"}, default="best"
-        Select the highest mean, and of equals the smallest C; or the smallest C, with the other
-        parameters of the best, whose mean is not lower by more than one standard error of the best
-        one's mean.
+        "best" selects the highest mean, and the smallest C among equals. "one_se" selects the
+        smallest C whose mean is within one standard error of the best, with the other parameters
+        of the best.
     refit : bool, default=True
-        Fit all data with the best parameters. Without it there is no model.
+        Fit all data with the best parameters. Otherwise there is no model.
     loss : str or list of str, default="squared_hinge"
         As in :class:`~marginrank.RankSVM`; or a list of names to try.
     normalization, scale : str, list of str or None, default="auto"
         As in :class:`~marginrank.RankSVM`; or a list of names to try, as in
-        ``scale=["none", "standard"]``. "auto" tries "none" and "query" where each has its own grid
-        of C, from the data; with `Cs`, it is "none".
+        ``scale=["none", "standard"]``. "auto" tries "none" and "query", each with its own default
+        grid of C; with `Cs`, it is "none".
     solver, max_iter, pair_selection, pair_cost, margin, n_jobs
         As in :class:`~marginrank.RankSVM`.
     tol : float, default=1e-6
@@ -71,16 +69,16 @@ class RankSVMCV(SearchMixin, LinearRanker):
     Attributes
     ----------
     best_params_ : dict
-        The selected C, and the other parameters of which several values were tried.
+        The selected C, and the other parameters with several candidates.
     best_score_ : float
-        Its mean score over the folds. As the best of many it is a little too optimistic: see
-        ``marginrank tune --nested``.
+        Mean score over the folds of the selected candidate. It is slightly optimistic, because it
+        is the best of many: see ``marginrank tune --nested``.
     best_index_ : int
-        Its index in `cv_results_`.
+        Index of the selected candidate in `cv_results_`.
     cv_results_ : dict
         All candidates, as in scikit-learn's GridSearchCV: "param_C" and so on, "params",
         "split0_test_score", …, "mean_test_score", "std_test_score" and "rank_test_score". There are
-        no times, because fits run side by side. Means and deviations are over folds with a score.
+        no times, because fits run together. Means and deviations are over folds with a score.
     search_ : SearchResult
         The candidates with their scores and standard errors, for
         :func:`~marginrank.plots.plot_search`.
@@ -89,13 +87,10 @@ class RankSVMCV(SearchMixin, LinearRanker):
     n_splits_ : int
         Number of folds.
     best_estimator_ : RankSVM
-        The last fit. A file that :meth:`save` writes holds this.
-    coef_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
-        Those of `best_estimator_`; see :class:`~marginrank.RankSVM`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have names that are strings.
+        The last fit, which :meth:`save` writes.
+    coef_, scale_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
+n_features_in_, feature_names_in_
+        Attributes of `best_estimator_`; see :class:`~marginrank.RankSVM`.
 
     Examples
     --------
@@ -108,7 +103,6 @@ class RankSVMCV(SearchMixin, LinearRanker):
 
     _estimator = RankSVM
     _searched = ("loss", "normalization", "scale")
-    _found = ("coef_", *FIT_ATTRIBUTES)
 
     def __init__(
         self,
@@ -132,68 +126,18 @@ class RankSVMCV(SearchMixin, LinearRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.Cs = Cs
-        self.n_points = n_points
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.refit = refit
-        self.loss = loss
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.margin = margin
-        self.normalization = normalization
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Search the parameters, and fit the weights with the best ones.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight
-            As in :meth:`RankSVM.fit`. The metric is not weighted.
-
-        Returns
-        -------
-        RankSVMCV
-            The fitted estimator.
-        """
-        self._check_search()
+    def _space(self) -> SearchSpace:
         Cs = None if self.Cs is None else check_grid("Cs", self.Cs)
         axes = {name: _values(getattr(self, name), Cs) for name in self._searched}
         first = {name: values[0] for name, values in axes.items()}
         base = Parameters(**self._fixed(field.name for field in fields(Parameters)), **first)
-        seed = check_seed(self.random_state)
-        data = self._data(X, y, qid, group, sample_weight, query_weight)
-        self._search(data, SearchSpace(base, axes, Cs, self.n_points, search_tol=self.tol), seed)
-        set_features(self, features_of(data))
-        self._fit_best(data)
-        return self
-
-    def to_linear_model(self) -> LinearModel:
-        """Return the last fit as plain data, as model files hold it."""
-        self._require_model()
-        model: LinearModel = self.best_estimator_.to_linear_model()
-        return model
+        return SearchSpace(base, axes, Cs, self.n_points, search_tol=self.tol)
 
 
 def _values(value: Any, Cs: Any) -> list[Any]:
-    """Return the values to try: those of a list of names, or the only one."""
+    """Return the values to try: the entries of a list of names, or the only value."""
     if isinstance(value, str) and value == AUTO:
         return list(LINES_TRIED if Cs is None else LINES_TRIED[:1])
     is_list = isinstance(value, (list, tuple)) and len(value) > 0

@@ -1,55 +1,88 @@
-"""Base of the estimators that search their own parameters."""
+"""Base of the rankers that select their parameters by cross-validation."""
 
+from __future__ import annotations
+
+from abc import abstractmethod
 from collections.abc import Iterable
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from marginrank._utils.parameters import check_choice, check_number
 from marginrank.data import RankingData
-from marginrank.estimators.base import warn_of
+from marginrank.estimators.base import BaseRanker, check_seed, warn_of
+from marginrank.estimators.input import features_of, set_features
 from marginrank.models.fit_report import unfinished_message
 from marginrank.selection.results import RULES, SearchProgress, SearchResult, short_params
 from marginrank.selection.search import run_search
 from marginrank.selection.space import SearchSpace
 
-FIT_ATTRIBUTES = (
-    "scale_",
-    "objective_",
-    "gap_",
-    "stop_reason_",
-    "n_iter_",
-    "history_",
-    "n_pairs_",
-)
 
+class SearchRanker(BaseRanker):
+    """A ranker that runs a search, then fits all data with the selected parameters."""
 
-class SearchMixin:
-    """Runs a search, and keeps its result and the last fit.
+    _estimator: ClassVar[Any]  # class of the last fit
+    _searched: ClassVar[tuple[str, ...]] = ()  # its parameters that are searched besides C
 
-    Attributes
-    ----------
-    _estimator : type
-        What is fitted last.
-    _searched : tuple of str
-        Its parameters that are searched beside C.
-    _found : tuple of str
-        Its attributes that the estimator has, too.
-    """
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Search the parameters, and fit all data with the best ones.
 
-    _estimator: ClassVar[Any]
-    _searched: ClassVar[tuple[str, ...]] = ()
-    _found: ClassVar[tuple[str, ...]]
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight, query_weight
+            As in :meth:`RankSVM.fit` or :meth:`AdditiveRankSVM.fit`. The metric is not weighted.
 
-    def _check_search(self: Any) -> None:
-        """Raise ValueError before the data are read, if a parameter of the search is wrong."""
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         check_choice("rule", self.rule, RULES)
         check_number("tol", self.tol)
+        space = self._space()
+        seed = check_seed(self.random_state)
+        weights = {"sample_weight": sample_weight, "query_weight": query_weight}
+        given = {"y": y, "qid": qid, "group": group, **weights}
+        data, space = self._documents(X, given, space)
+        self._search(data, space, seed)
+        set_features(self, features_of(data))
+        if self.refit:
+            names = (self.search_.parameter, *self._searched)
+            best = {name: getattr(self.search_.parameters, name) for name in names}
+            known = self._estimator().get_params(deep=False)
+            estimator = self._estimator(**self._fixed(known), **best)
+            self.best_estimator_ = self._refit(estimator, data, X, given)
+            self.__dict__.update(_fitted_attributes(self.best_estimator_))
+        return self
 
-    def _search(self: Any, data: RankingData, space: SearchSpace, seed: int) -> SearchResult:
-        """Search, and drop the model of an earlier fit.
+    @abstractmethod
+    def _space(self) -> SearchSpace:
+        """Return the candidates; raise ValueError if a parameter is wrong."""
+
+    def _documents(
+        self, X: Any, given: dict[str, Any], space: SearchSpace
+    ) -> tuple[RankingData, SearchSpace]:
+        """Return the checked documents, and the candidates for them."""
+        return self._data(X, **given), space
+
+    def _refit(self, estimator: Any, data: RankingData, X: Any, given: dict[str, Any]) -> Any:
+        """Return the estimator, fitted to all data."""
+        return estimator.fit(data)
+
+    def _search(self, data: RankingData, space: SearchSpace, seed: int) -> SearchResult:
+        """Run the search, and delete the model of an earlier fit.
 
         Sets: ``search_``, ``cv_results_``, ``best_index_``, ``best_score_``, ``best_params_``,
         ``comparison_`` and ``n_splits_``.
@@ -60,9 +93,8 @@ class SearchMixin:
         )
         message = unfinished_message(result.n_unfinished, result.n_fits, "fits to folds")
         warn_of(message, ConvergenceWarning)
-        for name in ("best_estimator_", *self._found):
-            if hasattr(self, name):
-                delattr(self, name)
+        for name in _fitted_attributes(self.__dict__.pop("best_estimator_", None)):
+            self.__dict__.pop(name, None)
         self.search_ = result
         self.cv_results_ = result.cv_results
         self.best_index_ = result.best_index
@@ -72,33 +104,26 @@ class SearchMixin:
         self.n_splits_ = result.scores.shape[1]
         return result
 
-    def _fit_best(self: Any, *data: Any, **options: Any) -> None:
-        """Fit all data with the selected parameters, if there is to be a last fit.
-
-        Sets: ``best_estimator_`` and the attributes that are shared with it.
-        """
-        if not self.refit:
-            return
-        names = (self.search_.parameter, *self._searched)
-        best = {name: getattr(self.search_.parameters, name) for name in names}
-        known = self._estimator().get_params(deep=False)
-        self.best_estimator_ = self._estimator(**self._fixed(known), **best).fit(*data, **options)
-        for name in self._found:
-            setattr(self, name, getattr(self.best_estimator_, name))
-
-    def _fixed(self: Any, names: Iterable[str]) -> dict[str, Any]:
-        """Return those of the named parameters that this estimator has and does not search."""
+    def _fixed(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the parameters among `names` that this estimator has and does not search."""
         own = self.get_params(deep=False)
         return {name: own[name] for name in names if name in own and name not in self._searched}
 
-    def _require_model(self: Any) -> None:
+    def _require_model(self) -> None:
         """Raise NotFittedError without a model, also after a fit with refit=False."""
-        super()._require_model()  # type: ignore[misc]
+        super()._require_model()
         if not hasattr(self, "best_estimator_"):
             raise NotFittedError(
                 "No model available: refit=False. Set refit=True, or fit "
                 f"{self._estimator.__name__} with best_params_."
             )
+
+
+def _fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """Return the fitted attributes that a search copies; C is in ``best_params_``."""
+    found = getattr(estimator, "__dict__", {}).items()
+    names = [name for name, _ in found if name.endswith("_") and name[0] != "_" and name != "C_"]
+    return {name: getattr(estimator, name) for name in names}
 
 
 class SearchLog:

@@ -1,4 +1,4 @@
-"""SelectKBestRanking: keep the features that rank best on their own."""
+"""SelectKBestRanking: keep the features that rank best individually."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from marginrank.metrics.feature_ranking import best_first, rank_features
 
 
 class SelectKBestRanking(SelectorMixin, BaseEstimator):
-    """Keep the k features that rank the training documents best, each on its own.
+    """Select the k features that individually rank the training documents best.
 
     The score of feature j is max(metric(y, x_j), metric(y, −x_j)), see
     :func:`~marginrank.rank_features`. In a pipeline before :class:`~marginrank.RankSVM` this is
-    FS-Rank of Lai et al. (2013, section 8.5.2), which looks at x_j only and at NDCG@10.
+    FS-Rank of Lai et al. (2013, section 8.5.2), which uses x_j only, with NDCG@10.
 
     Parameters
     ----------
     k : int or "all", default=10
-        Number of features to keep. If X has fewer, all are kept, with a warning.
+        Number of features to select. If X has fewer, all are selected, with a warning.
     metric : str or callable, default="ndcg@10"
         As in :func:`~marginrank.rank_features`.
     n_jobs : int, default=None
@@ -43,19 +43,19 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
     Attributes
     ----------
     scores_ : ndarray of shape (n_features_in_,)
-        The scores.
+        The score of each feature.
     directions_ : ndarray of int64, shape (n_features_in_,)
-        1 where documents with a high value of the feature are to be preferred, −1 where those with
-        a low value are. Features are not negated by `transform`: a linear model finds the sign.
+        1 if documents with high values of the feature should be preferred, −1 for low values.
+        `transform` does not negate features, because a linear model learns the sign.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have names that are strings.
+        Names of the features, if the columns of X, or the RankingData, have string names.
 
     Notes
     -----
-    Features are judged one by one, so that copies of a good feature are all kept, and two that are
-    good only together are not. A sparse model looks at all of them at once.
+    Features are scored one by one: copies of a good feature are all selected, and two features that
+    are only useful together are not. :class:`~marginrank.SparseRankSVM` selects features jointly.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
     5
     """
 
-    # With metadata routing enabled, queries reach fit without being asked for.
+    # With metadata routing enabled, fit gets queries without being asked for.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
 
     def __init__(
@@ -87,18 +87,14 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Self:
-        """Judge the features.
+        """Score the features.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or RankingData
-            The documents. A RankingData brings labels and queries; its weights are not looked at.
-        y : array-like of shape (n_documents,)
-            Labels.
-        qid : array-like of shape (n_documents,), optional
-            Query of each document, of any type and in any order.
-        group : array-like of shape (n_queries,), optional
-            Sizes of contiguous queries, instead of `qid`. With neither, all is one query.
+            The documents. A RankingData brings labels and queries; its weights are ignored.
+        y, qid, group
+            Labels and queries, as in :meth:`RankSVM.fit`.
 
         Returns
         -------
@@ -106,17 +102,17 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
             The fitted selector.
         """
         k = 0 if self.k == "all" else check_integer("k", self.k, at_least=1)
-        data = training_data(X, y, qid, group, n_jobs=self.n_jobs)
+        data = training_data(X, y, qid=qid, group=group, n_jobs=self.n_jobs)
         if k > data.n_features:
             warnings.warn(
-                f"k={k} is more than the {data.n_features} features of X: all are kept.",
+                f"k={k} is more than the {data.n_features} features of X; all are selected.",
                 stacklevel=2,
             )
         ranking = rank_features(data, metric=self.metric, n_jobs=self.n_jobs)
         if np.isnan(ranking.best).all():
             raise ValueError(
-                f"{ranking.metric} has no value on any query, so that no feature is better than "
-                "another; check y and qid."
+                f"{ranking.metric} is undefined on every query, so features cannot be compared; "
+                "check y and qid."
             )
         set_features(self, features_of(data))
         self.scores_ = ranking.best
@@ -124,7 +120,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Keep the chosen features.
+        """Return the selected features.
 
         Parameters
         ----------
@@ -134,8 +130,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         Returns
         -------
         ndarray or sparse matrix of shape (n_documents, k)
-            The columns of X, or of the features of a RankingData;
-            :meth:`RankingData.with_features` puts them back beside its labels and queries.
+            The selected columns. For a RankingData, see :meth:`RankingData.with_features`.
         """
         if not isinstance(X, RankingData):
             return super().transform(X)
@@ -150,7 +145,7 @@ class SelectKBestRanking(SelectorMixin, BaseEstimator):
         return mask
 
     def __sklearn_tags__(self) -> Tags:
-        """Describe the selector to scikit-learn."""
+        """Return the tags for scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True

@@ -1,53 +1,53 @@
-"""SparseRankSVMCV: a sparse RankSVM that searches its own regularization."""
+"""SparseRankSVMCV: sparse RankSVM that selects its regularization by cross-validation."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any, Self
+from typing import Any
 
 from numpy.typing import ArrayLike
 
-from marginrank.estimators.base import LinearRanker, check_seed
-from marginrank.estimators.input import features_of, set_features
-from marginrank.estimators.search_base import FIT_ATTRIBUTES, SearchMixin
+from marginrank.data import RankingData
+from marginrank.estimators.base import LinearRanker
+from marginrank.estimators.search_base import SearchRanker
 from marginrank.estimators.sparse_rank_svm import SparseRankSVM
 from marginrank.fit.sparse import SparseParameters
-from marginrank.models import LinearModel
 from marginrank.selection.paths import SparsePath, fit_path, given_grid
+from marginrank.selection.results import SearchResult
 from marginrank.selection.space import SearchSpace
 from marginrank.selection.sparse_paths import SparseLearner
 
 
-class SparseRankSVMCV(SearchMixin, LinearRanker):
-    """SparseRankSVM with the C, or the radius, that ranks held-out queries best.
+class SparseRankSVMCV(SearchRanker, LinearRanker):
+    """SparseRankSVM with C or the radius selected by cross-validation over queries.
 
     The best value v of a grid maximizes
 
-        (1/K) Σ_k metric(queries of fold k, scores X w_k(v)), tied scores as in random order,
+        (1/K) Σ_k metric(queries of fold k, scores X w_k(v)),
 
     where w_k(v) are the weights of :class:`~marginrank.SparseRankSVM` trained without fold k, by
-    :func:`~marginrank.sparse_path`. Of equals the sparsest is taken. The last fit is on all data.
+    :func:`~marginrank.sparse_path`, and tied scores count as in random order. Among equals the
+    sparsest is selected. The last fit is on all data.
 
     Parameters
     ----------
     Cs, radii : array-like, optional
-        The grid, of either form. By default, the grid of :func:`~marginrank.sparse_path` for all
+        The grid of C or of radii. By default the grid of :func:`~marginrank.sparse_path` for all
         data.
     n_points : int, default=50
         Length of the default grid.
     parameter : {"C", "radius"}, default="C"
-        What the default grid is of.
+        Parameter of the default grid.
     cv, scoring, refit
         As in :class:`~marginrank.RankSVMCV`.
     rule : {"best", "one_se"}, default="best"
-        Select the highest mean; or the sparsest model whose mean is not lower by more than one
-        standard error of the best one's mean.
+        Select the highest mean, or the sparsest model whose mean is within one standard error of
+        the best.
     l1_ratio, positive, loss, max_iter, pair_selection, pair_cost, normalization, scale, n_jobs
-        As in :class:`~marginrank.SparseRankSVM`. The scale of features is that of the documents of
-        each fit: held-out ones do not count.
+        As in :class:`~marginrank.SparseRankSVM`. A scale is computed from the training documents
+        of each fit, without the held-out ones.
     tol : float, default=1e-6
-        Certified relative distance of the last fit to its optimum. Those of the folds need not come
-        closer than 1e-4.
+        Certified relative distance of the last fit to its optimum. Fits to folds use at least 1e-4.
     verbose : int, default=0
         If positive, print one line per fit to a fold, and one per iteration of the last fit.
     random_state : int, RandomState instance or None, default=0
@@ -60,13 +60,10 @@ class SparseRankSVMCV(SearchMixin, LinearRanker):
     path_ : SparsePath
         Models of the whole grid on all data, with the mean scores of the folds.
     best_estimator_ : SparseRankSVM
-        The last fit. A file that :meth:`save` writes holds this.
-    coef_, scale_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_
-        Those of `best_estimator_`; see :class:`~marginrank.SparseRankSVM`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, if the columns of X, or the RankingData, have names that are strings.
+        The last fit, which :meth:`save` writes.
+    coef_, scale_, sparsity_, objective_, gap_, stop_reason_, n_iter_, history_, n_pairs_, \
+n_features_in_, feature_names_in_
+        Attributes of `best_estimator_`; see :class:`~marginrank.SparseRankSVM`.
 
     Examples
     --------
@@ -78,7 +75,6 @@ class SparseRankSVMCV(SearchMixin, LinearRanker):
     """
 
     _estimator = SparseRankSVM
-    _found = ("coef_", "sparsity_", *FIT_ATTRIBUTES)
 
     def __init__(
         self,
@@ -104,70 +100,20 @@ class SparseRankSVMCV(SearchMixin, LinearRanker):
         verbose: int = 0,
         random_state: Any = 0,
     ) -> None:
-        self.Cs = Cs
-        self.radii = radii
-        self.n_points = n_points
-        self.parameter = parameter
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.refit = refit
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.pair_selection = pair_selection
-        self.pair_cost = pair_cost
-        self.normalization = normalization
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+        """Store the parameters, by :class:`KeywordArguments`."""
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        qid: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_weight: ArrayLike | None = None,
-    ) -> Self:
-        """Search the value, and fit the weights with the best one.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, query_weight
-            As in :meth:`RankSVM.fit`. The metric is not weighted.
-
-        Returns
-        -------
-        SparseRankSVMCV
-            The fitted estimator.
-        """
-        self._check_search()
+    def _space(self) -> SearchSpace:
         parameter, grid = given_grid(self.Cs, self.radii, self.parameter)
         fixed = self._fixed(field.name for field in fields(SparseParameters))
         base = SparseParameters(radius=1.0 if parameter == "radius" else None, **fixed)
-        seed = check_seed(self.random_state)
-        data = self._data(X, y, qid, group, sample_weight, query_weight)
-        learner = SparseLearner(parameter)
-        space = SearchSpace(base, {}, grid, self.n_points, learner)
-        found = self._search(data, space, seed)
+        return SearchSpace(base, {}, grid, self.n_points, SparseLearner(parameter))
+
+    def _search(self, data: RankingData, space: SearchSpace, seed: int) -> SearchResult:
+        found = super()._search(data, space, seed)
         (shared,) = space.combinations
         values = found.values
         path, _ = fit_path(
-            SparsePath, learner, data, shared, grid=values, n_points=values.size, seed=seed
+            SparsePath, space.learner, data, shared, grid=values, n_points=values.size, seed=seed
         )
         self.path_ = replace(path, metric=found.metric, scores=found.mean)
-        set_features(self, features_of(data))
-        self._fit_best(data)
-        return self
-
-    def to_linear_model(self) -> LinearModel:
-        """Return the last fit as plain data, as model files hold it."""
-        self._require_model()
-        model: LinearModel = self.best_estimator_.to_linear_model()
-        return model
+        return found

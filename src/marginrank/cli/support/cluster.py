@@ -27,10 +27,9 @@ def train_on_cluster(task: TrainingTask, parameters: BatchParameters, where: str
         from marginrank.dask.clusters import count_workers
         from marginrank.dask.fit import fit_on_dask, progress_on_dask
         from marginrank.dask.loading import load_parts
-        from marginrank.dask.sources import open_source
 
         with task.phases.phase("load", ", ".join(task.files)):
-            loaded = load_parts(client, open_source(client, list(task.files)))
+            loaded = load_parts(client, list(task.files))
         held_out = task.open_valid(loaded.n_features, loaded.feature_names)
         progress = progress_on_dask(client, loaded, parameters.tol)
         with task.phases.phase("solve"), task.phases.streaming(verbose, progress) as watch:
