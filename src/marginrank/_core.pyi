@@ -101,17 +101,17 @@ class Pairs:
     ) -> Pairs: ...
 
 class Point:
-    """What a vector of scores leaves for Hessian-vector products."""
+    """Intermediate results at a score vector, for Hessian-vector products."""
 
 class SgdOptions:
-    """How long steps are, and the weight of ½‖w‖²."""
+    """Step lengths, and the weight of ½‖w‖²."""
 
     def __init__(
         self, *, ridge: float, total: float, rate: float, offset: float, power: float
     ) -> None: ...
 
 class SgdState:
-    """What stochastic gradient steps leave for the next ones."""
+    """State that stochastic gradient steps pass on to the next ones."""
 
     def __init__(self, n_features: int, *, full: bool, first_batch: int) -> None: ...
     @property
@@ -173,7 +173,7 @@ class SgdState:
         threads: int,
     ) -> int: ...
     def step(self, options: SgdOptions) -> None: ...
-    def fade(self, share: float) -> None: ...
+    def scale_curvature(self, share: float) -> None: ...
     def copy(self) -> SgdState: ...
 
 class LetorReader:

@@ -1,1 +1,1 @@
-"""What every layer may use: types, checks of parameters, threads, memory, atomic files."""
+"""Shared by all layers: types, checks of parameters, threads, memory, atomic files."""

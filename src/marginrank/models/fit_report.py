@@ -74,7 +74,7 @@ class StreamFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class FitReport:
-    """How a fit ended.
+    """Result of a fit.
 
     Attributes
     ----------

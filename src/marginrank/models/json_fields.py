@@ -60,7 +60,7 @@ CHECKS: Mapping[str, Callable[[Any], bool]] = {
 
 
 class Fields:
-    """The fields of a JSON object; a missing or wrong one raises an error that names it."""
+    """The fields of a JSON object; an error names the missing or wrong field."""
 
     def __init__(
         self, path: str, fields: dict[str, Any], error: str = DAMAGED, place: str = ""

@@ -1,1 +1,1 @@
-"""What is minimized: losses on pairs, pair weights, margins, regularizers."""
+"""The function to minimize: losses on pairs, pair weights, margins, regularizers."""

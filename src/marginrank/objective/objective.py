@@ -37,7 +37,7 @@ MANY_FEATURES = 1 << 16  # with more, one sum per feature and block of documents
 class Journal:
     """Shared by an objective and all objectives derived from it."""
 
-    sweeps: float = 0.0  # over X; one over a sample counts as its share
+    sweeps: float = 0.0  # over X; a pass over a sample counts as a fraction
     w: Floats | None = None  # best weights so far; used if the solver fails
     history: list[Any] | None = None  # iterations of the outermost solver
 

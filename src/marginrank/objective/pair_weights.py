@@ -65,7 +65,7 @@ def weight_matrix(
 ) -> PairFactors:
     """Return the factors of δ_ij = matrix[a, b] for y_i = labels[a] and y_j = labels[b].
 
-    `labels` are all distinct labels, ascending; those of y by default. Only entries with a > b are
+    `labels` are all distinct labels, ascending; by default the labels in y. Only entries with a > b are
     used, because the preferred document has the higher label.
 
     Examples
@@ -218,7 +218,8 @@ def pair_cost(
 ) -> PairFactors | None:
     """Return the factors of the parameter `pair_cost` of :class:`~marginrank.RankSVM`.
 
-    `labels` are the distinct labels of all data, of which y may be a part; those of y by default.
+    `labels` are the distinct labels of all data, of which y may be a part; by default
+    the labels in y.
     """
     if cost is None:
         return None

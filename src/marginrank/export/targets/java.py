@@ -115,7 +115,7 @@ CURVES = """
         return STARTS[k + 1] - STARTS[k] + 1;
     }}
 
-    /** Returns what is added on the straight line through two nodes. */
+    /** Returns the value between two nodes by linear interpolation. */
     private static double between(int left, double share) {{
         return VALUES[left] + share * (VALUES[left + 1] - VALUES[left]);
     }}

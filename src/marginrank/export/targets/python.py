@@ -53,7 +53,7 @@ def find(value, categorical, knots):
 
 
 def between(at_nodes, left, share):
-    """Return what is added on the straight line through two nodes."""
+    """Return the value between two nodes by linear interpolation."""
     return at_nodes[left] + share * (at_nodes[left + 1] - at_nodes[left])
 '''
 GRIDS = """

@@ -47,7 +47,7 @@ def smooth_in_cone(
     """Minimize an objective with a smooth loss over a cone.
 
     `minimize` solves the problems on faces. `max_iter` limits the number of faces and of iterations
-    on all of them, and `callback` is called once per face. The other parameters are those of
+    on all of them, and `callback` is called once per face. The other parameters are as in
     :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)

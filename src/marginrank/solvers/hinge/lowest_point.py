@@ -110,7 +110,7 @@ class _Hull:
         return not self._dependent.size  # the slopes are affinely independent
 
     def lowest_point(self) -> Floats:
-        """Return the v with the smallest ½‖v‖² plus height, among those of equal heights."""
+        """Return the v with the smallest ½‖v‖² plus height, among all v with equal heights."""
         outside = self._slope
         for _ in range(2):  # one pass leaves rounding of the slope, which may be larger than v
             outside = outside - self._basis @ (outside @ self._basis)

@@ -43,7 +43,7 @@ def smoothing(
     callback: Callback | None = None,
     curvature: Curvature | None = None,
 ) -> SolverResult:
-    """Minimize an objective with a hinge loss; the parameters are those of `newton`.
+    """Minimize an objective with a hinge loss; the parameters are as in `newton`.
 
     Stops on the certificate. If features are so badly scaled that ∇F_ε cannot be made small enough
     for it, stops on Newton's estimate plus the certified part of the band. `max_iter` limits the

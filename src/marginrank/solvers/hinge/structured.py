@@ -41,7 +41,7 @@ def structured_smoothing(
 ) -> SolverResult:
     """Minimize an objective with a hinge loss over a cone, or with a penalty on groups.
 
-    The other parameters are those of :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
+    The other parameters are as in :func:`~marginrank.solvers.hinge.smoothing.smoothing`.
     """
     progress = Progress(objective, callback)
     widths: _StructuredWidths

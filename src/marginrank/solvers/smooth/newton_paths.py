@@ -68,7 +68,7 @@ def newton_paths(
 
     `reference` has all documents and a smooth loss; its samples provide the first weights. The
     `problems` are on the same documents. The `ridges` are descending, so the first problem is the
-    easiest, and the solutions of one problem come in this order. The other parameters are those of
+    easiest, and the solutions of one problem come in this order. The other parameters are as in
     :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     first = float(ridges[0])

@@ -74,7 +74,7 @@ def fenchel(
     """Minimize a smooth loss in an l1 ball; stops on the certificate.
 
     `variant` is "plain" (the paper's algorithm), "away" or "pairwise". `seed` is not used because
-    nothing here is random. The other parameters are those of
+    nothing here is random. The other parameters are as in
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     progress = Progress(objective, callback)

@@ -55,7 +55,7 @@ def group_newton(
 ) -> SolverResult:
     """Minimize an objective with a smooth loss and a penalty on groups.
 
-    Stops on the certificate, or on an estimate. The other parameters are those of
+    Stops on the certificate, or on an estimate. The other parameters are as in
     :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     progress = Progress(objective, callback)

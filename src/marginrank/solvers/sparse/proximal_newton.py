@@ -71,7 +71,7 @@ def proximal_newton(
     """Minimize a smooth loss plus a regularizer; stops on the certificate.
 
     `objective` is the loss, without a ridge. `max_iter` limits the iterations on the full data, and
-    on each sample or working set. The other parameters are those of
+    on each sample or working set. The other parameters are as in
     :func:`~marginrank.solvers.smooth.newton.newton`.
     """
     solver = ProximalNewton(objective, max_iter=max_iter, seed=seed, callback=callback)
@@ -225,7 +225,7 @@ class ModelIteration:
         return self._outcome(point, tol, StopReason.MAX_ITER)
 
     def learn(self, start: Point, end: Point) -> None:
-        """Correct the model by a whole run, because the next one along a path is similar."""
+        """Correct the model by a whole run, because the next run of a path is similar."""
         if self._model:
             self._model.correct(end.w - start.w, end.gradient - start.gradient)
 

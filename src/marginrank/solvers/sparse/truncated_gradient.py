@@ -41,7 +41,7 @@ def truncated_gradient(
 
     `regularizer` needs only a proximal operator. `batch` is the share of the documents, in whole
     queries, that a step uses; with less than 1 the steps shrink like 1/√t, and the result is the
-    last point, not the best one. The other parameters are those of
+    last point, not the best one. The other parameters are as in
     :func:`~marginrank.solvers.sparse.proximal_newton.proximal_newton`.
     """
     check_number("batch", batch)

@@ -232,7 +232,7 @@ class Sgd:
         # the number of documents has doubled: the Hessian changes with the weights, but ever less.
         state = self._state
         if not state.collecting:
-            state.fade(MEMORY)
+            state.scale_curvature(MEMORY)
             state.collecting = True
             self._window_end = state.next_event = state.documents + self._window
             return
