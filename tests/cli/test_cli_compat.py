@@ -254,7 +254,7 @@ def test_shares_of_each_query_are_another_loss(run, example3):
 def test_advice_has_no_flags_that_the_programs_lack(invoke, example3):
     data = example3 / "odd.dat"
     for line, sentence in (
-        ("1 qid:1 1:nan", "say what to put there with marginrank convert --missing."),
+        ("1 qid:1 1:nan", "pass marginrank convert --missing to replace it."),
         ("1 qid:1 0:1", "pass marginrank convert --zero-based if they start at 0."),
     ):
         data.write_text(f"{line}\n0 qid:1 1:0\n")

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from marginrank import load_letor, load_model, metrics
 
@@ -44,6 +45,18 @@ def test_table_of_the_default_metrics(run, model_json, test_txt):
     names = [line.split()[0] for line in done.stdout.splitlines()[1:] if line.strip()]
     assert names[:3] == ["ndcg@1", "ndcg@5", "ndcg@10"]
     assert "pairwise_accuracy" in names
+
+
+def test_means_have_intervals_and_shares_of_pairs_have_none(run, model_json, test_txt, scored):
+    test, scores = scored
+    lines = run("evaluate", model_json, test_txt, "--metrics", NAMES).stdout.splitlines()
+    values = metrics.ndcg(test.y, scores, qid=test.qid, k=5, per_query=True)
+    values = values[~np.isnan(values)]
+    interval = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    half = (interval.high - interval.low) / 2
+    assert lines[1].split() == ["ndcg@5", f"{values.mean():.4f}", "±", f"{half:.4f}"]
+    assert lines[3].split()[0] == "pairwise_accuracy"
+    assert "±" not in lines[3]
 
 
 @pytest.mark.parametrize(("ending", "delimiter"), [("tsv", "\t"), ("csv", ",")])

@@ -37,10 +37,10 @@ def test_table(run, train_txt, ranking):
     assert lines[:2] == [["Best", "of", "6", "features"], ["feature", "direction", "ndcg@10"]]
     directions = {1: "descending", -1: "ascending"}
     assert lines[2:-1] == [
-        [f"f{j + 1}", directions[ranking.direction[j]], f"{ranking.best[j]:.6g}"]
+        [f"f{j + 1}", directions[ranking.direction[j]], f"{ranking.best[j]:.4f}"]
         for j in ranking.order[:3]
     ]
-    assert lines[-1] == ["random", "order", "-", f"{ranking.chance:.6g}"]
+    assert lines[-1] == ["random", "order", "-", f"{ranking.chance:.4f}"]
 
 
 def test_metric_and_its_options(run, train_txt):

@@ -17,8 +17,8 @@ def test_data_as_json(run, train_txt):
     sizes = np.diff(data.queries.offsets)
     assert result["pairs"] == data.n_pairs
     assert result["matrix"] == {"layout": "dense", "dtype": "float32"}
-    assert result["documents_a_query"]["max"] == sizes.max()
-    assert result["documents_a_query"]["median"] == np.median(sizes)
+    assert result["documents_per_query"]["max"] == sizes.max()
+    assert result["documents_per_query"]["median"] == np.median(sizes)
     assert result["queries_without_pair"] == np.count_nonzero(data.queries.n_pairs == 0)
     values, counts = np.unique(data.y, return_counts=True)
     histogram = {one["label"]: one["documents"] for one in result["labels"]}

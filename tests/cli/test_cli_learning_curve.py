@@ -36,7 +36,7 @@ def test_table_and_verdict(run, train_txt, curve):
     rows = lines[3:]
     assert [int(row[0]) for row in rows] == curve.sizes.tolist()
     assert [row[-3] for row in rows] == [f"{mean:.4f}" for mean in curve.valid_mean]
-    assert " ".join(lines[1]) == "Learning curve (over queries with pairs)"
+    assert " ".join(lines[1]) == "Learning curve (queries with pairs; mean ± standard error)"
 
 
 def test_validation_data_sizes_and_metric(run, train_txt, test_txt):

@@ -314,7 +314,7 @@ def test_standard_input_is_read_once(refused, tmp_path):
     ("text", "flags", "end"),
     [
         ("1 qid:1 0:1\n", (), "pass --zero-based if they start at 0."),
-        ("1 qid:1 1:nan\n", (), "say what to put there with --missing."),
+        ("1 qid:1 1:nan\n", (), "pass --missing to replace it."),
         ("1 qid:1 3:1\n", ("--n-features", "2"), "index 3 is beyond --n-features 2."),
         ("", (), "data.txt has no documents: it is empty or holds only comments."),
         ("1 qid:1 1:\x1b[2J\n", (), "'\\x1b[2J' is not a finite number."),

@@ -59,7 +59,7 @@ def test_validation_and_evaluate(run, tmp_path, train_txt, test_txt):
     expected = metrics.ndcg(test.y, load_model(model).predict(test.X), qid=test.qid, k=3)
     assert json.loads(trained.stdout)["valid"] == {"ndcg@3": expected}
     evaluated = run("evaluate", model, test_txt, "--metrics", "ndcg@3")
-    assert f"{expected:.6g}" in evaluated.stdout
+    assert f"{expected:.4f}" in evaluated.stdout
 
 
 @pytest.mark.parametrize("parameter", ["C", "radius"])

@@ -232,7 +232,7 @@ def test_files_keep_the_choice_of_pairs(tmp_path):
         ({}, {"pairs": [[0, len(Y)]]}, rf"pairs\[0\] has row {len(Y)}"),
         ({}, {"pairs": PAIRS, "qid": np.arange(len(Y))}, r"pairs\[0\] joins row \d+ of query"),
         ({}, {"y": Y, "propensity": np.zeros(len(Y))}, r"propensity\[0\] is 0"),
-        ({"pair_cost": "ndcg"}, {"y": -Y}, "labels are zero or more"),
+        ({"pair_cost": "ndcg"}, {"y": -Y}, r"y\[\d+\] is -"),
         ({"pair_cost": "gain"}, {"y": 120.0 * Y}, "pairs sum to .*, too large"),
         ({}, {"y": Y, "sample_weight": np.full(len(Y), 1e100)}, "pairs sum to .*, too large"),
         ({}, {}, "requires y to be passed, but the target y is None"),

@@ -81,7 +81,7 @@ def test_models_that_stop_early_are_one_warning():
 
 
 def test_features_without_effect_are_one_warning():
-    with pytest.warns(UserWarning, match=r"Features without effect.* f9;") as caught:
+    with pytest.warns(UserWarning, match=r"Features without effect.* f9\.") as caught:
         linear_path(np.c_[X, QID], Y, qid=QID, Cs=CS, scale="standard")
     assert len(caught) == 1
     assert caught[0].filename == __file__

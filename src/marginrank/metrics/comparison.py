@@ -169,15 +169,25 @@ def compare_values(
 
 def _t_test(difference: Floats, confidence: float) -> tuple[float, tuple[float, float]]:
     """Return the p-value of mean 0, and the confidence interval of the mean."""
-    from scipy.special import stdtr, stdtrit  # scipy.stats is slow to import
+    from scipy.special import stdtr  # scipy.stats is slow to import
 
-    degrees = difference.size - 1
     mean = float(np.mean(difference))
-    error = float(np.std(difference, ddof=1)) / difference.size**0.5
+    error, half = standard_error(difference), half_interval(difference, confidence)
     if error <= 1e-14 * abs(mean):
         return (1.0 if mean == 0 else 0.0), (mean, mean)
-    half = float(stdtrit(degrees, (1 + confidence) / 2)) * error
-    return float(2 * stdtr(degrees, -abs(mean) / error)), (mean - half, mean + half)
+    return float(2 * stdtr(difference.size - 1, -abs(mean) / error)), (mean - half, mean + half)
+
+
+def half_interval(values: Floats, confidence: float = 0.95) -> float:
+    """Return half the length of the confidence interval of the mean, from Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(values.size - 1, (1 + confidence) / 2)) * standard_error(values)
+
+
+def standard_error(values: Floats) -> float:
+    """Return the standard error of the mean of two or more values."""
+    return float(np.std(values, ddof=1) / np.sqrt(values.size))
 
 
 def _randomization_test(difference: Floats, n_resamples: int, random_state: Any) -> float:

@@ -65,8 +65,8 @@ def weight_matrix(
 ) -> PairFactors:
     """Return the factors of δ_ij = matrix[a, b] for y_i = labels[a] and y_j = labels[b].
 
-    `labels` are all distinct labels, ascending; by default the labels in y. Only entries with a > b are
-    used, because the preferred document has the higher label.
+    `labels` are all distinct labels, ascending; by default the labels in y. Only entries with a > b
+    are used, because the preferred document has the higher label.
 
     Examples
     --------

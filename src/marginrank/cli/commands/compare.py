@@ -66,12 +66,12 @@ def _print(result: Mapping[str, Any]) -> None:
     print_line(f"{verdict} (p = {p:.2g}, {result['n_queries']:,} queries)")
     print_line("")
     rows = [
-        (f"a: {result['a']}", result["mean_a"]),
-        (f"b: {result['b']}", result["mean_b"]),
-        ("a - b", difference),
-        (f"{result['confidence']:.0%} confidence interval", f"{low:.6g} … {high:.6g}"),
-        ("p, paired t-test", p),
-        ("p, randomization test", result["randomization_p"]),
+        (f"a: {result['a']}", f"{result['mean_a']:.4f}"),
+        (f"b: {result['b']}", f"{result['mean_b']:.4f}"),
+        ("a - b", f"{difference:.4f}"),
+        (f"{result['confidence']:.0%} confidence interval", f"{low:.4f} … {high:.4f}"),
+        ("p, paired t-test", f"{p:.2g}"),
+        ("p, randomization test", f"{result['randomization_p']:.2g}"),
         ("queries", result["n_queries"]),
     ]
     print_table(f"Comparison by {metric}", rows)

@@ -10,7 +10,14 @@ from marginrank.cli.support import models as _models
 from marginrank.cli.support.checks import check_files, check_flags, check_writable
 from marginrank.cli.support.data import data_summary, open_data
 from marginrank.cli.support.files import read_scores, write_text
-from marginrank.cli.support.metrics import effect_of_ties, find_metrics, measure, print_ties
+from marginrank.cli.support.metrics import (
+    INTERVAL,
+    effect_of_ties,
+    find_metrics,
+    measure,
+    print_ties,
+    with_intervals,
+)
 from marginrank.cli.support.output import print_json, print_table
 from marginrank.cli.support.progress import Phases
 from marginrank.data import RankingData
@@ -45,7 +52,8 @@ def run(flags: EvaluateFlags, phases: Phases) -> None:
     if flags.json:
         print_json(result)
         return
-    print_table(f"Mean over {data.n_queries:,} queries", values.items())
+    title = f"Mean over {data.n_queries:,} queries {INTERVAL}"
+    print_table(title, with_intervals(chosen, values, data, scores))
     print_ties(result["ties"])
 
 

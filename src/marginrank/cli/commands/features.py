@@ -50,8 +50,8 @@ def _describe(ranking: FeatureRanking, top: int) -> dict[str, Any]:
 
 
 def _print(result: Mapping[str, Any]) -> None:
-    rows = [(one["feature"], one["direction"], one["value"]) for one in result["features"]]
-    rows.append(("random order", None, result["chance"]))
+    rows = [(one["feature"], one["direction"], f"{one['value']:.4f}") for one in result["features"]]
+    rows.append(("random order", None, f"{result['chance']:.4f}"))
     print_table(
         f"Best of {result['data']['features']:,} features",
         rows,

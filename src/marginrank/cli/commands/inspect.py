@@ -78,9 +78,9 @@ def describe_data(data: RankingData) -> dict[str, Any]:
         "matrix": matrix,
         "stored": None if data.stored is None else _describe_stored(data.stored),
         "queries_without_pair": int(np.count_nonzero(queries.n_pairs == 0)),
-        "documents_a_query": _spread(np.diff(queries.offsets)),
-        "levels_a_query": _spread(queries.n_levels),
-        "pairs_a_query": _spread(queries.n_pairs),
+        "documents_per_query": _summary(np.diff(queries.offsets)),
+        "levels_per_query": _summary(queries.n_levels),
+        "pairs_per_query": _summary(queries.n_pairs),
         "labels": _histogram(data.y),
         "constant_in_queries": _describe_constant(data),
     }
@@ -109,7 +109,7 @@ def _describe_stored(stored: StoredFeatures) -> dict[str, Any]:
     }
 
 
-def _spread(counts: Any) -> dict[str, float]:
+def _summary(counts: Any) -> dict[str, float]:
     return {
         "min": int(counts.min()),
         "median": float(np.median(counts)),
@@ -136,8 +136,8 @@ def _print_data(data: Mapping[str, Any]) -> None:
     if constant is not None:
         counts["constant within queries"] = _listed(constant["first"], constant["features"])
     print_table("Data", [*counts.items(), ("matrix", matrix), *_stored_rows(data["stored"])])
-    spreads = ("documents_a_query", "levels_a_query", "pairs_a_query")
-    rows = [(name.replace("_a_", " per "), *data[name].values()) for name in spreads]
+    columns = ("documents_per_query", "levels_per_query", "pairs_per_query")
+    rows = [(name.replace("_", " "), *data[name].values()) for name in columns]
     print_table("Queries", rows, header=("", "min", "median", "mean", "max"))
     most = max(one["documents"] for one in data["labels"])
     rows = [

@@ -81,4 +81,4 @@ def _print(result: Mapping[str, Any]) -> None:
     ]
     metric = result["metric"]
     header = ("queries", "pairs", f"{metric}, training", f"{metric}, held out")
-    print_table("Learning curve (over queries with pairs)", rows, header=header)
+    print_table("Learning curve (queries with pairs; mean ± standard error)", rows, header=header)

@@ -129,10 +129,10 @@ def _print(described: Mapping[str, Any]) -> None:
     parameter, best = described["parameter"], described["best"]
     rows = [
         (
-            point[parameter],
+            f"{point[parameter]:.4g}",
             point["nonzero"],
             f"{point['gap'] / point['objective']:.1e}" if point["objective"] else None,
-            point["score"],
+            f"{point['score']:.4f}",
             "best" if k == best else "",
         )
         for k, point in enumerate(described["points"])

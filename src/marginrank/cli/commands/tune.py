@@ -80,11 +80,12 @@ def run(flags: TuneFlags, phases: Phases) -> None:
     save_plot(scoring.plot, phases, lambda: plot_search(found))
     if test is not None:
         with phases.phase("evaluate", scoring.test):
-            more |= _evaluate(model, test, flags.metric, reading.n_jobs)
+            evaluated, rows = _evaluate(model, test, flags.metric, reading.n_jobs)
+            more |= evaluated
     if not flags.training.json:
         print_tuning(more["selection"])
         if test is not None:
-            print_table(f"Test: {scoring.test}", more["test"].items())
+            print_table(f"Test, mean {_metrics.INTERVAL}", rows)
     task.report(model, None, data_summary(data), **more)
     if not flags.training.json:
         print_line(f"to repeat the fit: {more['repeat']}")
@@ -179,10 +180,12 @@ def _warn(found: SearchResult, *, nested: bool) -> None:
 
 def _evaluate(
     model: LinearModel | AdditiveModel, data: RankingData, metric: OneMetric, n_jobs: int | None
-) -> dict[str, Any]:
-    """Return the default metrics, and the one that candidates were scored by."""
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return the default metrics and the one that candidates were scored by; and as a table."""
     names = ",".join(dict.fromkeys([metric.metric, *_metrics.DEFAULT.split(",")]))
     chosen = _metrics.find_metrics(names, metric)
     scores = _models.scores(model, data, n_jobs)
     values = _metrics.measure(chosen, data, scores, skip=True)
-    return {"test": values, "ties": _metrics.effect_of_ties(chosen, values, data, scores)}
+    ties = _metrics.effect_of_ties(chosen, values, data, scores)
+    rows = _metrics.with_intervals(chosen, values, data, scores)
+    return {"test": values, "ties": ties}, rows

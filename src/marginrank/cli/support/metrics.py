@@ -10,11 +10,13 @@ import numpy as np
 from marginrank._utils.parameters import calling
 from marginrank.cli.flags.shared import Metrics, OneMetric
 from marginrank.cli.support.errors import complain, message_of
-from marginrank.cli.support.output import print_line
+from marginrank.cli.support.output import plus_minus, print_line
 from marginrank.data import RankingData
 from marginrank.metrics import get_metric, pairwise_accuracy
+from marginrank.metrics.comparison import half_interval
 
 DEFAULT = "ndcg@1,ndcg@5,ndcg@10,average_precision,reciprocal_rank,pairwise_accuracy"
+INTERVAL = "± 95% confidence interval"
 NOTICEABLE = 0.001  # smaller effects of ties are not reported
 
 Metric = Callable[..., Any]
@@ -74,6 +76,22 @@ def measure(
         verb = "is" if len(names) == 1 else "are"
         complain(f"warning: {', '.join(names)} {verb} left out: {reason}")
     return values
+
+
+def with_intervals(
+    chosen: Mapping[str, Metric], values: Mapping[str, Any], data: RankingData, scores: Any
+) -> list[tuple[str, str]]:
+    """Return each metric's name and its mean ± half of its 95% confidence interval."""
+    own = {name: chosen[name] for name in values}
+    by_query = measure(own, data, scores, skip=False, per_query=True)
+    return [(name, _with_interval(values[name], by_query[name])) for name in values]
+
+
+def _with_interval(value: float, by_query: Any) -> str:
+    defined = by_query[~np.isnan(by_query)]
+    # Pairwise accuracy is a share of all pairs, so its values per query say little about its error.
+    is_mean = defined.size > 1 and np.isclose(np.mean(defined), value, rtol=1e-9)
+    return plus_minus(value, half_interval(defined) if is_mean else np.nan)
 
 
 def effect_of_ties(

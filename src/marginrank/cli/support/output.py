@@ -44,8 +44,6 @@ def print_table(
     cells = [[Text(for_stdout(text(value))) for value in row] for row in rows]
     console = Console(highlight=False)
     table = Table(
-        title=Text(for_stdout(title), style="bold"),
-        title_justify="left",
         box=box.SIMPLE_HEAD if console.is_terminal and header else None,
         show_header=header is not None,
         pad_edge=False,
@@ -58,6 +56,8 @@ def print_table(
     for row in cells:
         table.add_row(*row)
     with writing_out(), console.capture() as capture:  # rich may write while it captures
+        # Not as the table's own title, which would wrap at the width of the table.
+        console.print(Text(for_stdout(title), style="bold"))
         console.print(table)
         console.print()
     write_out(capture.get())
@@ -79,5 +79,5 @@ def text(value: Any) -> str:
 
 
 def plus_minus(mean: float, error: float) -> str:
-    """Return a mean with its standard error, unless that is nan."""
+    """Return a mean and its error, unless that is nan."""
     return f"{mean:.4f}" if error != error else f"{mean:.4f} ± {error:.4f}"

@@ -138,6 +138,8 @@ def print_tuning(described: Mapping[str, Any]) -> None:
     title = "Candidates"
     if len(shown) < len(candidates):
         title += f" ({len(shown)} of {len(candidates)})"
+    if chosen["error"] == chosen["error"]:  # nan without folds
+        title += ", mean ± standard error"
     print_table(title, rows, header=(*varied, metric, ""))
 
 

@@ -153,6 +153,7 @@ class TrainingTask(NamedTuple):
         stream = report_of(model).stream
         if stream is not None:
             result["stream"] = {"memory_limit": memory_limit, **stream._asdict()}
+        validation: list[tuple[str, str]] = []
         if held_out is not None:
             with self.phases.phase("evaluate", self.validation.valid):
                 chosen = self.metrics()
@@ -162,11 +163,12 @@ class TrainingTask(NamedTuple):
                 )
                 result["valid"] = values
                 result["ties"] = _metrics.effect_of_ties(chosen, values, held_out, scores)
+                validation = _metrics.with_intervals(chosen, values, held_out, scores)
         result["seconds"] = self.phases.seconds
         if self.training.json:
             print_json(result)
         else:
-            print_fit(result, report_of(model).stop_reason.value)
+            print_fit(result, report_of(model).stop_reason.value, validation)
             _metrics.print_ties(result.get("ties", {}))
         return result
 
@@ -212,7 +214,9 @@ def fit_summary(model: LinearModel | AdditiveModel, counts: dict[str, int]) -> d
     }
 
 
-def print_fit(result: Mapping[str, Any], stop_reason: str) -> None:
+def print_fit(
+    result: Mapping[str, Any], stop_reason: str, validation: Sequence[tuple[str, str]] = ()
+) -> None:
     """Print the verdict, the metrics if there are any, and the details of a fit."""
     gap = f"{result['gap']:.2e}"
     if result["objective"] > 0:
@@ -223,8 +227,8 @@ def print_fit(result: Mapping[str, Any], stop_reason: str) -> None:
     print_line(f"{done} in {sum(result['seconds'].values()):.1f} s{written}")
     print_line(f"Trained on {counts}")
     print_line("")
-    if "valid" in result:
-        print_table("Validation", result["valid"].items())
+    if validation:
+        print_table(f"Validation, mean {_metrics.INTERVAL}", validation)
     stream, disk = result.get("stream"), {}
     if stream is not None:
         disk = {
