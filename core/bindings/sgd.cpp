@@ -181,7 +181,8 @@ void bind_sgd(nb::module_& m) {
       .def("run", &run, "X"_a, "pairs"_a, "curved"_a, "weight"_a, "order"_a, "options"_a,
            "threads"_a, "Steps over queries until the next event; how many queries were done.")
       .def("step", &SgdState::step, "options"_a, "A step over what the batch holds.")
-      .def("scale_curvature", &SgdState::scale_curvature, "share"_a, "Keep a share of the Hessians so far.")
+      .def("scale_curvature", &SgdState::scale_curvature, "share"_a,
+           "Keep a share of the Hessians so far.")
       .def("copy", [](const SgdState& state) { return SgdState(state); })
       .def("__getstate__", &to_fields)
       .def("__setstate__", [](SgdState& state, const nb::dict& fields) {
